@@ -12,13 +12,13 @@ KUBERNETES_VERSION = "1.32"
 SECRETS_DIR = "/run/secrets/journeyman/"
 # The capability table: the one Secret of each service, and the settings that it may fill.
 CAPABILITIES = {
-    "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader", "nats"}),
+    "ingest": ("ingest-secrets", {"ingest", "github_reader", "jira_reader", "nats", "redis"}),
     "planner": ("planner-secrets", {"model", "planner", "nats", "redis"}),
     "executor": (None, set()),
-    "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats"}),
+    "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats", "redis"}),
     "egress": ("egress-secrets", {"egress"}),
 }
-# What the servers read: Redis the hash of its one user's password. NATS knows public keys only.
+# What the servers read: Redis the hashes of its users' passwords. NATS knows public keys only.
 SERVER_SECRETS = {"redis": {"redis-acl"}}
 # What the egress proxy must not reach even without its own check.
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]

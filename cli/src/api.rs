@@ -1,5 +1,6 @@
 //! A client of the API. It is the only way the command talks to a Journeyman.
 
+mod acts;
 mod encode;
 mod jobs;
 mod pull_requests;
@@ -9,7 +10,7 @@ mod tickets;
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, bail};
-use domain::{Entry, LiveOutput, RunId, TicketKey, Verdict};
+use domain::{Entry, LiveOutput, RunId, TicketKey};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
 use ingest::api::types::{DeadDetail, DeadView, RunView, StopAllView};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use self::encode::encode;
-pub use self::{pull_requests::Asked, tickets::OfRun};
+pub use self::{acts::Act, jobs::implement, pull_requests::Asked, tickets::OfRun};
 use crate::args;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -156,6 +157,19 @@ impl Client {
         Ok(newest_first)
     }
 
+    /// One run.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn run(&self, run: &RunId) -> anyhow::Result<RunView> {
+        self.call(
+            Method::GET,
+            &format!("/v1/runs/{}", encode(&run.to_string())),
+            None,
+        )
+        .await
+    }
+
     /// A run's journal so far.
     ///
     /// # Errors
@@ -209,42 +223,6 @@ impl Client {
         }))
     }
 
-    /// Stops one run.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn stop_run(&self, run: &RunId) -> anyhow::Result<()> {
-        let path = format!("/v1/runs/{}/stop", encode(&run.to_string()));
-        self.call::<Value>(Method::POST, &path, None).await.map(drop)
-    }
-
-    /// Stops every live run of a ticket.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn stop_ticket(&self, ticket: &TicketKey) -> anyhow::Result<()> {
-        let path = format!("/v1/tickets/{}/stop", encode(&ticket.to_string()));
-        self.call::<Value>(Method::POST, &path, None).await.map(drop)
-    }
-
-    /// Tries a ticket again.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn retry_ticket(&self, ticket: &TicketKey) -> anyhow::Result<()> {
-        let path = format!("/v1/tickets/{}/retry", encode(&ticket.to_string()));
-        self.call::<Value>(Method::POST, &path, None).await.map(drop)
-    }
-
-    /// Forgets all that is stored of a ticket.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn purge(&self, ticket: &TicketKey) -> anyhow::Result<()> {
-        let path = format!("/v1/tickets/{}", encode(&ticket.to_string()));
-        self.call::<Value>(Method::DELETE, &path, None).await.map(drop)
-    }
-
     /// What could not be handled, newest last.
     ///
     /// # Errors
@@ -260,33 +238,6 @@ impl Client {
     pub async fn dead_letter(&self, sequence: u64) -> anyhow::Result<DeadDetail> {
         self.call(Method::GET, &format!("/v1/dead/{sequence}"), None)
             .await
-    }
-
-    /// Tries once more what a dead letter is about.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn retry_dead_letter(&self, sequence: u64) -> anyhow::Result<()> {
-        let path = format!("/v1/dead/{sequence}/retry");
-        self.call::<Value>(Method::POST, &path, None).await.map(drop)
-    }
-
-    /// Forgets a dead letter.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn drop_dead_letter(&self, sequence: u64) -> anyhow::Result<()> {
-        let path = format!("/v1/dead/{sequence}");
-        self.call::<Value>(Method::DELETE, &path, None).await.map(drop)
-    }
-
-    /// Switches the stop of every planner.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn stop_all(&self, on: bool) -> anyhow::Result<StopAllView> {
-        let method = if on { Method::POST } else { Method::DELETE };
-        self.call(method, "/v1/stop-all", None).await
     }
 
     /// Whether every planner is stopped.
@@ -309,25 +260,6 @@ impl Client {
             .await
             .with_context(|| format!("the API at {} cannot be reached", self.url))?;
         Ok(refuse_problem(answer).await?.text().await?)
-    }
-
-    /// Decides at an approval gate about the commit `head`, which may be abbreviated to 7 characters; empty means
-    /// whatever is asked about, which an approval must not say.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn decide(
-        &self,
-        run: &RunId,
-        verdict: Verdict,
-        head: &str,
-        feedback: &str,
-    ) -> anyhow::Result<()> {
-        let path = format!("/v1/runs/{}/decision", encode(&run.to_string()));
-        let body = json!({"verdict": verdict, "head": head, "feedback": feedback});
-        self.call::<Value>(Method::POST, &path, Some(body))
-            .await
-            .map(drop)
     }
 
     async fn call<T: DeserializeOwned>(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use lease::User;
 use queue::{Identity, Role};
 use ring::digest::{SHA256, digest};
 use secrecy::{ExposeSecret, SecretString};
@@ -33,12 +34,15 @@ impl Credentials {
         queue::authorization(&users)
     }
 
-    /// A password for the planner; gives the lines of the server's ACL file.
+    /// A password for each service that uses Redis; gives the lines of the server's ACL file.
     pub(crate) fn for_redis(&mut self) -> String {
-        let (password, sha256) = new_password();
-        self.add("planner", "REDIS__USERNAME", lease::USER.to_owned());
-        self.add("planner", "REDIS__PASSWORD", password);
-        lease::acl(&sha256)
+        let users = User::ALL.map(|user| {
+            let (password, sha256) = new_password();
+            self.add(user.name(), "REDIS__USERNAME", user.name().to_owned());
+            self.add(user.name(), "REDIS__PASSWORD", password);
+            (user, sha256)
+        });
+        lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())))
     }
 
     fn add(&mut self, service: &'static str, key: &str, value: String) {
@@ -79,9 +83,9 @@ mod tests {
         let redis = credentials.for_redis();
         let mut seen = Vec::new();
         for (service, count) in [
-            ("ingest", 1),
+            ("ingest", 3),
             ("planner", 3),
-            ("reporter", 1),
+            ("reporter", 3),
             ("executor", 0),
             ("egress", 0),
         ] {

@@ -11,4 +11,4 @@ pub mod local;
 mod output;
 pub mod timeline;
 
-pub use commands::run;
+pub use commands::{Arguments, run};

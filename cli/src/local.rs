@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, bail};
 use bootstrap::{ServiceConfig, settings};
+use ingest::Extent;
 use secrecy::SecretString;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,16 @@ pub struct Plan {
     pub data: PathBuf,
     /// Listen on free ports instead of the configured ones.
     pub free_ports: bool,
+    /// How much of ingest is started; where it only answers, nothing else is, and no settings but its own are needed. Work
+    /// on request goes through a NATS and a Redis of its own, whatever the settings name.
+    pub extent: Extent,
+}
+
+impl Plan {
+    /// Only what answers is started, and nothing that acts.
+    fn only_answers(&self) -> bool {
+        self.extent == Extent::Answers
+    }
 }
 
 /// NATS, Redis, sockets, keys and settings, ready for the services.
@@ -45,6 +56,7 @@ pub struct Prepared {
     /// An API token with the role admin.
     pub token: SecretString,
     file: Option<PathBuf>,
+    extent: Extent,
     listeners: [TcpListener; 5],
     servers: Servers,
 }
@@ -87,11 +99,13 @@ impl Prepared {
     /// A wrong setting ([`settings::Error`], by key, before anything is started), a data folder that another Journeyman
     /// uses, or a server that cannot be started.
     pub async fn new(plan: Plan) -> anyhow::Result<Self> {
+        let only_answers = plan.only_answers();
         let Plan {
             file,
             mut environment,
             data,
             free_ports,
+            extent,
         } = plan;
         let glance: Glance = settings::load(file.as_deref(), environment.clone())?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
@@ -105,13 +119,18 @@ impl Prepared {
             &data,
             listeners.each_ref(),
         )?;
-        check_all(file.as_deref(), &environment)?;
+        if only_answers {
+            check::<ingest::Config>(file.as_deref(), &environment)?;
+        } else {
+            check_all(file.as_deref(), &environment)?;
+        }
         let mut credentials = Credentials::default();
-        if glance.nats.url.is_none() {
+        let is_apart = extent == Extent::OnRequest;
+        if glance.nats.url.is_none() || is_apart {
             let url = servers.start_nats(&data, credentials.for_nats()).await?;
             set(&mut environment, "NATS__URL", url);
         }
-        if glance.redis.url.is_none() {
+        if (glance.redis.url.is_none() || is_apart) && !only_answers {
             let url = servers.start_redis(&data, credentials.for_redis()).await?;
             set(&mut environment, "REDIS__URL", url);
         }
@@ -122,12 +141,22 @@ impl Prepared {
             url,
             token,
             file,
+            extent,
             listeners,
             servers,
         })
     }
 
-    /// Starts the five services in this process and waits until all of them are ready.
+    /// The settings of ingest.
+    ///
+    /// # Errors
+    /// A wrong setting ([`settings::Error`], by key).
+    pub fn ingest(&self) -> Result<ingest::Config, settings::Error> {
+        let own = self.credentials.of("ingest");
+        settings::load(self.file.as_deref(), self.environment.iter().chain(own).cloned())
+    }
+
+    /// Starts the services of the plan in this process and waits until all of them are ready.
     ///
     /// # Errors
     /// A wrong setting ([`settings::Error`], by key), or a service that ends early.
@@ -138,6 +167,7 @@ impl Prepared {
             url,
             token,
             file,
+            extent,
             listeners,
             servers,
         } = self;
@@ -150,12 +180,20 @@ impl Prepared {
             credentials: &credentials,
             shutdown: &shutdown,
         };
-        let health = [&ingest, &planner, &reporter, &egress].map(TcpListener::local_addr);
-        source.spawn(&mut services, "egress", egress, egress::serve)?;
-        source.spawn(&mut services, "reporter", reporter, reporter::serve)?;
-        source.spawn(&mut services, "executor", executor, executor::serve)?;
-        source.spawn(&mut services, "planner", planner, planner::serve)?;
-        source.spawn(&mut services, "ingest", ingest, ingest::serve)?;
+        let mut health = vec![ingest.local_addr()];
+        if extent != Extent::Answers {
+            health.extend([&planner, &reporter, &egress].map(TcpListener::local_addr));
+            source.spawn(&mut services, "egress", egress, egress::serve)?;
+            source.spawn(&mut services, "reporter", reporter, reporter::serve)?;
+            source.spawn(&mut services, "executor", executor, executor::serve)?;
+            source.spawn(&mut services, "planner", planner, planner::serve)?;
+        }
+        source.spawn(
+            &mut services,
+            "ingest",
+            ingest,
+            move |config, listener, shutdown| ingest::serve_as(extent, config, listener, shutdown),
+        )?;
         let mut local = Local {
             url,
             token,
@@ -167,6 +205,11 @@ impl Prepared {
             local.wait_until_ready(address?).await?;
         }
         Ok(local)
+    }
+
+    /// Ends NATS and Redis, with no service started.
+    pub async fn end(mut self) {
+        self.servers.stop().await;
     }
 
     /// Gives up the sockets, so that processes of their own can bind the same ports, and keeps the servers running.
@@ -263,13 +306,14 @@ impl Source<'_> {
     }
 }
 
+fn check<C: ServiceConfig>(
+    file: Option<&Path>,
+    environment: &[(String, String)],
+) -> Result<(), settings::Error> {
+    settings::load::<C>(file, environment.iter().cloned())?.check()
+}
+
 fn check_all(file: Option<&Path>, environment: &[(String, String)]) -> Result<(), settings::Error> {
-    fn check<C: ServiceConfig>(
-        file: Option<&Path>,
-        environment: &[(String, String)],
-    ) -> Result<(), settings::Error> {
-        settings::load::<C>(file, environment.iter().cloned())?.check()
-    }
     check::<ingest::Config>(file, environment)?;
     check::<planner::Config>(file, environment)?;
     check::<executor::Config>(file, environment)?;

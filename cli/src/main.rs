@@ -5,5 +5,5 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    journeyman::run(journeyman::args::Arguments::parse())
+    journeyman::run(journeyman::Arguments::parse())
 }

@@ -2,8 +2,8 @@
 
 use domain::check::{ChangeReport, CheckCandidate, CheckRun, TreeKind};
 use domain::{
-    CodeSeed, Entry, Exit, Fact, Forecast, Intake, IntakeDecision, News, PhaseOutput, Plan, Receipt,
-    ReportOutcome, Return, Timestamp, ToolStatus, text::visible,
+    CodeSeed, CommitId, Entry, Exit, Fact, Forecast, Intake, IntakeDecision, News, PhaseOutput, Plan,
+    Receipt, ReportOutcome, Return, Timestamp, ToolStatus, text::visible,
 };
 use serde_json::Value;
 
@@ -74,6 +74,7 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
             format!("more work than it looked like: {}", class.as_str()),
         ),
         Fact::Returned { why } => ("planner", describe_return(why)),
+        Fact::HeadMoved { head, by } => ("person", describe_move(head, by.as_deref())),
         Fact::SnapshotFailed { reason, .. } => ("executor", format!("no snapshot: {reason}")),
         Fact::ReportRequested { request, .. } => ("planner", format!("asks: {}", request.summary())),
         Fact::ReportSettled { outcome, .. } => ("reporter", describe_outcome(outcome)),
@@ -99,6 +100,11 @@ fn describe(fact: &Fact) -> Option<(&'static str, String)> {
         | Fact::ModelRequested { .. }
         | Fact::Parked { .. } => return None,
     })
+}
+
+fn describe_move(head: &CommitId, by: Option<&str>) -> String {
+    let by = by.unwrap_or("somebody");
+    format!("{by} pushed {}: the work begins again there", head.short())
 }
 
 fn describe_reply(reply: &domain::Reply) -> String {
@@ -256,7 +262,7 @@ fn describe_intake(intake: Option<&Intake>) -> String {
 
 fn describe_return(why: &Return) -> String {
     match why {
-        Return::Refused { detail } => format!("back to work: refused: {detail}"),
+        Return::Refused(refusal) => format!("back to work: refused: {}", reporter::refused(refusal)),
         Return::Feedback { by, feedback } => format!("back to work: {by} asks for changes: {feedback}"),
         Return::Unkept { reason } => format!("back to work: the changes could not be saved: {reason}"),
         Return::Red { checks } => format!("back to work: {} checks fail", checks.len()),
@@ -293,7 +299,7 @@ fn describe_outcome(outcome: &ReportOutcome) -> String {
                 would.len()
             )
         }
-        ReportOutcome::Refused { detail } => format!("refused: {detail}"),
+        ReportOutcome::Refused(refusal) => format!("refused: {}", reporter::refused(refusal)),
         ReportOutcome::Failed { detail } => format!("failed: {detail}"),
     }
 }

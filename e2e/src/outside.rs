@@ -53,13 +53,14 @@ impl Outside {
         let reader = github::READER_APP_ID.to_string();
         let writer = github::WRITER_APP_ID.to_string();
         let rules = rules.display().to_string();
-        let settings: [(&str, &str); 25] = [
+        let settings: [(&str, &str); 26] = [
             ("RULES__DIR", &rules),
             ("TELEMETRY__LOG_FILTER", "info"),
             ("INGEST__GITHUB_WEBHOOK_SECRETS", WEBHOOK_SECRET),
             ("INGEST__JIRA_WEBHOOK_SECRETS", WEBHOOK_SECRET),
             ("INGEST__OWN_ACCOUNTS", &own),
             ("INGEST__JIRA_TRIGGER_GROUP", "*"),
+            ("INGEST__CHECKS_SETTLE_S", "0"),
             ("GITHUB_READER__API_URL", &self.github_api),
             ("GITHUB_READER__GIT_URL", &self.github_git),
             ("GITHUB_READER__APP_ID", &reader),

@@ -28,6 +28,7 @@ const SERVICES: [(&str, &[&str]); 5] = [
         "reporter",
         &[
             "NATS",
+            "REDIS",
             "TELEMETRY",
             "RULES",
             "REPORTER",
@@ -42,6 +43,7 @@ const SERVICES: [(&str, &[&str]); 5] = [
         "ingest",
         &[
             "NATS",
+            "REDIS",
             "TELEMETRY",
             "RULES",
             "INGEST",

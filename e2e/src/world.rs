@@ -118,6 +118,7 @@ impl World {
             environment,
             data: folder.path().join("data"),
             free_ports: true,
+            ..Plan::default()
         };
         let prepared = Prepared::new(plan).await?;
         let (url, token, environment) = (

@@ -1,7 +1,8 @@
 //! Asking for jobs.
 
+use anyhow::bail;
 use domain::{Job, TicketKey};
-use ingest::api::types::{JobAccepted, JobBody, JobPlanned, TextBody};
+use ingest::api::types::{JobAccepted, JobBody, JobPlanned, JobStarted, TextBody};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 
@@ -25,7 +26,7 @@ impl Client {
     pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> anyhow::Result<JobAccepted> {
         let body = JobBody {
             text: Some(text.clone()),
-            ..body(ticket, Job::Implement)
+            ..implement(ticket)
         };
         self.dispatch_with(&body, None).await
     }
@@ -35,6 +36,17 @@ impl Client {
     /// # Errors
     /// Those of the API, in its words.
     pub async fn dispatch_with(&self, wanted: &JobBody, key: Option<&str>) -> anyhow::Result<JobAccepted> {
+        match self.start(wanted, key).await? {
+            JobStarted::Accepted(accepted) => Ok(accepted),
+            JobStarted::Needless(result) => bail!(result.message.unwrap_or_default()),
+        }
+    }
+
+    /// The same, where there may be nothing to repair.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn start(&self, wanted: &JobBody, key: Option<&str>) -> anyhow::Result<JobStarted> {
         self.post(wanted, key).await
     }
 
@@ -58,6 +70,11 @@ impl Client {
         })
         .await
     }
+}
+
+/// Work on a ticket.
+pub fn implement(ticket: &TicketKey) -> JobBody {
+    body(ticket, Job::Implement)
 }
 
 fn body(ticket: &TicketKey, job: Job) -> JobBody {

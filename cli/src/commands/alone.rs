@@ -1,21 +1,21 @@
-//! All services for as long as one command lasts, on free ports: what only this command asks for, nothing comes in.
+//! The services for as long as one command lasts, on free ports: what only this command asks for, nothing comes in.
 
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::ExitCode,
 };
 
 use anyhow::{Context, bail};
 use bootstrap::rules::{Connections, RulesBook};
 use domain::Instance;
+use ingest::{Extent, Look};
 use serde::{Deserialize, de::IgnoredAny};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::Client,
-    local::{Local, Plan},
+    local::{Local, Plan, Prepared},
 };
 
 /// What the services are started with.
@@ -28,33 +28,58 @@ pub(super) struct Alone {
     pub(super) data: PathBuf,
     /// Settings above the file and the environment, as environment variables.
     pub(super) more: Vec<(String, String)>,
+    /// How much is started.
+    pub(super) extent: Extent,
 }
 
 impl Alone {
-    /// Starts the services, does the work and ends them. The work gets a token that the first signal cancels.
-    pub(super) async fn run(
+    /// Starts the services, does the work and ends them. The work gets a token that the first signal cancels; absent: it
+    /// came before the work began.
+    pub(super) async fn run<T>(
         self,
-        work: impl AsyncFnOnce(Client, CancellationToken) -> anyhow::Result<ExitCode>,
-    ) -> anyhow::Result<ExitCode> {
+        work: impl AsyncFnOnce(Client, CancellationToken) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
         let folder = self.only_rules()?;
         let [shutdown, at_once] = bootstrap::signals();
-        let mut environment = environment(folder.as_ref().map(TempDir::path));
-        environment.extend(self.more);
-        let plan = Plan {
-            file: self.file,
-            environment,
-            data: self.data,
-            free_ports: true,
-        };
+        let plan = self.plan(folder.as_ref());
         let Some(local) = shutdown.run_until_cancelled(Box::pin(Local::start(plan))).await else {
-            return Ok(ExitCode::from(130));
+            return Ok(None);
         };
         let local = local?;
         let client = Client::new(&local.url, local.token.clone())?;
         let worked = Box::pin(work(client, shutdown)).await;
         // Dropped at the second signal, it ends NATS and Redis all the same.
         at_once.run_until_cancelled(local.stop()).await.transpose()?;
-        worked
+        worked.map(Some)
+    }
+
+    /// Looks once at everything that polls look at, and takes nothing up; absent: a signal came first.
+    pub(super) async fn look(self) -> anyhow::Result<Option<Look>> {
+        let folder = self.only_rules()?;
+        let [shutdown, _] = bootstrap::signals();
+        let plan = self.plan(folder.as_ref());
+        let looked = async {
+            let prepared = Prepared::new(plan).await?;
+            let look = match prepared.ingest() {
+                Ok(config) => Box::pin(ingest::look(&config)).await,
+                Err(error) => Err(error.into()),
+            };
+            prepared.end().await;
+            look
+        };
+        shutdown.run_until_cancelled(Box::pin(looked)).await.transpose()
+    }
+
+    fn plan(self, folder: Option<&TempDir>) -> Plan {
+        let mut environment = environment(folder.map(TempDir::path));
+        environment.extend(self.more);
+        Plan {
+            file: self.file,
+            environment,
+            data: self.data,
+            free_ports: true,
+            extent: self.extent,
+        }
     }
 
     /// A directory of rules that holds the one file, so that no other repository is touched.

@@ -2,30 +2,79 @@
 
 use std::process::ExitCode;
 
+use clap::{Args, Subcommand};
 use ingest::api::types::DeadView;
 
-use super::say;
-use crate::{api::Client, args::Dead};
+use super::{
+    acting::{DryRun, perform},
+    say,
+};
+use crate::{
+    api::{Act, Client},
+    args::Api,
+};
 
-pub(super) async fn run(action: Dead) -> anyhow::Result<ExitCode> {
+/// What could not be handled: list, show, retry, drop
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What to do with dead letters.
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List them, newest last
+    List {
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Print one with what it is about
+    Show {
+        /// Its number in the list
+        sequence: u64,
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Try it once more and forget the letter
+    Retry {
+        /// Its number in the list
+        sequence: u64,
+        #[command(flatten)]
+        dry: DryRun,
+        #[command(flatten)]
+        api: Api,
+    },
+    /// Forget it
+    Drop {
+        /// Its number in the list
+        sequence: u64,
+        #[command(flatten)]
+        dry: DryRun,
+        #[command(flatten)]
+        api: Api,
+    },
+}
+
+pub(super) async fn run(Arguments { action }: Arguments) -> anyhow::Result<ExitCode> {
     match action {
-        Dead::List { api } => {
+        Action::List { api } => {
             for letter in Client::from_args(&api)?.dead_letters().await? {
                 say(&line(&letter));
             }
         }
-        Dead::Show { sequence, api } => {
+        Action::Show { sequence, api } => {
             let found = Client::from_args(&api)?.dead_letter(sequence).await?;
             say(&line(&found.letter));
             say(&found.body);
         }
-        Dead::Retry { sequence, api } => {
-            Client::from_args(&api)?.retry_dead_letter(sequence).await?;
-            say(&format!("retry asked for: {sequence}"));
+        Action::Retry { sequence, dry, api } => {
+            let (client, done) = (Client::from_args(&api)?, format!("retry asked for: {sequence}"));
+            return perform(&client, Act::RetryLetter(sequence), dry, &done).await;
         }
-        Dead::Drop { sequence, api } => {
-            Client::from_args(&api)?.drop_dead_letter(sequence).await?;
-            say(&format!("dropped: {sequence}"));
+        Action::Drop { sequence, dry, api } => {
+            let (client, done) = (Client::from_args(&api)?, format!("dropped: {sequence}"));
+            return perform(&client, Act::DropLetter(sequence), dry, &done).await;
         }
     }
     Ok(ExitCode::SUCCESS)

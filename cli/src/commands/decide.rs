@@ -1,58 +1,62 @@
-//! `journeyman diff`, `decide`, `approve`, `reject` and `feedback`: what a run asks a person about, and the answer.
+//! `journeyman decide`: the answer to what one run asks a person about.
 
 use std::process::ExitCode;
 
-use anyhow::bail;
-use domain::{RunId, WaitsFor};
-use ingest::api::types::RunView;
+use clap::{Args, ValueEnum};
+use domain::RunId;
 
-use super::say;
-use crate::{api::Client, args};
+use super::{
+    acting::DryRun,
+    decision::{Answer, decide},
+};
+use crate::args::Api;
 
-pub(super) async fn diff(run: &RunId, api: &args::Api) -> anyhow::Result<ExitCode> {
-    let text = Client::from_args(api)?.diff(run).await?;
-    say(text.trim_end());
-    Ok(ExitCode::SUCCESS)
+/// Decide at a run's approval gate
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The run that waits
+    run: RunId,
+    /// The answer
+    verdict: Verdict,
+    /// The commit that you have read, or its first 7 characters; needed to approve
+    #[arg(long, value_name = "COMMIT", required_if_eq("verdict", "approve"))]
+    head: Option<String>,
+    /// For `revise`: what to change
+    #[arg(long, default_value = "")]
+    feedback: String,
+    #[command(flatten)]
+    dry: DryRun,
+    #[command(flatten)]
+    api: Api,
 }
 
-pub(super) async fn decide(
-    run: &RunId,
-    verdict: args::Verdict,
-    head: &str,
-    feedback: &str,
-    api: &args::Api,
-) -> anyhow::Result<ExitCode> {
-    let client = Client::from_args(api)?;
-    client.decide(run, verdict.into(), head, feedback).await?;
-    say(&format!("decided: {run}"));
-    Ok(ExitCode::SUCCESS)
+/// The answers at an approval gate.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Verdict {
+    /// Push it.
+    Approve,
+    /// Stop the run.
+    Reject,
+    /// Back to the model with the feedback.
+    Revise,
 }
 
-/// Decides about the one run of a ticket that waits for it.
-pub(super) async fn decide_about(
-    of: &args::OfTicket,
-    verdict: args::Verdict,
-    head: &str,
-    feedback: &str,
-) -> anyhow::Result<ExitCode> {
-    let args::OfTicket { ticket, api } = of;
-    let runs = Client::from_args(api)?.runs(Some(ticket)).await?;
-    let waits = |run: &&RunView| run.waits_for.as_deref() == Some(WaitsFor::Decision.as_str());
-    let waiting: Vec<RunId> = runs
-        .iter()
-        .filter(waits)
-        .map(|run| run.id.parse())
-        .collect::<Result<_, _>>()?;
-    match waiting.as_slice() {
-        [run] => decide(run, verdict, head, feedback, api).await,
-        [] => bail!("no run of {ticket} waits for a decision (`journeyman runs --ticket {ticket}`)"),
-        several => {
-            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
-            bail!(
-                "{} runs of {ticket} wait for a decision; decide about one with `journeyman decide RUN`: {}",
-                several.len(),
-                several.join(", ")
-            )
+impl From<Verdict> for domain::Verdict {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Approve => Self::Approve,
+            Verdict::Reject => Self::Reject,
+            Verdict::Revise => Self::Revise,
         }
     }
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let answer = Answer {
+        verdict: asked.verdict.into(),
+        head: asked.head.as_deref().unwrap_or_default(),
+        feedback: &asked.feedback,
+        dry: asked.dry,
+    };
+    decide(&asked.run, answer, &asked.api).await
 }

@@ -1,11 +1,19 @@
 //! `journeyman dispatch`: a job by hand, to the end of its run.
 
-use std::{io::Read, path::Path, process::ExitCode};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Context, bail};
-use domain::{Entry, Fact, Job, Receipt, Rehearsed, ReportOutcome, RunId, StopReason};
+use clap::{Args, ValueEnum};
+use domain::{
+    DiscussionTask, Entry, Fact, Job, Receipt, Rehearsed, RepairResult, ReportOutcome, RepositoryName, RunId,
+    StopReason, TicketKey,
+};
 use futures::{Stream, TryStreamExt};
-use ingest::api::types::{ContextBody, JobAccepted, JobBody, JobPlanned};
+use ingest::api::types::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -15,8 +23,154 @@ use super::{
 };
 use crate::{
     api::Client,
-    args::{Dispatch, Format},
+    args::{Api, Format, ticket},
 };
+
+/// Ask for a job on a ticket or pull request and wait for the end of its run (needs an operator's token)
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Arguments {
+    /// The kind of work
+    #[arg(long, value_enum)]
+    job: ByHand,
+    /// The ticket, pull request or discussion: ENG-12, acme/shop#7, acme/shop/discussions/7, or with its tracker: jira:ENG-12
+    #[arg(long, value_parser = ticket, value_name = "KEY")]
+    ticket: TicketKey,
+    /// For discuss: what to do in the discussion
+    #[arg(long, value_enum)]
+    task: Option<Task>,
+    /// File with a JSON object, or - for standard input: `instructions` (implement, `fix_ci`, review), `question` (answer),
+    /// `feedback` (`address_review`), `pr_number`; what can be read at Jira or GitHub is read there
+    #[arg(long, value_name = "FILE|-")]
+    context: Option<PathBuf>,
+    /// For implement: another repository than that of the ticket's project
+    #[arg(long, value_name = "OWNER/NAME")]
+    repository: Option<RepositoryName>,
+    /// Starts the job once, however often the command is repeated with this key
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Rehearse the job: everything from the request to the reporter, without model, workspace, push and outside writes; what
+    /// would be written is printed
+    #[arg(long, conflicts_with = "dry_run")]
+    mock: bool,
+    /// Print which job would be started, and start none
+    #[arg(long, conflicts_with_all = ["detach", "key"])]
+    dry_run: bool,
+    /// Do not wait for the end of the run
+    #[arg(long)]
+    detach: bool,
+    /// How the result is printed; with json no timeline
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    api: Api,
+}
+
+const AFTER_HELP: &str = "Other names of the jobs: issue-iterate (implement), issue-triage (triage), issue-comment and \
+discussion-respond (answer), pr-review (review), pr-response and pr-human-response (address_review).
+mark_ready, finish, back_to_draft, reopen and remind cannot be asked for: they follow from checks, merges, pushes and time.
+
+Examples:
+  journeyman dispatch --job implement --ticket ENG-12
+  journeyman dispatch --job fix_ci --ticket acme/shop#7
+  journeyman dispatch --job discuss --task plan --ticket acme/shop/discussions/7
+  echo '{\"question\": \"Why is tax 5 %?\"}' | journeyman dispatch --job answer --ticket ENG-12 --context -";
+
+/// A job that can be asked for by hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum ByHand {
+    /// Write the change that a ticket asks for
+    #[value(alias = "issue-iterate")]
+    Implement,
+    /// Label a ticket
+    #[value(alias = "issue-triage")]
+    Triage,
+    /// Answer a question on a ticket, in a discussion or on our pull request
+    #[value(aliases = ["issue-comment", "discussion-respond"])]
+    Answer,
+    /// What --task says, in a discussion
+    Discuss,
+    /// The same as discuss --task research
+    #[value(name = "discussion-research")]
+    DiscussionResearch,
+    /// The same as discuss --task summarize
+    #[value(name = "discussion-summarize")]
+    DiscussionSummarize,
+    /// The same as discuss --task plan
+    #[value(name = "discussion-plan")]
+    DiscussionPlan,
+    /// The same as discuss --task complete
+    #[value(name = "discussion-complete")]
+    DiscussionComplete,
+    /// Review a pull request of others
+    #[value(alias = "pr-review")]
+    Review,
+    /// Repair the red checks of our pull request
+    FixCi,
+    /// Do what a review of our pull request asks for
+    #[value(aliases = ["pr-response", "pr-human-response"])]
+    AddressReview,
+}
+
+/// What can be done in a discussion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Task {
+    /// Find out what the code says to its questions
+    Research,
+    /// Sum it up, in one comment that is kept up to date
+    Summarize,
+    /// Open the issues that follow from it
+    Plan,
+    /// Say how it ended, and close it
+    Complete,
+}
+
+impl ByHand {
+    fn job(self) -> Job {
+        match self {
+            Self::Implement => Job::Implement,
+            Self::Triage => Job::Triage,
+            Self::Answer => Job::Answer,
+            Self::Discuss
+            | Self::DiscussionResearch
+            | Self::DiscussionSummarize
+            | Self::DiscussionPlan
+            | Self::DiscussionComplete => Job::Discuss,
+            Self::Review => Job::Review,
+            Self::FixCi => Job::FixCi,
+            Self::AddressReview => Job::AddressReview,
+        }
+    }
+
+    /// The task that the name of the job says.
+    fn task(self) -> Option<Task> {
+        match self {
+            Self::DiscussionResearch => Some(Task::Research),
+            Self::DiscussionSummarize => Some(Task::Summarize),
+            Self::DiscussionPlan => Some(Task::Plan),
+            Self::DiscussionComplete => Some(Task::Complete),
+            Self::Implement
+            | Self::Triage
+            | Self::Answer
+            | Self::Discuss
+            | Self::Review
+            | Self::FixCi
+            | Self::AddressReview => None,
+        }
+    }
+}
+
+impl From<Task> for DiscussionTask {
+    fn from(task: Task) -> Self {
+        match task {
+            Task::Research => Self::Research,
+            Task::Summarize => Self::Summarize,
+            Task::Plan => Self::Plan,
+            Task::Complete => Self::Complete,
+        }
+    }
+}
 
 /// What came of the job.
 #[derive(Serialize)]
@@ -28,15 +182,18 @@ struct Ended {
     /// What a rehearsed job would write.
     #[serde(skip_serializing_if = "Option::is_none")]
     would: Option<Vec<Rehearsed>>,
+    /// What became of failed checks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repair: Option<RepairResult>,
 }
 
-pub(super) async fn run(asked: Dispatch) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let wanted = JobBody {
         ticket: asked.ticket.to_string(),
-        job: Job::from(asked.job),
+        job: asked.job.job(),
         repository: asked.repository.as_ref().map(ToString::to_string),
         text: None,
-        context: asked.context.as_deref().map(context).transpose()?,
+        context: context(&asked)?,
         dry_run: false,
         mock: asked.mock,
     };
@@ -50,7 +207,16 @@ pub(super) async fn run(asked: Dispatch) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let accepted = client.dispatch_with(&wanted, asked.key.as_deref()).await?;
+    let accepted = match client.start(&wanted, asked.key.as_deref()).await? {
+        JobStarted::Accepted(accepted) => accepted,
+        JobStarted::Needless(result) => {
+            match is_json {
+                true => say_json(&result)?,
+                false => say(result.message.as_deref().unwrap_or_default()),
+            }
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     if !is_json {
         say(&format!("run {}", accepted.run));
     }
@@ -80,12 +246,15 @@ async fn follow(client: &Client, accepted: JobAccepted, is_json: bool) -> anyhow
         return Ok(ExitCode::from(130));
     };
     let code = exit_code(&stop);
-    let would = rehearsed(client, &run).await?;
+    let journal = client.journal(&run).await?;
+    let repair = RepairResult::of(&journal);
+    let would = rehearsed(journal);
     if is_json {
         say_json(&Ended {
             accepted,
             stop,
             would,
+            repair,
         })?;
     } else {
         rehearsal(would.as_deref().unwrap_or_default())
@@ -93,6 +262,16 @@ async fn follow(client: &Client, accepted: JobAccepted, is_json: bool) -> anyhow
             .for_each(|line| say(line));
     }
     Ok(code)
+}
+
+/// Follows a rehearsal to its end, and prints what would be written.
+pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
+    let stop = show(client.follow(run).await?).await?;
+    let would = rehearsed(client.journal(run).await?);
+    rehearsal(would.as_deref().unwrap_or_default())
+        .iter()
+        .for_each(|line| say(line));
+    Ok(exit_code(&stop))
 }
 
 /// The reason of the run's end, with nothing printed.
@@ -107,15 +286,14 @@ async fn end(events: impl Stream<Item = anyhow::Result<Entry>>) -> anyhow::Resul
 }
 
 /// What a rehearsed job would write; absent for a job that was done.
-async fn rehearsed(client: &Client, run: &RunId) -> anyhow::Result<Option<Vec<Rehearsed>>> {
-    let entries = client.journal(run).await?;
-    Ok(entries.into_iter().find_map(|entry| match entry.fact {
+fn rehearsed(journal: Vec<Entry>) -> Option<Vec<Rehearsed>> {
+    journal.into_iter().find_map(|entry| match entry.fact {
         Fact::ReportSettled {
             outcome: ReportOutcome::Done(Receipt::Rehearsed { would }),
             ..
         } => Some(would),
         _ => None,
-    }))
+    })
 }
 
 /// One line for each request with the effects that it would have, and below it what people would read.
@@ -145,8 +323,24 @@ pub(super) fn told(planned: &JobPlanned) -> String {
     format!("would start {job} on {ticket} in {repository}{place}: {summary}")
 }
 
+/// What the caller says of the job: the object that is named, and the task.
+fn context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>> {
+    let mut context = asked.context.as_deref().map(object).transpose()?;
+    for task in [asked.job.task(), asked.task].into_iter().flatten() {
+        let name = DiscussionTask::from(task).as_str();
+        let said = context
+            .get_or_insert_default()
+            .insert("task".to_owned(), name.into());
+        let other = said.filter(|said| *said != name && *said != "" && !said.is_null());
+        if let Some(other) = other {
+            bail!("two tasks are asked for: {name} and {other}");
+        }
+    }
+    Ok(context)
+}
+
 /// The object in a file or on standard input.
-fn context(file: &Path) -> anyhow::Result<Map<String, Value>> {
+fn object(file: &Path) -> anyhow::Result<Map<String, Value>> {
     let most = ContextBody::BYTES as u64 + 1;
     let mut text = String::new();
     let read = if file == Path::new("-") {
@@ -164,4 +358,61 @@ fn context(file: &Path) -> anyhow::Result<Map<String, Value>> {
         );
     }
     serde_json::from_str(&text).with_context(|| format!("the context {} is no JSON object", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        asked: Arguments,
+    }
+
+    fn asked(job: &str, more: &[&str]) -> Arguments {
+        let line = ["dispatch", "--ticket", "acme/shop/discussions/7", "--job", job];
+        Line::try_parse_from(line.iter().chain(more)).expect(job).asked
+    }
+
+    #[test]
+    fn jobs_are_known_by_our_names_and_by_those_of_other_dispatchers() {
+        for (name, job, task) in [
+            ("implement", Job::Implement, None),
+            ("issue-iterate", Job::Implement, None),
+            ("issue-triage", Job::Triage, None),
+            ("issue-comment", Job::Answer, None),
+            ("pr-review", Job::Review, None),
+            ("pr-response", Job::AddressReview, None),
+            ("pr-human-response", Job::AddressReview, None),
+            ("discussion-respond", Job::Answer, None),
+            ("discussion-research", Job::Discuss, Some("research")),
+            ("discussion-summarize", Job::Discuss, Some("summarize")),
+            ("discussion-plan", Job::Discuss, Some("plan")),
+            ("discussion-complete", Job::Discuss, Some("complete")),
+        ] {
+            let asked = asked(name, &[]);
+            let context = context(&asked).unwrap();
+            let told = context.as_ref().map(|context| context["task"].as_str().unwrap());
+            assert_eq!((asked.job.job(), told), (job, task), "{name}");
+        }
+        for name in ["mark_ready", "finish", "remind", "rehearse", "push-to-draft"] {
+            let line = ["dispatch", "--ticket", "ENG-1", "--job", name];
+            assert!(Line::try_parse_from(line).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_task_can_be_asked_for_and_two_are_one_too_many() {
+        for task in DiscussionTask::ALL {
+            let asked = asked("discuss", &["--task", task.as_str()]);
+            assert_eq!(context(&asked).unwrap().unwrap()["task"], task.as_str());
+        }
+        let both = asked("discussion-plan", &["--task", "complete"]);
+        let problem = context(&both).unwrap_err().to_string();
+        assert_eq!(problem, "two tasks are asked for: complete and \"plan\"");
+        assert!(context(&asked("discuss", &[])).unwrap().is_none());
+    }
 }

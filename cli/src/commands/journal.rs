@@ -2,22 +2,44 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use domain::{Entry, RunId, Timestamp};
 use futures::TryStreamExt;
 
 use super::{say, say_json};
 use crate::{
     api::{Client, Followed},
-    args,
+    args::Api,
     output::OutputLines,
     timeline,
 };
 
-pub(super) async fn run(run: &RunId, json: bool, follow: bool, api: &args::Api) -> anyhow::Result<ExitCode> {
-    let client = Client::from_args(api)?;
+/// Print a run's journal
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The run: jira:ENG-12@57
+    run: RunId,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// Keep printing until the run is over
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    api: Api,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments {
+        run,
+        json,
+        follow,
+        api,
+    } = asked;
+    let client = Client::from_args(&api)?;
     let mut start = None;
     if follow {
-        let mut events = std::pin::pin!(client.follow_with_output(run).await?);
+        let mut events = std::pin::pin!(client.follow_with_output(&run).await?);
         let mut output = OutputLines::default();
         while let Some(event) = events.try_next().await? {
             match event {
@@ -32,7 +54,7 @@ pub(super) async fn run(run: &RunId, json: bool, follow: bool, api: &args::Api) 
             }
         }
     } else {
-        for entry in client.journal(run).await? {
+        for entry in client.journal(&run).await? {
             print(&entry, json, &mut start)?;
         }
     }

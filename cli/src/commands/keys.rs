@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
+use lease::User;
 use queue::{Identity, Role};
 use secrecy::ExposeSecret;
 
@@ -53,8 +54,8 @@ pub(super) fn grant_key() -> ExitCode {
 
 /// The entries of `k8s/secrets.example.yaml` for NATS and Redis, and the public keys that the server knows.
 pub(super) fn service_keys() -> ExitCode {
-    let (password, sha256) = new_password();
     let mut public = Vec::new();
+    let mut users = Vec::new();
     for role in Role::ALL {
         let identity = Identity::generate();
         let seed = identity.seed.expose_secret();
@@ -62,15 +63,18 @@ pub(super) fn service_keys() -> ExitCode {
             "# {}-secrets, a secret:\nnats-nkey-seed: {seed}",
             role.name()
         ));
-        if role == Role::Planner {
+        if let Some(user) = User::ALL.into_iter().find(|user| user.name() == role.name()) {
+            let (password, sha256) = new_password();
             say(&format!("redis-password: {password}"));
+            users.push((user, sha256));
         }
         say("");
         public.push(format!("{}={}", variable(role), identity.public_key));
     }
-    let acl = lease::acl(&sha256).replace('\n', "\n  ");
+    let acl = lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())));
+    let acl = acl.replace('\n', "\n  ");
     say(&format!(
-        "# redis-acl, with the password's hash:\nusers.acl: |\n  {}\n",
+        "# redis-acl, with the passwords' hashes:\nusers.acl: |\n  {}\n",
         acl.trim_end()
     ));
     say(&format!("# ConfigMap nats-users, public:\n{}", public.join("\n")));

@@ -1,40 +1,114 @@
-//! One file a command.
+//! One file a command, with its arguments and what it does.
 
+mod acting;
 mod alone;
+mod approve;
+mod backup;
 mod dead;
 mod decide;
+mod decision;
+mod diff;
 mod dispatch;
 mod doctor;
 mod eval;
+mod feedback;
 mod folder;
 mod follow;
+mod grant_key;
 mod journal;
-mod keys;
 mod list_tickets;
+mod nats_users;
 mod pr;
 mod process_ticket;
 mod progress;
 mod purge;
+mod reject;
+mod restore;
 mod retry;
 mod runs;
+mod serve;
+mod service_keys;
 mod show_ticket;
 mod spend;
 mod stop;
 mod stop_all;
+mod token;
+mod r#try;
 mod up;
 mod watch;
 
-use std::{
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
+use clap::{Parser, Subcommand};
 use domain::cause::chain;
-
-use crate::args::{Arguments, Command, Verdict};
 
 /// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
 const EXIT_SETTINGS: u8 = 64;
+/// Exit code after a signal, as a shell gives it for Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+const EXIT_CODES: &str =
+    "Exit codes: 0 done, 1 failed, 2 wrong arguments, 64 wrong setting, 130 interrupted.";
+
+/// Takes a ticket and brings back a pull request that a maintainer would merge.
+#[derive(Debug, Parser)]
+#[command(name = "journeyman", version, after_help = EXIT_CODES)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Each command by its name and its file, which holds `Arguments`, described for `--help`, and `run`.
+macro_rules! commands {
+    ($($name:ident in $file:ident,)*) => {
+        /// What to do.
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($name($file::Arguments),)*
+        }
+
+        async fn obey(command: Command) -> anyhow::Result<ExitCode> {
+            match command {
+                $(Command::$name(asked) => Box::pin($file::run(asked)).await,)*
+            }
+        }
+    };
+}
+
+// In the order of `--help`.
+commands! {
+    Up in up,
+    Serve in serve,
+    Watch in watch,
+    Try in r#try,
+    Eval in eval,
+    ProcessTicket in process_ticket,
+    Dispatch in dispatch,
+    ListTickets in list_tickets,
+    ShowTicket in show_ticket,
+    Pr in pr,
+    Journal in journal,
+    Runs in runs,
+    Spend in spend,
+    Stop in stop,
+    Retry in retry,
+    Dead in dead,
+    Purge in purge,
+    StopAll in stop_all,
+    Diff in diff,
+    Decide in decide,
+    Approve in approve,
+    Reject in reject,
+    Feedback in feedback,
+    Backup in backup,
+    Restore in restore,
+    Doctor in doctor,
+    Token in token,
+    GrantKey in grant_key,
+    ServiceKeys in service_keys,
+    NatsUsers in nats_users,
+}
 
 /// Runs one command line to its exit code.
 pub fn run(arguments: Arguments) -> ExitCode {
@@ -46,56 +120,6 @@ pub fn run(arguments: Arguments) -> ExitCode {
     let outcome = runtime.block_on(Box::pin(obey(arguments.command)));
     runtime.shutdown_background();
     outcome.unwrap_or_else(|error| complain(&error))
-}
-
-async fn obey(command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Up(settings) => up::run(settings).await,
-        Command::Serve(asked) => up::serve(asked).await,
-        Command::Watch(asked) => watch::run(asked).await,
-        Command::Try { text, asked } => folder::run(folder::ticket_of(&text)?, asked).await,
-        Command::Eval(asked) => eval::run(asked).await,
-        Command::ProcessTicket { ticket, asked } if asked.repository.is_some() => {
-            folder::run(folder::ticket_in(Path::new(&ticket))?, asked).await
-        }
-        Command::ProcessTicket { ticket, asked } => process_ticket::run(&ticket, asked).await,
-        Command::ListTickets(asked) => list_tickets::run(asked).await,
-        Command::ShowTicket(of) => show_ticket::run(of).await,
-        Command::Dispatch(asked) => dispatch::run(asked).await,
-        Command::Pr(asked) => pr::run(asked).await,
-        Command::Journal {
-            run,
-            json,
-            follow,
-            api,
-        } => journal::run(&run, json, follow, &api).await,
-        Command::Runs { ticket, api } => runs::run(ticket.as_ref(), &api).await,
-        Command::Spend(asked) => spend::run(asked).await,
-        Command::Stop { target, api } => stop::run(&target, &api).await,
-        Command::Retry(of) => retry::run(&of.ticket, &of.api).await,
-        Command::Dead { action } => dead::run(action).await,
-        Command::Purge(of) => purge::run(&of.ticket, &of.api).await,
-        Command::StopAll { switch, api } => stop_all::run(switch, &api).await,
-        Command::Diff { run, api } => decide::diff(&run, &api).await,
-        Command::Decide {
-            run,
-            verdict,
-            head,
-            feedback,
-            api,
-        } => {
-            let head = head.unwrap_or_default();
-            decide::decide(&run, verdict, &head, &feedback, &api).await
-        }
-        Command::Approve { of, head } => decide::decide_about(&of, Verdict::Approve, &head, "").await,
-        Command::Reject(of) => decide::decide_about(&of, Verdict::Reject, "", "").await,
-        Command::Feedback { of, text } => decide::decide_about(&of, Verdict::Revise, "", &text).await,
-        Command::Doctor(settings) => doctor::run(settings_file(settings.settings)).await,
-        Command::Token { name, role } => keys::token(&name, &role),
-        Command::GrantKey => Ok(keys::grant_key()),
-        Command::ServiceKeys => Ok(keys::service_keys()),
-        Command::NatsUsers => Ok(keys::nats_users()),
-    }
 }
 
 /// The named file, or `journeyman.toml` when it exists.
@@ -152,9 +176,15 @@ fn say_error(line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
 
     #[test]
     fn json_for_a_terminal_is_the_same_value_without_a_hidden_character() {

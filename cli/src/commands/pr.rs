@@ -2,41 +2,61 @@
 
 use std::{
     io::{BufRead, IsTerminal, Read},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
 use bootstrap::settings;
+use clap::Args;
 use ingest::api::types::PullRequestCallView;
-use pullrequest::{Answer, Kind, Plan, Problem, Request, Status, Step, key_in, parse};
-use reporter::{Direct, DirectSettings, Ground, without_credentials};
-use serde::Serialize;
+use pullrequest::{Answer, Kind, Plan, Problem, Request, Status, key_in, parse};
+use reporter::{Direct, DirectSettings, Ground, only_looked, without_credentials};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{say_error, say_json, settings_file};
 use crate::{
     api::{Asked, Client},
-    args::PullRequest,
+    args::Api,
 };
+
+/// Open a pull request from a local branch, link it on a Jira issue and move that to code review
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "With `working_directory` in the request, the branch is pushed from there and no service is needed.
+With `repository` in its place, the branch is at GitHub already and the running services open the pull request."
+)]
+pub(super) struct Arguments {
+    /// The request: a file with one JSON object, or `-` for standard input
+    #[arg(long, value_name = "FILE|-")]
+    input: PathBuf,
+    /// Write nothing, and print what would be written
+    #[arg(long)]
+    dry_run: bool,
+    /// The transition to code review, by its name or that of the status that it leads to
+    #[arg(long, value_name = "NAME")]
+    transition: Option<String>,
+    /// Take the Jira issue from the branch's name, where the request names none
+    #[arg(long)]
+    jira_key_from_branch: bool,
+    /// Settings file [default: journeyman.toml, when it exists]
+    #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    settings: Option<PathBuf>,
+    /// For a request with `repository`: asks once, however often the command is repeated with this key
+    #[arg(long, value_name = "KEY")]
+    key: Option<String>,
+    /// Where the API is, for a request with `repository`.
+    #[command(flatten)]
+    api: Api,
+}
 
 /// How long the services may take, and the pause between two looks.
 const PATIENCE: Duration = Duration::from_secs(10 * 60);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// What a dry run prints.
-#[derive(Serialize)]
-struct DryRun<'a> {
-    dry_run: bool,
-    /// The pull request that is there already.
-    pr_url: Option<&'a str>,
-    would_write: &'a [Step],
-    errors: &'a [Problem],
-}
-
-pub(super) async fn run(asked: PullRequest) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
     let input = read(&asked.input)?;
     if let Some(request) = at_github(&input) {
@@ -68,9 +88,9 @@ fn at_github(input: &str) -> Option<Value> {
 }
 
 /// Asks the running services, and waits for their answer.
-async fn by_the_services(mut request: Value, asked: &PullRequest) -> anyhow::Result<ExitCode> {
+async fn by_the_services(mut request: Value, asked: &Arguments) -> anyhow::Result<ExitCode> {
     if asked.dry_run {
-        bail!("a dry run is about a folder: give `working_directory` in the place of `repository`");
+        request["dry_run"] = true.into();
     }
     if let Some(transition) = &asked.transition {
         request["transition"] = transition.as_str().into();
@@ -86,9 +106,10 @@ async fn by_the_services(mut request: Value, asked: &PullRequest) -> anyhow::Res
         Asked::Taken(call) => answer_of(&client, call).await?,
     };
     say_json(&answer)?;
-    Ok(match answer["status"].as_str() {
-        Some("success") => ExitCode::SUCCESS,
-        _ => ExitCode::FAILURE,
+    let is_good = answer["status"] == "success" || answer["dry_run"] == true;
+    Ok(match is_good {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 
@@ -111,7 +132,7 @@ async fn answer_of(client: &Client, mut call: PullRequestCallView) -> anyhow::Re
 }
 
 /// The answer; absent after a dry run, which has printed what it found.
-async fn carried_out(request: &Request, asked: &PullRequest) -> anyhow::Result<Option<Answer>> {
+async fn carried_out(request: &Request, asked: &Arguments) -> anyhow::Result<Option<Answer>> {
     let file = settings_file(asked.settings.clone());
     let settings: DirectSettings = settings::load(file.as_deref(), std::env::vars())?;
     let direct = Direct::new(settings)?;
@@ -123,23 +144,19 @@ async fn carried_out(request: &Request, asked: &PullRequest) -> anyhow::Result<O
         Ok(plan) => plan,
         Err(problem) => return Ok(Some(Answer::failed(vec![problem]))),
     };
-    if asked.dry_run {
-        say_json(&DryRun {
-            dry_run: true,
-            pr_url: plan.open.as_ref().map(|open| open.url.as_str()),
-            would_write: &plan.steps,
-            errors: &plan.problems,
-        })?;
+    if asked.dry_run || request.dry_run {
+        say_json(&only_looked(plan))?;
         return Ok(None);
     }
     Ok(Some(direct.write(request, &ground, &plan).await))
 }
 
 /// The plan; where several transitions match and somebody sits at the terminal, after their choice.
-fn plan(direct: &Direct, request: &Request, ground: &Ground, asked: &PullRequest) -> Result<Plan, Problem> {
+fn plan(direct: &Direct, request: &Request, ground: &Ground, asked: &Arguments) -> Result<Plan, Problem> {
     let plan = direct.plan(request, ground, asked.transition.as_deref())?;
     let stdin = std::io::stdin();
-    let somebody_is_there = stdin.is_terminal() && asked.input != Path::new("-") && !asked.dry_run;
+    let somebody_is_there =
+        stdin.is_terminal() && asked.input != Path::new("-") && !asked.dry_run && !request.dry_run;
     let is_ambiguous = |problem: &&Problem| problem.kind == Kind::JiraTransitionAmbiguous;
     match plan.problems.iter().find(is_ambiguous) {
         Some(problem) if somebody_is_there => {

@@ -1,27 +1,50 @@
 //! `journeyman process-ticket`: one ticket, now, to the end of its run.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
+use clap::Args;
 use domain::{Job, TicketKey};
+use ingest::{Extent, api::types::JobBody};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    INTERRUPTED,
     alone::Alone,
+    dispatch::{self, told},
+    folder,
     follow::{exit_code, show},
     say, say_error, settings_file,
 };
 use crate::{
-    api::Client,
-    args::{self, InFolder},
+    api::{Client, implement},
+    args,
 };
 
-pub(super) async fn run(ticket: &str, asked: InFolder) -> anyhow::Result<ExitCode> {
-    if asked.accept || asked.dry_run || asked.model.is_some() || asked.base_url.is_some() {
-        return Ok(wrong(
-            "--accept, --dry-run, --model and --base-url go with --repository",
-        ));
+/// Work on one ticket now and wait for the end of the run
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The ticket: ENG-12, or jira:ENG-12; with --repository a file in Markdown
+    #[arg(value_name = "TICKET")]
+    ticket: String,
+    /// Rehearse the work on a ticket: everything from the request to the reporter, without model, workspace, push and outside
+    /// writes; what would be written is printed
+    #[arg(long, conflicts_with_all = ["dry_run", "repository"])]
+    mock: bool,
+    #[command(flatten)]
+    asked: folder::InFolder,
+}
+
+pub(super) async fn run(Arguments { ticket, mock, asked }: Arguments) -> anyhow::Result<ExitCode> {
+    if asked.repository.is_some() {
+        return folder::run(folder::ticket_in(Path::new(&ticket))?, asked).await;
     }
-    let ticket = match args::ticket(ticket) {
+    if asked.accept || asked.model.is_some() || asked.base_url.is_some() {
+        return Ok(wrong("--accept, --model and --base-url go with --repository"));
+    }
+    let ticket = match args::ticket(&ticket) {
         Ok(ticket) => ticket,
         Err(problem) => return Ok(wrong(&problem)),
     };
@@ -30,16 +53,61 @@ pub(super) async fn run(ticket: &str, asked: InFolder) -> anyhow::Result<ExitCod
             "name the repository's rules file by --config, or a folder by --repository",
         ));
     };
-    let data = asked.data.unwrap_or_else(|| PathBuf::from(".journeyman"));
     let alone = Alone {
         rules: Some(rules),
         file: settings_file(asked.settings),
-        data,
+        data: asked.data.unwrap_or_else(|| PathBuf::from(".journeyman")),
         more: Vec::new(),
+        extent: Extent::Whole,
     };
-    alone
-        .run(async |client, shutdown| work(&client, &ticket, shutdown).await)
-        .await
+    if asked.dry_run {
+        return preview(alone, &ticket).await;
+    }
+    if mock {
+        return rehearse(alone, &ticket).await;
+    }
+    process(alone, &ticket).await
+}
+
+/// Works on a ticket with services of its own.
+pub(super) async fn process(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
+    let worked = alone.run(async |client, shutdown| work(&client, ticket, shutdown).await);
+    Ok(worked.await?.unwrap_or(INTERRUPTED.into()))
+}
+
+/// Says which job would be started, with nothing there that could start it.
+async fn preview(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
+    let alone = Alone {
+        extent: Extent::Answers,
+        ..alone
+    };
+    let told = alone.run(async |client, _| {
+        say(&told(&client.plan(&implement(ticket)).await?));
+        Ok(ExitCode::SUCCESS)
+    });
+    Ok(told.await?.unwrap_or(INTERRUPTED.into()))
+}
+
+/// Rehearses in a place of its own, where no other ticket waits.
+async fn rehearse(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> {
+    let place = tempfile::tempdir()?;
+    let alone = Alone {
+        data: place.path().to_owned(),
+        extent: Extent::OnRequest,
+        ..alone
+    };
+    let rehearsed = alone.run(async |client, shutdown| {
+        let mock = JobBody {
+            mock: true,
+            ..implement(ticket)
+        };
+        let accepted = client.dispatch_with(&mock, None).await?;
+        say(&format!("run {}", accepted.run));
+        let run = accepted.run.parse()?;
+        let rehearsed = shutdown.run_until_cancelled(dispatch::rehearse(&client, &run));
+        Ok(rehearsed.await.transpose()?.unwrap_or(INTERRUPTED.into()))
+    });
+    Ok(rehearsed.await?.unwrap_or(INTERRUPTED.into()))
 }
 
 /// Wrong arguments, as the parser of the command line would end it.
@@ -56,7 +124,7 @@ async fn work(client: &Client, ticket: &TicketKey, shutdown: CancellationToken) 
         Some(reason) => Ok(exit_code(&reason?)),
         None => {
             say_error("stopped; the run carries on when journeyman starts again");
-            Ok(ExitCode::from(130))
+            Ok(INTERRUPTED.into())
         }
     }
 }

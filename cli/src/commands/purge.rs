@@ -2,13 +2,31 @@
 
 use std::process::ExitCode;
 
-use domain::TicketKey;
+use clap::Args;
 
-use super::say;
-use crate::{api::Client, args};
+use super::acting::{DryRun, perform};
+use crate::{
+    api::{Act, Client},
+    args::OfTicket,
+};
 
-pub(super) async fn run(ticket: &TicketKey, api: &args::Api) -> anyhow::Result<ExitCode> {
-    Client::from_args(api)?.purge(ticket).await?;
-    say(&format!("purged: {ticket}"));
-    Ok(ExitCode::SUCCESS)
+/// Forget all that is stored of a ticket that nobody works on (needs an admin's token)
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    of: OfTicket,
+    #[command(flatten)]
+    dry: DryRun,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let OfTicket { ticket, api } = asked.of;
+    let client = Client::from_args(&api)?;
+    perform(
+        &client,
+        Act::Purge(&ticket),
+        asked.dry,
+        &format!("purged: {ticket}"),
+    )
+    .await
 }

@@ -2,13 +2,27 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use domain::TicketKey;
 
 use super::say;
-use crate::{api::Client, args};
+use crate::{
+    api::Client,
+    args::{Api, ticket},
+};
 
-pub(super) async fn run(ticket: Option<&TicketKey>, api: &args::Api) -> anyhow::Result<ExitCode> {
-    for run in Client::from_args(api)?.runs(ticket).await? {
+/// List runs, newest last
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Only this ticket's
+    #[arg(long, value_parser = ticket)]
+    ticket: Option<TicketKey>,
+    #[command(flatten)]
+    api: Api,
+}
+
+pub(super) async fn run(Arguments { ticket, api }: Arguments) -> anyhow::Result<ExitCode> {
+    for run in Client::from_args(&api)?.runs(ticket.as_ref()).await? {
         let status = serde_json::to_value(run.status)?;
         let reason = run
             .stop

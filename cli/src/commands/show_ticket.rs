@@ -2,12 +2,20 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use ingest::api::types::TicketTextView;
 
 use super::say;
 use crate::{api::Client, args::OfTicket};
 
-pub(super) async fn run(of: OfTicket) -> anyhow::Result<ExitCode> {
+/// Print what a ticket or pull request says now
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    of: OfTicket,
+}
+
+pub(super) async fn run(Arguments { of }: Arguments) -> anyhow::Result<ExitCode> {
     let text = Client::from_args(&of.api)?.ticket_text(&of.ticket).await?;
     say(&page(&text));
     Ok(ExitCode::SUCCESS)

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use clap::{Args, ValueEnum};
 use domain::Dollars;
 use ingest::api::types::{SpendLine, SpendQuery};
 use serde::Serialize;
@@ -9,8 +10,45 @@ use serde::Serialize;
 use super::{say, say_json};
 use crate::{
     api::Client,
-    args::{Format, Spend, SpendBy},
+    args::{Api, Format},
 };
+
+/// Print what models took, counted from the journals that are kept
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example: journeyman spend --since 2026-11-01 --by ticket")]
+pub(super) struct Arguments {
+    /// From this day (UTC) or RFC 3339 instant on [default: the first of the month]
+    #[arg(long, value_name = "DAY")]
+    since: Option<String>,
+    /// Before this day (UTC) or RFC 3339 instant [default: now]
+    #[arg(long, value_name = "DAY")]
+    until: Option<String>,
+    /// What each line is about
+    #[arg(long, value_enum, default_value = "repository")]
+    by: SpendBy,
+    /// How it is printed
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    api: Api,
+}
+
+/// What is summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SpendBy {
+    /// All repositories of an owner.
+    Organization,
+    /// A repository.
+    Repository,
+    /// A ticket.
+    Ticket,
+    /// A kind of work.
+    Job,
+    /// A model.
+    Model,
+    /// A day.
+    Day,
+}
 
 /// What one line of the table is about, and what it took.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -30,7 +68,7 @@ struct Table {
     total: Sum,
 }
 
-pub(super) async fn run(asked: Spend) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let client = Client::from_args(&asked.api)?;
     let query = SpendQuery {
         since: asked.since,

@@ -2,21 +2,34 @@
 
 use std::process::ExitCode;
 
+use clap::Args;
 use domain::RunId;
 
-use super::say;
-use crate::{api::Client, args};
+use super::acting::{DryRun, perform};
+use crate::{
+    api::{Act, Client},
+    args::{self, Api},
+};
 
-pub(super) async fn run(target: &str, api: &args::Api) -> anyhow::Result<ExitCode> {
-    let client = Client::from_args(api)?;
+/// Stop a run, or every live run of a ticket
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// jira:ENG-12@57 for one run, jira:ENG-12 or ENG-12 for all of the ticket
+    target: String,
+    #[command(flatten)]
+    dry: DryRun,
+    #[command(flatten)]
+    api: Api,
+}
+
+pub(super) async fn run(Arguments { target, dry, api }: Arguments) -> anyhow::Result<ExitCode> {
+    let client = Client::from_args(&api)?;
+    let done = format!("stop asked for: {target}");
     match target.parse::<RunId>() {
-        Ok(run) => client.stop_run(&run).await?,
+        Ok(run) => perform(&client, Act::StopRun(&run), dry, &done).await,
         Err(_) => {
-            client
-                .stop_ticket(&args::ticket(target).map_err(anyhow::Error::msg)?)
-                .await?
+            let ticket = args::ticket(&target).map_err(anyhow::Error::msg)?;
+            perform(&client, Act::StopTicket(&ticket), dry, &done).await
         }
     }
-    say(&format!("stop asked for: {target}"));
-    Ok(ExitCode::SUCCESS)
 }

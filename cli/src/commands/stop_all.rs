@@ -2,20 +2,61 @@
 
 use std::process::ExitCode;
 
+use clap::{Args, ValueEnum};
 use ingest::api::types::StopAllView;
 
-use super::say;
+use super::{
+    acting::{DryRun, tell},
+    say,
+};
 use crate::{
-    api::Client,
-    args::{self, Switch},
+    api::{Act, Client},
+    args::Api,
 };
 
-pub(super) async fn run(switch: Switch, api: &args::Api) -> anyhow::Result<ExitCode> {
-    let client = Client::from_args(api)?;
-    let StopAllView { on, by, at } = match switch {
-        Switch::On => client.stop_all(true).await?,
-        Switch::Off => client.stop_all(false).await?,
-        Switch::Status => client.is_stopped().await?,
+/// Stop every planner, or let them go on (needs an admin's token)
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// on, off, or status
+    #[arg(value_enum, default_value = "status")]
+    switch: Switch,
+    #[command(flatten)]
+    dry: DryRun,
+    #[command(flatten)]
+    api: Api,
+}
+
+/// The positions of the switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    /// Stop every planner.
+    On,
+    /// Let them go on.
+    Off,
+    /// Show it.
+    Status,
+}
+
+impl Switch {
+    /// To which position; absent: it is only looked at.
+    fn turned(self) -> Option<bool> {
+        match self {
+            Self::On => Some(true),
+            Self::Off => Some(false),
+            Self::Status => None,
+        }
+    }
+}
+
+pub(super) async fn run(Arguments { switch, dry, api }: Arguments) -> anyhow::Result<ExitCode> {
+    let client = Client::from_args(&api)?;
+    if let (true, Some(on)) = (dry.dry_run, switch.turned()) {
+        tell(&client.would(Act::StopAll(on)).await?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let StopAllView { on, by, at } = match switch.turned() {
+        Some(on) => client.stop_all(on).await?,
+        None => client.is_stopped().await?,
     };
     let since = by
         .zip(at)

@@ -6,18 +6,39 @@ use std::{
     process::ExitCode,
 };
 
-use domain::{Fact, RunId, Timestamp};
+use clap::Args;
+use domain::{Fact, Marks, Reason, RunId, Timestamp, Trigger};
 use futures::TryStreamExt;
+use ingest::{Extent, Look};
 use tokio_util::sync::CancellationToken;
 
-use super::{alone::Alone, say, settings_file};
+use super::{INTERRUPTED, alone::Alone, say, say_error, settings_file};
 use crate::{
     api::{Access, Client, OfRun},
-    args::Watch,
     timeline,
 };
 
-pub(super) async fn run(asked: Watch) -> anyhow::Result<ExitCode> {
+/// Work on every ticket that asks for it and look after its pull request, by polls at an interval, without webhooks
+#[derive(Debug, Clone, Args)]
+pub(super) struct Arguments {
+    /// The rules file of the only repository to watch [default: every repository of the settings]
+    #[arg(long = "config", value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    interval: u32,
+    /// Settings file [default: journeyman.toml, when it exists]
+    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    settings: Option<PathBuf>,
+    /// Folder for data
+    #[arg(long, value_name = "DIR", default_value = ".journeyman")]
+    data: PathBuf,
+    /// Look once, print what would be taken up, and take up nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let (interval, data) = (asked.interval, asked.data.clone());
     let alone = Alone {
         rules: asked.rules,
@@ -27,9 +48,52 @@ pub(super) async fn run(asked: Watch) -> anyhow::Result<ExitCode> {
             "JOURNEYMAN__INGEST__POLL_INTERVAL_S".to_owned(),
             interval.to_string(),
         )],
+        extent: match asked.dry_run {
+            true => Extent::Answers,
+            false => Extent::Whole,
+        },
     };
+    if asked.dry_run {
+        return Ok(alone.look().await?.map_or(INTERRUPTED.into(), |look| tell(&look)));
+    }
     let watched = alone.run(async |client, shutdown| watch(&client, &data, interval, shutdown).await);
-    watched.await
+    Ok(watched.await?.unwrap_or(INTERRUPTED.into()))
+}
+
+/// Says what would be taken up, and what could not be looked at.
+fn tell(look: &Look) -> ExitCode {
+    for trigger in &look.triggers {
+        say(&would(trigger));
+    }
+    if look.triggers.is_empty() && look.problems.is_empty() {
+        say("nothing would be taken up");
+    }
+    for problem in &look.problems {
+        say_error(&format!("journeyman: {problem}"));
+    }
+    match look.problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    }
+}
+
+fn would(trigger: &Trigger) -> String {
+    let ticket = &trigger.ticket;
+    match &trigger.reason {
+        Reason::JobRequested(request) => {
+            let (job, repository, text) = (request.job, &request.repository, &request.text.summary);
+            format!("would start {job} on {ticket} in {repository}: {text}")
+        }
+        Reason::Skipped(reason) => format!("would leave {ticket} alone: {}", reason.words(&Marks::PLAIN)),
+        Reason::StopRequested { .. } => format!("would stop the runs of {ticket}"),
+        Reason::RetryRequested => format!("would go on with {ticket} where it waits"),
+        Reason::Decided(decision) => format!("would take a decision about run {}", decision.run),
+        Reason::CostAsked { .. } => format!("would tell what {ticket} cost"),
+        reason => match reason.job() {
+            Some(job) => format!("would start {job} on {ticket}"),
+            None => format!("would tell the runs of {ticket} what is new"),
+        },
+    }
 }
 
 async fn watch(

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::PullRequestStatus;
+use crate::{PullRequestStatus, acceptance_criteria};
+
+/// At most so many criteria count.
+const CRITERIA: usize = 20;
 
 /// What was found when work was asked for. It is read once and kept with the job, so every look at it is the same.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +97,11 @@ pub struct SimilarTicket {
     pub status: String,
 }
 
+/// A text whose white space does not matter.
+fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 impl Background {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
@@ -105,6 +113,22 @@ impl Background {
         let linked = self.linked.iter().map(|ticket| ticket.key.as_str());
         let similar = self.similar.iter().map(|ticket| ticket.key.as_str());
         linked.chain(similar).collect()
+    }
+
+    /// The acceptance criteria of the linked tickets; at most 20.
+    pub fn criteria(&self) -> Vec<String> {
+        let listed = self
+            .linked
+            .iter()
+            .flat_map(|ticket| acceptance_criteria(&ticket.description));
+        listed.take(CRITERIA).collect()
+    }
+
+    /// Whether a linked ticket has these words; white space does not matter.
+    pub fn says(&self, quote: &str) -> bool {
+        let quote = plain(quote);
+        let said = |ticket: &LinkedTicket| plain(&format!("{}\n{}", ticket.summary, ticket.description));
+        !quote.is_empty() && self.linked.iter().any(|ticket| said(ticket).contains(&quote))
     }
 
     /// Whether an earlier pull request was closed without a merge.

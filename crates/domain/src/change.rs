@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, FailureClass, RecordKind, RepositoryName, RunId, Stored, TicketKey};
+use crate::{ChangedFile, CommitId, FailureClass, RecordKind, RepositoryName, RunId, Stored, TicketKey};
 
 /// A pull request that Journeyman opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +85,32 @@ pub struct ChecksSummary {
     /// Runs of GitHub Actions whose failed jobs run again; at most 20. Empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rerun: Vec<u64>,
+    /// Logins of those who are asked to look, where a person has to; empty: nobody is known by a login.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// The page of the CI run that decided, for people; empty: there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub page: String,
+    /// Where a failure may come from; empty where nothing is repaired.
+    #[serde(default, skip_serializing_if = "Suspects::is_empty")]
+    pub suspects: Suspects,
+}
+
+/// The changes that a failure of checks may come from, as far as a model can read them at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspects {
+    /// The last commit of the pull request whose checks passed; absent: there is none, and the files are the pull request's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<CommitId>,
+    /// What was changed.
+    pub files: Vec<ChangedFile>,
+}
+
+impl Suspects {
+    /// Whether nothing is known.
+    pub const fn is_empty(&self) -> bool {
+        self.since.is_none() && self.files.is_empty()
+    }
 }
 
 /// Why failed checks are left to people.
@@ -122,6 +148,9 @@ pub struct FailedCheck {
     /// The step that failed, where the system tells.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
+    /// Everything that the step runs, where the log tells more than its first line; at most 4,000 characters.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
     /// What matters of its log, for the model; at most 24,000 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,

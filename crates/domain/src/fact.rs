@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec};
 use crate::{
-    CallId, Class, CodeSeed, Decision, Forecast, Hint, ModelFault, ModelRole, News, Phase, PhaseOutput,
-    RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunLimits,
-    Snapshot, StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger, WaitsFor,
-    WorkspaceInfo,
+    CallId, Class, CodeSeed, CommitId, Decision, Forecast, Hint, ModelFault, ModelRole, News, Phase,
+    PhaseOutput, RecordKind, Reply, ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence,
+    RunLimits, Snapshot, StopReason, Stored, TicketLimits, Timestamp, ToolCall, ToolResult, Trigger,
+    WaitsFor, WorkspaceInfo,
 };
 
 /// One record of a run's journal.
@@ -255,6 +255,14 @@ pub enum Fact {
     Returned {
         /// Why.
         why: Return,
+    },
+    /// Somebody pushed to the branch of the pull request that the work goes on with: it begins again on their commit.
+    HeadMoved {
+        /// The branch's head now.
+        head: CommitId,
+        /// Who pushed; absent: nobody told, the push of the work was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// The workspace's changes are kept outside it.
     SnapshotTaken {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
 use crate::{
-    Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, PlannedIssue, Review,
-    ReviewOfChange, StopReason, ThreadReply, Widened,
+    Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, PlannedIssue, Refusal,
+    Review, ReviewOfChange, StopReason, ThreadReply, Widened,
 };
 
 /// How the model ended its work.
@@ -64,6 +64,9 @@ pub struct Handover {
     /// Replies to the comments of a review, where the work is about one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<ThreadReply>,
+    /// The entries of `ci.auto_fix` that made the change, where no model did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repaired_by: Vec<String>,
 }
 
 /// A command whose output shows the change, as the model says.
@@ -303,10 +306,7 @@ impl PhaseOutput {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Return {
     /// The outside refused the change.
-    Refused {
-        /// For the model.
-        detail: String,
-    },
+    Refused(Refusal),
     /// A person wants it changed.
     Feedback {
         /// Who.
@@ -355,7 +355,7 @@ impl Return {
     pub const fn phase(&self) -> Phase {
         match self {
             Self::Replan { .. } => Phase::Plan,
-            Self::Refused { .. }
+            Self::Refused(_)
             | Self::Feedback { .. }
             | Self::Unkept { .. }
             | Self::NothingChanged

@@ -6,6 +6,7 @@ mod background;
 mod budget;
 pub mod cause;
 mod change;
+mod changed_file;
 pub mod check;
 mod ci;
 mod commit;
@@ -27,6 +28,7 @@ mod job;
 pub mod json;
 mod kind;
 mod lane;
+pub mod limits;
 mod link;
 mod live;
 mod model;
@@ -34,6 +36,7 @@ mod naming;
 mod news;
 mod object;
 mod origin;
+mod outside;
 mod overview;
 mod phase;
 mod plan;
@@ -41,6 +44,7 @@ mod pull_request_call;
 mod pull_request_review;
 mod question;
 mod reactable;
+mod refusal;
 mod repair;
 pub mod report;
 mod repository;
@@ -65,8 +69,8 @@ mod waiting;
 mod workspace;
 
 pub use about::{
-    About, Answered, Citation, CommentQuestion, DiscussionRequest, DiscussionTask, Disposition, LeftThreads,
-    Rehearsal, ReviewRound, ReviewThread, ThreadReply,
+    About, Answered, AnsweredQuestion, Citation, CommentQuestion, DiscussionRequest, DiscussionTask,
+    Disposition, JobRequest, LeftThreads, Rehearsal, ReviewRound, ReviewThread, ThreadRemark, ThreadReply,
 };
 pub use background::{
     Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,
@@ -76,8 +80,9 @@ pub use budget::{Budget, Dollars, RunLimits};
 pub use cause::Cause;
 pub use change::{
     BranchRecord, BranchRef, ChecksSummary, Conclusion, FailedCheck, PullRequestRecord, PullRequestRef,
-    PullRequestStatus, RepairEnd,
+    PullRequestStatus, RepairEnd, Suspects,
 };
+pub use changed_file::ChangedFile;
 pub use ci::{CiRequired, CiRules};
 pub use commit::{CommitId, TreeId};
 pub use control::{NewerRecord, Place, StopAll};
@@ -107,14 +112,18 @@ pub use naming::{AUTHOR_ADDRESS, AUTHOR_NAME, Named, Naming};
 pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;
+pub use outside::Outside;
 pub use overview::{Gate, Overview, Spend, TimeSpent};
 pub use phase::{ModelRole, Phase};
 pub use plan::{Plan, PlanStep, PlannedIssue};
 pub use pull_request_call::{PullRequestAnswer, PullRequestCall};
-pub use pull_request_review::{ChangedFile, LineRemark, ReviewOfChange, ReviewedChange, SinceReview};
+pub use pull_request_review::{
+    CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,
+};
 pub use question::Question;
 pub use reactable::{Reactable, Reaction};
-pub use repair::{RepairDone, RepairResult};
+pub use refusal::{Refusal, SecretPlace, Violation};
+pub use repair::RepairResult;
 pub use report::{
     Proposal, PushBranch, Receipt, Rehearsed, Report, ReportCursor, ReportOutcome, ReportRequest,
     ReportSettled,
@@ -123,23 +132,23 @@ pub use repository::RepositoryName;
 pub use review::{Objection, Review, Weight};
 pub use row::{Pending, Row, RunStatus, RunSummary};
 pub use rules::{
-    AgentRules, Approval, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle, DbtProject,
-    DbtRules, DiscussionRules, ExecutorRules, Finish, IssueRules, JiraRules, ModuleRules, Planned,
-    PullRequestRules, RepoRules, ReviewRules, Rules, RulesProblem, SkipRules, TicketBudgetRules, TriageRules,
-    is_program_name,
+    AgentRules, Approval, Assign, BranchingRules, BudgetRules, ClassTurns, CommitRules, CommitStyle,
+    DbtProject, DbtRules, DiscussionRules, ExecutorRules, Finish, IssueRules, JiraField, JiraRules,
+    ModuleRules, Planned, ProjectRules, PullRequestRules, RepoRules, ReviewRules, Rules, RulesProblem,
+    SkipRules, TicketBudgetRules, TicketMarks, TriageChoices, TriageRules, is_program_name,
 };
 pub use sandbox::SandboxLevel;
-pub use scope::{Outside, Scope, ScopeOf, Widened};
+pub use scope::{Scope, ScopeOf, Widened};
 pub use seed::CodeSeed;
 pub use size::{ChangeSize, FileChange, FileRole};
-pub use skip::{RepositoryChoice, SkipPlace, SkipReason};
+pub use skip::{Marks, RepositoryChoice, SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};
 pub use spend::{Amount, BudgetOf, Period, RunCost, SharedBudget, TicketCost, TicketLimits};
-pub use stop::{GiveUp, StopReason};
+pub use stop::{GiveUp, StopReason, Withdrawal};
 pub use stored::{AnyRecord, Stored, Undecodable};
 pub use ticket::{Account, TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};
-pub use trigger::{Decision, JobRequest, Reason, Source, Trigger, TriggerKey, Verdict};
+pub use trigger::{Decision, Reason, Source, Trigger, TriggerKey, Verdict};
 pub use waiting::WaitsFor;
 pub use workspace::{Snapshot, WorkspaceInfo};

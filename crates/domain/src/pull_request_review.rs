@@ -1,10 +1,10 @@
 //! The review of a pull request that somebody asks for.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CommitId, PullRequestRef, Weight};
+use crate::{ChangedFile, CommitId, PullRequestRef, Weight};
 
 /// A pull request of somebody that is to be reviewed, as it was when that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,50 +36,16 @@ pub struct SinceReview {
 }
 
 impl ReviewedChange {
-    /// Whether a comment can stand on a line: the pull request adds it, and what was reviewed before does not have it.
-    pub fn may_comment(&self, path: &str, line: u32) -> bool {
+    /// Whether a comment can stand on all of these lines: the pull request adds them, and what was reviewed before does not
+    /// have them.
+    pub fn may_comment(&self, path: &str, lines: RangeInclusive<u32>) -> bool {
         let adds = |files: &[ChangedFile]| {
-            let mut files = files.iter();
-            files.any(|file| file.path == path && file.added_lines().contains(&line))
+            let added = files.iter().filter(|file| file.path == path);
+            let added: BTreeSet<u32> = added.flat_map(ChangedFile::added_lines).collect();
+            !lines.is_empty() && lines.clone().all(|line| added.contains(&line))
         };
         adds(&self.files) && self.since.as_ref().is_none_or(|since| adds(&since.files))
     }
-}
-
-/// A file of a pull request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangedFile {
-    /// Its path, after the change.
-    pub path: String,
-    /// Hunks of a unified diff, without a header; empty: the file is binary, only renamed, or too large.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub patch: String,
-}
-
-impl ChangedFile {
-    /// The lines of the new file that the change adds: only there can a comment stand.
-    pub fn added_lines(&self) -> BTreeSet<u32> {
-        let mut added = BTreeSet::new();
-        let mut next = 0;
-        for line in self.patch.lines() {
-            match (line.strip_prefix("@@ "), line.chars().next()) {
-                (Some(header), _) => next = first_line(header).unwrap_or(next),
-                (None, Some('+')) => {
-                    added.insert(next);
-                    next += 1;
-                }
-                (None, Some('-' | '\\')) => {}
-                (None, _) => next += 1,
-            }
-        }
-        added
-    }
-}
-
-/// Where the new file begins: the 12 of `-10,2 +12,3 @@ fn total`.
-fn first_line(header: &str) -> Option<u32> {
-    let new = header.split_once('+')?.1;
-    new.split([',', ' ']).next()?.parse().ok()
 }
 
 /// What a review says.
@@ -90,6 +56,30 @@ pub struct ReviewOfChange {
     /// Comments on lines that the change adds, the most important first; at most 5.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<LineRemark>,
+    /// What becomes of the criteria of the ticket that the pull request names; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<JudgedCriterion>,
+}
+
+/// What a review says of one criterion of a ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgedCriterion {
+    /// The ticket's own words.
+    pub quote: String,
+    /// What becomes of it.
+    pub verdict: CriterionVerdict,
+}
+
+/// Whether a change meets a criterion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CriterionVerdict {
+    /// It does.
+    Met,
+    /// It does not.
+    NotMet,
+    /// The code does not tell: a person has to look.
+    NeedsPerson,
 }
 
 /// What is wrong with a line.
@@ -97,20 +87,36 @@ pub struct ReviewOfChange {
 pub struct LineRemark {
     /// The file.
     pub path: String,
-    /// The line in the new file, from 1.
+    /// The line in the new file, from 1; of several lines the last.
     pub line: u32,
+    /// The first of several lines; absent: it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_line: Option<u32>,
     /// The input or situation that shows it.
     pub trigger: String,
     /// What goes wrong then.
     pub why: String,
     /// Whether it stands in the way.
     pub weight: Weight,
-    /// What the line should be, code that replaces it alone; absent: words say enough.
+    /// What the lines should be, code that replaces exactly them; absent: words say enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
 
+impl LineRemark {
+    /// The lines that it is about.
+    pub fn lines(&self) -> RangeInclusive<u32> {
+        self.start_line.unwrap_or(self.line)..=self.line
+    }
+}
+
 impl ReviewOfChange {
+    /// Whether something that the ticket asks for is not done.
+    pub fn leaves_open(&self) -> bool {
+        let mut judged = self.criteria.iter();
+        judged.any(|criterion| criterion.verdict == CriterionVerdict::NotMet)
+    }
+
     /// Whether the change should not be merged as it is.
     pub fn is_blocking(&self) -> bool {
         self.comments
@@ -150,9 +156,16 @@ mod tests {
             files: vec![file("@@ -1,2 +1,2 @@\n a\n-x\n+b\n@@ -4 +4,2 @@\n d\n+e")],
         };
         let first = change(None);
-        assert!(first.may_comment("x", 1) && first.may_comment("x", 2) && !first.may_comment("y", 1));
+        let one = |change: &ReviewedChange, path: &str, line: u32| change.may_comment(path, line..=line);
+        assert!(one(&first, "x", 1) && one(&first, "x", 2) && !one(&first, "y", 1));
+        assert!(first.may_comment("x", 1..=3) && !first.may_comment("x", 2..=4));
+        assert!(
+            !first.may_comment("x", RangeInclusive::new(3, 2)),
+            "no lines at all"
+        );
         let next = change(Some(since));
-        assert!(!next.may_comment("x", 1) && next.may_comment("x", 2) && !next.may_comment("x", 5));
+        assert!(!one(&next, "x", 1) && one(&next, "x", 2) && !one(&next, "x", 5));
+        assert!(!next.may_comment("x", 1..=2));
     }
 
     #[test]

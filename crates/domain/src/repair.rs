@@ -9,28 +9,38 @@ use crate::{CommitId, Entry, Fact, Job, Reason, RepairEnd, ReportRequest, StopRe
 pub struct RepairResult {
     /// Whether the branch has what should mend the checks. Whether it does, the next checks show.
     pub fixed: bool,
-    /// What was done; absent: nothing.
-    pub strategy: Option<RepairDone>,
+    /// What was done: the entries of `ci.auto_fix` that mended them (`pre-commit`, `dbt_compile`, or a command),
+    /// [`Self::MODEL`] or [`Self::RERUN`]; absent: nothing.
+    pub strategy: Option<String>,
     /// The commit that was pushed; absent: none.
     pub commit_sha: Option<CommitId>,
     /// Why the checks are not mended: the reason why the run ended, or why it was left to people. Absent where they are,
     /// and where failed jobs run again.
     pub error: Option<String>,
-}
-
-/// What was done about failed checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RepairDone {
-    /// The commands of `ci.auto_fix` mended them.
-    AutoFix,
-    /// The model changed the code.
-    Model,
-    /// The failed jobs run again.
-    Rerun,
+    /// More in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 impl RepairResult {
+    /// The model changed the code.
+    pub const MODEL: &str = "model";
+    /// The failed jobs run again.
+    pub const RERUN: &str = "rerun";
+    /// The commands of `ci.auto_fix`, where it is not known which.
+    const AUTO_FIX: &str = "auto_fix";
+
+    /// Where there is nothing to repair.
+    pub fn nothing_failed() -> Self {
+        Self {
+            fixed: true,
+            strategy: None,
+            commit_sha: None,
+            error: None,
+            message: Some("No failed checks".to_owned()),
+        }
+    }
+
     /// Of the run with this journal; `None` for other jobs, and as long as the run goes on.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
         let mut found = Self {
@@ -38,6 +48,7 @@ impl RepairResult {
             strategy: None,
             commit_sha: None,
             error: None,
+            message: None,
         };
         for entry in entries {
             // Every other fact says nothing of what was made.
@@ -65,12 +76,13 @@ impl RepairResult {
     fn reported(&mut self, request: &ReportRequest) {
         if let ReportRequest::ChecksRepaired(repaired) = request {
             self.strategy = Some(match repaired.strategy {
-                report::RepairStrategy::AutoFix => RepairDone::AutoFix,
-                report::RepairStrategy::Model => RepairDone::Model,
+                report::RepairStrategy::AutoFix if repaired.by.is_empty() => Self::AUTO_FIX.to_owned(),
+                report::RepairStrategy::AutoFix => repaired.by.join(", "),
+                report::RepairStrategy::Model => Self::MODEL.to_owned(),
             });
-            (self.fixed, self.commit_sha) = (true, repaired.commit.clone());
+            (self.fixed, self.commit_sha) = (repaired.commit.is_some(), repaired.commit.clone());
         } else if let ReportRequest::RerunChecks(_) = request {
-            self.strategy = Some(RepairDone::Rerun);
+            self.strategy = Some(Self::RERUN.to_owned());
         }
     }
 
@@ -83,6 +95,16 @@ impl RepairResult {
 }
 
 impl RepairEnd {
+    /// Whether a person has to go on who may wait for Journeyman. Whoever turned repairs off looks at red checks anyway.
+    pub const fn calls_people(self) -> bool {
+        match self {
+            Self::FailedAgain | Self::PerHead | Self::PerPullRequest | Self::Repeated | Self::Forgotten => {
+                true
+            }
+            Self::Off | Self::NotOurs => false,
+        }
+    }
+
     /// The name in the API and journals.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -143,6 +165,15 @@ mod tests {
         assert_eq!(
             of(vec![started(json!({})), asked(repaired), ended("completed")]),
             json!({"fixed": true, "strategy": "auto_fix", "commit_sha": commit, "error": null})
+        );
+        let named = json!({"type": "checks_repaired", "commit": commit, "strategy": "auto_fix", "by": ["pre-commit"], "summary": ""});
+        assert_eq!(
+            of(vec![started(json!({})), asked(named), ended("completed")]),
+            json!({"fixed": true, "strategy": "pre-commit", "commit_sha": commit, "error": null})
+        );
+        assert_eq!(
+            serde_json::to_value(RepairResult::nothing_failed()).unwrap(),
+            json!({"fixed": true, "strategy": null, "commit_sha": null, "error": null, "message": "No failed checks"})
         );
         assert_eq!(
             of(vec![started(json!({})), ended("model_refused")]),

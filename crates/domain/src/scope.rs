@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModuleRules, glob::covers};
+use crate::{ModuleRules, Outside, glob::covers};
 
 /// Where a ticket's change may be. A file belongs to the first module whose paths cover it; a file of no module may always be
 /// changed.
@@ -13,15 +13,6 @@ pub struct Scope<'a> {
     modules: &'a [ModuleRules],
     kind: &'a str,
     widened: BTreeSet<String>,
-}
-
-/// A file outside the scope.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outside {
-    /// Relative to the root.
-    pub path: String,
-    /// The module that it belongs to.
-    pub module: String,
 }
 
 /// A module that the model needs beyond those of the ticket's kind.

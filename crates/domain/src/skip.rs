@@ -1,6 +1,12 @@
 //! Why a request is skipped.
 
+mod words;
+
 use serde::{Deserialize, Serialize};
+
+pub use words::Marks;
+
+use crate::JiraField;
 
 /// Where a skip phrase stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +30,11 @@ pub struct RepositoryChoice {
     pub repository: String,
     /// One of these components of Jira,
     pub components: Vec<String>,
-    /// or one of these labels.
+    /// or one of these labels,
     pub labels: Vec<String>,
+    /// or one of these values of a field of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<JiraField>,
 }
 
 /// Why nothing is done.
@@ -55,13 +64,32 @@ pub enum SkipReason {
     NotAllowed {
         /// As people know them.
         actor: String,
-        /// The group that one has to be in; empty when none is configured, so that nobody may.
+        /// The group that one has to be in; empty when none is configured.
         group: String,
+        /// The role of the project that does as well; empty when none is configured. Without both nobody may.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        role: String,
     },
     /// Who asked for the work on an issue of GitHub may not write to the repository.
     NoWritePermission {
         /// Their login.
         actor: String,
+    },
+    /// A program asked for the work, and the rules do not name it.
+    Bot {
+        /// As people know it.
+        actor: String,
+    },
+    /// Somebody mentioned us who may not ask for anything.
+    MayNotAsk {
+        /// As people know them.
+        actor: String,
+        /// At Jira the group that one has to be in; empty when none is configured, or at GitHub.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        group: String,
+        /// Our pull request that it was said on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        on: Option<crate::PullRequestRef>,
     },
     /// The ticket had left the status that asks for work when that was told.
     StatusLeft {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, Repetition, SharedBudget, Timestamp};
+use crate::{Budget, Refusal, Repetition, SharedBudget, Timestamp};
 
 /// Why a run ended: typed end to end, told to the ticket in the words of the reporter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,10 +90,7 @@ pub enum StopReason {
         log_tail: String,
     },
     /// The outside refused an effect that the job cannot do without.
-    ReportRefused {
-        /// For people.
-        detail: String,
-    },
+    ReportRefused(Refusal),
     /// An effect that the job cannot do without failed again and again.
     ReportFailed {
         /// For people.
@@ -107,6 +104,23 @@ pub enum StopReason {
     JournalLost,
     /// A newer request took its place.
     Superseded,
+    /// The review that it was to give is not wanted any more.
+    Withdrawn {
+        /// Why not.
+        why: Withdrawal,
+    },
+}
+
+/// Why a review that was asked for is not wanted any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Withdrawal {
+    /// The pull request was merged.
+    Merged,
+    /// It was closed.
+    Closed,
+    /// The request for the review was taken back.
+    Unrequested,
 }
 
 impl StopReason {
@@ -130,12 +144,28 @@ impl StopReason {
             | Self::ModelRefused
             | Self::ContextTooLong
             | Self::SetupFailed { .. }
-            | Self::ReportRefused { .. }
+            | Self::ReportRefused(_)
             | Self::UnsupportedJob
             | Self::JournalUnreadable
             | Self::JournalLost
-            | Self::Superseded => false,
+            | Self::Superseded
+            | Self::Withdrawn { .. } => false,
         }
+    }
+
+    /// True when Journeyman came to no end by itself: the ticket goes back, and giving it to us again asks for work again.
+    pub const fn gives_back(&self) -> bool {
+        let is_stuck = matches!(
+            self,
+            Self::TurnLimit { .. }
+                | Self::Stuck(_)
+                | Self::BudgetSpent { .. }
+                | Self::SetupFailed { .. }
+                | Self::ModelRefused
+                | Self::ContextTooLong
+                | Self::ReportRefused { .. }
+        );
+        self.breaks_circuit() || is_stuck
     }
 
     /// When waiting alone takes the reason away, where that is known.
@@ -168,12 +198,13 @@ impl StopReason {
             Self::ModelFailed { .. } => "model_failed",
             Self::WorkspaceUnavailable { .. } => "workspace_unavailable",
             Self::SetupFailed { .. } => "setup_failed",
-            Self::ReportRefused { .. } => "report_refused",
+            Self::ReportRefused(_) => "report_refused",
             Self::ReportFailed { .. } => "report_failed",
             Self::UnsupportedJob => "unsupported_job",
             Self::JournalUnreadable => "journal_unreadable",
             Self::JournalLost => "journal_lost",
             Self::Superseded => "superseded",
+            Self::Withdrawn { .. } => "withdrawn",
         }
     }
 }

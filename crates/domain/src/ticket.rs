@@ -233,4 +233,6 @@ pub struct Account {
     pub id: String,
     /// As people see it.
     pub display_name: String,
+    /// Whether it belongs to a program.
+    pub is_bot: bool,
 }

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    About, Background, ChecksSummary, CommitId, Conclusion, Job, Lane, News, PullRequestRef, Reactable,
-    RecordKind, ReportSettled, RepositoryName, Rules, RunId, SkipReason, Stored, TicketCost, TicketKey,
-    TicketText, Timestamp,
+    ChecksSummary, CommitId, Conclusion, Job, JobRequest, Lane, News, PullRequestRef, Reactable, RecordKind,
+    ReportSettled, RunId, SkipReason, Stored, TicketCost, TicketKey, Timestamp, Withdrawal,
 };
 
 /// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
@@ -120,6 +119,11 @@ pub enum Reason {
         /// When it was asked for.
         since: Timestamp,
     },
+    /// A review of ours that was asked for is not wanted any more.
+    ReviewWithdrawn {
+        /// Why not.
+        why: Withdrawal,
+    },
     /// A job was asked for and a skip rule says no.
     Skipped(SkipReason),
     /// Somebody asked to stop the ticket's runs.
@@ -160,6 +164,7 @@ impl Reason {
             | Self::MergedElsewhere { .. }
             | Self::PullRequestClosed { .. } => Some(Job::Finish),
             Self::Skipped(_)
+            | Self::ReviewWithdrawn { .. }
             | Self::StopRequested { .. }
             | Self::RetryRequested
             | Self::Decided(_)
@@ -197,6 +202,7 @@ impl Reason {
             | Self::ReviewAwaited { pull_request, .. }
             | Self::PullRequestClosed { pull_request, .. } => Some(pull_request),
             Self::Skipped(_)
+            | Self::ReviewWithdrawn { .. }
             | Self::StopRequested { .. }
             | Self::RetryRequested
             | Self::Decided(_)
@@ -205,25 +211,6 @@ impl Reason {
             | Self::NewsArrived(_) => None,
         }
     }
-}
-
-/// A job that was asked for, with everything pinned at that moment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct JobRequest {
-    /// The kind of work.
-    pub job: Job,
-    /// Where the change goes.
-    pub repository: RepositoryName,
-    /// The ticket's text.
-    pub text: TicketText,
-    /// The repository's rules.
-    pub rules: Rules,
-    /// What is known of the ticket beside its text.
-    #[serde(default, skip_serializing_if = "Background::is_empty")]
-    pub background: Background,
-    /// What it is about beside the ticket.
-    #[serde(default, skip_serializing_if = "About::is_ticket")]
-    pub about: About,
 }
 
 /// A person's decision at an approval gate.
@@ -250,41 +237,4 @@ pub enum Verdict {
     Reject,
     /// Back to the model with the feedback.
     Revise,
-}
-
-impl JobRequest {
-    /// What the person who asked for the work wrote; absent: it cannot be reacted to.
-    pub fn reactable(&self, ticket: &TicketKey) -> Option<Reactable> {
-        match &self.about {
-            About::Ticket => match ticket {
-                TicketKey::GitHub { repository, number } => Some(Reactable::issue(repository, *number)),
-                TicketKey::Discussion { repository, number } => {
-                    Some(Reactable::discussion(repository, *number))
-                }
-                TicketKey::Jira { .. } | TicketKey::Folder { .. } => None,
-            },
-            About::Discussion(discussion) => discussion.comment.clone().or_else(|| match ticket {
-                TicketKey::Discussion { repository, number } => {
-                    Some(Reactable::discussion(repository, *number))
-                }
-                TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Folder { .. } => None,
-            }),
-            // Nobody wrote anything, or nothing is to be written.
-            About::Checks(_) | About::Rehearsal(_) => None,
-            About::Review(round) => {
-                let ours = &round.pull_request;
-                let whole = || Reactable::issue(&ours.repository, ours.number);
-                let line = round.threads.first().map(|thread| Reactable::LineComment {
-                    repository: ours.repository.clone(),
-                    id: thread.id,
-                });
-                Some(line.unwrap_or_else(whole))
-            }
-            About::Question(question) => question.comment.clone(),
-            About::Change(change) => {
-                let reviewed = &change.pull_request;
-                Some(Reactable::issue(&reviewed.repository, reviewed.number))
-            }
-        }
-    }
 }

@@ -12,8 +12,9 @@ use std::{collections::BTreeSet, path::Path};
 
 use domain::{
     BranchRecord, Entry, Fact, Hint, History, Job, NewerRecord, Overview, Place, PullRequestAnswer,
-    PullRequestCall, PullRequestRecord, Reason, Receipt, Report, ReportCursor, ReportOutcome, ReportRequest,
-    Row, RunStatus, SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger, WaitsFor,
+    PullRequestCall, PullRequestRecord, Reason, Receipt, Refusal, Report, ReportCursor, ReportOutcome,
+    ReportRequest, Row, RunStatus, SecretPlace, SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger,
+    Violation, WaitsFor,
     stored::{decode, encode},
 };
 use serde::de::DeserializeOwned;
@@ -114,6 +115,10 @@ fn every_variant_has_a_stored_record() {
     };
     let (triggers, entries, reports) = (read("trigger"), read("entry"), read("report"));
     let (rows, outcomes) = (read("row"), read("outcome"));
+    let listed = outcomes
+        .iter()
+        .filter_map(|outcome| outcome["violations"].as_array());
+    let violations: Vec<Value> = listed.flatten().cloned().collect();
     let runs = rows[0]["runs"].as_array().unwrap().clone();
     let tagged = |tag: &str| json!({ tag: "?" });
     for (of, all, kept) in [
@@ -157,6 +162,21 @@ fn every_variant_has_a_stored_record() {
             "outcome",
             variants::<ReportOutcome>(tagged("outcome")),
             tags(&outcomes, "/outcome"),
+        ),
+        (
+            "refusal",
+            variants::<Refusal>(json!({ "code": "?" })),
+            tags(&outcomes, "/code"),
+        ),
+        (
+            "violation",
+            variants::<Violation>(tagged("type")),
+            tags(&violations, "/type"),
+        ),
+        (
+            "place of a secret",
+            variants::<SecretPlace>(tagged("place")),
+            tags(&violations, "/place/place"),
         ),
         (
             "receipt",

@@ -8,5 +8,5 @@ mod watch;
 
 pub use around::{Around, around, around_kind};
 pub use point::{NotAPoint, Phase, Point};
-pub use sites::SITES;
+pub use sites::{EFFECTS, SITES};
 pub use watch::{IS_ACTIVE, arm, record, recorded};

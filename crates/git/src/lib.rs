@@ -2,6 +2,7 @@
 //! command line under a cleared environment and a pinned configuration.
 
 mod alone;
+mod ancestry;
 mod author;
 mod change;
 mod cli;

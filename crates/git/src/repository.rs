@@ -320,7 +320,7 @@ impl Repository {
             .diff_tree_to_tree(Some(base), Some(head), Some(&mut options))?)
     }
 
-    fn commit(&self, commit: &CommitId) -> Result<git2::Commit<'_>, Error> {
+    pub(crate) fn commit(&self, commit: &CommitId) -> Result<git2::Commit<'_>, Error> {
         let id = Oid::from_str(commit.as_str())?;
         self.git.find_commit(id).map_err(|error| Error::Missing {
             what: format!("commit {}", commit.short()),

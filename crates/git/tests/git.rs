@@ -245,6 +245,11 @@ async fn a_pack_carries_only_what_the_base_lacks_into_another_repository() {
     assert!(world.local.contains(&head));
     assert!(world.local.is_descendant(&head, &world.base).unwrap());
     assert!(!world.local.is_descendant(&world.base, &head).unwrap());
+    let other = commit(&world.local, Some(&world.base), &[("other.txt", Some("x\n"))]);
+    let apart = commit(&world.local, None, &[("apart.txt", Some("x\n"))]);
+    let parts = |one: &_, other: &_| world.local.merge_base(one, other).unwrap();
+    assert_eq!(parts(&head, &other).as_ref(), Some(&world.base));
+    assert_eq!(parts(&head, &apart), None, "they share no history");
     assert_eq!(
         world.local.read_file(&head, "new.txt").unwrap().as_deref(),
         Some(&b"new\n"[..])

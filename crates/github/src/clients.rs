@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{Instance, RepositoryName};
 
-use crate::{Error, Settings, client::Client};
+use crate::{Error, Gated, Settings, client::Client, limits::Limits};
 
 /// Picks the client by the instance that a repository names.
 #[derive(Clone, Debug)]
@@ -17,13 +17,18 @@ impl Clients {
     pub(crate) fn new(
         settings: Option<&Settings>,
         others: &BTreeMap<Instance, Settings>,
+        role: &str,
+        gated: Option<&Gated>,
     ) -> Result<Self, Error> {
+        let client = |name: Option<&Instance>, settings: &Settings| {
+            Client::new(settings, Limits::of(gated, role, name, settings))
+        };
         let named = others
             .iter()
-            .map(|(name, settings)| Ok((name.clone(), Client::new(settings)?)))
+            .map(|(name, settings)| Ok((name.clone(), client(Some(name), settings)?)))
             .collect::<Result<_, Error>>()?;
         Ok(Self {
-            default: settings.map(Client::new).transpose()?,
+            default: settings.map(|settings| client(None, settings)).transpose()?,
             named: Arc::new(named),
         })
     }

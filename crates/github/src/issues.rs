@@ -151,6 +151,40 @@ impl Writer {
         Ok(())
     }
 
+    /// The logins of those who have an issue.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is none with that number.
+    pub async fn assignees(&self, repository: &RepositoryName, number: u64) -> Result<Vec<String>, Error> {
+        #[derive(serde::Deserialize)]
+        struct Login {
+            login: String,
+        }
+        #[derive(serde::Deserialize)]
+        struct Assigned {
+            #[serde(default)]
+            assignees: Vec<Login>,
+        }
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}");
+        let found: Assigned = client.get(repository, Access::Write, &path).await?;
+        Ok(found.assignees.into_iter().map(|one| one.login).collect())
+    }
+
+    /// Gives an issue to an account, and says whether it has it now: GitHub leaves out without a word whom it cannot
+    /// assign, Apps among them.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no issue with that number.
+    pub async fn assign(&self, repository: &RepositoryName, number: u64, login: &str) -> Result<bool, Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}/assignees");
+        let body = json!({ "assignees": [login] });
+        let _: Value = client.write(repository, Method::Post, &path, &body).await?;
+        let now = self.assignees(repository, number).await?;
+        Ok(now.iter().any(|one| one.eq_ignore_ascii_case(login)))
+    }
+
     /// Takes an issue from an account; one that does not have it is no error.
     ///
     /// # Errors

@@ -1,12 +1,17 @@
 //! GitHub over REST and GraphQL: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold
 //! a writer. No merge endpoint is called anywhere.
 
+mod blame;
 mod check_runs;
 mod client;
 mod clients;
+mod comments;
 mod discussions;
 mod error;
+mod issue_types;
 mod issues;
+mod kept;
+mod limits;
 mod model;
 mod model_discussions;
 mod model_issues;
@@ -14,7 +19,9 @@ mod model_runs;
 mod new_issues;
 pub mod permissions;
 mod places;
+mod projects;
 mod reader;
+mod required;
 mod reruns;
 mod reviewing;
 mod rounds;
@@ -23,9 +30,11 @@ mod transport;
 mod wire;
 mod writer;
 
+pub use blame::Lines;
 pub use check_runs::CheckRunText;
 pub use error::Error;
 pub use issues::IssueState;
+pub use limits::Gated;
 pub use model::{
     Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, GitRemote, HookDelivery,
     Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
@@ -38,6 +47,7 @@ pub use model_issues::{
 };
 pub use model_runs::{WorkflowRun, actions_run, is_our_check_run};
 pub use new_issues::{NewIssue, OpenedIssue};
+pub use projects::{Project, ProjectField, ProjectItem, ProjectValue};
 pub use reader::Reader;
 pub use reviewing::{NewComment, NewReview};
 pub use settings::{Settings, readers, writers};

@@ -182,6 +182,8 @@ pub struct PullRequest {
     pub closed_at: Option<Timestamp>,
     /// Logins of those whose review is waited for.
     pub requested_reviewers: Vec<String>,
+    /// Names of its labels.
+    pub labels: Vec<String>,
 }
 
 impl PullRequest {
@@ -283,6 +285,8 @@ pub struct Comment {
     pub updated_at: Option<Timestamp>,
     /// True when our own App or account wrote it.
     pub by_us: bool,
+    /// True when the author is a program.
+    pub by_bot: bool,
 }
 
 /// What somebody said of a pull request: in a review, at a line, or in its conversation.
@@ -351,6 +355,8 @@ pub struct LineComment {
     pub body: String,
     /// The comment that it replies to.
     pub in_reply_to: Option<u64>,
+    /// The hunk of the diff that it was made at, up to its line.
+    pub hunk: String,
 }
 
 /// One attempt of GitHub to deliver a webhook to our App.
@@ -390,4 +396,6 @@ pub struct Identity {
     pub is_app: bool,
     /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens, which tell none).
     pub permissions: Vec<String>,
+    /// The webhook events that an App is subscribed to, e.g. `check_run`; a token has none.
+    pub events: Vec<String>,
 }

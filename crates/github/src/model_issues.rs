@@ -11,6 +11,8 @@ pub struct User {
     pub id: Option<u64>,
     /// As people see it; that of an App ends in `[bot]`.
     pub login: String,
+    /// Whether it belongs to a program.
+    pub is_bot: bool,
 }
 
 /// Whose an issue is and what it is marked with.

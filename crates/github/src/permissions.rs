@@ -113,7 +113,7 @@ pub const WRITER: [Needed; 7] = [
         "issues",
         "Issues",
         Level::Write,
-        "comments and labels of pull requests and issues; opening issues of a plan, closing issues and giving them back",
+        "comments and labels of pull requests and issues; types of issues; opening issues of a plan, closing issues, assigning them and giving them back",
     ),
     needed(
         "actions",
@@ -152,6 +152,79 @@ pub const WRITER_MUST_NOT: [Needed; 4] = [
     needed("secrets", "Secrets", Level::Write, "nothing needs it"),
     needed("environments", "Environments", Level::Write, "nothing needs it"),
 ];
+
+/// A webhook event that the App of `[github_reader]` is subscribed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its name in deliveries, e.g. `check_run`.
+    pub name: &'static str,
+    /// Its name on GitHub's pages, e.g. `Check run`.
+    pub title: &'static str,
+    /// What for.
+    pub reason: &'static str,
+}
+
+const fn event(name: &'static str, title: &'static str, reason: &'static str) -> Event {
+    Event { name, title, reason }
+}
+
+/// The webhook events that are listened to. The App of `[github_writer]` is subscribed to none.
+pub const EVENTS: [Event; 11] = [
+    event("check_run", "Check run", "checks of our pull requests"),
+    event("check_suite", "Check suite", "checks of our pull requests"),
+    event("workflow_run", "Workflow run", "checks of our pull requests"),
+    event("status", "Status", "checks of our pull requests"),
+    event(
+        "pull_request",
+        "Pull request",
+        "merges, closes, reopens; requests for our review",
+    ),
+    event(
+        "pull_request_review",
+        "Pull request review",
+        "reviews of our pull requests",
+    ),
+    event("push", "Push", "pushes of others to our branches"),
+    event("issues", "Issues", "issues that ask for work or a triage"),
+    event(
+        "issue_comment",
+        "Issue comment",
+        "comments on issues and pull requests",
+    ),
+    event("discussion", "Discussion", "new discussions"),
+    event(
+        "discussion_comment",
+        "Discussion comment",
+        "comments in discussions",
+    ),
+];
+
+/// What an App is subscribed to in vain, and what it lacks, by their names in deliveries.
+pub fn events(subscribed: &[String]) -> (Vec<&str>, Vec<&'static str>) {
+    let is_heard = |name: &&str| EVENTS.iter().any(|event| event.name == *name);
+    let in_vain = subscribed
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !is_heard(name));
+    let missing = EVENTS.iter().map(|event| event.name);
+    let missing = missing.filter(|name| !subscribed.iter().any(|known| known == name));
+    (in_vain.collect(), missing.collect())
+}
+
+/// Permissions that are held beyond those of `needed`, as in [`Identity::permissions`](crate::Identity).
+pub fn excess<'a>(needed: &[Needed], held: &'a [String]) -> Vec<&'a str> {
+    let is_needed = |held: &str| {
+        let Some((name, level)) = held.split_once(':') else {
+            return false;
+        };
+        let level = Level::parse(level);
+        needed
+            .iter()
+            .any(|needed| needed.name == name && level.is_some_and(|level| level <= needed.level))
+    };
+    let held = held.iter().map(String::as_str);
+    held.filter(|held| !is_needed(held)).collect()
+}
 
 /// Those of `needed` that are not among the permissions of [`Identity::permissions`](crate::Identity).
 pub fn lacking(needed: &[Needed], held: &[String]) -> Vec<Needed> {
@@ -280,6 +353,20 @@ mod tests {
                 .collect();
             assert!(page.contains(&rows), "docs/permissions.md, GitHub {app}:\n{rows}");
         }
+        let rows = EVENTS.map(|event| format!("| {} | `{}` | {} |\n", event.title, event.name, event.reason));
+        assert!(
+            page.contains(&rows.concat()),
+            "docs/permissions.md, events:\n{}",
+            rows.concat()
+        );
+        let heard = include_str!("../../../docs/events.md");
+        for event in EVENTS {
+            assert!(
+                heard.contains(&format!("`{}`", event.name)),
+                "docs/events.md: {}",
+                event.name
+            );
+        }
         for needed in WRITER_MUST_NOT {
             assert!(
                 page.contains(&format!("- **{}**: {}", needed.title, needed.reason)),
@@ -300,6 +387,30 @@ mod tests {
         .map(str::to_owned);
         let missing: Vec<_> = lacking(&READER, &held).iter().map(ToString::to_string).collect();
         assert_eq!(missing, ["pull_requests:read", "discussions:read"]);
+    }
+
+    #[test]
+    fn what_is_held_beyond_the_list_is_told() {
+        let held = [
+            "metadata:read",
+            "checks:write",
+            "contents:read",
+            "issues:read",
+            "odd",
+        ]
+        .map(str::to_owned);
+        assert_eq!(excess(&READER, &held), ["checks:write", "contents:read", "odd"]);
+        let all = WRITER.map(|needed| needed.to_string());
+        assert!(excess(&WRITER, &all).is_empty());
+    }
+
+    #[test]
+    fn events_that_are_missing_or_in_vain_are_told() {
+        let mut subscribed: Vec<String> = EVENTS.iter().map(|event| event.name.to_owned()).collect();
+        assert_eq!(events(&subscribed), (vec![], vec![]));
+        subscribed.retain(|name| name != "push");
+        subscribed.push("star".to_owned());
+        assert_eq!(events(&subscribed), (vec!["star"], vec!["push"]));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     Error,
     error::capped,
+    limits::{Caller, Limits},
     permissions::Access,
     transport::{self, Call},
 };
@@ -61,7 +62,7 @@ impl Place {
 #[derive(Clone)]
 struct Token {
     secret: SecretString,
-    crab: Arc<Octocrab>,
+    caller: Caller,
     until: Instant,
 }
 
@@ -97,7 +98,9 @@ pub(crate) enum Credentials {
 
 /// Places and tokens of one account, shared by all calls.
 pub(crate) struct Places {
-    crab: Arc<Octocrab>,
+    own: Caller,
+    /// Of the account; an App's installations have limits of their own.
+    limits: Limits,
     credentials: Credentials,
     /// Path of the API's base, e.g. `/api/v3`; empty for most.
     base_path: String,
@@ -108,10 +111,16 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    pub(crate) fn new(crab: Arc<Octocrab>, credentials: Credentials, api_url: &str) -> Self {
+    pub(crate) fn new(crab: Arc<Octocrab>, credentials: Credentials, api_url: &str, limits: Limits) -> Self {
         let api: Uri = api_url.parse().unwrap_or_default();
+        let own = match credentials {
+            // An App itself writes nothing but tokens.
+            Credentials::App(_) => limits.without_pace(),
+            Credentials::Token(_) => limits.clone(),
+        };
         Self {
-            crab,
+            own: Caller { crab, limits: own },
+            limits,
             credentials,
             base_path: api.path().trim_end_matches('/').to_owned(),
             authority: authority(&api),
@@ -126,8 +135,8 @@ impl Places {
     }
 
     /// The account itself: an App without an installation, or the token's owner.
-    pub(crate) fn own(&self) -> &Octocrab {
-        &self.crab
+    pub(crate) fn own(&self) -> &Caller {
+        &self.own
     }
 
     pub(crate) async fn place(&self, repository: &RepositoryName) -> Place {
@@ -139,14 +148,10 @@ impl Places {
     }
 
     /// Who calls about a repository.
-    pub(crate) async fn crab(
-        &self,
-        repository: &RepositoryName,
-        access: Access,
-    ) -> Result<Arc<Octocrab>, Error> {
+    pub(crate) async fn caller(&self, repository: &RepositoryName, access: Access) -> Result<Caller, Error> {
         match self.credentials {
-            Credentials::Token(_) => Ok(Arc::clone(&self.crab)),
-            Credentials::App(_) => self.token(repository, access).await.map(|token| token.crab),
+            Credentials::Token(_) => Ok(self.own.clone()),
+            Credentials::App(_) => self.token(repository, access).await.map(|token| token.caller),
         }
     }
 
@@ -194,7 +199,7 @@ impl Places {
         let mut body = self.place(repository).await.scope();
         body["permissions"] = json!(access.within(&installation.permissions));
         let path = format!("/app/installations/{}/access_tokens", installation.id);
-        let minted: Minted = match transport::send(&self.crab, Call::Post(&path, &body)).await {
+        let minted: Minted = match transport::send(&self.own, Call::Post(&path, &body)).await {
             Ok(answer) => answer.parse()?,
             // Nobody is hurt by a token that nobody got.
             Err(Error::Unknown { detail, source }) => return Err(Error::Unavailable { detail, source }),
@@ -207,6 +212,7 @@ impl Places {
             Err(error) => return Err(error),
         };
         let crab = self
+            .own
             .crab
             .user_access_token(minted.token.clone())
             .map_err(|error| transport::failure(error, false))?;
@@ -214,7 +220,10 @@ impl Places {
         Ok(Token {
             until: Instant::now() + life(minted.expires_at.as_deref()),
             secret: minted.token,
-            crab: Arc::new(crab),
+            caller: Caller {
+                crab: Arc::new(crab),
+                limits: self.limits.of_installation(installation.id),
+            },
         })
     }
 
@@ -225,7 +234,7 @@ impl Places {
         for _ in 0..=MAX_MOVES {
             let place = self.place(repository).await;
             let path = format!("{}/installation", place.base);
-            match transport::read(&self.crab, Call::Get(&path)).await {
+            match transport::read(&self.own, Call::Get(&path)).await {
                 Ok(answer) => {
                     let found: Installation = answer.parse()?;
                     let mut known = self.installations.lock().await;
@@ -286,8 +295,8 @@ impl Places {
         if place.is_name_known {
             return Ok(());
         }
-        let crab = self.crab(repository, access).await?;
-        let found: FullName = transport::read(&crab, Call::Get(&place.base)).await?.parse()?;
+        let caller = self.caller(repository, access).await?;
+        let found: FullName = transport::read(&caller, Call::Get(&place.base)).await?.parse()?;
         tracing::warn!(
             %repository,
             new_name = %found.full_name,

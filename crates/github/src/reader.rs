@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp};
 
 use crate::{
-    Check, Comment, ETag, Error, HookDelivery, Identity, Permission, Polled, PullRequest, Remark, Repository,
+    Check, ETag, Error, Gated, HookDelivery, Identity, Permission, Polled, PullRequest, Remark, Repository,
     Settings,
     client::encode,
     clients::Clients,
     permissions::Access,
     wire::{
-        WireCheckRuns, WireCombinedStatus, WireComment, WireDelivery, WireDeliveryDetail, WirePermission,
-        WirePullRequest, WireRemark,
+        WireCheckRuns, WireCombinedStatus, WireDelivery, WireDeliveryDetail, WirePermission, WirePullRequest,
+        WireRemark,
     },
 };
 
@@ -20,7 +20,6 @@ const PAGE: usize = 100;
 const MAX_CHECK_PAGES: usize = 3;
 const MAX_PULL_REQUEST_PAGES: usize = 5;
 const MAX_DELIVERY_PAGES: usize = 10;
-const MAX_COMMENT_PAGES: usize = 5;
 
 /// Reads at GitHub; cheap to clone. Every call is tried three times.
 #[derive(Clone, Debug)]
@@ -46,7 +45,21 @@ impl Reader {
         others: &BTreeMap<Instance, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others)?,
+            clients: Clients::new(settings, others, "reader", None)?,
+        })
+    }
+
+    /// The same reader, that asks before each request and tells of each answer who keeps the limits of its accounts.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn gated(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+        gated: &Gated,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            clients: Clients::new(settings, others, "reader", Some(gated))?,
         })
     }
 
@@ -80,7 +93,7 @@ impl Reader {
             let found: WireCheckRuns = self
                 .clients
                 .of(repository)?
-                .get(repository, Access::Look, &path)
+                .get_again(repository, Access::Look, &path)
                 .await?;
             let last = found.check_runs.len() < PAGE;
             let others = found.check_runs.into_iter().filter(|run| !run.is_ours());
@@ -94,7 +107,7 @@ impl Reader {
             let found: WireCombinedStatus = self
                 .clients
                 .of(repository)?
-                .get(repository, Access::Look, &path)
+                .get_again(repository, Access::Look, &path)
                 .await?;
             let last = found.statuses.len() < PAGE;
             checks.extend(found.statuses.into_iter().map(Check::from));
@@ -132,7 +145,7 @@ impl Reader {
             let found: Vec<WirePullRequest> = self
                 .clients
                 .of(repository)?
-                .get(repository, Access::Look, &path)
+                .get_again(repository, Access::Look, &path)
                 .await?;
             let last = found.len() < PAGE;
             let found = found.into_iter().map(PullRequest::from);
@@ -159,7 +172,7 @@ impl Reader {
             let found: Vec<WireRemark> = self
                 .clients
                 .of(repository)?
-                .get(repository, Access::Look, &format!("{place}?per_page={PAGE}"))
+                .get_again(repository, Access::Look, &format!("{place}?per_page={PAGE}"))
                 .await?;
             remarks.extend(found.into_iter().map(Remark::from));
         }
@@ -183,7 +196,7 @@ impl Reader {
             let found: Vec<WirePullRequest> = self
                 .clients
                 .of(repository)?
-                .get(repository, Access::Look, &path)
+                .get_again(repository, Access::Look, &path)
                 .await?;
             let is_full = found.len() == PAGE;
             let seen = found.len();
@@ -281,36 +294,6 @@ impl Reader {
         Ok(found.map_or(Permission::None, |found| found.of(account)))
     }
 
-    /// Comments of the repository's pull requests and issues that were made at or after `since`, least recently changed
-    /// first, each with the number of what it stands on; the 500 first at most.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] when the repository does not exist or our account cannot see it.
-    pub async fn comments_since(
-        &self,
-        repository: &RepositoryName,
-        since: Timestamp,
-    ) -> Result<Vec<(u64, Comment)>, Error> {
-        let mut comments = Vec::new();
-        // GitHub takes whole seconds.
-        let since_s = Timestamp::from_unix_ms(since.unix_s() * 1000);
-        for page in 1..=MAX_COMMENT_PAGES {
-            let query = format!("since={since_s}&sort=updated&direction=asc&per_page={PAGE}&page={page}");
-            let found: Vec<WireComment> = self
-                .clients
-                .of(repository)?
-                .get(repository, Access::Look, &format!("/issues/comments?{query}"))
-                .await?;
-            let is_last = found.len() < PAGE;
-            comments.extend(found.into_iter().filter_map(WireComment::into_numbered));
-            if is_last {
-                break;
-            }
-        }
-        comments.retain(|(_, comment)| comment.created_at.is_none_or(|at| at >= since_s));
-        Ok(comments)
-    }
-
     /// The default instance (`None`) and the named ones.
     pub fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
         self.clients.instances()
@@ -364,6 +347,14 @@ impl Reader {
             .get_as_app::<WireDeliveryDetail>(&path)
             .await?;
         Ok(found.request.payload)
+    }
+
+    /// Who the credentials of an instance belong to.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when they are no good.
+    pub async fn identity(&self, instance: Option<&Instance>) -> Result<Identity, Error> {
+        self.clients.on(instance)?.whoami().await
     }
 
     /// Who the credentials belong to.

@@ -7,7 +7,7 @@ use crate::{
     Error, Reader, ReviewRequest, Writer,
     client::{Client, Method},
     permissions::Access,
-    wire::{WireCommit, WireFile, WireIssueEvent},
+    wire::{WireCommit, WireComparison, WireFile, WireIssueEvent},
 };
 
 const PAGE: usize = 100;
@@ -35,8 +35,21 @@ pub struct NewComment {
     pub path: String,
     /// The line, from 1; it must be part of the pull request's diff.
     pub line: u32,
+    /// The first of several lines, the last of which is `line`.
+    pub start_line: Option<u32>,
     /// Markdown.
     pub body: String,
+}
+
+impl NewComment {
+    fn json(&self) -> Value {
+        let mut json = json!({ "path": self.path, "line": self.line, "side": "RIGHT", "body": self.body });
+        if let Some(start) = self.start_line {
+            json["start_line"] = start.into();
+            json["start_side"] = "RIGHT".into();
+        }
+        json
+    }
 }
 
 impl Reader {
@@ -53,6 +66,23 @@ impl Reader {
         changed_files(client, Access::Look, repository, number).await
     }
 
+    /// What a commit changes since another that it comes from; its 300 first files.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when one of them is gone.
+    pub async fn changed_since(
+        &self,
+        repository: &RepositoryName,
+        base: &CommitId,
+        head: &CommitId,
+    ) -> Result<Vec<ChangedFile>, Error> {
+        let client = self.clients.of(repository)?;
+        // The files come with the first page alone; of the commits one is enough.
+        let path = format!("/compare/{base}...{head}?per_page=1&page=1");
+        let found: WireComparison = client.get(repository, Access::Look, &path).await?;
+        Ok(found.files.into_iter().map(ChangedFile::from).collect())
+    }
+
     /// The commits of a pull request, oldest first; the 250 that GitHub lists at most.
     ///
     /// # Errors
@@ -66,7 +96,7 @@ impl Reader {
         let mut commits = Vec::new();
         for page in 1..=MAX_COMMIT_PAGES {
             let path = format!("/pulls/{number}/commits?per_page={PAGE}&page={page}");
-            let found: Vec<WireCommit> = client.get(repository, Access::Look, &path).await?;
+            let found: Vec<WireCommit> = client.get_again(repository, Access::Look, &path).await?;
             let is_last = found.len() < PAGE;
             commits.extend(found.into_iter().map(|commit| commit.sha));
             if is_last {
@@ -89,7 +119,7 @@ impl Reader {
         let mut requests = Vec::new();
         for page in 1..=MAX_EVENT_PAGES {
             let path = format!("/issues/{number}/events?per_page={PAGE}&page={page}");
-            let found: Vec<WireIssueEvent> = client.get(repository, Access::Look, &path).await?;
+            let found: Vec<WireIssueEvent> = client.get_again(repository, Access::Look, &path).await?;
             let is_last = found.len() < PAGE;
             requests.extend(found.into_iter().filter_map(WireIssueEvent::into_request));
             if is_last {
@@ -147,13 +177,7 @@ impl Writer {
         struct Made {
             id: u64,
         }
-        let comments: Vec<Value> = review
-            .comments
-            .iter()
-            .map(|comment| {
-                json!({ "path": comment.path, "line": comment.line, "side": "RIGHT", "body": comment.body })
-            })
-            .collect();
+        let comments: Vec<Value> = review.comments.iter().map(NewComment::json).collect();
         let event = if review.asks_for_changes {
             "REQUEST_CHANGES"
         } else {

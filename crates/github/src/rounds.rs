@@ -64,11 +64,15 @@ impl Reader {
     pub async fn reviews(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Review>, Error> {
         let client = self.clients.of(repository)?;
         let path = |what: &str| format!("/pulls/{number}/{what}?per_page={PAGE}");
-        let reviews: Vec<WireReview> = client.get(repository, Access::Look, &path("reviews")).await?;
+        let reviews: Vec<WireReview> = client
+            .get_again(repository, Access::Look, &path("reviews"))
+            .await?;
         if reviews.is_empty() {
             return Ok(Vec::new());
         }
-        let comments: Vec<WireLineComment> = client.get(repository, Access::Look, &path("comments")).await?;
+        let comments: Vec<WireLineComment> = client
+            .get_again(repository, Access::Look, &path("comments"))
+            .await?;
         Ok(reviews
             .into_iter()
             .filter_map(|review| review.into_review(&comments))

@@ -6,6 +6,9 @@ use domain::{Instance, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
+/// The section of the account that reads.
+const READER: &str = "github_reader";
+
 /// Where GitHub is and who we are there: an App (id and private key) or a token.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -20,6 +23,8 @@ pub struct Settings {
     pub private_key: Option<SecretString>,
     /// A personal access token instead of an App.
     pub token: Option<SecretString>,
+    /// A personal access token for the fields of projects, of the account that writes; absent: nobody sets them.
+    pub project_token: Option<SecretString>,
     /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
     pub allow_insecure: bool,
 }
@@ -34,6 +39,20 @@ struct Account {
     private_key: Option<SecretString>,
     /// A personal access token instead of an App.
     token: Option<SecretString>,
+}
+
+/// An account that writes may also have a token for projects.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WriterAccount {
+    /// Id of the GitHub App.
+    app_id: Option<u64>,
+    /// RSA private key of the GitHub App, PEM.
+    private_key: Option<SecretString>,
+    /// A personal access token instead of an App.
+    token: Option<SecretString>,
+    /// A personal access token for the fields of projects.
+    project_token: Option<SecretString>,
 }
 
 /// `[github.<instance>]` as ingest reads it: the writer's part is skipped unread.
@@ -57,7 +76,7 @@ struct WriterServer {
     git_url: String,
     #[serde(default)]
     allow_insecure: bool,
-    writer: Account,
+    writer: WriterAccount,
     #[serde(default, rename = "reader")]
     _reader: IgnoredAny,
 }
@@ -78,7 +97,23 @@ pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
 /// When a section is not one.
 pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let servers = BTreeMap::<Instance, WriterServer>::deserialize(sections)?.into_iter();
-    let read = |it: WriterServer| on_server(it.api_url, it.git_url, it.allow_insecure, it.writer);
+    let read = |it: WriterServer| {
+        let WriterAccount {
+            app_id,
+            private_key,
+            token,
+            project_token,
+        } = it.writer;
+        let account = Account {
+            app_id,
+            private_key,
+            token,
+        };
+        Settings {
+            project_token,
+            ..on_server(it.api_url, it.git_url, it.allow_insecure, account)
+        }
+    };
     Ok(servers.map(|(name, server)| (name, read(server))).collect())
 }
 
@@ -94,6 +129,7 @@ fn on_server(api_url: String, git_url: String, allow_insecure: bool, account: Ac
         app_id,
         private_key,
         token,
+        project_token: None,
         allow_insecure,
     }
 }
@@ -106,6 +142,7 @@ impl Default for Settings {
             app_id: None,
             private_key: None,
             token: None,
+            project_token: None,
             allow_insecure: false,
         }
     }
@@ -115,6 +152,13 @@ impl Settings {
     /// Whether it names no account at all: then there is nobody to be on this GitHub.
     pub fn is_without_account(&self) -> bool {
         self.app_id.is_none() && !filled(self.private_key.as_ref()) && !filled(self.token.as_ref())
+    }
+
+    /// Whether it is GitHub's own service, in whatever region.
+    pub(crate) fn is_github_com(&self) -> bool {
+        let host = self.api_url.split("://").nth(1).unwrap_or_default();
+        let host = host.split(['/', ':']).next().unwrap_or_default();
+        host == "api.github.com" || host.ends_with(".ghe.com")
     }
 
     /// Checks the section.
@@ -133,6 +177,12 @@ impl Settings {
                     "sends credentials unencrypted to another machine: use https://, or set allow_insecure = true",
                 );
             }
+        }
+        if section == READER && self.project_token.is_some() {
+            return wrong(
+                "project_token",
+                "must not be set here: the reader changes nothing",
+            );
         }
         match (
             self.app_id,
@@ -161,5 +211,10 @@ impl Settings {
 }
 
 fn filled(secret: Option<&SecretString>) -> bool {
-    secret.is_some_and(|secret| !secret.expose_secret().trim().is_empty())
+    secret.is_some_and(is_filled)
+}
+
+/// A secret that is empty counts as one that is not set.
+pub(crate) fn is_filled(secret: &SecretString) -> bool {
+    !secret.expose_secret().trim().is_empty()
 }

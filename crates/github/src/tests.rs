@@ -188,4 +188,35 @@ fn settings_name_the_key_that_is_wrong() {
         ..Settings::default()
     };
     assert_eq!(check(url), wrong("api_url"));
+    let projects = Settings {
+        token: token(),
+        project_token: token(),
+        ..Settings::default()
+    };
+    assert_eq!(projects.check("github_writer"), Ok(()));
+    assert_eq!(check(projects), wrong("project_token"));
+}
+
+#[test]
+fn the_token_for_projects_of_an_instance_is_read_by_the_writer_alone() {
+    let section = |place: &str| {
+        let mut section = json!({"ghe": {
+            "api_url": "https://ghe.example/api/v3", "git_url": "https://ghe.example",
+            "reader": {"token": "r"}, "writer": {"token": "w"},
+        }});
+        match place {
+            "" => section["ghe"]["project_token"] = json!("p"),
+            place => section["ghe"][place]["project_token"] = json!("p"),
+        }
+        section
+    };
+    let has_one =
+        |read: Result<std::collections::BTreeMap<domain::Instance, Settings>, serde_json::Error>| {
+            read.map(|servers| servers.into_values().all(|server| server.project_token.is_some()))
+                .ok()
+        };
+    assert_eq!(has_one(crate::writers(section("writer"))), Some(true));
+    assert_eq!(has_one(crate::readers(section("writer"))), Some(false));
+    assert_eq!(has_one(crate::readers(section("reader"))), None, "refused");
+    assert_eq!(has_one(crate::writers(section(""))), None, "refused");
 }

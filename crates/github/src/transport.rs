@@ -10,7 +10,12 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::{ETag, Error, error::capped, permissions};
+use crate::{
+    ETag, Error,
+    error::capped,
+    limits::{Caller, LimitHeaders},
+    permissions,
+};
 
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
@@ -30,7 +35,7 @@ pub(crate) enum Call<'a> {
     Delete(&'a str, Option<&'a Value>),
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
     pub(crate) const fn is_write(self) -> bool {
         match self {
             Self::Get(_) | Self::GetUnless(..) | Self::Query(..) => false,
@@ -38,14 +43,28 @@ impl Call<'_> {
         }
     }
 
-    /// Method and path, without the query.
-    fn name(self) -> String {
-        let (method, path) = match self {
+    /// The kind of request, each with a primary limit of its own.
+    pub(crate) fn resource(self) -> &'static str {
+        match self.place().1 {
+            "/graphql" => "graphql",
+            path if path.starts_with("/search/") => "search",
+            _ => "core",
+        }
+    }
+
+    /// Method and path.
+    const fn place(self) -> (&'static str, &'a str) {
+        match self {
             Self::Get(path) | Self::GetUnless(path, _) => ("GET", path),
             Self::Query(path, _) | Self::Post(path, _) => ("POST", path),
             Self::Patch(path, _) => ("PATCH", path),
             Self::Delete(path, _) => ("DELETE", path),
-        };
+        }
+    }
+
+    /// Method and path, without the query.
+    fn name(self) -> String {
+        let (method, path) = self.place();
         let path = path.split('?').next().unwrap_or_default();
         format!("{method} {path}")
     }
@@ -59,10 +78,21 @@ pub(crate) struct Answer {
     pub(crate) etag: Option<ETag>,
     link: Option<String>,
     scopes: Option<String>,
+    /// What it said of limits, as a refusal in a good answer needs it.
+    limits: LimitHeaders,
     body: String,
 }
 
 impl Answer {
+    /// The body that an unchanged answer had before.
+    pub(crate) fn with_body(self, body: String) -> Self {
+        Self { body, ..self }
+    }
+
+    pub(crate) fn body(&self) -> &str {
+        &self.body
+    }
+
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         serde_json::from_str(&self.body).map_err(|error| self.malformed(&error))
     }
@@ -84,7 +114,7 @@ impl Answer {
             Some("NOT_FOUND") => Error::NotFound { what: detail },
             Some("FORBIDDEN" | "INSUFFICIENT_SCOPES") => Error::Forbidden { detail, needs: None },
             Some("RATE_LIMITED") => Error::RateLimited {
-                retry_after: DEFAULT_RATE_LIMIT_WAIT,
+                retry_after: self.limits.wait().unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
             },
             Some(_) | None => Error::Rejected { detail },
         })
@@ -130,19 +160,17 @@ struct WireGraphqlError {
 /// What a refusal says besides its status.
 #[derive(Default)]
 struct Hints {
-    retry_after: Option<u64>,
-    exhausted: bool,
-    reset_in: Option<u64>,
+    limits: LimitHeaders,
     location: Option<String>,
     /// The permissions that would have sufficed.
     permissions: Option<String>,
 }
 
 /// Reads; tried three times.
-pub(crate) async fn read(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
+pub(crate) async fn read(caller: &Caller, call: Call<'_>) -> Result<Answer, Error> {
     let mut delays = RETRY_DELAYS_MS.into_iter();
     loop {
-        let result = send(crab, call).await;
+        let result = send(caller, call).await;
         match (&result, delays.next()) {
             (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
                 tracing::debug!(error = %chain(error), "github read failed, trying again");
@@ -157,15 +185,24 @@ fn with_jitter(ms: u64) -> Duration {
     Duration::from_millis(ms + RandomState::new().hash_one(ms) % (ms / 2))
 }
 
-/// Sends it once.
-pub(crate) async fn send(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
-    match timeout(TOTAL_TIMEOUT, Box::pin(exchange(crab, call))).await {
-        Ok(result) => result,
-        Err(_) => Err(lost(call.is_write(), format!("{} timed out", call.name()), None)),
-    }
+/// Sends it once, unless the limits of the caller forbid it.
+pub(crate) async fn send(caller: &Caller, call: Call<'_>) -> Result<Answer, Error> {
+    caller.limits.admit(call).await?;
+    let sending = Box::pin(exchange(&caller.crab, call));
+    let Ok(sent) = timeout(TOTAL_TIMEOUT, sending).await else {
+        return Err(lost(call.is_write(), format!("{} timed out", call.name()), None));
+    };
+    let (limits, result) = sent?;
+    let refused = match &result {
+        Err(Error::RateLimited { retry_after }) => Some(*retry_after),
+        Ok(_) | Err(_) => None,
+    };
+    caller.limits.hear(call, limits.heard(refused)).await;
+    result
 }
 
-async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
+/// An answer of whatever kind, with what it said of limits; the error is that there is none.
+async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Result<Answer, Error>), Error> {
     let write = call.is_write();
     let response = match call {
         Call::Get(path) => crab._get(path).await,
@@ -177,13 +214,9 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
     .map_err(|error| failure(error, write))?;
     let status = response.status().as_u16();
     let header = |name: &str| response.headers().get(name)?.to_str().ok().map(str::to_owned);
-    let number = |name: &str| header(name)?.parse::<u64>().ok();
+    let limits = LimitHeaders::read(response.headers());
     let hints = Hints {
-        retry_after: number("retry-after"),
-        exhausted: number("x-ratelimit-remaining") == Some(0),
-        reset_in: number("x-ratelimit-reset")
-            .zip(header("date"))
-            .and_then(|(at, now)| seconds_between(&now, at)),
+        limits,
         location: header("location"),
         permissions: header("x-accepted-github-permissions").and_then(|text| permissions::readable(&text)),
     };
@@ -193,18 +226,20 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<Answer, Error> {
         .body_to_string(response)
         .await
         .map_err(|error| failure(error, write))?;
-    if (200..300).contains(&status) || is_unchanged {
+    let result = if (200..300).contains(&status) || is_unchanged {
         Ok(Answer {
             name: call.name(),
             is_unchanged,
             etag: etag.map(ETag),
             link,
             scopes,
+            limits,
             body,
         })
     } else {
         Err(refusal(call, status, hints, &message(&body)))
-    }
+    };
+    Ok((limits, result))
 }
 
 /// The last `keep` bytes of a text at another address. What is not UTF-8 of it is replaced.
@@ -247,12 +282,6 @@ fn if_none_match(known: &ETag) -> Result<HeaderMap, Error> {
     Ok(HeaderMap::from_iter([(header::IF_NONE_MATCH, value)]))
 }
 
-/// By GitHub's own clock, as its `Date` header tells it.
-fn seconds_between(date: &str, unix_s: u64) -> Option<u64> {
-    let now = time::OffsetDateTime::parse(date, &time::format_description::well_known::Rfc2822).ok()?;
-    Some(unix_s.saturating_sub(u64::try_from(now.unix_timestamp()).ok()?))
-}
-
 /// GitHub's words: the message and what it says of the parts of the request.
 fn message(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
@@ -285,17 +314,15 @@ fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
         }
     };
     let lower = message.to_ascii_lowercase();
-    let limited = hints.retry_after.is_some() || hints.exhausted || lower.contains("rate limit");
+    let limits = hints.limits;
+    let limited = limits.retry_after.is_some() || limits.is_exhausted() || lower.contains("rate limit");
     match status {
         401 => Error::Unauthorized {
             check: "App id and private key, or the token".to_owned(),
         },
-        403 | 429 if limited || status == 429 => {
-            let wait = hints.retry_after.or(hints.reset_in.filter(|_| hints.exhausted));
-            Error::RateLimited {
-                retry_after: wait.map_or(DEFAULT_RATE_LIMIT_WAIT, Duration::from_secs),
-            }
-        }
+        403 | 429 if limited || status == 429 => Error::RateLimited {
+            retry_after: limits.wait().unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
+        },
         403 => Error::Forbidden {
             detail: detail(),
             needs: hints.permissions,

@@ -6,11 +6,11 @@ use domain::{CommitId, Instance, RepositoryName};
 use serde_json::{Value, json};
 
 use crate::{
-    Comment, CommentId, Error, GitRemote, Identity, PullRequest, Repository, Settings,
-    client::{Method, encode, encode_path},
+    Comment, CommentId, Error, Gated, GitRemote, Identity, PullRequest, Repository, Settings,
+    client::{Method, encode_path},
     clients::Clients,
     permissions::Access,
-    wire::{WireBranch, WireBranchRule, WireComment, WirePullRequest, WireRef},
+    wire::{WireComment, WirePullRequest, WireRef},
 };
 
 const PAGE: usize = 100;
@@ -44,7 +44,21 @@ impl Writer {
         others: &BTreeMap<Instance, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others)?,
+            clients: Clients::new(settings, others, "writer", None)?,
+        })
+    }
+
+    /// The same writer, that asks before each request and tells of each answer who keeps the limits of its accounts.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn gated(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+        gated: &Gated,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            clients: Clients::new(settings, others, "writer", Some(gated))?,
         })
     }
 
@@ -124,33 +138,6 @@ impl Writer {
                 .await,
         )?;
         Ok(found.map(|found| found.object.sha))
-    }
-
-    /// The checks that must pass before a merge into a branch, by branch protection and by rulesets.
-    ///
-    /// # Errors
-    /// [`Error::Forbidden`] when they may not be read.
-    pub async fn required_checks(
-        &self,
-        repository: &RepositoryName,
-        branch: &str,
-    ) -> Result<Vec<String>, Error> {
-        let path = format!("/branches/{}", encode(branch));
-        let found = self
-            .clients
-            .of(repository)?
-            .get::<WireBranch>(repository, Access::Write, &path)
-            .await;
-        let mut required = Error::none_if_missing(found)?.map_or_else(Vec::new, WireBranch::required);
-        let path = format!("/rules/branches/{}?per_page={PAGE}", encode(branch));
-        let found = self
-            .clients
-            .of(repository)?
-            .get::<Vec<WireBranchRule>>(repository, Access::Write, &path)
-            .await;
-        let rules = Error::none_if_missing(found)?.unwrap_or_default();
-        required.extend(rules.iter().flat_map(WireBranchRule::required));
-        Ok(required)
     }
 
     /// Opens a pull request from a branch of the same repository.

@@ -1,6 +1,9 @@
 //! Reader and writer against a strict stand-in over real HTTP, as Apps and with tokens.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod discussions;
+mod reviewing;
+
 use std::time::Duration;
 
 use domain::{CommitId, Conclusion, RepositoryName, TicketKey, Timestamp};
@@ -524,6 +527,38 @@ async fn refusals_are_told_apart() {
 }
 
 #[tokio::test]
+async fn what_polls_read_again_is_free_while_it_is_the_same_and_new_when_it_is_not() {
+    let hub = hub().await;
+    let number = hub.draft("feat/x").await.number;
+    let head = hub.branch("feat/checked");
+    hub.hub.comment_as("acme/shop", number, "mia", "first").unwrap();
+    // Polls look back to moments that are seconds apart.
+    let step = Timestamp::from_unix_ms(1_700_000_100_000);
+    let poll = async |later_ms: i64| {
+        let shop = shop();
+        let checks = hub.reader.checks(&shop, &head).await.unwrap();
+        let reviews = hub.reader.reviews(&shop, number).await.unwrap();
+        let requests = hub.reader.review_requests(&shop, number).await.unwrap();
+        let commits = hub.reader.pull_request_commits(&shop, number).await.unwrap();
+        let remarks = hub.reader.remarks(&shop, number).await.unwrap();
+        let since = step.plus_ms(later_ms);
+        let comments = hub.reader.comments_since(&shop, since).await.unwrap();
+        (checks, reviews, requests, commits, remarks, comments)
+    };
+    let first = poll(0).await;
+    let (used, sent) = (hub.hub.rate_limit_used(), hub.hub.requests().len());
+    assert_eq!(poll(2_000).await, first);
+    assert_eq!(hub.hub.rate_limit_used(), used, "nothing changed");
+    assert!(hub.hub.requests().len() > sent, "GitHub was asked all the same");
+
+    hub.hub.comment_as("acme/shop", number, "mia", "second").unwrap();
+    let (.., remarks, comments) = poll(4_000).await;
+    assert_eq!((remarks.len(), comments.len()), (2, 2));
+    // The conversation of the pull request, and the comments of the repository.
+    assert_eq!(hub.hub.rate_limit_used(), used + 2);
+}
+
+#[tokio::test]
 async fn webhook_deliveries_are_listed_newest_first_since_an_instant() {
     let hub = hub().await;
     hub.hub
@@ -834,6 +869,67 @@ async fn an_issue_is_closed_and_left_by_its_assignee_and_a_repetition_changes_no
 }
 
 #[tokio::test]
+async fn an_issue_goes_to_who_can_have_it_and_github_says_nothing_of_others() {
+    let Hub { hub, writer, .. } = hub().await;
+    let number = hub
+        .open_issue_as("acme/shop", "rita", "A title", "A text")
+        .unwrap();
+    hub.set_permission("acme/shop", "eve", "read").unwrap();
+    for (login, can) in [
+        ("eve", false),
+        (stand_in::WRITER_LOGIN, false),
+        ("agent", true),
+        ("agent", true),
+    ] {
+        assert_eq!(
+            writer.assign(&shop(), number, login).await.unwrap(),
+            can,
+            "{login}"
+        );
+    }
+    assert_eq!(writer.assignees(&shop(), number).await.unwrap(), ["agent"]);
+    assert!(hub.violations().is_empty(), "{:?}", hub.violations());
+}
+
+#[tokio::test]
+async fn authors_of_lines_are_counted_by_login_and_unknown_addresses_are_nobody() {
+    use github::{Lines, Permission};
+    let Hub { hub, writer, .. } = hub().await;
+    let commit = |login: &str, text: &str| {
+        let files = [("total.py", text), ("deep/rate.py", text)];
+        hub.commit_by("acme/shop", "main", login, "More", &files).unwrap()
+    };
+    commit("olga", "a\nb\nc\n");
+    let head: CommitId = commit("bob", "a\nb\nC\n").parse().unwrap();
+    let lines = |path: &str, first, last| Lines {
+        path: path.to_owned(),
+        first,
+        last,
+    };
+    let asked = [
+        lines("total.py", 1, 1),
+        lines("total.py", 3, 3),
+        lines("deep/rate.py", 1, 9),
+        lines("README.md", 1, 1),
+    ];
+    let counted = writer.authors_of(&shop(), &head, &asked).await.unwrap();
+    let expected = [("bob".to_owned(), 2), ("olga".to_owned(), 3)];
+    assert_eq!(counted, expected.into(), "nobody knows who wrote README.md");
+    let missing = writer.authors_of(&shop(), &head, &[lines("no.py", 1, 1)]).await;
+    assert!(
+        matches!(missing, Err(Error::Rejected { .. } | Error::NotFound { .. })),
+        "{missing:?}"
+    );
+    hub.set_permission("acme/shop", "bob", "read").unwrap();
+    assert_eq!(writer.permission(&shop(), "bob").await.unwrap(), Permission::Read);
+    assert_eq!(
+        writer.permission(&shop(), "olga").await.unwrap(),
+        Permission::Write
+    );
+    assert!(hub.violations().is_empty(), "{:?}", hub.violations());
+}
+
+#[tokio::test]
 async fn our_check_run_is_found_again_replaced_and_counts_as_no_check() {
     let hub = hub().await;
     let head = hub.branch("fix/rounds");
@@ -874,4 +970,112 @@ async fn our_check_run_is_found_again_replaced_and_counts_as_no_check() {
     let by_token = Writer::new(&with_token(&hub.hub, stand_in::WRITER_TOKEN)).unwrap();
     assert!(!by_token.makes_check_runs(&shop()));
     hub.assert_clean();
+}
+
+#[tokio::test]
+async fn an_issue_gets_a_type_that_its_organisation_has() {
+    let Hub { hub, writer, .. } = hub().await;
+    let number = hub.open_issue_as("acme/shop", "rita", "A title", "").unwrap();
+    assert_eq!(writer.issue_type(&shop(), number).await.unwrap(), None);
+    writer.set_issue_type(&shop(), number, "Bug").await.unwrap();
+    assert_eq!(
+        writer.issue_type(&shop(), number).await.unwrap().as_deref(),
+        Some("Bug")
+    );
+    let unknown = writer.set_issue_type(&shop(), number, "Saga").await;
+    assert!(matches!(unknown, Err(Error::Rejected { .. })), "{unknown:?}");
+    let nowhere = writer.set_issue_type(&shop(), 99, "Bug").await;
+    assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
+    assert_eq!(hub.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_issue_is_put_into_a_project_once_and_its_fields_are_set_with_the_token_for_projects() {
+    let Hub { hub, writer, .. } = hub().await;
+    let fields: [(&str, &str, &[&str]); 4] = [
+        ("Size", "SINGLE_SELECT", &["S", "M"]),
+        ("Points", "NUMBER", &[]),
+        ("Team", "TEXT", &[]),
+        ("Due", "DATE", &[]),
+    ];
+    hub.create_project("acme", 3, &fields);
+    let number = hub.open_issue_as("acme/shop", "rita", "A title", "").unwrap();
+    assert!(!writer.sees_projects(&shop()));
+    let without = writer.project(&shop(), "acme", 3).await;
+    assert!(matches!(without, Err(Error::Unauthorized { .. })), "{without:?}");
+
+    let settings = Settings {
+        project_token: Some(stand_in::PROJECT_TOKEN.into()),
+        ..as_app(&hub, stand_in::WRITER_APP_ID)
+    };
+    let writer = Writer::new(&settings).unwrap();
+    assert!(writer.sees_projects(&shop()));
+    let project = writer.project(&shop(), "acme", 3).await.unwrap();
+    let item = writer.put_into_project(&shop(), number, &project).await.unwrap();
+    let again = writer.put_into_project(&shop(), number, &project).await.unwrap();
+    assert_eq!(item, again);
+    for (name, text) in [("size", "m"), ("Points", "2.5"), ("Team", "Shop")] {
+        let field = project.field(name).unwrap();
+        let value = field.value(text).unwrap();
+        writer
+            .set_project_field(&shop(), &item, field, &value)
+            .await
+            .unwrap();
+    }
+    let values = hub.project_values(("acme", 3), "acme/shop", number).unwrap();
+    let values: Vec<String> = values.unwrap().into_values().collect();
+    assert_eq!(values, ["2.5", "M", "Shop"]);
+    for (name, text) in [("Size", "XXL"), ("Points", "many"), ("Due", "today")] {
+        assert_eq!(project.field(name).unwrap().value(text), None, "{name}");
+    }
+    for (owner, number) in [("acme", 4), ("nobody", 3)] {
+        let unknown = writer.project(&shop(), owner, number).await;
+        assert!(matches!(unknown, Err(Error::NotFound { .. })), "{unknown:?}");
+    }
+    let nowhere = writer.put_into_project(&shop(), 99, &project).await;
+    assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
+    assert_eq!(hub.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_for_projects_sees_none() {
+    let Hub { hub, .. } = hub().await;
+    hub.create_project("acme", 3, &[]);
+    let settings = Settings {
+        project_token: Some(stand_in::WRITER_TOKEN.into()),
+        ..as_app(&hub, stand_in::WRITER_APP_ID)
+    };
+    let refused = Writer::new(&settings).unwrap().project(&shop(), "acme", 3).await;
+    assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn credentials_say_whose_they_are_by_instance_as_without_one() {
+    let hub = hub().await;
+    let own = hub.reader.identity(None).await.unwrap();
+    assert_eq!(own, hub.reader.whoami().await.unwrap());
+    assert!(own.is_app && own.login.ends_with("[bot]"));
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn the_checks_that_a_branch_requires_are_known_as_far_as_our_account_may_see_them() {
+    let hub = hub().await;
+    hub.hub.require_checks("acme/shop", "main", &["test"]).unwrap();
+    let may_see = hub.writer.required_checks(&shop(), "main").await.unwrap();
+    assert_eq!(may_see, ["test"]);
+    // Without the right to see contents, those of rulesets alone; a ruleset that says nothing is no error.
+    hub.reader.required_checks(&shop(), "main").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_commit_changes_since_another_is_read_by_file() {
+    let hub = hub().await;
+    let head = hub.branch("feat/x");
+    let changed = hub.reader.changed_since(&shop(), &hub.base, &head).await.unwrap();
+    let paths: Vec<&str> = changed.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["a.txt"]);
+    let gone: CommitId = "d".repeat(40).parse().unwrap();
+    let error = hub.reader.changed_since(&shop(), &gone, &head).await.unwrap_err();
+    assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
 }

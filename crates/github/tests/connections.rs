@@ -2,15 +2,20 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
+    collections::BTreeMap,
     net::TcpListener as StdListener,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
-use domain::RepositoryName;
-use github::{Error, Reader, Settings, Writer};
+use domain::{
+    RepositoryName,
+    limits::{Heard, Knock, LimitClass, LimitGate, Pace, Pending},
+};
+use github::{Error, Gated, Reader, Settings, Writer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -194,4 +199,100 @@ async fn a_private_key_that_is_none_is_refused_at_once() {
     let refused = Reader::new(&settings).unwrap_err();
     assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
     assert!(!format!("{refused:?}").contains("secret"));
+}
+
+/// Knows nothing but what it hears, and admits until it heard of a refusal.
+#[derive(Debug, Default)]
+struct Notes {
+    knocks: Mutex<Vec<(String, Option<Pace>)>>,
+    refused: Mutex<Option<(LimitClass, Duration)>>,
+    left: Mutex<Vec<u64>>,
+}
+
+impl LimitGate for Notes {
+    fn admit<'a>(&'a self, knock: Knock<'a>) -> Pending<'a, Result<(), Duration>> {
+        let name = format!("{} {}", knock.account, knock.resource);
+        self.knocks.lock().unwrap().push((name, knock.pace));
+        let refused = *self.refused.lock().unwrap();
+        Box::pin(async move { refused.map_or(Ok(()), |(_, wait)| Err(wait)) })
+    }
+
+    fn hear<'a>(&'a self, _: Knock<'a>, heard: Heard) -> Pending<'a, ()> {
+        let mut refused = self.refused.lock().unwrap();
+        *refused = heard.refused.or(*refused);
+        let left = heard.quota.map(|(quota, _)| quota.remaining);
+        self.left.lock().unwrap().extend(left);
+        Box::pin(async {})
+    }
+}
+
+fn writer_behind(notes: &Arc<Notes>, url: String) -> Writer {
+    let gate: Arc<dyn LimitGate> = Arc::<Notes>::clone(notes);
+    let gated = Gated {
+        writes_a_minute: Some(7),
+        ..Gated::by(gate)
+    };
+    Writer::gated(Some(&settings(url)), &BTreeMap::new(), &gated).unwrap()
+}
+
+#[tokio::test]
+async fn who_keeps_the_limits_is_asked_before_each_request_and_told_which_limit_refused_it() {
+    let answers = [
+        (
+            LimitClass::Primary,
+            "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\nx-ratelimit-limit: 5000\r\n\
+             x-ratelimit-remaining: 0\r\nx-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n{}",
+        ),
+        (
+            LimitClass::Secondary,
+            "HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\nconnection: close\r\nretry-after: 90\r\n\r\n{}",
+        ),
+    ];
+    for (class, answer) in answers {
+        let (url, count) = server(answer).await;
+        let notes = Arc::new(Notes::default());
+        let writer = writer_behind(&notes, url);
+        for _ in 0..2 {
+            let limited = writer.comment(&shop(), 7, "x").await.unwrap_err();
+            assert!(
+                matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 90),
+                "{limited}"
+            );
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 1, "the second one was not sent");
+        assert_eq!(
+            *notes.refused.lock().unwrap(),
+            Some((class, Duration::from_secs(90)))
+        );
+        let pace = Pace {
+            a_minute: 7,
+            an_hour: 0,
+        };
+        let knocks = notes.knocks.lock().unwrap();
+        assert!(!knocks.is_empty());
+        for knock in knocks.iter() {
+            assert_eq!(*knock, ("github:writer:default core".to_owned(), Some(pace)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_limit_is_told_after_a_good_answer_too_and_reads_have_no_pace() {
+    let (url, _) = server(
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\nx-ratelimit-limit: 5000\r\n\
+         x-ratelimit-remaining: 17\r\nx-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n[]",
+    )
+    .await;
+    let notes = Arc::new(Notes::default());
+    let writer = writer_behind(&notes, url);
+    assert!(
+        writer
+            .find_pull_request_by_head(&shop(), "x")
+            .await
+            .unwrap()
+            .is_none()
+    );
+    assert_eq!(*notes.left.lock().unwrap(), [17]);
+    let knocks = notes.knocks.lock().unwrap();
+    assert_eq!(*knocks, [("github:writer:default core".to_owned(), None)]);
 }

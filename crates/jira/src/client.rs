@@ -12,7 +12,8 @@ use tokio::sync::OnceCell;
 use crate::{
     Comment, Error, Settings,
     error::capped,
-    permissions::Needed,
+    limits::{self, Limits},
+    permissions::{Compared, Needed},
     wire::{self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions},
 };
 
@@ -41,6 +42,7 @@ struct Inner {
     base_url: String,
     email: String,
     api_token: SecretString,
+    limits: Limits,
     myself: OnceCell<Account>,
 }
 
@@ -53,7 +55,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn new(settings: &Settings, limits: Limits) -> Result<Self, Error> {
         // An error only says that the process has its provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base_url = settings.base_url.trim_end_matches('/').to_owned();
@@ -73,6 +75,7 @@ impl Client {
             base_url,
             email: settings.email.clone(),
             api_token: settings.api_token.clone(),
+            limits,
             myself: OnceCell::new(),
         })))
     }
@@ -109,8 +112,8 @@ impl Client {
             Method::Put => (self.0.http.put(url).json(body), "PUT"),
             Method::Delete => (self.0.http.delete(url), "DELETE"),
         };
-        self.exchange(request, &format!("{verb} {}", name(path)), true)
-            .await
+        let name = format!("{verb} {}", name(path));
+        Box::pin(self.exchange(request, &name, true)).await
     }
 
     /// The comments of an issue, oldest first; at most 2,000.
@@ -162,9 +165,15 @@ impl Client {
         })
     }
 
-    /// Which of these permissions our account lacks in a project.
-    pub(crate) async fn lacking(&self, project: &str, needed: &[Needed]) -> Result<Vec<Needed>, Error> {
-        let keys: Vec<&str> = needed.iter().map(|needed| needed.key).collect();
+    /// Which of these permissions our account lacks in a project, and which of the others it has.
+    pub(crate) async fn compared(
+        &self,
+        project: &str,
+        needed: &[Needed],
+        needless: &[Needed],
+    ) -> Result<Compared, Error> {
+        let all = needed.iter().chain(needless);
+        let keys: Vec<&str> = all.map(|permission| permission.key).collect();
         let path = format!(
             "/rest/api/3/mypermissions?projectKey={}&permissions={}",
             wire::encode(project),
@@ -175,7 +184,10 @@ impl Client {
             let held = found.permissions.get(needed.key);
             held.is_some_and(|permission| permission.is_held)
         };
-        Ok(needed.iter().filter(|needed| !is_held(needed)).copied().collect())
+        Ok(Compared {
+            lacking: needed.iter().filter(|needed| !is_held(needed)).copied().collect(),
+            excess: needless.iter().filter(is_held).copied().collect(),
+        })
     }
 
     pub(crate) async fn myself(&self) -> Result<Account, Error> {
@@ -220,7 +232,7 @@ impl Client {
     ) -> Result<T, Error> {
         let mut delays = RETRY_DELAYS_MS.into_iter();
         loop {
-            let result = self.exchange(request(), name, false).await;
+            let result = Box::pin(self.exchange(request(), name, false)).await;
             match (&result, delays.next()) {
                 (Err(error @ Error::Unavailable { .. }), Some(delay)) => {
                     tracing::debug!(error = %chain(error), "jira read failed, trying again");
@@ -243,15 +255,24 @@ impl Client {
         } else {
             request.basic_auth(&self.0.email, Some(token))
         };
+        self.0.limits.admit().await?;
         let response = request.send().await.map_err(|error| failure(error, write))?;
         let status = response.status();
-        let retry_after = retry_after(&response);
+        let (retry_after, is_of_one_issue) = (
+            retry_after(&response),
+            limits::is_of_one_issue(response.headers()),
+        );
         let body = bounded_body(response, write).await?;
         if status.is_success() {
-            parse(&body, name)
-        } else {
-            Err(refusal(name, status, retry_after, &message(&body), write))
+            return parse(&body, name);
         }
+        let refused = refusal(name, status, retry_after, &message(&body), write);
+        if let Error::RateLimited { retry_after } = refused
+            && !is_of_one_issue
+        {
+            self.0.limits.hear(retry_after).await;
+        }
+        Err(refused)
     }
 }
 
@@ -411,8 +432,9 @@ mod tests {
                 let page = format!(r#"{{"unknown": {deep}, "total": 2, "comments": [{comments}]}}"#);
                 let page: WirePage<WireComment> = parse(page.as_bytes(), "GET x").unwrap();
                 let us = Account {
+                    is_bot: false,
                     id: "us".to_owned(),
-                    display_name: String::new(),
+                    ..Account::default()
                 };
                 let read = page
                     .values

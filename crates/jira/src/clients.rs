@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{Instance, TicketKey};
+use domain::{Instance, TicketKey, limits::LimitGate};
 
-use crate::{Error, Settings, client::Client};
+use crate::{Error, Settings, client::Client, limits::Limits};
 
 /// Picks the client by the instance that a ticket names.
 #[derive(Clone, Debug)]
@@ -17,15 +17,26 @@ impl Clients {
     pub(crate) fn new(
         settings: Option<&Settings>,
         others: &BTreeMap<Instance, Settings>,
+        role: &str,
+        gate: Option<&Arc<dyn LimitGate>>,
     ) -> Result<Self, Error> {
+        let client = |name: Option<&Instance>, settings: &Settings| {
+            Client::new(settings, Limits::of(gate, role, name))
+        };
         let named = others
             .iter()
-            .map(|(name, settings)| Ok((name.clone(), Client::new(settings)?)))
+            .map(|(name, settings)| Ok((name.clone(), client(Some(name), settings)?)))
             .collect::<Result<_, Error>>()?;
         Ok(Self {
-            default: settings.map(Client::new).transpose()?,
+            default: settings.map(|settings| client(None, settings)).transpose()?,
             named: Arc::new(named),
         })
+    }
+
+    /// The default instance, if there is one, and the named ones.
+    pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
+        let default = self.default.iter().map(|_| None);
+        default.chain(self.named.keys().map(Some))
     }
 
     pub(crate) fn of(&self, key: &TicketKey) -> Result<&Client, Error> {

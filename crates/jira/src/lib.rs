@@ -5,11 +5,15 @@ pub mod adf;
 mod client;
 mod clients;
 mod error;
+mod fields;
+mod limits;
 mod model;
 pub mod permissions;
 mod reader;
+mod roles;
 mod screen;
 mod settings;
+mod triage;
 mod wire;
 mod writer;
 
@@ -19,6 +23,8 @@ pub use model::{
     ScreenField, Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;
+pub use roles::RoleMembers;
 pub use screen::Filled;
 pub use settings::{Settings, readers, writers};
+pub use triage::Sorted;
 pub use writer::Writer;

@@ -208,6 +208,8 @@ pub struct Comment {
     pub author: String,
     /// The author's account.
     pub author_account_id: String,
+    /// True when the author is a program.
+    pub by_bot: bool,
     /// When.
     pub created: Timestamp,
     /// When its text was changed last; `created` while it never was.

@@ -53,14 +53,57 @@ pub const WRITER: [Needed; 8] = [
         "Transition issues",
         "in progress, review, done",
     ),
-    needed("LINK_ISSUES", "Link issues", "the link to the pull request"),
-    needed("EDIT_ISSUES", "Edit issues", "labels of a triage"),
+    needed(
+        "LINK_ISSUES",
+        "Link issues",
+        "the link to the pull request; the link of a ticket with the one that it repeats",
+    ),
+    needed(
+        "EDIT_ISSUES",
+        "Edit issues",
+        "labels, priority and type of a triage",
+    ),
     needed(
         "ASSIGN_ISSUES",
         "Assign issues",
-        "the ticket goes to nobody when retries are used up",
+        "the ticket goes to an account where `agent.assign` says so, and to nobody when it is given back",
     ),
 ];
+
+/// What the account of `[jira_reader]` should not have: nothing that it does needs it.
+pub const READER_NEEDS_NOT: [Needed; 7] = [
+    needed("ADD_COMMENTS", "Add comments", "the reader writes nothing"),
+    needed("EDIT_ISSUES", "Edit issues", "the reader writes nothing"),
+    needed(
+        "TRANSITION_ISSUES",
+        "Transition issues",
+        "the reader writes nothing",
+    ),
+    needed("CREATE_ISSUES", "Create issues", "the reader writes nothing"),
+    needed("DELETE_ISSUES", "Delete issues", "the reader writes nothing"),
+    needed("ADMINISTER_PROJECTS", "Administer projects", "nothing needs it"),
+    needed("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
+];
+
+/// What the account of `[jira_writer]` should not have.
+pub const WRITER_NEEDS_NOT: [Needed; 3] = [
+    needed(
+        "DELETE_ISSUES",
+        "Delete issues",
+        "nothing is deleted but own comments",
+    ),
+    needed("ADMINISTER_PROJECTS", "Administer projects", "nothing needs it"),
+    needed("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
+];
+
+/// Of one project, what an account lacks and what it has without need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// What it lacks.
+    pub lacking: Vec<Needed>,
+    /// What it has without need.
+    pub excess: Vec<Needed>,
+}
 
 #[cfg(test)]
 mod tests {
@@ -69,7 +112,12 @@ mod tests {
     #[test]
     fn the_documented_permissions_are_those_that_are_checked() {
         let page = include_str!("../../../docs/permissions.md");
-        for (account, list) in [("reader", READER.as_slice()), ("writer", WRITER.as_slice())] {
+        for (account, list) in [
+            ("reader", READER.as_slice()),
+            ("writer", WRITER.as_slice()),
+            ("reader, not needed", READER_NEEDS_NOT.as_slice()),
+            ("writer, not needed", WRITER_NEEDS_NOT.as_slice()),
+        ] {
             let rows: String = list
                 .iter()
                 .map(|needed| format!("| {} | `{}` | {} |\n", needed.title, needed.key, needed.reason))

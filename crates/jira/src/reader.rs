@@ -1,14 +1,17 @@
 //! What may be read at Jira.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use domain::{Account, Instance, TicketKey, Timestamp};
+use domain::{Account, Instance, TicketKey, Timestamp, limits::LimitGate};
 use serde_json::json;
 
 use crate::{
     Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
     clients::Clients,
-    permissions::{self, Needed},
+    permissions::{self, Compared},
     wire::{self, WireGroup, WireIssue, WireOutlined, WireSearch, WireStub, WireTypeStatuses},
 };
 
@@ -23,9 +26,9 @@ const MAX_COMMENTS: usize = 200;
 /// Reads at Jira; cheap to clone. Every call is tried three times.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    clients: Clients,
+    pub(crate) clients: Clients,
     /// Where the questions about projects and accounts go.
-    instance: Option<Instance>,
+    pub(crate) instance: Option<Instance>,
 }
 
 impl Reader {
@@ -46,7 +49,22 @@ impl Reader {
         others: &BTreeMap<Instance, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others)?,
+            clients: Clients::new(settings, others, "reader", None)?,
+            instance: None,
+        })
+    }
+
+    /// The same reader, that asks before each request and tells of each refusal who keeps the limits of its accounts.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn gated(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+        gate: &Arc<dyn LimitGate>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            clients: Clients::new(settings, others, "reader", Some(gate))?,
             instance: None,
         })
     }
@@ -58,6 +76,11 @@ impl Reader {
             clients: self.clients.clone(),
             instance: instance.cloned(),
         }
+    }
+
+    /// The default instance (`None`), if there is one, and the named ones.
+    pub fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
+        self.clients.instances()
     }
 
     /// An issue with its comments and its moves.
@@ -278,14 +301,15 @@ impl Reader {
         Ok(statuses.map(|status| status.name).collect())
     }
 
-    /// The permissions of [`permissions::READER`] that our account lacks in a project.
+    /// What our account lacks in a project of [`permissions::READER`], and what it has of
+    /// [`permissions::READER_NEEDS_NOT`].
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such project, or our account may not see it.
-    pub async fn lacking(&self, project: &str) -> Result<Vec<Needed>, Error> {
+    pub async fn permissions(&self, project: &str) -> Result<Compared, Error> {
         self.clients
             .on(self.instance.as_ref())?
-            .lacking(project, &permissions::READER)
+            .compared(project, &permissions::READER, &permissions::READER_NEEDS_NOT)
             .await
     }
 

@@ -1,23 +1,23 @@
 //! What may be written at Jira, and what a writer has to look at before. A write is never repeated inside.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use domain::{Account, Instance, TicketKey};
+use domain::{Account, Instance, TicketKey, limits::LimitGate};
 use serde_json::{Map, Value, json};
 
 use crate::{
     Comment, CommentId, Error, Settings, Status, Transition, adf,
     client::Method,
     clients::Clients,
-    permissions::{self, Needed},
-    wire::{self, WireId, WireStatusOnly, WireTransitions},
+    permissions::{self, Compared},
+    wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions},
 };
 
 /// Writes at Jira; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then write
 /// again.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    clients: Clients,
+    pub(crate) clients: Clients,
 }
 
 impl Writer {
@@ -38,7 +38,21 @@ impl Writer {
         others: &BTreeMap<Instance, Settings>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: Clients::new(settings, others)?,
+            clients: Clients::new(settings, others, "writer", None)?,
+        })
+    }
+
+    /// The same writer, that asks before each request and tells of each refusal who keeps the limits of its accounts.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn gated(
+        settings: Option<&Settings>,
+        others: &BTreeMap<Instance, Settings>,
+        gate: &Arc<dyn LimitGate>,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            clients: Clients::new(settings, others, "writer", Some(gate))?,
         })
     }
 
@@ -157,6 +171,30 @@ impl Writer {
             .map(|_: Value| ())
     }
 
+    /// Who has the issue.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn assignee(&self, key: &TicketKey) -> Result<Option<Account>, Error> {
+        let path = format!("{}?fields=assignee", wire::issue_path(key)?);
+        let found: WireAssigneeOnly = self.clients.of(key)?.get(&path).await?;
+        Ok(found.into())
+    }
+
+    /// Gives the issue to an account, by its id.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the account cannot have it.
+    pub async fn assign(&self, key: &TicketKey, account: &str) -> Result<(), Error> {
+        let path = format!("{}/assignee", wire::issue_path(key)?);
+        let body = json!({ "accountId": account });
+        self.clients
+            .of(key)?
+            .write(Method::Put, &path, &body)
+            .await
+            .map(|_: Value| ())
+    }
+
     /// Takes the issue from whoever has it.
     ///
     /// # Errors
@@ -191,15 +229,24 @@ impl Writer {
             .map(|_: Value| ())
     }
 
-    /// The permissions of [`permissions::WRITER`] that our account lacks in a project.
+    /// What our account lacks in a project of [`permissions::WRITER`], and what it has of
+    /// [`permissions::WRITER_NEEDS_NOT`].
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such project, or our account may not see it.
-    pub async fn lacking(&self, project: &str) -> Result<Vec<Needed>, Error> {
+    pub async fn permissions(&self, project: &str) -> Result<Compared, Error> {
         self.clients
             .on(None)?
-            .lacking(project, &permissions::WRITER)
+            .compared(project, &permissions::WRITER, &permissions::WRITER_NEEDS_NOT)
             .await
+    }
+
+    /// Our own account where an issue is.
+    ///
+    /// # Errors
+    /// [`Error::Unauthorized`] when the credentials are no good.
+    pub async fn account_at(&self, key: &TicketKey) -> Result<Account, Error> {
+        self.clients.of(key)?.myself().await
     }
 
     /// Our own account.

@@ -483,6 +483,20 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
+async fn an_issue_goes_to_an_account_that_the_site_knows_and_back_to_nobody() {
+    let site = site().await;
+    let ticket = site.ticket();
+    assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
+    let us = site.writer.account_at(&ticket).await.unwrap();
+    site.writer.assign(&ticket, &us.id).await.unwrap();
+    assert_eq!(site.writer.assignee(&ticket).await.unwrap(), Some(us));
+    let unknown = site.writer.assign(&ticket, "557058:nobody").await;
+    assert!(matches!(unknown, Err(Error::Rejected { .. })), "{unknown:?}");
+    site.writer.unassign(&ticket).await.unwrap();
+    assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn the_same_global_id_replaces_the_link() {
     let site = site().await;
     let ticket = site.ticket();
@@ -569,6 +583,99 @@ async fn a_github_ticket_is_refused_before_anything_is_sent() {
     assert!(site.jira.requests().is_empty());
 }
 
+#[tokio::test]
+async fn a_condition_finds_the_issues_of_a_project_and_tells_whether_one_is_among_them() {
+    let site = site().await;
+    let (one, other) = (site.ticket(), site.ticket());
+    site.jira.set_labels(&one.short(), &["agent"]).unwrap();
+    let condition = "labels = agent";
+    let found = site.reader.matching("ENG", condition).await.unwrap();
+    let keys: Vec<_> = found.into_iter().map(|stub| stub.key).collect();
+    assert_eq!(keys, [one.clone()]);
+    assert!(site.reader.matches(&one, condition).await.unwrap());
+    assert!(!site.reader.matches(&other, condition).await.unwrap());
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+    let wrong = site.reader.matches(&one, "labels ??").await.unwrap_err();
+    assert!(matches!(wrong, Error::Rejected { .. }), "{wrong}");
+}
+
+#[tokio::test]
+async fn unfinished_issues_with_one_of_the_words_are_similar_and_these_issues_come_with_their_descriptions() {
+    let site = site().await;
+    let (one, over) = (site.ticket(), site.ticket());
+    site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
+    site.jira.create_issue("ENG", "Something else", "", "Bug", &[]);
+    let words = ["login".to_owned(), "password".to_owned()];
+    let similar = site.reader.similar("ENG", &words).await.unwrap();
+    let keys: Vec<_> = similar.iter().map(|issue| issue.key.clone()).collect();
+    assert_eq!(keys, [one.clone()]);
+    assert_eq!(similar[0].description_markdown, "", "it was not asked for");
+    assert!(site.reader.similar("ENG", &[]).await.unwrap().is_empty());
+
+    let mut outlines = site.reader.outlines(&[&over, &one]).await.unwrap();
+    outlines.sort_by(|left, right| left.key.cmp(&right.key));
+    let read: Vec<_> = outlines
+        .iter()
+        .map(|issue| (&issue.key, issue.description_markdown.as_str()))
+        .collect();
+    assert_eq!(read, [(&one, "First.\n\nSecond."), (&over, "First.\n\nSecond.")]);
+    assert!(site.reader.outlines(&[]).await.unwrap().is_empty());
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn labels_are_added_the_assignee_is_taken_away_and_a_repetition_changes_nothing() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let key = ticket.short();
+    site.jira.assign(&key, "agent").unwrap();
+    assert!(site.jira.assignee(&key).is_some());
+    for _ in 0..2 {
+        let labels = ["bug".to_owned()];
+        site.writer.add_labels(&ticket, &labels).await.unwrap();
+        site.writer.unassign(&ticket).await.unwrap();
+    }
+    assert_eq!(site.jira.labels(&key), ["backend", "bug"]);
+    assert_eq!(site.jira.assignee(&key), None);
+    let spaced = site.writer.add_labels(&ticket, &["two words".to_owned()]).await;
+    assert!(matches!(spaced, Err(Error::Rejected { .. })), "{spaced:?}");
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_groups_of_an_account_and_the_permissions_that_ours_lack_are_read() {
+    let site = site().await;
+    site.jira.create_project("ENG");
+    site.jira.set_groups("Mia", &["developers"]);
+    let ticket = site.ticket();
+    site.jira
+        .move_issue(&ticket.short(), "Ready for Agent", "Mia")
+        .unwrap();
+    let issue = site.reader.issue(&ticket).await.unwrap();
+    let mia = issue.status_changes.last().unwrap().by.clone().unwrap();
+    assert_eq!(site.reader.groups(&mia.id).await.unwrap(), ["developers"]);
+
+    assert!(site.reader.permissions("ENG").await.unwrap().lacking.is_empty());
+    assert!(site.writer.permissions("ENG").await.unwrap().lacking.is_empty());
+    site.jira
+        .withhold_permission(stand_in::READER_EMAIL, "USER_PICKER");
+    site.jira
+        .withhold_permission(stand_in::WRITER_EMAIL, "ASSIGN_ISSUES");
+    let lacking = site.reader.permissions("ENG").await.unwrap().lacking;
+    assert_eq!(
+        lacking.iter().map(|one| one.key).collect::<Vec<_>>(),
+        ["USER_PICKER"]
+    );
+    let lacking = site.writer.permissions("ENG").await.unwrap().lacking;
+    assert_eq!(
+        lacking.iter().map(|one| one.key).collect::<Vec<_>>(),
+        ["ASSIGN_ISSUES"]
+    );
+    let email = site.reader.myself().await.unwrap();
+    assert_ne!(email, site.writer.myself().await.unwrap());
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
 #[test]
 fn settings_name_the_key_that_is_wrong() {
     let check = |url: &str, token: &str| {
@@ -589,4 +696,74 @@ fn settings_name_the_key_that_is_wrong() {
     let mut insecure = settings("http://jira.example", "", "t");
     insecure.allow_insecure = true;
     assert_eq!(insecure.check("jira_reader"), Ok(()));
+}
+
+#[tokio::test]
+async fn priority_and_type_are_set_by_name_and_what_jira_does_not_have_is_refused() {
+    let site = site().await;
+    let ticket = site.ticket();
+    let before = site.writer.sorted(&ticket).await.unwrap();
+    assert_eq!(
+        (before.priority.as_str(), before.issue_type.as_str()),
+        ("Medium", "Bug")
+    );
+    site.writer.set_priority(&ticket, "High").await.unwrap();
+    site.writer.set_issue_type(&ticket, "Story").await.unwrap();
+    let after = site.writer.sorted(&ticket).await.unwrap();
+    assert_eq!(
+        (after.priority.as_str(), after.issue_type.as_str()),
+        ("High", "Story")
+    );
+    let unknown = site.writer.set_priority(&ticket, "Sometime").await;
+    assert!(
+        matches!(&unknown, Err(Error::Rejected { detail }) if detail.contains("priority")),
+        "{unknown:?}"
+    );
+    let nowhere = site.writer.set_issue_type(&key("ENG-99"), "Story").await;
+    assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_ticket_duplicates_the_one_that_it_is_linked_with_and_a_repetition_changes_nothing() {
+    let site = site().await;
+    let (old, new) = (site.ticket(), site.ticket());
+    let name = site.writer.link_type(&new, "duplicate").await.unwrap();
+    assert_eq!(name.as_deref(), Some("Duplicate"), "as the site writes it");
+    assert_eq!(site.writer.link_type(&new, "Clones").await.unwrap(), None);
+    for _ in 0..2 {
+        site.writer.link(&new, "Duplicate", &old.short()).await.unwrap();
+    }
+    let links = site.writer.sorted(&new).await.unwrap().links;
+    assert_eq!(links, [(old.short(), "Duplicate".to_owned())]);
+    let seen = site.reader.issue(&new).await.unwrap().related;
+    assert_eq!(
+        (seen[0].relation.as_str(), seen[0].key.clone()),
+        ("duplicates", old.clone())
+    );
+    let nowhere = site.writer.link(&new, "Duplicate", "ENG-99").await;
+    assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn fields_are_read_by_the_names_that_people_see() {
+    let site = site().await;
+    let ticket = site.ticket();
+    site.jira.set_field(&ticket.short(), "Service", "Tax").unwrap();
+    let wanted = ["service".to_owned(), "No such field".to_owned()];
+    let found = site.reader.field_values(&ticket, &wanted).await.unwrap();
+    assert_eq!(found, [("Service".to_owned(), "Tax".to_owned())]);
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_role_has_people_and_groups_or_does_not_exist() {
+    let site = site().await;
+    site.jira.set_developers(&["Mia"], &["developers"]);
+    let found = site.reader.role("ENG", "developers").await.unwrap().unwrap();
+    assert_eq!(found.accounts.len(), 1);
+    assert_eq!(found.groups, ["developers"]);
+    assert_eq!(site.reader.role("ENG", "Nobody").await.unwrap(), None);
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
 }

@@ -3,21 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{RunFence, TicketKey};
-use redis::{
-    Client, IntoConnectionInfo as _,
-    aio::{ConnectionManager, ConnectionManagerConfig},
-};
-use secrecy::ExposeSecret as _;
 use tokio::time::Instant;
 
 use crate::{
     Lease, Settings,
+    connection::Connection,
     error::Error,
     lease::Hold,
-    server::{Claim, RESPONSE_TIMEOUT, Scripts, Server},
+    outage::Outage,
+    server::{Claim, Scripts, Server},
 };
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const OUTAGE: &str = "tickets are worked on without leases, and each planner counts budgets for itself";
 /// Every key begins so.
 pub(crate) const PREFIX: &str = "journeyman:lease:";
 const SHORTEST_TTL: Duration = Duration::from_millis(300);
@@ -35,20 +32,13 @@ impl Leases {
     /// # Errors
     /// [`Error::Address`].
     pub fn open(settings: &Settings) -> Result<Self, Error> {
-        let client = client(settings).map_err(|_| Error::Address)?;
-        let address: Arc<str> = client.get_connection_info().addr().to_string().into();
-        let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(RESPONSE_TIMEOUT))
-            .set_number_of_retries(1);
-        let connection =
-            ConnectionManager::new_lazy_with_config(client, config).map_err(|_| Error::Address)?;
+        let Connection { manager, address } = Connection::open(settings)?;
         Ok(Self {
             server: Server {
-                connection,
+                connection: manager,
                 scripts: Arc::new(Scripts::new()),
                 address,
-                outage: Arc::default(),
+                outage: Arc::new(Outage::new(OUTAGE)),
             },
             ttl: Duration::from_millis(settings.ttl_ms).max(SHORTEST_TTL),
         })
@@ -100,19 +90,6 @@ impl Leases {
             Err(_) => Some(Lease::hold(claim, Hold::FencedOnly)),
         }
     }
-}
-
-fn client(settings: &Settings) -> redis::RedisResult<Client> {
-    let info = settings.url.as_str().into_connection_info()?;
-    // The user may not say what its library is called.
-    let mut login = info.redis_settings().clone().set_skip_set_lib_name();
-    if let Some(username) = &settings.username {
-        login = login.set_username(username);
-    }
-    if let Some(password) = &settings.password {
-        login = login.set_password(password.expose_secret());
-    }
-    Client::open(info.set_redis_settings(login))
 }
 
 /// The braces make one hash slot of everything about a ticket.

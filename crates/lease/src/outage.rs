@@ -5,18 +5,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use domain::cause::chain;
 
 /// Told of each answer and each failure; says in the log when one follows the other.
-#[derive(Default)]
 pub(crate) struct Outage {
     lasts: AtomicBool,
+    /// What it means for the work.
+    means: &'static str,
 }
 
 impl Outage {
+    pub(crate) const fn new(means: &'static str) -> Self {
+        Self {
+            lasts: AtomicBool::new(false),
+            means,
+        }
+    }
+
     pub(crate) fn failed(&self, error: &crate::Error) {
         if !self.lasts.swap(true, Ordering::AcqRel) {
-            tracing::warn!(
-                error = %chain(error),
-                "tickets are worked on without leases, and each planner counts budgets for itself, until redis answers again"
-            );
+            let means = self.means;
+            tracing::warn!(error = %chain(error), "{means}, until redis answers again");
         }
     }
 

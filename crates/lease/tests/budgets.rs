@@ -275,12 +275,12 @@ async fn the_user_of_the_leases_may_handle_budgets() {
     /// SHA-256 of `secret`.
     const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
     let options = RedisOptions {
-        acl: Some(lease::acl(SECRET)),
+        acl: Some(lease::acl([(lease::User::Planner, SECRET)])),
         ..RedisOptions::default()
     };
     let server = RedisServer::start_with(options).await.unwrap();
     let settings = Settings {
-        username: Some(lease::USER.to_owned()),
+        username: Some(lease::User::Planner.name().to_owned()),
         password: Some("secret".into()),
         ..settings(&server)
     };

@@ -68,7 +68,7 @@ async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<r
 #[tokio::test]
 async fn the_user_of_the_leases_may_do_nothing_else_and_nobody_else_may_do_anything() {
     let server = RedisServer::start_with(RedisOptions {
-        acl: Some(lease::acl(SECRET)),
+        acl: Some(lease::acl([(lease::User::Planner, SECRET)])),
         ..RedisOptions::default()
     })
     .await
@@ -78,7 +78,9 @@ async fn the_user_of_the_leases_may_do_nothing_else_and_nobody_else_may_do_anyth
         password: Some(password.into()),
         ..settings(&server)
     };
-    let leases = Leases::connect(&known(lease::USER, "secret")).await.unwrap();
+    let leases = Leases::connect(&known(lease::User::Planner.name(), "secret"))
+        .await
+        .unwrap();
     let ticket = TicketKey::jira("ENG-12").unwrap();
     let lease = leases.take(&ticket, fence(1, 1)).await.unwrap();
     // Past two renewals.

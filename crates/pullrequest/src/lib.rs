@@ -2,6 +2,7 @@
 //! Pure functions over data; who looks and writes is the reporter.
 
 mod answer;
+mod dry_run;
 mod plan;
 mod problem;
 mod remote;
@@ -9,6 +10,7 @@ mod request;
 pub mod transition;
 
 pub use answer::{Answer, JiraStatus, Status};
+pub use dry_run::DryRun;
 pub use plan::{Heads, IssueSeen, Open, Plan, Seen, Step, plan};
 pub use problem::{Context, Kind, Problem};
 pub use remote::repository_path;

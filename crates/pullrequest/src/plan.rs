@@ -1,5 +1,7 @@
 //! What has to be written for a request, given what is there. A dry run shows exactly this.
 
+use std::collections::BTreeMap;
+
 use domain::CommitId;
 use serde::Serialize;
 
@@ -102,6 +104,9 @@ pub enum Step {
         transition: String,
         /// The status that it leads to.
         leads_to: String,
+        /// What is filled in on its screen, by the names of fields.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        fields: BTreeMap<String, String>,
         /// What Jira calls it in requests.
         #[serde(skip)]
         id: String,
@@ -150,6 +155,7 @@ pub fn plan(
     }
     if let Some(key) = &request.jira_key {
         plan.add_issue(key, &seen.issue, acronyms, choice);
+        plan.fill_in(&request.transition_fields);
     }
     Ok(plan)
 }
@@ -211,6 +217,14 @@ fn open(request: &Request) -> Step {
 }
 
 impl Plan {
+    fn fill_in(&mut self, given: &BTreeMap<String, String>) {
+        for step in &mut self.steps {
+            if let Step::MoveIssue { fields, .. } = step {
+                fields.clone_from(given);
+            }
+        }
+    }
+
     fn add_issue(&mut self, key: &str, issue: &IssueSeen, acronyms: &[String], choice: Option<&str>) {
         let (status, offered) = match issue {
             IssueSeen::NotAsked => return,
@@ -251,6 +265,7 @@ fn chosen(
                 jira_key: key.to_owned(),
                 transition: one.name.clone(),
                 leads_to: one.leads_to.clone(),
+                fields: BTreeMap::new(),
                 id: one.id.clone(),
             });
         }
@@ -294,6 +309,8 @@ mod tests {
             mark_ready: false,
             draft: true,
             transition: None,
+            transition_fields: BTreeMap::new(),
+            dry_run: false,
             place: Place::Folder("/work/shop".into()),
         }
     }

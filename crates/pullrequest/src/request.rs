@@ -1,6 +1,9 @@
 //! The request, checked.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use domain::RepositoryName;
 use serde_json::{Map, Value};
@@ -29,6 +32,10 @@ pub struct Request {
     pub draft: bool,
     /// The transition to code review, where several match.
     pub transition: Option<String>,
+    /// What is filled in on the screen of that transition, by the names of fields.
+    pub transition_fields: BTreeMap<String, String>,
+    /// Only what would be written is asked for.
+    pub dry_run: bool,
     /// Where the branch is.
     pub place: Place,
 }
@@ -82,6 +89,8 @@ fn read(
     let mark_ready = read.flag("mark_ready", false, "mark_ready must be true or false");
     let draft = read.flag("draft", true, "draft must be true or false");
     let transition = read.transition();
+    let transition_fields = read.transition_fields();
+    let dry_run = read.flag("dry_run", false, "dry_run must be true or false");
     match place(&mut read) {
         Some(place) if read.problems.is_empty() => Ok(Request {
             branch,
@@ -92,6 +101,8 @@ fn read(
             mark_ready,
             draft,
             transition,
+            transition_fields,
+            dry_run,
             place,
         }),
         Some(_) | None => Err(read.problems),
@@ -196,6 +207,26 @@ impl Reading<'_> {
             );
         }
         named
+    }
+
+    fn transition_fields(&mut self) -> BTreeMap<String, String> {
+        let Some(given) = self.fields.get("transition_fields") else {
+            return BTreeMap::new();
+        };
+        let text = |(name, value): (&String, &Value)| {
+            let value = value.as_str().filter(|value| !value.trim().is_empty())?;
+            (!name.trim().is_empty()).then(|| (name.clone(), value.to_owned()))
+        };
+        let read = given
+            .as_object()
+            .and_then(|given| given.iter().map(text).collect());
+        read.unwrap_or_else(|| {
+            self.refuse(
+                "transition_fields",
+                "transition_fields must be names of fields, each with a text",
+            );
+            BTreeMap::new()
+        })
     }
 
     fn directory(&mut self, is_directory: impl Fn(&Path) -> bool) -> PathBuf {

@@ -5,18 +5,41 @@
     reason = "a helper that fails fails its test"
 )]
 
-use pullrequest::{Answer, IssueSeen, Kind, Problem, parse, parse_at_github};
+use pullrequest::{Answer, DryRun, Heads, IssueSeen, Kind, Problem, Seen, parse, parse_at_github, plan};
 use serde_json::{Value, json};
 
 const INPUT: &str = include_str!("../../../docs/schemas/pull-request-input.schema.json");
 const API_INPUT: &str = include_str!("../../../docs/schemas/pull-request-api-input.schema.json");
 const OUTPUT: &str = include_str!("../../../docs/schemas/pull-request-output.schema.json");
 
-/// What is wrong with a value, after checking the schema itself against draft-07.
+const DRY_RUN: &str = include_str!("../../../docs/schemas/pull-request-dry-run.schema.json");
+/// The protocol that other tools speak, version 1.0, word for word: its schemas, and its examples.
+const PROTOCOL_INPUT: &str = include_str!("protocol/input.schema.json");
+const PROTOCOL_OUTPUT: &str = include_str!("protocol/output.schema.json");
+
+fn examples(folder: &str) -> Vec<(String, Value)> {
+    let folder = format!("{}/tests/protocol/{folder}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let read = files.map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        (path.display().to_string(), serde_json::from_str(&text).unwrap())
+    });
+    read.collect()
+}
+
+/// What is wrong with a value, after checking that our schema says its version.
 fn complaints(schema: &str, value: &Value) -> Vec<String> {
+    let versioned: Value = serde_json::from_str(schema).unwrap();
+    assert_eq!(versioned["$comment"], "version 1.0");
+    complaints_of_any(schema, value)
+}
+
+/// What is wrong with a value, after checking the schema itself against draft-07.
+fn complaints_of_any(schema: &str, value: &Value) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
-    assert_eq!(schema["$comment"], "version 1.0");
     let validator = jsonschema::draft7::options()
         .should_validate_formats(true)
         .build(&schema)
@@ -72,6 +95,13 @@ fn schema_and_code_take_the_same_requests() {
         (with("mark_ready", json!("yes")), false),
         (with("draft", Value::Null), false),
         (with("working_directory", json!("")), false),
+        (with("transition_fields", json!({"Reviewer": "ada"})), true),
+        (with("transition_fields", json!({"Reviewer": 3})), false),
+        (with("transition_fields", json!({"Reviewer": ""})), false),
+        (with("transition_fields", json!({"": "ada"})), false),
+        (with("transition_fields", json!("ada")), false),
+        (with("dry_run", json!(true)), true),
+        (with("dry_run", json!(1)), false),
         (json!([]), false),
     ];
     for (input, is_valid) in table {
@@ -140,6 +170,100 @@ fn every_answer_follows_the_schema() {
     assert_eq!(partial.jira_status.error.as_deref(), Some("said"));
     let broken = json!({"status": "done"});
     assert!(!complaints(OUTPUT, &broken).is_empty());
+}
+
+#[test]
+fn requests_and_answers_of_the_protocol_are_taken_and_given_word_for_word() {
+    let inputs = examples("inputs");
+    assert_eq!(inputs.len(), 4);
+    for (name, input) in inputs {
+        assert_eq!(
+            complaints_of_any(PROTOCOL_INPUT, &input),
+            Vec::<String>::new(),
+            "{name}"
+        );
+        assert_eq!(complaints(INPUT, &input), Vec::<String>::new(), "{name}");
+        let request = parse(&input, |_| true).unwrap_or_else(|problems| panic!("{name}: {problems:?}"));
+        assert_eq!(request.title, input["title"], "{name}");
+        assert_eq!(request.description, input["description"], "{name}");
+        assert_eq!(request.jira_key.as_deref(), input["jira_key"].as_str(), "{name}");
+        assert_eq!(request.draft, input["draft"] != false, "{name}");
+        assert_eq!(
+            request.base_branch,
+            input["base_branch"].as_str().unwrap_or("main"),
+            "{name}"
+        );
+    }
+    let outputs = examples("outputs");
+    assert_eq!(outputs.len(), 8);
+    for (name, output) in outputs {
+        assert_eq!(complaints(OUTPUT, &output), Vec::<String>::new(), "{name}");
+        let answer: Answer = serde_json::from_value(output.clone()).unwrap();
+        assert_eq!(
+            serde_json::to_value(answer).unwrap(),
+            output,
+            "{name}: nothing of it is lost"
+        );
+    }
+}
+
+#[test]
+fn our_answers_and_the_types_of_their_errors_are_those_of_the_protocol() {
+    let schema: Value = serde_json::from_str(PROTOCOL_OUTPUT).unwrap();
+    let types = &schema["properties"]["errors"]["items"]["properties"]["type"]["enum"];
+    assert_eq!(*types, serde_json::to_value(Kind::ALL).unwrap());
+    let mut answer = Answer::opened(7, "https://github.example/acme/shop/pull/7", &IssueSeen::NotAsked);
+    for kind in Kind::ALL {
+        let problem = Problem::new(kind, "it did not work").about_issue("ENG-4");
+        answer.without_jira(problem.offering(vec!["Done".to_owned()]).saying("said"));
+    }
+    for answer in [answer, Answer::failed(Vec::new())] {
+        let value = serde_json::to_value(&answer).unwrap();
+        // It means null for a pull request that is not there, and its format says so of texts alone.
+        assert_eq!(
+            complaints_of_any(PROTOCOL_OUTPUT, &value),
+            Vec::<String>::new(),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn the_answer_to_a_dry_run_follows_its_schema() {
+    let mut input = full_input();
+    input["transition_fields"] = json!({"Reviewer": "ada"});
+    let request = parse(&input, |_| true).unwrap();
+    let offered = pullrequest::transition::Offered {
+        id: "31".to_owned(),
+        name: "Code Review".to_owned(),
+        leads_to: "In Review".to_owned(),
+        fields: 1,
+    };
+    let seen = Seen {
+        heads: Heads {
+            local: Some("a".repeat(40).parse().unwrap()),
+            remote: None,
+            is_forward: true,
+        },
+        open: None,
+        issue: IssueSeen::There {
+            status: "To Do".to_owned(),
+            offered: vec![offered],
+        },
+    };
+    let look = DryRun::from(plan(&request, &seen, &[], None).unwrap());
+    let value = serde_json::to_value(&look).unwrap();
+    assert_eq!(complaints(DRY_RUN, &value), Vec::<String>::new(), "{value}");
+    let writes: Vec<&str> = look
+        .would_write
+        .iter()
+        .filter_map(|step| step["write"].as_str())
+        .collect();
+    assert_eq!(
+        writes,
+        ["push_branch", "open_pull_request", "link_issue", "move_issue"]
+    );
+    assert_eq!(look.would_write[3]["fields"], json!({"Reviewer": "ada"}));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub struct Fault {
     pub method: Option<String>,
     /// Only paths that contain this; empty: every one.
     pub path_contains: String,
+    /// Only bodies that contain this; empty: every one. All calls of GraphQL have one path.
+    pub body_contains: String,
     /// How many requests.
     pub times: u32,
     /// The status to answer; 403 and 429 carry `retry-after`.
@@ -45,6 +47,7 @@ impl Fault {
         Self {
             method: None,
             path_contains: path_contains.to_owned(),
+            body_contains: String::new(),
             times,
             status,
             point: FaultPoint::BeforeEffect,
@@ -82,6 +85,13 @@ impl Fault {
         self
     }
 
+    /// Only requests whose body contains this.
+    #[must_use]
+    pub fn with(mut self, text: &str) -> Self {
+        text.clone_into(&mut self.body_contains);
+        self
+    }
+
     /// The effect happens, the answer is lost.
     #[must_use]
     pub fn after_effect(mut self) -> Self {
@@ -89,8 +99,12 @@ impl Fault {
         self
     }
 
-    pub(crate) fn matches(&self, method: &str, path: &str) -> bool {
-        self.method.as_deref().is_none_or(|wanted| wanted == method) && path.contains(&self.path_contains)
+    pub(crate) fn matches(&self, method: &str, path: &str, body: &[u8]) -> bool {
+        let is_in =
+            |wanted: &[u8]| wanted.is_empty() || body.windows(wanted.len()).any(|part| part == wanted);
+        self.method.as_deref().is_none_or(|wanted| wanted == method)
+            && path.contains(&self.path_contains)
+            && is_in(self.body_contains.as_bytes())
     }
 
     pub(crate) fn response(&self) -> Response {

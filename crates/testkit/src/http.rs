@@ -13,6 +13,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +48,7 @@ pub(crate) struct RequestLog {
     /// Whose exchanges are written down, where that is asked for.
     service: Option<&'static str>,
     inner: Mutex<Inner>,
+    delay: watch::Sender<Duration>,
 }
 
 #[derive(Default)]
@@ -54,8 +56,8 @@ struct Inner {
     requests: Vec<RecordedRequest>,
     violations: Vec<String>,
     faults: Vec<Fault>,
-    delay: Duration,
-    list_lag: Duration,
+    /// Since when lists lag, and how much.
+    list_lag: Option<(Instant, Duration)>,
     write_faults: Option<(WriteFaults, u16)>,
     writes: BTreeMap<String, u64>,
     faults_met: BTreeMap<String, usize>,
@@ -98,11 +100,11 @@ impl RequestLog {
     }
 
     pub(crate) fn set_delay(&self, delay: Duration) {
-        lock(&self.inner).delay = delay;
+        self.delay.send_replace(delay);
     }
 
     pub(crate) fn set_list_lag(&self, lag: Duration) {
-        lock(&self.inner).list_lag = lag;
+        lock(&self.inner).list_lag = Some((Instant::now(), lag));
     }
 
     /// From now on writes meet faults by chance; `limit` is the status of the service's rate limit.
@@ -115,23 +117,32 @@ impl RequestLog {
         lock(&self.inner).faults_met.clone()
     }
 
-    /// Whether a list shows by now what was made then.
+    /// Whether a list shows by now what was made then; what was there before lists began to lag is listed.
     pub(crate) fn lists(&self, made: Instant) -> bool {
-        made.elapsed() >= lock(&self.inner).list_lag
+        let lag = lock(&self.inner).list_lag;
+        lag.is_none_or(|(since, lag)| made < since || made.elapsed() >= lag)
     }
 
-    fn delay(&self) -> Duration {
-        lock(&self.inner).delay
+    /// Waits as long as answers take; a change of that holds for those that wait, too.
+    async fn take_time(&self) {
+        let (began, mut delay) = (Instant::now(), self.delay.subscribe());
+        loop {
+            let left = delay.borrow_and_update().saturating_sub(began.elapsed());
+            tokio::select! {
+                () = tokio::time::sleep(left) => return,
+                changed = delay.changed() => if changed.is_err() { return },
+            }
+        }
     }
 
     fn record(&self, request: RecordedRequest) {
         lock(&self.inner).requests.push(request);
     }
 
-    fn take_fault(&self, method: &str, path: &str) -> Option<Fault> {
+    fn take_fault(&self, method: &str, path: &str, body: &[u8]) -> Option<Fault> {
         let mut inner = lock(&self.inner);
         let fault = inner
-            .ordered(method, path)
+            .ordered(method, path, body)
             .or_else(|| inner.drawn(method, path))?;
         *inner.faults_met.entry(chaos::name(&fault)).or_default() += 1;
         Some(fault)
@@ -139,9 +150,9 @@ impl RequestLog {
 }
 
 impl Inner {
-    fn ordered(&mut self, method: &str, path: &str) -> Option<Fault> {
+    fn ordered(&mut self, method: &str, path: &str, body: &[u8]) -> Option<Fault> {
         let mut faults = self.faults.iter_mut();
-        let fault = faults.find(|fault| fault.times > 0 && fault.matches(method, path))?;
+        let fault = faults.find(|fault| fault.times > 0 && fault.matches(method, path, body))?;
         fault.times -= 1;
         Some(fault.clone())
     }
@@ -233,8 +244,8 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
         "method": method, "path": path, "agent": header_text(&parts.headers, header::USER_AGENT.as_str()),
         "body": recorded,
     });
-    let fault = log.take_fault(&method, &path);
-    tokio::time::sleep(log.delay()).await;
+    let fault = log.take_fault(&method, &path, &bytes);
+    log.take_time().await;
     let response = match fault {
         Some(fault) => {
             if fault.point == FaultPoint::AfterEffect {

@@ -127,7 +127,7 @@ fn modules_in(file: &Path, text: &str, is_root: bool) -> Vec<(String, PathBuf)> 
 fn declared(line: &str) -> Option<&str> {
     let words = line.strip_suffix(';')?;
     let (visibility, name) = words.rsplit_once("mod ")?;
-    (visibility.is_empty() || visibility.starts_with("pub")).then_some(name)
+    (visibility.is_empty() || visibility.starts_with("pub")).then_some(name.trim_start_matches("r#"))
 }
 
 /// The names that the root takes out of its modules, with the module of each.

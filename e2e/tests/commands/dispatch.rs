@@ -220,6 +220,53 @@ async fn a_pull_request_of_others_is_reviewed_by_hand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_discussion_is_summed_up_by_hand_under_the_names_of_other_dispatchers() {
+    let up = Up::start(
+        Stage::start("discussions: {enabled: true, research: false}\nissues: {most_planned: 3}\n").await,
+    )
+    .await;
+    let github = &up.stage.github;
+    let number = github
+        .start_discussion(fixture::REPOSITORY, "rita", "Ideas", ("Rounding", "Half up?"))
+        .unwrap();
+    let ticket = format!("{}/discussions/{number}", fixture::REPOSITORY);
+    up.stage.model.set_script_of(
+        "Sum this discussion up",
+        "",
+        vec![
+            Step::call("read_file", json!({"path": "shop/cart.py"})),
+            Step::call(
+                "submit_answer",
+                json!({"answer": "Rita asks how we round.", "citations": [{"path": "shop/cart.py", "line": 36,
+                    "quote": "return full * (100 - discount_percent) // 100"}]}),
+            ),
+        ],
+    );
+    let context = write(
+        &up,
+        "context.json",
+        &json!({"resource_number": number.to_string(), "discussion_number": number.to_string(),
+            "discussion_title": "Believe me", "discussion_body": "…"}),
+    );
+    let asked = ["dispatch", "--ticket", &ticket, "--context", &context, "--job"];
+    let planned = up
+        .told(&[&asked[..], &["discussion-plan", "--dry-run"]].concat())
+        .await;
+    assert!(
+        planned.starts_with(&format!("would start discuss on github:{ticket}")),
+        "{planned}"
+    );
+    let said = up.told(&[&asked[..], &["discussion-summarize"]].concat()).await;
+    assert!(said.contains("run finished: completed"), "{said}");
+    let discussion = up.stage.github.discussion(fixture::REPOSITORY, number).unwrap();
+    assert!(
+        discussion.comments.len() == 1 && discussion.comments[0].body.contains("Rita asks how we round."),
+        "{discussion:#?}"
+    );
+    up.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_done_is_one_line_that_tells_why() {
     let up = Up::start(Stage::start("").await).await;
     let key = up.stage.file_ticket();

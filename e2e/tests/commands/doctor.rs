@@ -22,6 +22,7 @@ impl Ward {
             environment: stage.environment(),
             data: stage.path().join("data"),
             free_ports: true,
+            ..Plan::default()
         };
         let prepared = Prepared::new(plan).await.unwrap();
         let mut environment = prepared.environment.clone();
@@ -150,6 +151,52 @@ async fn credentials_and_rules_that_are_wrong_are_told() {
     let failed = failures(&ward.doctor(&ward.environment).await);
     assert_one(&failed, "github writer", "lacks pull_requests:write");
     github.reset_app_permissions();
+    let ran = ward.doctor(&ward.environment).await;
+    assert!(ran.code == Some(0) && !ran.out.contains("warn"), "{ran:?}");
+    let more = [
+        "metadata",
+        "checks",
+        "actions",
+        "statuses",
+        "pull_requests",
+        "issues",
+        "discussions",
+        "contents",
+    ];
+    github.set_app_permissions(testkit::github::READER_APP_ID, &more.map(|name| (name, "read")));
+    github.set_app_events(testkit::github::READER_APP_ID, &["push", "check_run", "star"]);
+    github.set_app_events(testkit::github::WRITER_APP_ID, &["push"]);
+    jira.grant_permission(testkit::jira::READER_EMAIL, "EDIT_ISSUES");
+    jira.grant_permission(testkit::jira::WRITER_EMAIL, "DELETE_ISSUES");
+    let ran = ward.doctor(&ward.environment).await;
+    assert_eq!(ran.code, Some(0), "what is too much works: {ran:?}");
+    let warnings: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("warn ")).collect();
+    let told = [
+        ("github reader ", "and without need contents:read: take that away"),
+        (
+            "github reader events",
+            "not subscribed to check_suite, workflow_run, status, pull_request, ",
+        ),
+        (
+            "github writer events",
+            "subscribed to push: the writer needs no webhook",
+        ),
+        ("jira reader", "and without need Edit issues in ENG"),
+        ("jira writer", "and without need Delete issues in ENG"),
+    ];
+    assert_eq!(warnings.len(), told.len(), "{warnings:#?}");
+    for (warning, (check, text)) in warnings.iter().zip(told) {
+        assert!(
+            warning.starts_with(&format!("warn  {check}")) && warning.contains(text),
+            "{check}, {text}: {warning}"
+        );
+    }
+    assert!(
+        warnings[1].contains("subscribed in vain to star"),
+        "{warnings:#?}"
+    );
+    github.reset_app_permissions();
+    jira.restore_permissions();
     let failed = failures(&ward.doctor(&without(&ward.environment, "MODEL__API_KEY")).await);
     assert_one(&failed, "planner settings", "model.api_key: is missing");
     let failed = ward.failures("RULES__DIR", "/no/such/folder").await;
@@ -200,4 +247,44 @@ async fn a_status_that_jira_does_not_know_is_told() {
         "{failed:#?}"
     );
     ward.local.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_project_of_a_triage_is_looked_at_with_the_token_that_is_for_projects() {
+    let rules = "triage:\n  priorities: [High]\n  project:\n    owner: acme\n    number: 3\n    priority_field: Urgency\n    \
+        fields: {Size: [S, XXL]}\n";
+    let stage = Stage::start(rules).await;
+    let without_token = stage.environment();
+    let token = testkit::github::PROJECT_TOKEN;
+    let with_token = with(&without_token, "GITHUB_WRITER__PROJECT_TOKEN", token);
+    let doctor = async |environment| run("journeyman", &["doctor"], environment, stage.path()).await;
+    let ran = doctor(&without_token).await;
+    let skipped =
+        "skip  project                the fields of projects are left alone: project_token is not set";
+    assert!(ran.code == Some(0) && ran.out.contains(skipped), "{}", ran.out);
+    let failed = failures(&doctor(&with_token).await);
+    assert_one(&failed, "project", "project 3 of acme");
+    stage
+        .github
+        .create_project("acme", 3, &[("Size", "SINGLE_SELECT", &["S"])]);
+    let failed = failures(&doctor(&with_token).await);
+    assert_one(
+        &failed,
+        "project",
+        "Project 3 (acme/3) has no \"XXL\" in \"Size\", field \"Urgency\"",
+    );
+    let fields: [(&str, &str, &[&str]); 2] = [
+        ("Size", "SINGLE_SELECT", &["S", "XXL"]),
+        ("Urgency", "SINGLE_SELECT", &["High"]),
+    ];
+    stage.github.create_project("acme", 3, &fields);
+    let ran = doctor(&with_token).await;
+    assert!(
+        ran.code == Some(0) && ran.out.contains("Project 3 (acme/3), for acme/shop"),
+        "{}",
+        ran.out
+    );
+    assert!(!ran.out.contains(token), "{}", ran.out);
+    let failed = failures(&doctor(&with(&without_token, "GITHUB_READER__PROJECT_TOKEN", token)).await);
+    assert_one(&failed, "ingest settings", "github_reader.project_token");
 }

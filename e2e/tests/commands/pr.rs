@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt;
 use crate::{
     program::{Ran, run},
     stage::{with, without},
+    terminal::at_terminal_with,
 };
 
 const BRANCH: &str = "feature/ENG-1-login";
@@ -351,6 +352,49 @@ async fn an_ambiguous_transition_is_listed_and_goes_on_with_the_choice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_person_at_a_terminal_is_asked_which_transition_and_it_goes_on_with_the_answer() {
+    let moves = [
+        ("Peer Review", "In Progress"),
+        ("Finish", "Done"),
+        ("Design Review", "In Review"),
+    ];
+    let scene = Scene::start(&moves).await;
+    let input = scene.input_with(json!({"jira_key": "ENG-1"}));
+    std::fs::write(scene.root.path().join("request.json"), input.to_string()).unwrap();
+    let steps = [
+        ("choose one:", ""),
+        ("1. Peer Review (to In Progress)", ""),
+        ("2. Design Review (to In Review)", "2\r"),
+        ("\"status\":\"success\"", ""),
+    ];
+    let pr = ["pr", "--input", "request.json"];
+    let ran = at_terminal_with(&pr, &steps, &scene.environment(), scene.root.path()).await;
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    assert!(ran.out.contains("\"errors\":[]"), "{}", ran.out);
+    assert_eq!(scene.jira.status("ENG-1").unwrap(), "In Review");
+    assert_eq!(scene.pull_requests().len(), 1);
+    scene.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_chooses_no_transition_has_everything_but_the_move() {
+    let moves = [("Peer Review", "In Progress"), ("Design Review", "In Review")];
+    let scene = Scene::start(&moves).await;
+    let input = scene.input_with(json!({"jira_key": "ENG-1"}));
+    std::fs::write(scene.root.path().join("request.json"), input.to_string()).unwrap();
+    let steps = [
+        ("2. Design Review (to In Review)", "\r"),
+        ("jira_transition_ambiguous", ""),
+    ];
+    let pr = ["pr", "--input", "request.json"];
+    let ran = at_terminal_with(&pr, &steps, &scene.environment(), scene.root.path()).await;
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    assert_eq!(scene.jira.status("ENG-1").unwrap(), "To Do");
+    assert_eq!(scene.jira.remote_links("ENG-1").len(), 1);
+    assert_eq!(scene.pull_requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_acronym_of_the_settings_means_code_review() {
     let scene = Scene::start(&[("Finish", "Done"), ("To CR", "In Progress")]).await;
     let input = scene.input_with(json!({"jira_key": "ENG-1"}));
@@ -379,6 +423,9 @@ async fn a_dry_run_shows_what_would_be_written_and_writes_nothing() {
     assert_eq!(names, expected);
     assert_eq!(steps[1]["title"], "Add a login form");
     assert_eq!(steps[4]["transition"], "Code Review");
+    let asked = scene.input_with(json!({"jira_key": "ENG-1", "mark_ready": true, "dry_run": true}));
+    let ran = scene.pr(&asked, &[]).await;
+    assert_eq!(answer(&ran), shown, "the request may ask for it, too");
     assert_eq!(scene.writes(), Vec::<String>::new());
     assert_eq!(scene.github.branches(fixture::REPOSITORY), before);
 }

@@ -32,6 +32,71 @@ async fn a_ticket_becomes_a_draft_with_its_timeline_on_the_terminal() {
     stage.assert_kept_protocols();
 }
 
+/// Nothing outside was written, and no model was asked.
+fn assert_untouched(stage: &Stage, key: &str, status: &str) {
+    assert_eq!(stage.model.call_count(), 0);
+    assert_eq!(stage.jira.status(key).as_deref(), Some(status));
+    assert!(stage.jira.comments(key).is_empty() && stage.jira.remote_links(key).is_empty());
+    assert_eq!(stage.github.branches(fixture::REPOSITORY).len(), 1);
+    assert!(stage.github.pull_requests(fixture::REPOSITORY).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_says_which_job_would_be_started_and_needs_no_model() {
+    let stage = Stage::start("").await;
+    let key = stage.file_ticket();
+    stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let environment = without(&stage.environment(), "MODEL__API_KEY");
+    let dry = [&ARGUMENTS[..], &["--dry-run"]].concat();
+    let ran = run("journeyman", &dry, &environment, stage.path()).await;
+    assert_eq!(
+        (ran.code, ran.out.as_str()),
+        (
+            Some(0),
+            "would start implement on jira:ENG-1 in acme/shop: Cart total ignores the quantity\n"
+        ),
+        "{ran:?}"
+    );
+    assert_untouched(&stage, &key, "Ready for Agent");
+    let unknown = [
+        "process-ticket",
+        "ENG-404",
+        "--config",
+        "configs/shop.yaml",
+        "--dry-run",
+    ];
+    let ran = run("journeyman", &unknown, &environment, stage.path()).await;
+    assert!(ran.code == Some(1) && ran.err.contains("ENG-404"), "{ran:?}");
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rehearsal_tells_what_would_be_written_and_takes_up_no_other_ticket() {
+    let stage = Stage::start("").await;
+    let key = stage.file_ticket();
+    let other = stage
+        .jira
+        .create_issue(fixture::PROJECT, "Explain the tax", "", "Task", &[]);
+    stage.jira.move_issue(&other, "Ready for Agent", "ada").unwrap();
+    let mock = [&ARGUMENTS[..], &["--mock"]].concat();
+    let ran = run("journeyman", &mock, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in [
+        "would tell the ticket that work on acme/shop starts: transition, comment",
+        "would push fix/ENG-1-cart-total-ignores-the-quantity at 000000000000: push_branch",
+        "would open draft pull request \"",
+    ] {
+        assert!(ran.out.contains(line), "{line}: {}", ran.out);
+    }
+    assert_untouched(&stage, &key, "To Do");
+    assert_untouched(&stage, &other, "Ready for Agent");
+    assert!(
+        !stage.path().join(".journeyman/nats").exists(),
+        "it leaves no data"
+    );
+    stage.assert_kept_protocols();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_ticket_is_one_line_that_tells_why() {
     let stage = Stage::start("").await;

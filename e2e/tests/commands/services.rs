@@ -26,6 +26,7 @@ async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)>
         environment,
         data: stage.path().join("data"),
         free_ports: true,
+        ..Plan::default()
     };
     Prepared::new(plan).await.unwrap().environment
 }

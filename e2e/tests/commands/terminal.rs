@@ -48,12 +48,23 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 /// Runs `journeyman` with these arguments; each of `steps` is a text to wait for and the keys that are pressed then.
 pub(crate) async fn at_terminal(arguments: &[&str], steps: &[(&str, &str)], folder: &Path) -> Ran {
+    at_terminal_with(arguments, steps, &[], folder).await
+}
+
+/// The same with settings.
+pub(crate) async fn at_terminal_with(
+    arguments: &[&str],
+    steps: &[(&str, &str)],
+    environment: &[(String, String)],
+    folder: &Path,
+) -> Ran {
     let ran = Command::new("python3")
         .args(["-c", DRIVER, &json!(steps).to_string()])
         .arg(e2e::binary("journeyman").unwrap())
         .args(arguments)
         .env_clear()
-        .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
+        .envs(std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER"))
+        .envs(environment.iter().cloned())
         .env("TERM", "xterm")
         .current_dir(folder)
         .stdin(Stdio::null())

@@ -4,8 +4,9 @@ use serde_json::Value;
 use testkit::fixture;
 
 use crate::{
-    stage::Stage,
-    terminal::{DOWN, ENTER, UP, at_terminal},
+    program::run,
+    stage::{Stage, without},
+    terminal::{DOWN, ENTER, UP, at_terminal, at_terminal_with},
     up::Up,
 };
 
@@ -141,4 +142,57 @@ async fn choosing_nothing_does_nothing() {
     );
     assert_eq!(up.told(&["runs"]).await, "");
     up.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_running_services_tickets_are_listed_by_a_rules_file_and_nothing_is_taken_up() {
+    let stage = Stage::start("").await;
+    let key = stage.file_ticket();
+    stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    // Neither a model nor what a writer needs is asked for.
+    let environment = without(&stage.environment(), "MODEL__API_KEY");
+    let list = ["list-tickets", "--config", "configs/shop.yaml"];
+    let listed = run("journeyman", &list, &environment, stage.path()).await;
+    assert_eq!((listed.code, listed.err.as_str()), (Some(0), ""), "{listed:?}");
+    let line = listed.out.lines().nth(1).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(
+        words.join(" "),
+        "jira:ENG-1 Ready for Agent * Cart total ignores the quantity"
+    );
+    assert_eq!(stage.model.call_count(), 0);
+    assert_eq!(stage.jira.status(&key).as_deref(), Some("Ready for Agent"));
+    assert!(
+        stage.jira.comments(&key).is_empty() && stage.github.pull_requests(fixture::REPOSITORY).is_empty()
+    );
+    let wrong = ["list-tickets", "--config", "configs/none.yaml"];
+    let ran = run("journeyman", &wrong, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err.starts_with("journeyman: cannot read configs/none.yaml: "),
+        "{}",
+        ran.err
+    );
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_is_chosen_without_running_services_is_worked_on_by_services_that_are_started_for_it() {
+    let stage = Stage::start("").await;
+    stage.file_ticket();
+    let steps = [
+        ("Select a ticket to process:", ENTER),
+        ("What would you like to do:", DOWN),
+        ("> Process with dry-run", ENTER),
+        ("would start implement on jira:ENG-1 in acme/shop", ""),
+        ("What would you like to do:", UP),
+        ("> Process this ticket", ENTER),
+        ("Process ENG-1 and create a pull request?", "y"),
+        ("run finished: completed", ""),
+    ];
+    let list = ["list-tickets", "-i", "--config", "configs/shop.yaml"];
+    let ran = at_terminal_with(&list, &steps, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    assert_eq!(stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
+    stage.assert_kept_protocols();
 }

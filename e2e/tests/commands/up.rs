@@ -4,7 +4,8 @@ use std::{os::unix::fs::PermissionsExt, time::Duration};
 
 use domain::Entry;
 use rustix::process::Signal;
-use testkit::{eventually, fixture};
+use serde_json::json;
+use testkit::{Step, eventually, fixture};
 
 use crate::{
     program::{Program, Ran, run},
@@ -149,6 +150,136 @@ async fn a_run_is_stopped_by_its_ticket() {
         (Some(1), format!("journeyman: run {run} is over\n"))
     );
     assert_eq!(up.stage.github.branches(fixture::REPOSITORY).len(), 1);
+    up.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_its_ticket() {
+    let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
+    let key = up.stage.file_ticket();
+    let mut script = fixture::script();
+    let note = json!({"path": "notes/rounding.md", "content": "Rounded.\n"});
+    script.push(Step::call("write_file", note).expecting("Say how it is rounded."));
+    script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+    up.stage.model.set_script("", script);
+    up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let run = up.until_runs_say("decision").await;
+    let before = up.asked_about(&run).await;
+    let journal = up.told(&["journal", &run]).await;
+    let dry = up
+        .told(&["feedback", &key, "Say how it is rounded.", "--dry-run"])
+        .await;
+    assert_eq!(
+        dry,
+        format!("would send run {run} back to change {before}: Say how it is rounded.\n")
+    );
+    assert_eq!(up.told(&["journal", &run]).await, journal, "nothing happened");
+    let said = up.told(&["feedback", &key, "Say how it is rounded."]).await;
+    assert_eq!(said, format!("decided: {run}\n"));
+    let after = eventually("another question", PATIENCE, async || {
+        let journal = up.told(&["journal", &run]).await;
+        let asked = journal.matches("asked a person about ").count();
+        (asked == 2).then_some(journal)
+    });
+    let after = after.await.unwrap();
+    up.until_runs_say("decision").await;
+    let (_, head) = after.rsplit_once("asked a person about ").unwrap();
+    assert!(!head.starts_with(&before), "the change is another one: {after}");
+    assert!(up.told(&["diff", &run]).await.contains("notes/rounding.md"));
+
+    let dry = up.told(&["reject", &key, "--dry-run"]).await;
+    assert!(
+        dry.starts_with("would reject ") && dry.ends_with(&format!("and run {run} would end\n")),
+        "{dry}"
+    );
+    assert!(
+        up.told(&["runs"]).await.contains("decision"),
+        "it waits as before"
+    );
+    assert_eq!(up.told(&["reject", &key]).await, format!("decided: {run}\n"));
+    let followed = up.told(&["journal", &run, "--follow"]).await;
+    assert!(followed.contains("run finished: "), "{followed}");
+    assert!(!up.told(&["runs"]).await.contains("completed"));
+    assert_eq!(
+        up.stage.github.branches(fixture::REPOSITORY).len(),
+        1,
+        "nothing was pushed"
+    );
+    assert!(up.stage.github.pull_requests(fixture::REPOSITORY).is_empty());
+    up.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_says_what_would_happen_and_nothing_does() {
+    let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
+    let key = up.stage.file_ticket();
+    up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let run = up.until_runs_say("decision").await;
+    let head = up.asked_about(&run).await;
+    let (runs, journal) = (
+        up.told(&["runs"]).await,
+        up.told(&["journal", &run, "--json"]).await,
+    );
+    let comments = up.stage.jira.comments(&key).len();
+    for (asked, told) in [
+        (
+            vec!["approve", &key, &head],
+            format!("would approve {head}, and run {run} would go on with it\n"),
+        ),
+        (
+            vec!["decide", &run, "approve", "--head", &head],
+            format!("would approve {head}, and run {run} would go on with it\n"),
+        ),
+        (vec!["stop", &run], format!("would stop run {run} (implement)\n")),
+        (vec!["stop", &key], format!("would stop run {run} (implement)\n")),
+        (vec!["stop-all", "on"], "would stop every planner\n".to_owned()),
+        (vec!["stop-all", "off"], "nothing would change\n".to_owned()),
+    ] {
+        let asked = [&asked[..], &["--dry-run"]].concat();
+        assert_eq!(up.told(&asked).await, told, "{asked:?}");
+    }
+    // What would be refused is refused.
+    for (asked, why) in [
+        (
+            vec!["approve", &key, "0000000"],
+            "waits for a decision about commit",
+        ),
+        (vec!["retry", &key], "nothing has failed"),
+        (vec!["purge", &key], "has live runs"),
+        (vec!["dead", "retry", "99"], "there is no dead letter 99"),
+        (vec!["dead", "drop", "99"], "there is no dead letter 99"),
+        (vec!["stop", "ENG-7"], "nothing is known of jira:ENG-7"),
+    ] {
+        let ran = up.ask(&[&asked[..], &["--dry-run"]].concat()).await;
+        assert!(ran.code == Some(1) && ran.err.contains(why), "{asked:?}: {ran:?}");
+    }
+    assert_eq!(up.told(&["runs"]).await, runs);
+    assert_eq!(up.told(&["journal", &run, "--json"]).await, journal);
+    assert_eq!(up.told(&["stop-all"]).await, "stop-all is off\n");
+    assert_eq!(up.stage.jira.comments(&key).len(), comments);
+    assert_eq!(up.stage.github.branches(fixture::REPOSITORY).len(), 1);
+
+    up.told(&["stop-all", "on"]).await;
+    assert_eq!(
+        up.told(&["stop-all", "off", "--dry-run"]).await,
+        "would let every planner go on\n"
+    );
+    assert!(up.told(&["stop-all"]).await.starts_with("stop-all is on"));
+    up.told(&["stop-all", "off"]).await;
+    up.told(&["stop", &run]).await;
+    up.until_runs_say("stopped").await;
+    let again = up.told(&["retry", &key, "--dry-run"]).await;
+    assert_eq!(again, "would start implement on jira:ENG-1 again\n");
+    let purged = up.told(&["purge", &key, "--dry-run"]).await;
+    assert!(
+        purged.starts_with("would forget ") && purged.contains("of jira:ENG-1 and 1 runs"),
+        "{purged}"
+    );
+    assert_eq!(
+        up.told(&["runs"]).await.lines().count(),
+        1,
+        "the run is still known"
+    );
     up.stop().await;
 }
 

@@ -1,7 +1,7 @@
 //! `journeyman watch` and `serve`: everything in one process, told on the command line.
 
 use rustix::process::Signal;
-use testkit::fixture;
+use testkit::{Fault, fixture};
 
 use crate::{
     program::{Program, run},
@@ -34,6 +34,49 @@ async fn what_asks_for_work_is_found_by_polls_and_worked_on_while_it_is_told() {
     assert_eq!(stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
     assert!(!stage.path().join(".journeyman/api.json").exists());
     stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_looks_once_says_what_would_be_taken_up_and_takes_up_nothing() {
+    let stage = Stage::start("").await;
+    let ready = stage.file_ticket();
+    stage.jira.move_issue(&ready, "Ready for Agent", "ada").unwrap();
+    let skipped = stage
+        .jira
+        .create_issue(fixture::PROJECT, "Later", "[AGENT-SKIP]", "Task", &[]);
+    stage.jira.move_issue(&skipped, "Ready for Agent", "ada").unwrap();
+    stage
+        .jira
+        .create_issue(fixture::PROJECT, "Not yet", "", "Task", &[]);
+    let environment = without(&stage.environment(), "MODEL__API_KEY");
+    let arguments = ["watch", "--config", "configs/shop.yaml", "--dry-run"];
+    let first = run("journeyman", &arguments, &environment, stage.path()).await;
+    assert_eq!((first.code, first.err.as_str()), (Some(0), ""), "{first:?}");
+    let mut lines: Vec<&str> = first.out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "would leave jira:ENG-2 alone: the phrase [AGENT-SKIP] is in the description",
+            "would start implement on jira:ENG-1 in acme/shop: Cart total ignores the quantity",
+        ]
+    );
+    let again = run("journeyman", &arguments, &environment, stage.path()).await;
+    assert_eq!(again.out, first.out, "nothing is remembered of it");
+    assert_eq!(stage.jira.status(&ready).as_deref(), Some("Ready for Agent"));
+    assert!(stage.jira.comments(&ready).is_empty() && stage.jira.comments(&skipped).is_empty());
+    assert!(stage.github.pull_requests(fixture::REPOSITORY).is_empty());
+    assert_eq!(stage.model.call_count(), 0);
+    stage.assert_kept_protocols();
+
+    // What could not be looked at is no all-clear.
+    stage.jira.fail_next(Fault::new("/search", 50, 403));
+    let blind = run("journeyman", &arguments, &environment, stage.path()).await;
+    assert_eq!(blind.code, Some(1), "{blind:?}");
+    assert!(
+        blind.err.starts_with("journeyman: ") && blind.err.contains("ENG"),
+        "{blind:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

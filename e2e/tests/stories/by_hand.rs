@@ -2,7 +2,7 @@
 
 use domain::{Job, StopReason, TicketKey};
 use e2e::{Options, World};
-use ingest::api::types::JobBody;
+use ingest::api::types::{JobBody, JobStarted};
 use serde_json::{Value, json};
 use testkit::{Step, fixture, github::Conclusion};
 
@@ -74,6 +74,29 @@ async fn a_repair_that_was_given_up_is_asked_for_once_more_with_what_to_do() {
         .github
         .file(fixture::REPOSITORY, fixture::BRANCH, "docs/rounding.md");
     assert_eq!(note.as_deref(), Some("Rounded.\n"));
+    // Once all is green there is nothing to do, and that is a success.
+    let head = only_pull_request(&world).head_sha;
+    world
+        .github
+        .run_checks(fixture::REPOSITORY, &head, &[("notes", Conclusion::Success, "")])
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 4).await, StopReason::Completed);
+    let again = JobBody {
+        ticket: key.clone(),
+        job: Job::FixCi,
+        repository: None,
+        text: None,
+        context: None,
+        dry_run: false,
+        mock: false,
+    };
+    let JobStarted::Needless(result) = world.client.start(&again, None).await.unwrap() else {
+        panic!("a run was started")
+    };
+    assert_eq!(
+        serde_json::to_value(result).unwrap(),
+        json!({"fixed": true, "strategy": null, "commit_sha": null, "error": null, "message": "No failed checks"})
+    );
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }

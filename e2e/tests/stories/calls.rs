@@ -3,7 +3,7 @@
 use e2e::{Options, World};
 use journeyman::api::{Asked, Client};
 use serde_json::{Value, json};
-use testkit::{fixture::REPOSITORY, github::WRITER_LOGIN};
+use testkit::{Fault, JiraOptions, fixture::REPOSITORY, github::WRITER_LOGIN, jira::JiraTransition};
 
 const BRANCH: &str = "feature/ENG-1-login";
 
@@ -82,5 +82,195 @@ async fn what_cannot_become_a_pull_request_is_answered_with_the_reason() {
         "{unknown}"
     );
     assert!(world.github.pull_requests(REPOSITORY).is_empty());
+    world.stop().await.unwrap();
+}
+
+fn transition(name: &str, to: &str, asks_for: &[&str]) -> JiraTransition {
+    JiraTransition {
+        name: name.to_owned(),
+        to: to.to_owned(),
+        asks_for: asks_for.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+/// A world with these transitions, an issue and a branch for it.
+async fn with_branch(named: Vec<JiraTransition>, settings: Vec<(&'static str, String)>) -> (World, String) {
+    let jira = JiraOptions {
+        named,
+        ..JiraOptions::default()
+    };
+    let world = World::start(Options {
+        jira,
+        settings,
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.file_ticket();
+    let files = [("login.py", "def login(): ...\n")];
+    let committed = world.github.commit(REPOSITORY, BRANCH, "Add a login", &files);
+    committed.unwrap();
+    (world, key)
+}
+
+fn about(key: &str, more: &[(&str, Value)]) -> Value {
+    let mut request = json!({"repository": REPOSITORY, "branch": BRANCH, "title": "Add a login form",
+        "description": "A form and its test", "jira_key": key});
+    for (field, value) in more {
+        request[field] = value.clone();
+    }
+    request
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_jira_does_not_do_is_told_and_leaves_the_pull_request() {
+    let moves = vec![
+        transition("Block", "In Progress", &[]),
+        transition("Finish", "Done", &[]),
+    ];
+    let (world, key) = with_branch(moves, Vec::new()).await;
+    let client = &world.client;
+    let unknown = answer(client, &world, &about("ENG-999", &[]), "unknown").await;
+    assert_eq!(
+        (&unknown["status"], &unknown["errors"][0]["type"]),
+        (&json!("success"), &json!("jira_issue_not_found")),
+        "{unknown}"
+    );
+    world.jira.fail_next(Fault::new("/remotelink", 3, 502).on("POST"));
+    world.jira.fail_next(Fault::new("/comment", 1, 400).on("POST"));
+    let told = answer(client, &world, &about(&key, &[]), "no-link").await;
+    let errors = told["errors"].as_array().unwrap();
+    let types: Vec<&str> = errors
+        .iter()
+        .map(|error| error["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(types, ["jira_link_failed", "jira_transition_failed"], "{told}");
+    assert_eq!(errors[0]["context"]["retries"], 2);
+    assert_eq!(
+        errors[1]["context"]["available_transitions"],
+        json!(["Block", "Finish"])
+    );
+    assert_eq!(
+        told["jira_status"],
+        json!({"linked": false, "transitioned": false, "current_state": "To Do",
+            "error": errors[0]["context"]["error_output"]}),
+        "{told}"
+    );
+    assert_eq!(world.github.pull_requests(REPOSITORY).len(), 1);
+    assert!(world.jira.comments(&key).is_empty() && world.jira.remote_links(&key).is_empty());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_transitions_the_callers_choice_is_taken_and_what_it_asks_for_is_filled_in() {
+    let moves = vec![
+        transition("Peer Review", "In Progress", &[]),
+        transition("Design Review", "In Review", &["Reviewer"]),
+    ];
+    let (world, key) = with_branch(moves, Vec::new()).await;
+    let client = &world.client;
+    let ambiguous = answer(client, &world, &about(&key, &[]), "ambiguous").await;
+    assert_eq!(
+        ambiguous["errors"][0]["type"], "jira_transition_ambiguous",
+        "{ambiguous}"
+    );
+    assert_eq!(ambiguous["jira_status"]["linked"], true);
+    assert_eq!(world.jira.status(&key).as_deref(), Some("To Do"));
+    let choice = ("transition", json!("Design Review"));
+    let bare = answer(
+        client,
+        &world,
+        &about(&key, std::slice::from_ref(&choice)),
+        "bare",
+    )
+    .await;
+    assert_eq!(bare["errors"][0]["type"], "jira_transition_failed", "{bare}");
+    assert_eq!(world.jira.status(&key).as_deref(), Some("To Do"));
+    let filled = ("transition_fields", json!({"Reviewer": "ada"}));
+    let done = answer(client, &world, &about(&key, &[choice, filled]), "done").await;
+    assert_eq!(
+        (&done["jira_status"]["current_state"], &done["errors"]),
+        (&json!("In Review"), &json!([])),
+        "{done}"
+    );
+    assert_eq!(world.jira.status(&key).as_deref(), Some("In Review"));
+    assert_eq!(world.github.pull_requests(REPOSITORY).len(), 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acronym_of_the_reporters_settings_means_code_review() {
+    let moves = vec![
+        transition("Finish", "Done", &[]),
+        transition("To CR", "In Progress", &[]),
+    ];
+    let settings = vec![("REPORTER__REVIEW_ACRONYMS", "ICR,CR".to_owned())];
+    let (world, key) = with_branch(moves, settings).await;
+    let told = answer(&world.client, &world, &about(&key, &[]), "acronym").await;
+    assert_eq!(told["errors"], json!([]), "{told}");
+    assert_eq!(world.jira.status(&key).as_deref(), Some("In Progress"));
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_answers_with_what_would_be_written_and_writes_nothing() {
+    let moves = vec![transition("Code Review", "In Review", &[])];
+    let (world, key) = with_branch(moves, Vec::new()).await;
+    let request = about(&key, &[("dry_run", json!(true)), ("mark_ready", json!(true))]);
+    let look = answer(&world.client, &world, &request, "look").await;
+    assert_eq!(
+        (&look["dry_run"], &look["errors"]),
+        (&json!(true), &json!([])),
+        "{look}"
+    );
+    let steps = look["would_write"].as_array().unwrap();
+    let writes: Vec<&str> = steps.iter().map(|step| step["write"].as_str().unwrap()).collect();
+    assert_eq!(
+        writes,
+        ["open_pull_request", "mark_ready", "link_issue", "move_issue"],
+        "{look}"
+    );
+    assert!(world.github.pull_requests(REPOSITORY).is_empty());
+    assert_eq!(world.jira.status(&key).as_deref(), Some("To Do"));
+    assert!(world.jira.remote_links(&key).is_empty() && world.jira.comments(&key).is_empty());
+    world.stop().await.unwrap();
+}
+
+/// It had opened the pull request, and nobody was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reporter_that_died_over_a_call_is_followed_by_another_that_repeats_nothing() {
+    let moves = vec![transition("Code Review", "In Review", &[])];
+    let (world, key) = with_branch(moves, Vec::new()).await;
+    let opened = world.github.open_pull_request_as(
+        REPOSITORY,
+        WRITER_LOGIN,
+        BRANCH,
+        "Add a login form",
+        "A form and its test",
+    );
+    let opened = opened.unwrap();
+    let calls = world.queue_as("reporter").await.unwrap().pull_request_calls();
+    let six_minutes_ago = bootstrap::now().plus_ms(-6 * 60 * 1000);
+    let taken = calls.take("ci-1", six_minutes_ago).await.unwrap();
+    assert!(matches!(taken, queue::Taken::Ours(_)), "{taken:?}");
+    let recent = calls.take("ci-2", bootstrap::now()).await.unwrap();
+    assert!(matches!(recent, queue::Taken::Ours(_)), "{recent:?}");
+
+    let other = world
+        .client
+        .ask_pull_request(&about(&key, &[]), Some("ci-2"))
+        .await
+        .unwrap();
+    assert!(matches!(other, Asked::Taken(_)), "{other:?}");
+    let told = answer(&world.client, &world, &about(&key, &[]), "ci-1").await;
+    assert_eq!(
+        (&told["status"], &told["pr_number"], &told["errors"]),
+        (&json!("success"), &json!(opened), &json!([])),
+        "{told}"
+    );
+    assert_eq!(world.github.pull_requests(REPOSITORY).len(), 1);
+    assert_eq!(world.jira.remote_links(&key).len(), 1);
+    assert_eq!(world.jira.status(&key).as_deref(), Some("In Review"));
+    let still = world.client.pull_request_call("ci-2").await.unwrap();
+    assert_eq!(still.answer, None, "whoever has it may still be alive");
     world.stop().await.unwrap();
 }

@@ -217,3 +217,64 @@ async fn discussions_are_found_by_polling_and_guests_order_nothing() {
     );
     world.stop().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_question_of_a_research_has_a_thread_that_its_first_comment_links() {
+    let rules = format!(
+        "{}  threads: 2\n",
+        "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"
+    );
+    let world = World::start(Options {
+        rules,
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let found = |question: &str, answer: &str| {
+        let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
+        json!({"question": question, "answer": answer, "citations": citations})
+    };
+    let questions = json!([
+        found("How do we round?", "Down."),
+        found("Where?", "In the cart."),
+        found("Why?", "Ask rita.")
+    ]);
+    let steps = vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})),
+        Step::call(
+            "submit_answer",
+            json!({"answer": "Three things are asked.", "questions": questions}),
+        ),
+    ];
+    world.model.set_script_of("Research what this", "", steps);
+    let (number, ticket) = begin(&world, "rita", "Ideas");
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    let said = ours(&world, number);
+    let [first, round, place] = &said[..] else {
+        panic!("{said:#?}")
+    };
+    for (thread, question, answer) in [
+        (round, "How do we round?", "Down."),
+        (place, "Where?", "In the cart."),
+    ] {
+        assert_eq!(thread.reply_to, None, "people can reply in it");
+        assert!(
+            thread.body.contains(question) && thread.body.contains(answer),
+            "{thread:#?}"
+        );
+        let link = format!("#discussioncomment-{}", thread.id);
+        assert!(
+            first.body.contains(question) && first.body.contains(&link),
+            "{first:#?}"
+        );
+    }
+    assert!(
+        first.body.contains("Three things are asked.") && first.body.contains("Ask rita."),
+        "{first:#?}"
+    );
+    world.github.redeliver_all();
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    assert_eq!(ours(&world, number).len(), 3);
+    world.stop().await.unwrap();
+}

@@ -70,7 +70,7 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
     assert_eq!(end_of(world, ticket, 2).await, StopReason::Completed);
     assert_eq!(issue(world, number).closed_as.as_deref(), Some("completed"));
     let reactions = world.github.reactions(REPOSITORY, Reacted::Issue(number));
-    assert_eq!(reactions, ["eyes"], "once");
+    assert_eq!(reactions, ["eyes", "rocket"], "each once");
     let said = said(world, number);
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
     assert!(
@@ -179,6 +179,11 @@ async fn what_fails_again_and_again_gives_the_issue_back_and_a_new_assignment_be
         .assign_issue(REPOSITORY, number, AGENT, "rita")
         .unwrap();
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    let state = comment_with(&world, number, "\"iteration\":2").await;
+    assert!(
+        state.contains("\"consecutive_failures\":0") && state.contains("\"failure_type\":null"),
+        "{state}"
+    );
     world.stop().await.unwrap();
 }
 
@@ -206,7 +211,7 @@ async fn a_new_issue_of_anybody_is_triaged_where_the_rules_say_so() {
     let rules = "triage:\n  labels: [bug, docs]\n  anyone: true\n";
     let world = World::start(Options {
         rules: format!("{RULES}{rules}"),
-        script: Some(vec![Step::call("add_labels", json!({"labels": ["bug"]}))]),
+        script: Some(vec![Step::call("submit_triage", json!({"labels": ["bug"]}))]),
         ..Options::default()
     });
     let world = world.await.unwrap();
@@ -228,7 +233,7 @@ async fn a_new_issue_that_repeats_an_open_one_is_labeled_and_says_which_and_stay
     });
     let world = world.await.unwrap();
     world.github.set_permission(REPOSITORY, "ada", "write").unwrap();
-    let call = |input| Step::call("add_labels", input);
+    let call = |input| Step::call("submit_triage", input);
     world
         .model
         .set_script_of("Sort this ticket", "", vec![call(json!({"labels": ["bug"]}))]);

@@ -5,13 +5,16 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod agents;
 mod background;
 mod bad_input;
 mod budgets;
 mod by_hand;
 mod calls;
 mod crash_loop;
+mod decisions;
 mod discussions;
+mod doors;
 mod egress;
 mod endings;
 mod exits;
@@ -22,6 +25,7 @@ mod instances;
 mod issues;
 mod meaning;
 mod models;
+mod people;
 mod phases;
 mod proof;
 mod questions;
@@ -36,10 +40,11 @@ mod skips;
 mod spend;
 mod steering;
 mod strangers;
+mod triage;
 mod triggers;
 mod whole;
 
-use domain::StopReason;
+use domain::{Fact, StopReason};
 use e2e::World;
 use testkit::{fixture, github::PullRequestState};
 
@@ -47,6 +52,16 @@ use testkit::{fixture, github::PullRequestState};
 async fn end_of(world: &World, key: &str, nth: usize) -> StopReason {
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap().1
+}
+
+/// Waits until a ticket's nth run (from 0) waits for the model.
+async fn thinking(world: &World, key: &str, nth: usize) {
+    let run = world.run(key, nth).await.unwrap();
+    let asked = async || {
+        let journal = world.client.journal(&run).await.ok()?;
+        matches!(journal.last()?.fact, Fact::ModelRequested { .. }).then_some(())
+    };
+    world.until("the model at work", asked).await.unwrap();
 }
 
 /// The one pull request of the story's repository.

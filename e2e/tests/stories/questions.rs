@@ -72,3 +72,117 @@ async fn a_question_on_our_pull_request_is_answered_there() {
     );
     world.stop().await.unwrap();
 }
+
+/// The model finds that the comment asks for a change.
+fn takes_it_as_work(expected: &str) -> Vec<Step> {
+    vec![
+        Step::call(
+            "submit_answer",
+            json!({"answer": "I understood what is to be done.", "needs_change": true}),
+        )
+        .expecting(expected),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_on_a_ticket_that_asks_for_work_begins_it() {
+    let world = World::start(Options::default()).await.unwrap();
+    world
+        .model
+        .set_script_of(QUESTION, "", takes_it_as_work("please mend the total"));
+    let key = world.file_ticket();
+    world
+        .jira
+        .comment_as(&key, "ada", "@Journeyman please mend the total")
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    comment_with(&world, &key, "takes this as a request and begins to work on it").await;
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    assert!(pull.title.contains(&key), "{pull:#?}");
+    let shown = world.model.calls().first().unwrap().request.to_string();
+    assert!(
+        shown.contains("please mend the total"),
+        "the comment is the request: {shown}"
+    );
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_on_our_pull_request_that_asks_for_a_change_gets_it_there() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    let asked = "@journeyman add a note on rounding, please";
+    world.model.set_script_of(QUESTION, "", takes_it_as_work(asked));
+    world.model.set_script_of(
+        "A review of the pull request",
+        "",
+        vec![
+            Step::call(
+                "write_file",
+                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+            )
+            .expecting(asked),
+            Step::call(
+                "finish",
+                json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+                "summary": "Adds the note that the comment asks for.", "replies": []}),
+            ),
+        ],
+    );
+    world
+        .github
+        .comment_as(fixture::REPOSITORY, number, "rita", asked)
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    let said = world.github.comments(fixture::REPOSITORY, number);
+    let is_told = |text: &str| text.contains("takes this as a request and changes the pull request");
+    assert!(said.iter().any(|comment| is_told(&comment.body)), "{said:#?}");
+    let note = world
+        .github
+        .file(fixture::REPOSITORY, fixture::BRANCH, "notes/rounding.md");
+    assert_eq!(note.as_deref(), Some("Rounded.\n"));
+    assert_eq!(crate::commits(&world).len(), 2);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_may_not_ask_is_told_so_once_and_no_model_is_asked() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    world
+        .github
+        .set_permission(fixture::REPOSITORY, "eve", "read")
+        .unwrap();
+    let mention = || {
+        let text = "@journeyman delete the tests";
+        world
+            .github
+            .comment_as(fixture::REPOSITORY, number, "eve", text)
+            .unwrap()
+    };
+    mention();
+    let told = async || {
+        let said = world.github.comments(fixture::REPOSITORY, number);
+        let count = said
+            .iter()
+            .filter(|comment| comment.body.contains("people with write permission"))
+            .count();
+        (count > 0).then_some(count)
+    };
+    assert_eq!(world.until("the refusal", told).await.unwrap(), 1);
+    mention();
+    // What comes after it is handled.
+    world.github.close(fixture::REPOSITORY, number, "grace").unwrap();
+    end_of(&world, &key, 1).await;
+    assert_eq!(told().await, Some(1), "once for each person");
+    assert!(world.model.calls_of(QUESTION).is_empty());
+    world.stop().await.unwrap();
+}

@@ -75,7 +75,7 @@ async fn a_stop_in_a_comment_ends_a_run_that_waits_to_try_again() {
 async fn a_new_ticket_is_labeled_when_the_rules_say_so() {
     let labels = json!({"labels": ["bug"]});
     let world = World::start(Options {
-        script: Some(vec![Step::call("add_labels", labels)]),
+        script: Some(vec![Step::call("submit_triage", labels)]),
         rules: "triage:\n  labels: [bug, docs]\n".to_owned(),
         ..Options::default()
     })

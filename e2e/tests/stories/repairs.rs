@@ -1,14 +1,19 @@
 //! Red checks: what is repaired, by whom, how often, and what is left to people.
 
+use std::time::Duration;
+
 use domain::StopReason;
 use e2e::{Options, World};
-use serde_json::json;
+use serde_json::{Value, json};
 use testkit::{Step, fixture, github::Conclusion};
 
-use crate::{comment_with, commits, end_of, only_pull_request};
+use crate::{comment_with, commits, end_of, only_pull_request, thinking};
 
 /// How the first message of a repair begins.
 const REPAIR: &str = "Checks failed on the pull request";
+
+/// Longer than any step of a story: who waits for this model is cut.
+const LONG: Duration = Duration::from_secs(600);
 
 fn repair(file: &str) -> Vec<Step> {
     vec![
@@ -47,6 +52,17 @@ async fn moved_on(world: &World, before: &str) -> String {
     found.await.unwrap()
 }
 
+/// What the API says became of the checks in a ticket's nth run.
+async fn result(world: &World, key: &str, nth: usize) -> Value {
+    let run = world.run(key, nth).await.unwrap();
+    world.finished(&run).await.unwrap();
+    let told = async || {
+        let view = world.client.run(&run).await.ok()?;
+        view.repair.map(|repair| serde_json::to_value(repair).unwrap())
+    };
+    world.until("the result of the repair", told).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn red_checks_are_repaired_with_their_logs_and_the_green_ones_make_it_ready() {
     let (world, key) = opened(Options::default()).await;
@@ -64,12 +80,57 @@ async fn red_checks_are_repaired_with_their_logs_and_the_green_ones_make_it_read
     let second = moved_on(&world, &first).await;
     comment_with(&world, &key, "The failing checks are repaired").await;
     let pull = only_pull_request(&world);
+    let expected = json!({"fixed": true, "strategy": "model", "commit_sha": second, "error": null});
+    assert_eq!(result(&world, &key, 1).await, expected);
     assert!(pull.draft && commits(&world).len() == 2, "{pull:#?}");
     check(&world, "notes", Conclusion::Success, "");
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     assert!(!only_pull_request(&world).draft);
     assert_eq!(only_pull_request(&world).head_sha, second);
     assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+/// A person pushes to the branch of the pull request.
+fn push(world: &World, file: &str) {
+    let files = [(file, "By a person.\n")];
+    world
+        .github
+        .commit(fixture::REPOSITORY, fixture::BRANCH, "Help out", &files)
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_while_red_checks_are_repaired_ends_the_repair_and_its_own_checks_decide() {
+    let (world, key) = opened(Options::default()).await;
+    world.model.set_script_of(REPAIR, "", repair("notes/rounding.md"));
+    let first = only_pull_request(&world).head_sha;
+    world.model.set_latency(LONG);
+    check(&world, "notes", Conclusion::Failure, "AssertionError: no note");
+    thinking(&world, &key, 1).await;
+    push(&world, "notes/person.md");
+    let theirs = moved_on(&world, &first).await;
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Superseded);
+    world.model.set_latency(Duration::ZERO);
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    assert_eq!(
+        only_pull_request(&world).head_sha,
+        theirs,
+        "nothing was pushed beside theirs"
+    );
+    check(&world, "notes", Conclusion::Failure, "AssertionError: no note");
+    assert_eq!(end_of(&world, &key, 3).await, StopReason::Completed);
+    assert_eq!(
+        commits(&world).len(),
+        3,
+        "on top of theirs: {:#?}",
+        commits(&world)
+    );
+    assert_eq!(
+        world.github.branches(fixture::REPOSITORY).len(),
+        2,
+        "the target and ours"
+    );
     world.stop().await.unwrap();
 }
 
@@ -125,8 +186,11 @@ async fn the_repository_s_own_repairs_come_first_and_need_no_model() {
         Conclusion::Failure,
         "AssertionError: the note is empty",
     );
-    moved_on(&world, &theirs).await;
+    let ours = moved_on(&world, &theirs).await;
     comment_with(&world, &key, "repository's own repairs mended").await;
+    let command = "mkdir -p notes && echo Rounded. > notes/rounding.md";
+    let expected = json!({"fixed": true, "strategy": command, "commit_sha": ours, "error": null});
+    assert_eq!(result(&world, &key, 2).await, expected);
     let subjects = commits(&world);
     assert!(
         subjects.iter().any(|subject| subject.starts_with("style")),

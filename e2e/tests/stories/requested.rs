@@ -1,11 +1,13 @@
 //! What people do with pull requests: ask for our review, close ours and open them again.
 
-use domain::StopReason;
+use std::time::Duration;
+
+use domain::{StopReason, Withdrawal};
 use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture::REPOSITORY, github::ReviewState};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request, thinking};
 
 const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
@@ -139,6 +141,63 @@ async fn polls_alone_find_that_a_review_is_asked_for() {
     world.stop().await.unwrap();
 }
 
+/// A world in which our review is asked for and the model thinks about it for longer than the story takes.
+async fn under_review() -> (World, u64, String) {
+    let world = World::start(Options {
+        rules: RULES.to_owned(),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    world
+        .model
+        .set_script_of("Review this pull request", "", script());
+    world.model.set_latency(Duration::from_secs(600));
+    let (number, ticket) = open(&world);
+    world
+        .github
+        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .unwrap();
+    thinking(&world, &ticket, 0).await;
+    (world, number, ticket)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_during_a_review_cancels_it_and_the_new_head_has_the_only_one() {
+    let (world, number, ticket) = under_review().await;
+    let files = [(
+        "shop/median.py",
+        "def median(prices):\n    return sorted(prices)[0]\n",
+    )];
+    world.github.commit(REPOSITORY, "mean", "More", &files).unwrap();
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Superseded);
+    world.model.set_latency(Duration::ZERO);
+    assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
+    assert_eq!(reviews(&world, number, 1).await.len(), 1);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_ends_with_its_pull_request_or_when_nobody_asks_for_it_any_more() {
+    for why in [Withdrawal::Merged, Withdrawal::Closed, Withdrawal::Unrequested] {
+        let (world, number, ticket) = under_review().await;
+        match why {
+            Withdrawal::Merged => drop(world.github.merge(REPOSITORY, number, "grace").unwrap()),
+            Withdrawal::Closed => world.github.close(REPOSITORY, number, "grace").unwrap(),
+            Withdrawal::Unrequested => world
+                .github
+                .take_back_request(REPOSITORY, number, REVIEWER, "rita")
+                .unwrap(),
+        }
+        assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Withdrawn { why });
+        assert!(world.github.reviews(REPOSITORY, number).unwrap().is_empty());
+        assert!(
+            world.github.comments(REPOSITORY, number).is_empty(),
+            "nobody has to be told"
+        );
+        world.stop().await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_closed_pull_request_of_ours_that_is_opened_again_goes_on_to_its_merge() {
     for settings in [Vec::new(), vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())]] {
@@ -165,4 +224,122 @@ async fn a_closed_pull_request_of_ours_that_is_opened_again_goes_on_to_its_merge
         world.until("the ticket Done", done).await.unwrap();
         world.stop().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_judges_the_criteria_of_the_tickets_that_the_pull_request_names() {
+    let world = World::start(Options {
+        rules: RULES.to_owned(),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let on_jira =
+        "Carts get a mean.\n\n## Acceptance criteria\n\n- The mean of no prices is 0\n- It is shown in euros";
+    let key = world
+        .jira
+        .create_issue(testkit::fixture::PROJECT, "Mean price", on_jira, "Story", &[]);
+    let issue = world
+        .github
+        .open_issue_as(
+            REPOSITORY,
+            "rita",
+            "Name the mean",
+            "- [ ] The function is called mean",
+        )
+        .unwrap();
+    let verdict = |quote: &str, verdict: &str| json!({"quote": quote, "verdict": verdict});
+    let hand_in = |criteria: serde_json::Value| {
+        Step::call(
+            "submit_comments",
+            json!({"summary": "Adds a mean.", "comments": [], "criteria": criteria}),
+        )
+    };
+    let all = json!([
+        verdict("The mean of no prices is 0", "not_met"),
+        verdict("It is shown in euros", "needs_person"),
+        verdict("The function is called mean", "met")
+    ]);
+    let steps = vec![
+        hand_in(json!([verdict("The mean of no prices is 0", "met")])).expecting("It is shown in euros"),
+        hand_in(json!([verdict("The mean is fast", "met")]))
+            .expecting("needs one entry with a verdict for each"),
+        hand_in(all).expecting("the ticket does not contain"),
+    ];
+    world.model.set_script_of("Review this pull request", "", steps);
+    let files = [(
+        "shop/mean.py",
+        "def mean(prices):\n    return sum(prices) / len(prices)\n",
+    )];
+    world
+        .github
+        .commit(REPOSITORY, "mean", "Mean price", &files)
+        .unwrap();
+    let title = format!("{key}: Mean price");
+    let body = format!("Fixes #{issue}, fixes #999.");
+    let number = world
+        .github
+        .open_pull_request_as(REPOSITORY, "sam", "mean", &title, &body)
+        .unwrap();
+    world
+        .github
+        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .unwrap();
+    let ticket = format!("github:{REPOSITORY}#{number}");
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    let review = &reviews(&world, number, 1).await[0];
+    for row in [
+        "| The mean of no prices is 0 | **not met** |",
+        "| It is shown in euros | a person has to look |",
+        "| The function is called mean | met |",
+        "the ticket asks for more than this does",
+    ] {
+        assert!(review.body.contains(row), "{row}: {}", review.body);
+    }
+    assert_eq!(review.state, "commented", "people decide what a merge waits for");
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suggestion_for_several_lines_applies_as_it_was_written() {
+    let world = World::start(Options {
+        rules: RULES.to_owned(),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let code =
+        "def mean(prices):\n    if not prices:\n        return 0\n    return sum(prices) / len(prices)";
+    let on_lines = |start: u32, line: u32| {
+        let mut comment = comment(line);
+        comment["start_line"] = json!(start);
+        comment["suggestion"] = json!(code);
+        Step::call(
+            "submit_comments",
+            json!({"summary": "Adds a mean.", "comments": [comment]}),
+        )
+    };
+    let steps = vec![
+        on_lines(1, 3),
+        on_lines(2, 1).expecting("is no line that the pull request adds"),
+        on_lines(1, 2).expecting("start_line must be above line"),
+    ];
+    world.model.set_script_of("Review this pull request", "", steps);
+    let (number, ticket) = open(&world);
+    world
+        .github
+        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .unwrap();
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    reviews(&world, number, 1).await;
+    let thread = world.github.threads(REPOSITORY, number).unwrap()[0];
+    world
+        .github
+        .apply_suggestion(REPOSITORY, number, thread, "sam")
+        .unwrap();
+    let file = world.github.file(REPOSITORY, "mean", "shop/mean.py");
+    assert_eq!(file.as_deref(), Some(format!("{code}\n").as_str()));
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
 }

@@ -1,11 +1,13 @@
 //! Reviews of our pull requests: each comment gets its reply, and the branch what it asks for.
 
+use std::time::Duration;
+
 use domain::StopReason;
 use e2e::{Options, World};
 use serde_json::json;
 use testkit::{Step, fixture, github::Conclusion};
 
-use crate::{comment_with, comments, commits, end_of, only_pull_request};
+use crate::{comment_with, comments, commits, end_of, only_pull_request, thinking};
 
 /// How the first message begins when a review is to be addressed.
 const REVIEW: &str = "A review of the pull request";
@@ -117,6 +119,79 @@ async fn three_threads_are_changed_answered_and_declined_and_the_review_is_asked
     world.stop().await.unwrap();
 }
 
+/// Waits until a run has begun again on a new head.
+async fn begun_again(world: &World, key: &str, nth: usize) {
+    let run = world.run(key, nth).await.unwrap();
+    let moved = async || {
+        let journal = world.client.journal(&run).await.ok()?;
+        let is_it = |entry: &domain::Entry| matches!(entry.fact, domain::Fact::HeadMoved { .. });
+        journal.iter().any(is_it).then_some(())
+    };
+    world.until("a new beginning", moved).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_while_a_review_is_addressed_is_kept_and_built_upon() {
+    let (world, key) = ready().await;
+    let number = only_pull_request(&world).number;
+    let next = world.github.next_id();
+    let script = vec![
+        Step::call("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))
+            .expecting("Please add a note on rounding."),
+        Step::call("read_file", json!({"path": "notes/person.md"}))
+            .expecting("belongs to an open pull request"),
+        Step::call(
+            "write_file",
+            json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+        )
+        .expecting("By a person."),
+        Step::call(
+            "finish",
+            json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+                "summary": "Adds the note that the review asks for.",
+                "replies": [{"id": next + 1, "disposition": "changed", "reply": "The note is there."}]}),
+        ),
+    ];
+    world.model.set_script_of(REVIEW, "", script);
+    world.model.set_latency(Duration::from_secs(600));
+    let review = ("changes_requested", "Nearly there.");
+    let lines = [("shop/cart.py", 3, "Please add a note on rounding.")];
+    world
+        .github
+        .review_lines(fixture::REPOSITORY, number, "rita", review, &lines)
+        .unwrap();
+    thinking(&world, &key, 2).await;
+    let files = [("notes/person.md", "By a person.\n")];
+    world
+        .github
+        .commit(fixture::REPOSITORY, fixture::BRANCH, "Help out", &files)
+        .unwrap();
+    let theirs = only_pull_request(&world).head_sha;
+    begun_again(&world, &key, 2).await;
+    world.model.set_latency(Duration::ZERO);
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    let pull = only_pull_request(&world);
+    assert!(pull.draft && pull.head_sha != theirs, "{pull:#?}");
+    assert_eq!(
+        commits(&world).len(),
+        3,
+        "on top of theirs: {:#?}",
+        commits(&world)
+    );
+    assert!(commits(&world).iter().any(|subject| subject == "Help out"));
+    assert_eq!(
+        world.github.branches(fixture::REPOSITORY).len(),
+        2,
+        "the target and ours"
+    );
+    let said = replies(&world, next + 1).join("|");
+    assert!(
+        said.starts_with(&format!("Changed in `{}`", &pull.head_sha[..12])),
+        "{said}"
+    );
+    world.stop().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_gets_an_answer_and_no_commit() {
     let (world, key) = ready().await;
@@ -201,9 +276,9 @@ async fn a_thread_that_comes_back_a_third_time_is_left_to_people() {
         .review_lines(fixture::REPOSITORY, number, "rita", ("commented", ""), &lines)
         .unwrap();
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
-    world
-        .model
-        .set_script_of(REVIEW, "", vec![answer("Of the whole sum.")]);
+    // What was said before is part of what the model reads, and so is what the pull request changes.
+    let second = answer("Of the whole sum.").expecting("It is a percentage.");
+    world.model.set_script_of(REVIEW, "", vec![second]);
     let again = |text: &str| {
         world
             .github
@@ -211,6 +286,15 @@ async fn a_thread_that_comes_back_a_third_time_is_left_to_people() {
     };
     again("A percentage of what?").unwrap();
     assert_eq!(end_of(&world, &key, 3).await, StopReason::Completed);
+    let shown = world.model.calls_of(REVIEW).last().unwrap().request.to_string();
+    for known in [
+        "Why is the discount last?",
+        "What the pull request changes, as it is now",
+        "A percentage of what?",
+    ] {
+        assert!(shown.contains(known), "{known}: {shown}");
+    }
+    assert_eq!(world.model.violations(), Vec::<String>::new());
     let calls = world.model.calls().len();
     again("That is wrong for gift cards.").unwrap();
     assert_eq!(end_of(&world, &key, 4).await, StopReason::Completed);

@@ -4,7 +4,7 @@ use e2e::{
     Mode, Options, World, whole,
     whole::{RULES, Source},
 };
-use testkit::fixture::REPOSITORY;
+use testkit::{fixture::REPOSITORY, github::Reacted};
 
 async fn goes_the_whole_way(source: Source) {
     let world = World::start(Options {
@@ -32,9 +32,28 @@ async fn goes_the_whole_way(source: Source) {
         assert!(world.github.file(REPOSITORY, "main", file).is_some(), "{file}");
     }
     let threads = world.github.threads(REPOSITORY, pull.number).unwrap();
-    for thread in threads {
+    for &thread in &threads {
         let replies = world.github.replies(REPOSITORY, pull.number, thread).unwrap();
         assert_eq!(replies.len(), 1, "{replies:#?}");
+    }
+    let resolved = world.github.resolved(REPOSITORY, pull.number).unwrap();
+    assert_eq!(resolved, threads[..1], "only what was done is over");
+    let read = world
+        .github
+        .reactions(REPOSITORY, Reacted::LineComment(threads[0]));
+    assert_eq!(read, ["eyes", "rocket"], "the review was seen, and is done");
+    match source {
+        Source::Jira => {
+            let statuses = world.jira.status_history(&ticket.key);
+            assert_eq!(statuses, ["To Do", "Ready for Agent", "In Progress", "Done"]);
+            assert!(pull.body.contains(&ticket.key), "{}", pull.body);
+        }
+        Source::GitHub => {
+            let issue = Reacted::Issue(ticket.key.parse().unwrap());
+            assert_eq!(world.github.reactions(REPOSITORY, issue), ["eyes"]);
+            let closes = format!("Fixes #{}", ticket.key);
+            assert!(pull.body.contains(&closes), "{}", pull.body);
+        }
     }
     let said = ticket.said();
     assert_eq!(said.len(), 1, "one status comment: {said:#?}");
@@ -45,9 +64,43 @@ async fn goes_the_whole_way(source: Source) {
         let (_, reason) = world.finished(&id).await.unwrap();
         assert_eq!(reason, domain::StopReason::Completed, "{id}");
     }
+    assert_rounds(&world, &pull.head_sha);
     assert_eq!(world.github.violations(), Vec::<String>::new());
     assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
+}
+
+/// The check run of the last commit shows what each round began with and what came of its checks.
+fn assert_rounds(world: &World, head: &str) {
+    let runs = world.github.check_runs(REPOSITORY, head).unwrap();
+    let ours = runs.iter().filter(|name| *name == "Journeyman");
+    assert_eq!(ours.count(), 1, "{runs:?}");
+    let (title, summary, conclusion) = world.github.check_run(REPOSITORY, head, "Journeyman").unwrap();
+    assert!(title.starts_with("4 rounds of work"), "{title}");
+    assert_eq!(conclusion, "success", "{title}");
+    let rows = summary
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let rounds: Vec<(&str, &str)> = rows
+        .filter(|(number, _)| number.parse::<u32>().is_ok())
+        .map(|(_, rest)| {
+            let mut cells = rest.split(" | ");
+            let (began, checks) = (cells.next().unwrap(), cells.nth(1).unwrap());
+            // A verdict links the run that gave it.
+            let checks = checks.trim_start_matches('[').split("](").next().unwrap();
+            (began, checks)
+        })
+        .collect();
+    assert_eq!(
+        rounds,
+        [
+            ("a review by `rita`", "passed"),
+            ("a push by `rita`", "passed"),
+            ("failed checks", "passed"),
+            ("the ticket", "failed"),
+        ],
+        "the last first: {summary}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -39,7 +39,15 @@ pub(crate) async fn open(
     let _one_at_a_time = lock.lock().await;
     let wanted = wanted(grant, &spec)?;
     if let Some(used) = registry.of_run(&grant.run) {
-        return existing(registry, &used, wanted.base.as_ref(), spec.template_path).await;
+        let open = &used.open.workspace.base;
+        if wanted.base.as_ref().is_none_or(|base| base == open) {
+            return answer(registry, &used, spec.template_path, (true, None)).await;
+        }
+        tracing::info!(run = %grant.run, "the run begins again at another commit");
+    }
+    if let Some(gone) = registry.close(&grant.run) {
+        // Its slot is free then.
+        gone.cancelled().await;
     }
     let way_out = WayOut::new(&spec.egress_url, &spec.egress_grant).map_err(Status::invalid_argument)?;
     let slot = registry.take_slot()?;
@@ -93,21 +101,6 @@ pub(crate) async fn open(
     let used = registry.add(workspace, index, slot);
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     answer(registry, &used, spec.template_path, (false, setup)).await
-}
-
-async fn existing(
-    registry: &Registry,
-    used: &Use,
-    base: Option<&CommitId>,
-    template_path: String,
-) -> Result<OpenWorkspaceResponse, Status> {
-    let open = &used.open.workspace.base;
-    if base.is_some_and(|base| base != open) {
-        return Err(Status::failed_precondition(format!(
-            "the open workspace's base is {open}"
-        )));
-    }
-    answer(registry, used, template_path, (true, None)).await
 }
 
 async fn answer(

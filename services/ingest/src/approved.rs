@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     About, Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, TicketKey,
-    TicketText, Timestamp,
+    TicketText, Timestamp, Trigger,
 };
 use github::PullRequest;
 
@@ -59,10 +59,12 @@ pub(crate) fn instructors(
     approval: &Approval,
     facts: &Facts,
 ) -> Result<BTreeSet<String>, Need> {
-    let authors = issue.comments.iter();
+    let authors = issue.comments.iter().filter(|comment| !comment.by_bot);
     let authors = authors.map(|comment| (comment.author_id.as_str(), comment.author.as_str()));
     let editors = issue.edits.iter().filter(|edit| edit.at >= approval.at);
-    let editors = editors.filter_map(|edit| edit.by.as_ref());
+    let editors = editors
+        .filter_map(|edit| edit.by.as_ref())
+        .filter(|by| !by.is_bot);
     let editors = editors.map(|by| (by.id.as_str(), by.display_name.as_str()));
     let people: BTreeMap<&str, &str> = authors.chain(editors).collect();
     let mut instructors = BTreeSet::new();
@@ -76,12 +78,26 @@ pub(crate) fn instructors(
             } else {
                 String::new()
             },
+            is_bot: false,
         };
         if *facts.authority(&Person::on(ticket, &account))? {
             instructors.insert(id.to_owned());
         }
     }
     Ok(instructors)
+}
+
+/// What follows when a program asks for work that the rules do not name. It is told once: what answers each act of a
+/// program may never end.
+pub(crate) fn refused_program(
+    ticket: &TicketKey,
+    by: Option<&domain::Account>,
+    facts: &Facts,
+) -> Result<Option<Reason>, Need> {
+    let is_told = |trigger: &Trigger| matches!(trigger.reason, Reason::Skipped(SkipReason::Bot { .. }));
+    let told = facts.history(ticket)?.iter().any(is_told);
+    tracing::info!(%ticket, told, "no work: a program asks for it that the rules do not name");
+    Ok((!told).then(|| Reason::Skipped(SkipReason::Bot { actor: name(by) })))
 }
 
 pub(crate) fn actor(approval: &Approval) -> Option<String> {

@@ -122,6 +122,9 @@ impl Router {
         failure: &Failure,
     ) -> Result<(), Failure> {
         tracing::error!(finding, error = %chain(failure), "found by poll and left out");
+        if self.seen.is_some() {
+            return Ok(());
+        }
         let letter = DeadLetter {
             what: domain::RecordKind::Ticket,
             id: finding.to_owned(),
@@ -154,7 +157,7 @@ impl Router {
             let returned = Returned::from_poll(issue.key.clone(), issue.status.clone());
             outcomes.push(self.take(&returned, Source::Poll).await?);
         }
-        if sharing.iter().any(|rules| !rules.triage.labels.is_empty()) {
+        if sharing.iter().any(|rules| !rules.triage.is_off()) {
             let last_edit = self.outside.text_edits_since(&issue.key, since).await?.pop();
             if let Some(written) = TextWritten::from_poll(issue, last_edit, since) {
                 outcomes.push(self.take(&written, Source::Poll).await?);
@@ -184,7 +187,7 @@ impl Router {
     /// Whether a comment may ask us for something: most on GitHub do not, and looking costs reads.
     pub(crate) fn is_for_us(&self, said: &Comment) -> bool {
         let group = self.instructors.group().to_owned();
-        let ours = std::sync::Arc::clone(&self.own_accounts);
+        let ours = self.own_accounts.names();
         said.is_order() || Facts::new(Source::Poll, self.rules.book(), ours, group).names_us(said.text())
     }
 
@@ -249,7 +252,11 @@ pub(crate) fn news(outcomes: &[Outcome]) -> u64 {
             trigger,
             appended: Appended::New(_),
         } => Some(trigger),
-        Outcome::Appended { .. } | Outcome::Known(_) | Outcome::NoChecks | Outcome::Nothing(_) => None,
+        Outcome::Appended { .. }
+        | Outcome::Known(_)
+        | Outcome::NoChecks
+        | Outcome::NothingFailed
+        | Outcome::Nothing(_) => None,
     });
     new.inspect(
         |trigger| tracing::info!(ticket = %trigger.ticket, key = trigger.key.as_str(), "found by poll"),

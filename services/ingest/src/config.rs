@@ -25,6 +25,8 @@ const SHORTEST_SECRET: usize = 16;
 pub struct Config {
     /// `[nats]`.
     pub nats: queue::Settings,
+    /// `[redis]`.
+    pub redis: lease::Settings,
     /// `[telemetry]`.
     pub telemetry: bootstrap::telemetry::Settings,
     /// `[rules]`.
@@ -131,6 +133,9 @@ pub struct Settings {
     /// Seconds after which a commit on which no check reports counts as one without checks, 1 to 86,400. CI that is slow to
     /// begin needs more.
     pub checks_absent_s: u64,
+    /// Seconds after the end of a commit's last check before its checks count as complete, at most 3,600: more may begin
+    /// once one has ended. Checks that GitHub requires are waited for longer, for `checks_absent_s` at most.
+    pub checks_settle_s: u64,
     /// Seconds between two looks for tickets whose wake-up was lost, 1 to 86,400.
     pub sweep_interval_s: u64,
     /// Days that the journal of a run is kept after its end; 0: for ever.
@@ -141,6 +146,9 @@ pub struct Settings {
     /// The Jira group whose members may ask for work, order `/stop` and `/retry` in comments, and whose comments are
     /// instructions; `*`: everybody who can act on the ticket; empty: nobody.
     pub jira_trigger_group: String,
+    /// A role of the ticket's Jira project whose members may do the same; empty: no role. The reader's account has to
+    /// administer each project for it.
+    pub jira_trigger_role: String,
     /// Deliveries of one origin handled at once, 1 to 256.
     pub router_slots: usize,
     /// Largest webhook body in bytes, at least 1,024.
@@ -173,10 +181,12 @@ impl Default for Settings {
             own_accounts: BTreeSet::new(),
             poll_interval_s: 60,
             checks_absent_s: 600,
+            checks_settle_s: 30,
             sweep_interval_s: 60,
             journal_days: 90,
             object_grace_h: 24,
             jira_trigger_group: String::new(),
+            jira_trigger_role: String::new(),
             router_slots: 8,
             max_body_bytes: 25 * 1024 * 1024,
             body_memory_mib: 64,
@@ -260,6 +270,9 @@ impl Settings {
         }
         if !(1..=86_400).contains(&self.checks_absent_s) {
             return refuse("checks_absent_s", "must be between 1 and 86400");
+        }
+        if self.checks_settle_s > 3_600 {
+            return refuse("checks_settle_s", "must be at most 3600");
         }
         if !(1..=86_400).contains(&self.sweep_interval_s) {
             return refuse("sweep_interval_s", "must be between 1 and 86400");

@@ -1,12 +1,12 @@
 //! What a decision knows. A decision is a pure function that is asked again after each thing that was read for it; what it
 //! misses is the error that it returns. So it reads no more than it needs, and says itself what that is.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use bootstrap::rules::{Place, RulesBook};
 use domain::{
     Account, BranchRecord, ChangedFile, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules,
-    RunId, Source, TicketCost, TicketKey, Timestamp, Trigger, TriggerKey,
+    RunId, Source, TicketCost, TicketKey, TicketMarks, Timestamp, Trigger, TriggerKey,
 };
 use github::{Check, PullRequest, Review, ReviewRequest};
 
@@ -18,6 +18,8 @@ pub(crate) enum Person {
     /// An account of a Jira site; without an id when Jira does not say who it was.
     Jira {
         instance: Option<Instance>,
+        /// Where they acted.
+        project: String,
         account: Account,
     },
     /// An account of GitHub that acts on a repository.
@@ -26,6 +28,8 @@ pub(crate) enum Person {
         login: String,
         /// What counts: a login can become somebody else's. Absent when the account was deleted.
         id: Option<u64>,
+        /// Whether it belongs to a program.
+        is_bot: bool,
     },
     /// A caller of the API, whose token was checked there.
     Api { name: String },
@@ -39,9 +43,16 @@ impl Person {
                 repository: repository.clone(),
                 login: account.display_name.clone(),
                 id: account.id.parse().ok(),
+                is_bot: account.is_bot,
             },
-            TicketKey::Jira { .. } | TicketKey::Folder { .. } => Self::Jira {
+            TicketKey::Jira { project, .. } => Self::Jira {
                 instance: ticket.instance().cloned(),
+                project: project.clone(),
+                account: account.clone(),
+            },
+            TicketKey::Folder { .. } => Self::Jira {
+                instance: None,
+                project: String::new(),
                 account: account.clone(),
             },
         }
@@ -80,11 +91,23 @@ impl<K: PartialEq, V> Read<K, V> {
     }
 }
 
+/// Why nothing follows from what a program did.
+pub(crate) const PROGRAM: &str = "a program did it that the rules do not name";
+
 /// A ticket as its tracker has it, or why that cannot be read.
 pub(crate) type ReadIssue = Result<Issue, String>;
 
 /// Whether a condition holds, or why Jira does not understand it.
 pub(crate) type Matching = Result<bool, String>;
+
+/// How long the checks of a commit are waited for after one has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// More may begin.
+    pub(crate) settle: Duration,
+    /// One that GitHub requires has not reported.
+    pub(crate) required: Duration,
+}
 
 /// Everything that a decision knows so far.
 #[derive(Clone)]
@@ -97,6 +120,9 @@ pub(crate) struct Facts {
     pub(crate) own_accounts: Arc<BTreeSet<String>>,
     /// The Jira group that one has to be in to instruct us; empty when none is set.
     pub(crate) group: String,
+    /// The role of a Jira project that does as well; empty when none is set.
+    pub(crate) role: String,
+    pub(crate) patience: Patience,
     read: Everything,
 }
 
@@ -139,6 +165,10 @@ facts! {
     known, put_known: Known(ticket: TicketKey, key: TriggerKey) -> Option<u64>;
     /// The ticket as its tracker has it.
     issue, put_issue: Issue(ticket: TicketKey) -> ReadIssue;
+    /// A ticket that a pull request names; absent: there is none that can be read.
+    named, put_named: Named(ticket: TicketKey) -> Option<Issue>;
+    /// The values that fields of a ticket of Jira have, each with the field's name.
+    fields, put_fields: Fields(ticket: TicketKey, names: Vec<String>) -> Vec<(String, String)>;
     /// Open pull requests of anybody that name the ticket.
     open, put_open: OpenPullRequests(repository: RepositoryName, ticket: TicketKey) -> Vec<PullRequest>;
     /// The ticket's row; an empty one when there is none yet.
@@ -153,6 +183,8 @@ facts! {
     pull_request, put_pull_request: PullRequest(repository: RepositoryName, number: u64) -> PullRequest;
     /// The checks of a commit.
     checks, put_checks: Checks(repository: RepositoryName, head: CommitId) -> Vec<Check>;
+    /// The checks that GitHub requires before a merge into a branch, as far as our account may know.
+    required, put_required: Required(repository: RepositoryName, branch: String) -> Vec<String>;
     /// The end of the log of a check that failed; absent when there is none.
     log, put_log: Log(repository: RepositoryName, check: Box<Check>) -> Option<String>;
     /// The checks of the tip of a branch.
@@ -163,10 +195,14 @@ facts! {
     cost, put_cost: Cost(ticket: TicketKey) -> TicketCost;
     /// The decisions that runs of the ticket wait for.
     gates, put_gates: Gates(ticket: TicketKey) -> Vec<(RunId, Gate)>;
+    /// The decision that a run waits for.
+    gate, put_gate: Gate(run: RunId) -> Option<Gate>;
     /// The submitted reviews of a pull request, oldest first.
     reviews, put_reviews: Reviews(repository: RepositoryName, number: u64) -> Vec<Review>;
     /// What a pull request changes.
     files, put_files: ChangedFiles(repository: RepositoryName, number: u64) -> Vec<ChangedFile>;
+    /// What a commit changes since another; nothing where that is gone.
+    changed_since, put_changed_since: ChangedSince(repository: RepositoryName, base: CommitId, head: CommitId) -> Vec<ChangedFile>;
     /// The commits of a pull request, oldest first.
     commits, put_commits: Commits(repository: RepositoryName, number: u64) -> Vec<CommitId>;
     /// The requests for reviews of a pull request, oldest first.
@@ -191,6 +227,8 @@ impl Facts {
             book,
             own_accounts,
             group,
+            role: String::new(),
+            patience: Patience::default(),
             read: Everything::default(),
         }
     }
@@ -204,6 +242,31 @@ impl Facts {
             Person::GitHub { login, id, .. } => {
                 self.own_accounts.contains(login)
                     || id.is_some_and(|id| self.own_accounts.contains(&id.to_string()))
+            }
+            Person::Api { .. } => false,
+        }
+    }
+
+    /// Whether it is a program that no rules there name: what it does starts nothing.
+    pub(crate) fn is_program(&self, person: &Person) -> bool {
+        match person {
+            Person::Jira {
+                instance, account, ..
+            } => {
+                let of_site = |rules: &&Rules| rules.jira.instance == *instance;
+                let names = |rules: &Rules| {
+                    rules.review.is_agent(&account.id) || rules.review.is_agent(&account.display_name)
+                };
+                account.is_bot && !self.book.repositories().filter(of_site).any(names)
+            }
+            Person::GitHub {
+                repository,
+                login,
+                is_bot,
+                ..
+            } => {
+                let rules = self.book.for_repository(repository);
+                *is_bot && !rules.is_some_and(|rules| rules.review.is_agent(login))
             }
             Person::Api { .. } => false,
         }
@@ -230,11 +293,26 @@ impl Facts {
     /// cannot be read has no components and no labels.
     pub(crate) fn place(&self, ticket: &TicketKey) -> Result<Place<'_>, Need> {
         if !self.book.is_shared(ticket) {
-            return Ok(self.book.place(ticket, &[], &[]));
+            return Ok(self.book.place(ticket, TicketMarks::default()));
         }
+        let names = self.book.fields_of(ticket);
         Ok(match self.issue(ticket)? {
-            Ok(issue) => self.book.place(ticket, &issue.components, &issue.labels),
-            Err(_) => self.book.place(ticket, &[], &[]),
+            Ok(issue) => {
+                let fields: &[(String, String)] = match names.is_empty() {
+                    true => &[],
+                    false => self.fields(ticket, &names)?,
+                };
+                let (components, labels) = (&issue.components[..], &issue.labels[..]);
+                self.book.place(
+                    ticket,
+                    TicketMarks {
+                        components,
+                        labels,
+                        fields,
+                    },
+                )
+            }
+            Err(_) => self.book.place(ticket, TicketMarks::default()),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Where runs wait for people's decisions.
 
-use domain::{CommitId, Entry, Fact, RunId, WaitsFor};
+use domain::{CommitId, Entry, Fact, ReportOutcome, RunId, WaitsFor};
 
 /// Where a run waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +30,92 @@ pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<
                 let position = entry.position;
                 gate = asked.clone().map(|head| Gate { position, head });
             }
-            Fact::Decided { .. } | Fact::StopRequested { .. } | Fact::RunFinished { .. } => gate = None,
+            Fact::Decided { .. }
+            | Fact::HeadMoved { .. }
+            | Fact::StopRequested { .. }
+            | Fact::RunFinished { .. } => gate = None,
             _ => {}
         }
     }
     gate
+}
+
+/// Whether the run is about to wait for a decision: people may have read the question already, and answer it before the run
+/// has noted that it was asked.
+pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a Entry>) -> bool {
+    let mut asked = None;
+    for entry in entries {
+        match &entry.fact {
+            Fact::ReportRequested { id, request, .. } if request.asks_about().is_some() => asked = Some(id),
+            Fact::ReportSettled { id, outcome } if asked == Some(id) => {
+                asked = asked.filter(|_| matches!(outcome, ReportOutcome::Done(_)));
+            }
+            Fact::Parked {
+                waits_for: WaitsFor::Decision,
+            }
+            | Fact::StopRequested { .. }
+            | Fact::RunFinished { .. } => asked = None,
+            _ => {}
+        }
+    }
+    asked.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Receipt, ReportRequest, RunFence, Timestamp, report};
+
+    use super::*;
+
+    fn entries(facts: &[Fact]) -> Vec<Entry> {
+        let entry = |(position, fact): (u64, &Fact)| Entry {
+            position,
+            nonce: String::new(),
+            fence: RunFence::default(),
+            at: Timestamp::default(),
+            fact: fact.clone(),
+        };
+        (1..).zip(facts).map(entry).collect()
+    }
+
+    fn asked() -> Fact {
+        let run: RunId = "jira:ENG-1@1".parse().unwrap();
+        Fact::ReportRequested {
+            id: run.call(2).into(),
+            request: ReportRequest::PlanProposed(report::PlanProposed {
+                repository: "acme/shop".parse().unwrap(),
+                id: "a".repeat(40).parse().unwrap(),
+                plan: Box::default(),
+            }),
+            answers: None,
+        }
+    }
+
+    fn settled(outcome: ReportOutcome) -> Fact {
+        let run: RunId = "jira:ENG-1@1".parse().unwrap();
+        Fact::ReportSettled {
+            id: run.call(2).into(),
+            outcome,
+        }
+    }
+
+    #[test]
+    fn a_run_asks_from_its_report_to_the_wait_and_then_its_gate_is_open() {
+        let waits = |waits_for| Fact::Parked { waits_for };
+        let done = || settled(ReportOutcome::Done(Receipt::Told));
+        let detail = "no".to_owned();
+        let refused = settled(ReportOutcome::Refused(domain::Refusal::Outside { detail }));
+        let (report, decision) = (WaitsFor::Report, WaitsFor::Decision);
+        for (facts, is_asked, is_open) in [
+            (vec![], false, false),
+            (vec![asked()], true, false),
+            (vec![asked(), waits(report), done()], true, false),
+            (vec![asked(), waits(report), refused], false, false),
+            (vec![asked(), waits(report), done(), waits(decision)], false, true),
+        ] {
+            let entries = entries(&facts);
+            assert_eq!(is_asking(entries.iter()), is_asked, "{facts:?}");
+            assert_eq!(open_gate(entries.iter()).is_some(), is_open, "{facts:?}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Reads what decisions need.
 
 use domain::{
-    BranchRecord, RepositoryName, Row, RunId, RunStatus, TicketCost, TicketKey, Trigger, WaitsFor,
-    cause::chain,
+    BranchRecord, ChangedFile, CommitId, RepositoryName, Row, RunId, RunStatus, TicketCost, TicketKey,
+    Trigger, cause::chain,
 };
 use github::{Check, PullRequest};
 use queue::Bucket;
@@ -10,9 +10,9 @@ use queue::Bucket;
 use crate::{
     cost::Cost,
     facts::{Facts, Need, Person, ReadIssue},
-    gates::{Gate, open_gate},
+    gates::{Gate, is_asking, open_gate},
     outcome::Failure,
-    outside::ReadError,
+    outside::{Issue, ReadError},
     router::Router,
 };
 
@@ -30,6 +30,11 @@ impl Router {
         match need {
             Need::Known(ticket, key) => keep!(facts.put_known(ticket, key), self.known(&ticket, &key).await),
             Need::Issue(ticket) => keep!(facts.put_issue(ticket), self.issue(&ticket).await),
+            Need::Named(ticket) => keep!(facts.put_named(ticket), self.named(&ticket).await),
+            Need::Fields(ticket, names) => keep!(
+                facts.put_fields(ticket, names),
+                self.outside.fields(&ticket, &names).await
+            ),
             Need::OpenPullRequests(repository, ticket) => keep!(
                 facts.put_open(repository, ticket),
                 self.open_pull_requests(&repository, &ticket).await
@@ -52,6 +57,10 @@ impl Router {
                 facts.put_checks(repository, head),
                 self.outside.checks(&repository, &head).await
             ),
+            Need::Required(repository, branch) => keep!(
+                facts.put_required(repository, branch),
+                self.outside.required_checks(&repository, &branch).await
+            ),
             Need::Log(repository, check) => keep!(
                 facts.put_log(repository, check),
                 self.log(facts, &repository, &check).await
@@ -63,6 +72,7 @@ impl Router {
             Need::History(ticket) => keep!(facts.put_history(ticket), self.history(&ticket).await),
             Need::Cost(ticket) => keep!(facts.put_cost(ticket), self.cost(&ticket).await),
             Need::Gates(ticket) => keep!(facts.put_gates(ticket), self.gates(&ticket).await),
+            Need::Gate(run) => keep!(facts.put_gate(run), self.gate(&run).await),
             Need::Reviews(repository, number) => keep!(
                 facts.put_reviews(repository, number),
                 self.outside.reviews(&repository, number).await
@@ -70,6 +80,10 @@ impl Router {
             Need::ChangedFiles(repository, number) => keep!(
                 facts.put_files(repository, number),
                 self.outside.changed_files(&repository, number).await
+            ),
+            Need::ChangedSince(repository, base, head) => keep!(
+                facts.put_changed_since(repository, base, head),
+                self.changed_since(&repository, &base, &head).await
             ),
             Need::Commits(repository, number) => keep!(
                 facts.put_commits(repository, number),
@@ -97,6 +111,15 @@ impl Router {
         }
     }
 
+    /// What is only named may not exist.
+    async fn named(&self, ticket: &TicketKey) -> Result<Option<Issue>, Failure> {
+        match self.outside.issue(ticket).await {
+            Ok(issue) => Ok(Some(issue)),
+            Err(ReadError::Unreadable(_) | ReadError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The repository that rules name must be visible; until an operator fixes that, the finding waits.
     async fn open_pull_requests(
         &self,
@@ -105,6 +128,19 @@ impl Router {
     ) -> Result<Vec<PullRequest>, Failure> {
         match self.outside.mentioning(repository, ticket).await {
             Err(ReadError::NotFound(detail)) => Err(Failure::Later { detail, after: None }),
+            found => Ok(found?),
+        }
+    }
+
+    /// A commit that a push took away is no base of anything any more.
+    async fn changed_since(
+        &self,
+        repository: &RepositoryName,
+        base: &CommitId,
+        head: &CommitId,
+    ) -> Result<Vec<ChangedFile>, Failure> {
+        match self.outside.changed_since(repository, base, head).await {
+            Err(ReadError::NotFound(_)) => Ok(Vec::new()),
             found => Ok(found?),
         }
     }
@@ -150,21 +186,27 @@ impl Router {
         Ok(sum.into_ticket_cost())
     }
 
+    /// Where the ticket's runs wait for decisions. Whoever decides before the run has noted its question is heard when it has.
     async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, Gate)>, Failure> {
         let mut gates = Vec::new();
-        let decision = RunStatus::Parked {
-            waits_for: WaitsFor::Decision,
-        };
         for run in self.row(ticket).await?.runs {
-            if run.status != decision {
+            if matches!(run.status, RunStatus::Queued | RunStatus::Finished { .. }) {
                 continue;
             }
             let entries = self.queue.journal().read(&run.id).await?;
-            if let Some(gate) = open_gate(entries.iter().map(|(_, entry)| entry)) {
+            let entries = || entries.iter().map(|(_, entry)| entry);
+            if let Some(gate) = open_gate(entries()) {
                 gates.push((run.id, gate));
+            } else if is_asking(entries()) {
+                return Err(Failure::Early(format!("run {} asks people just now", run.id)));
             }
         }
         Ok(gates)
+    }
+
+    async fn gate(&self, run: &RunId) -> Result<Option<Gate>, Failure> {
+        let entries = self.queue.journal().read(run).await?;
+        Ok(open_gate(entries.iter().map(|(_, entry)| entry)))
     }
 
     async fn row(&self, ticket: &TicketKey) -> Result<Row, Failure> {
@@ -185,10 +227,14 @@ impl Router {
 
     async fn may_instruct(&self, person: &Person) -> Result<bool, Failure> {
         match person {
-            Person::Jira { instance, account } => {
+            Person::Jira {
+                instance,
+                project,
+                account,
+            } => {
                 let id = Some(account.id.as_str());
-                let instance = instance.as_ref();
-                Ok(self.instructors.include(&self.outside, instance, id).await?)
+                let place = (instance.as_ref(), project.as_str());
+                Ok(self.instructors.include(&self.outside, place, id).await?)
             }
             Person::Api { .. } => Ok(true),
             // The account is gone, and with it what it was allowed.
@@ -197,6 +243,7 @@ impl Router {
                 repository,
                 login,
                 id: Some(id),
+                ..
             } => Ok(self.outside.may_write(repository, login, *id).await?),
         }
     }

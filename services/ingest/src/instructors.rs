@@ -15,12 +15,14 @@ use crate::outside::{Outside, ReadError};
 const REMEMBERED: Duration = Duration::from_secs(60);
 const MOST_REMEMBERED: usize = 10_000;
 
-/// An account of an instance.
-type Whose = (Option<Instance>, String);
+/// An account in a project of an instance.
+type Whose = (Option<Instance>, String, String);
 
-/// The people whose words count, by the setting `ingest.jira_trigger_group`.
+/// The people whose words count, by the settings `ingest.jira_trigger_group` and `ingest.jira_trigger_role`.
 pub(crate) struct Instructors {
     who: Who,
+    /// A role of projects; empty: none.
+    role: String,
     known: Mutex<HashMap<Whose, (Instant, bool)>>,
 }
 
@@ -32,15 +34,16 @@ enum Who {
 }
 
 impl Instructors {
-    /// The setting: a group's name, `*` for everybody who can act on the ticket, empty for nobody.
-    pub(crate) fn new(setting: &str) -> Self {
-        let who = match setting.trim() {
+    /// The settings: a group's name, `*` for everybody who can act on the ticket, empty for nobody; and a role's name.
+    pub(crate) fn new(group: &str, role: &str) -> Self {
+        let who = match group.trim() {
             "" => Who::Nobody,
             "*" => Who::Anybody,
             group => Who::Members(group.to_owned()),
         };
         Self {
             who,
+            role: role.trim().to_owned(),
             known: Mutex::default(),
         }
     }
@@ -53,39 +56,58 @@ impl Instructors {
         }
     }
 
-    /// Whether an account is one of them. No account, that of a deleted person, is one of nobody's group.
+    /// The role of the ticket's project that does as well; empty when none is set.
+    pub(crate) fn role(&self) -> &str {
+        &self.role
+    }
+
+    /// Whether an account is one of them where it acts. No account, that of a deleted person, is one of nobody's group.
     pub(crate) async fn include(
         &self,
         outside: &Outside,
-        instance: Option<&Instance>,
+        (instance, project): (Option<&Instance>, &str),
         account: Option<&str>,
     ) -> Result<bool, ReadError> {
-        match (&self.who, account) {
-            (Who::Anybody, _) => Ok(true),
-            (Who::Nobody, _) | (Who::Members(_), None | Some("")) => Ok(false),
-            (Who::Members(group), Some(account)) => self.is_member(outside, instance, group, account).await,
+        if self.who == Who::Anybody {
+            return Ok(true);
         }
-    }
-
-    async fn is_member(
-        &self,
-        outside: &Outside,
-        instance: Option<&Instance>,
-        group: &str,
-        account: &str,
-    ) -> Result<bool, ReadError> {
-        let whose = (instance.cloned(), account.to_owned());
+        let Some(account) = account.filter(|account| !account.is_empty()) else {
+            return Ok(false);
+        };
+        if self.who == Who::Nobody && self.role.is_empty() {
+            return Ok(false);
+        }
+        // A group is the same in every project.
+        let place = if self.role.is_empty() { "" } else { project };
+        let whose = (instance.cloned(), place.to_owned(), account.to_owned());
         if let Some(known) = self.remembered(&whose) {
             return Ok(known);
         }
-        let groups = outside.jira_groups(instance, account).await?;
-        let is_member = groups.iter().any(|name| name == group);
+        let may = self.look(outside, (instance, project), account).await?;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }
-        known.insert(whose, (Instant::now(), is_member));
-        Ok(is_member)
+        known.insert(whose, (Instant::now(), may));
+        Ok(may)
+    }
+
+    async fn look(
+        &self,
+        outside: &Outside,
+        (instance, project): (Option<&Instance>, &str),
+        account: &str,
+    ) -> Result<bool, ReadError> {
+        let groups = outside.jira_groups(instance, account).await?;
+        if matches!(&self.who, Who::Members(group) if groups.contains(group)) {
+            return Ok(true);
+        }
+        if self.role.is_empty() || project.is_empty() {
+            return Ok(false);
+        }
+        let players = outside.jira_role(instance, project, &self.role).await?;
+        let by_group = || players.groups.iter().any(|group| groups.contains(group));
+        Ok(players.accounts.iter().any(|known| known == account) || by_group())
     }
 
     fn remembered(&self, account: &Whose) -> Option<bool> {
@@ -102,11 +124,12 @@ mod tests {
     #[test]
     fn the_setting_names_a_group_everybody_or_nobody() {
         assert_eq!(
-            Instructors::new(" agents ").who,
+            Instructors::new(" agents ", "").who,
             Who::Members("agents".to_owned())
         );
-        assert_eq!(Instructors::new("*").who, Who::Anybody);
-        assert_eq!(Instructors::new("").who, Who::Nobody);
-        assert_eq!(Instructors::new("agents").group(), "agents");
+        assert_eq!(Instructors::new("*", "").who, Who::Anybody);
+        assert_eq!(Instructors::new("", "").who, Who::Nobody);
+        let both = Instructors::new("agents", " Developers ");
+        assert_eq!((both.group(), both.role()), ("agents", "Developers"));
     }
 }

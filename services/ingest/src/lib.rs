@@ -11,7 +11,9 @@ mod collector;
 mod command;
 mod config;
 mod cost;
+mod deciders;
 mod discussions;
+mod extent;
 mod facts;
 mod gates;
 mod gather;
@@ -22,11 +24,15 @@ mod issues;
 mod kinds;
 mod listed;
 mod log;
+mod look;
 mod loops;
 mod memory;
+mod named;
 mod networks;
 mod outcome;
 mod outside;
+mod own;
+mod patches;
 mod payload;
 mod pin;
 mod poller;
@@ -37,6 +43,7 @@ mod reconcile;
 mod reminders;
 mod repair;
 mod router;
+mod seen;
 mod server;
 mod signature;
 mod since;
@@ -48,6 +55,8 @@ mod work;
 
 pub use api::ApiToken;
 pub use config::{Config, SecretList, Settings};
+pub use extent::Extent;
+pub use look::{Look, look};
 pub use pulls::CHECKS_AN_HOUR;
 
 use tokio::net::TcpListener;
@@ -59,5 +68,20 @@ use tokio_util::sync::CancellationToken;
 /// When NATS stays unreachable for a minute, when its streams differ from what is wanted, or when settings turn out
 /// not to work.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
-    work::Service::new(&config, shutdown)?.run(config, listener).await
+    serve_as(Extent::Whole, config, listener, shutdown).await
+}
+
+/// The same as [`serve`], with a part of what ingest does, for as long as one command lasts.
+///
+/// # Errors
+/// Those of [`serve`].
+pub async fn serve_as(
+    extent: Extent,
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    work::Service::new(&config, shutdown)?
+        .run(extent, config, listener)
+        .await
 }

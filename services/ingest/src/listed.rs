@@ -8,10 +8,12 @@ use crate::{
     kinds::{
         closed::is_closed,
         elsewhere::MergedElsewhere,
+        given_up::GivenUp,
         pushed::Pushed,
         reopened::Reopened,
         review_requested::{ReviewRequested, waits_for},
         reviewed::Reviewed,
+        withdrawn::Withdrawn,
     },
     outcome::Failure,
     router::Router,
@@ -27,6 +29,12 @@ pub(crate) async fn saw_open(router: &Router, place: &Place, now: &PullRequest) 
     };
     let pushed = Pushed::from_poll(&record, now.head.clone());
     let mut outcomes = vec![router.take(&pushed, Source::Poll).await?];
+    let book = router.rules.book();
+    let rules = book.for_repository(&place.0).map(|rules| &rules.pull_request);
+    if rules.is_some_and(|rules| rules.self_review && waits_for(&rules.reviewer, now)) {
+        let requested = ReviewRequested::from_poll(place.0.clone(), place.1);
+        outcomes.push(router.take(&requested, Source::Poll).await?);
+    }
     for review in router.outside.reviews(&place.0, place.1).await? {
         let reviewed = Reviewed::from_poll(&record, &review);
         outcomes.push(router.take(&reviewed, Source::Poll).await?);
@@ -35,7 +43,7 @@ pub(crate) async fn saw_open(router: &Router, place: &Place, now: &PullRequest) 
 }
 
 /// A pull request that is not an open one of ours; its merge is of interest, whether one of ours is open
-/// again, and whether it waits for our review.
+/// again, and whether it waits for our review, or does not any more.
 pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullRequest) -> Result<u64, Failure> {
     if !is_closed(now)
         && let Some(record) = router.queue.pull_requests().get(&place.0, place.1).await?
@@ -52,11 +60,16 @@ pub(crate) async fn saw_another(router: &Router, place: &Place, now: &PullReques
         let requested = ReviewRequested::from_poll(place.0.clone(), place.1);
         return Ok(news(&[router.take(&requested, Source::Poll).await?]));
     }
-    if !now.merged {
-        return Ok(0);
+    let withdrawn = Withdrawn::from_poll(place.0.clone(), place.1);
+    let mut outcomes = vec![router.take(&withdrawn, Source::Poll).await?];
+    if now.merged {
+        let merged = MergedElsewhere::from_poll(&place.0, now);
+        outcomes.push(router.take(&merged, Source::Poll).await?);
+    } else if is_closed(now) {
+        let given_up = GivenUp::from_poll(&place.0, now);
+        outcomes.push(router.take(&given_up, Source::Poll).await?);
     }
-    let merged = MergedElsewhere::from_poll(&place.0, now);
-    Ok(news(&[router.take(&merged, Source::Poll).await?]))
+    Ok(news(&outcomes))
 }
 
 /// The repositories of the rules that are on a server: a pull request there may be merged for a ticket, opened again, or

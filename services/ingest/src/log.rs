@@ -1,7 +1,10 @@
 //! What matters of a job's log: the step that failed, its first error, and its end.
 
-/// How much of a log is kept, in characters.
-const CHARS: usize = 24_000;
+/// How much of one log is kept, in characters, and of all logs of a commit.
+const CHARS: usize = 64 * 1024;
+pub(crate) const ALL_CHARS: usize = 192 * 1024;
+/// How much of what a step runs is kept.
+const COMMAND_CHARS: usize = 4_000;
 /// Lines before and after the first error.
 const BEFORE: usize = 15;
 const AFTER: usize = 150;
@@ -11,17 +14,20 @@ const AFTER: usize = 150;
 pub(crate) struct Essence {
     /// The step that failed; empty when the log does not show steps.
     pub(crate) step: String,
+    /// Everything that the step runs, where that is more than one line.
+    pub(crate) command: String,
     pub(crate) text: String,
 }
 
-/// What matters of a log of GitHub Actions, or of any other.
-pub(crate) fn essence(raw: &str) -> Essence {
+/// What matters of a log of GitHub Actions, or of any other, within so many characters.
+pub(crate) fn essence(raw: &str, room: usize) -> Essence {
     let clean = domain::text::without_hidden(&without_escapes(raw));
     let lines: Vec<&str> = clean.lines().map(without_time).collect();
     let (step, lines) = failing_step(&lines);
     Essence {
         step: step.chars().take(200).collect(),
-        text: shortened(lines),
+        command: command(lines).chars().take(COMMAND_CHARS).collect(),
+        text: shortened(lines, room.min(CHARS)),
     }
 }
 
@@ -45,10 +51,27 @@ fn failing_step<'a>(lines: &'a [&'a str]) -> (&'a str, &'a [&'a str]) {
     }
 }
 
+/// What the step runs: the lines that Actions print before the step's shell and output. Its name is the first of them.
+fn command(lines: &[&str]) -> String {
+    let Some(first) = lines.first().and_then(|line| line.strip_prefix("##[group]Run ")) else {
+        return String::new();
+    };
+    let is_command = |line: &&&str| !line.starts_with("shell: ") && !line.starts_with("##[");
+    let rest: Vec<&str> = lines[1..].iter().take_while(is_command).copied().collect();
+    let is_told = lines[1..]
+        .get(rest.len())
+        .is_some_and(|next| next.starts_with("shell: "));
+    // The first line is printed once as the name and once more where there are several.
+    match rest.as_slice() {
+        [again, _, ..] if is_told && again.trim() == first.trim() => rest.join("\n"),
+        _ => String::new(),
+    }
+}
+
 /// All of it where that fits; else around the first error, and the end.
-fn shortened(lines: &[&str]) -> String {
+fn shortened(lines: &[&str], most: usize) -> String {
     let chars = |lines: &[&str]| lines.iter().map(|line| line.chars().count() + 1).sum::<usize>();
-    if chars(lines) <= CHARS {
+    if chars(lines) <= most {
         return lines.join("\n");
     }
     let first = lines
@@ -57,8 +80,8 @@ fn shortened(lines: &[&str]) -> String {
         .unwrap_or(lines.len());
     let from = first.saturating_sub(BEFORE);
     let to = (first + AFTER).min(lines.len());
-    let head = cut(&lines[from..to], CHARS / 2, false);
-    let tail = cut(&lines[to..], CHARS / 2, true);
+    let head = cut(&lines[from..to], most / 2, false);
+    let tail = cut(&lines[to..], most / 2, true);
     let left_out = lines.len() - head.len() - tail.len();
     format!(
         "{}\n({left_out} lines are left out)\n{}",
@@ -134,12 +157,23 @@ mod tests {
             "{T} ##[group]Run actions/checkout\n{T} ok\n{T} ##[group]Run pytest\n{T} \u{1b}[31mE   1 != 2\u{1b}[0m\r\n\
              {T} ##[error]Process completed with exit code 1.\n{T} ##[group]Run cleanup\n{T} bye\n"
         );
-        let essence = essence(&raw);
+        let essence = essence(&raw, ALL_CHARS);
         assert_eq!(essence.step, "pytest");
         assert_eq!(
             essence.text,
             "##[group]Run pytest\nE   1 != 2\n##[error]Process completed with exit code 1."
         );
+    }
+
+    #[test]
+    fn a_step_of_several_lines_is_told_whole() {
+        let raw = format!(
+            "{T} ##[group]Run cd shop\n{T} \u{1b}[36;1mcd shop\u{1b}[0m\n{T} \u{1b}[36;1mpytest -x\u{1b}[0m\n{T} shell: bash -e\n\
+             {T} ##[endgroup]\n{T} E 1 != 2\n{T} ##[error]exit 1\n"
+        );
+        assert_eq!(essence(&raw, CHARS).command, "cd shop\npytest -x");
+        let one = raw.replace(" \u{1b}[36;1mpytest -x\u{1b}[0m\n", " shell: sh\n");
+        assert_eq!(essence(&one, CHARS).command, "", "the name of the step says it");
     }
 
     #[test]
@@ -150,15 +184,18 @@ mod tests {
                 .collect::<String>()
         };
         let raw = format!("{}AssertionError: here\n{}the end", noise(0), noise(50_000));
-        let text = essence(&raw).text;
+        let text = essence(&raw, ALL_CHARS).text;
         assert!(text.chars().count() <= CHARS + 100, "{}", text.len());
         assert!(text.contains("AssertionError: here") && text.ends_with("the end"));
         assert!(text.contains("line 19999") && text.contains("lines are left out"));
+        let little = essence(&raw, 2_000).text;
+        assert!(little.chars().count() <= 2_100, "{}", little.len());
+        assert!(little.contains("AssertionError: here") && little.ends_with("the end"));
     }
 
     #[test]
     fn a_log_of_another_system_is_kept_as_it_is() {
-        let essence = essence("make: *** [test] Error 1");
+        let essence = essence("make: *** [test] Error 1", ALL_CHARS);
         assert_eq!(essence.step, "");
         assert_eq!(essence.text, "make: *** [test] Error 1");
     }

@@ -9,15 +9,34 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Settings, census::Census, collector::Collector, poller::Poller, projector::Projector, router::Router,
-    sweeper::Sweeper,
+    Settings, census::Census, collector::Collector, extent::Extent, poller::Poller, projector::Projector,
+    router::Router, sweeper::Sweeper,
 };
 
 /// How soon another process takes over a loop whose process died.
 const TAKEOVER: Duration = Duration::from_secs(15);
 
-/// Starts every loop; they end at shutdown.
+/// Starts the loops; they end at shutdown.
 pub(crate) fn spawn(
+    extent: Extent,
+    settings: &Settings,
+    router: &Router,
+    shutdown: &CancellationToken,
+    tasks: &mut JoinSet<anyhow::Result<()>>,
+) {
+    match extent {
+        Extent::Answers => return,
+        Extent::OnRequest => {}
+        Extent::Whole => spawn_all_that_comes_in(settings, router, shutdown, tasks),
+    }
+    let (triggers, stop) = (router.queue.triggers(), shutdown.clone());
+    tasks.spawn(again("waker", shutdown.clone(), move || {
+        let (triggers, stop) = (triggers.clone(), stop.clone());
+        async move { triggers.run_waker(stop).await }
+    }));
+}
+
+fn spawn_all_that_comes_in(
     settings: &Settings,
     router: &Router,
     shutdown: &CancellationToken,
@@ -25,6 +44,12 @@ pub(crate) fn spawn(
 ) {
     tasks.spawn(keep_rules(Arc::clone(&router.rules), shutdown.clone()).map(Ok));
     spawn_once(settings, router, shutdown, tasks);
+    let (own, outside) = (Arc::clone(&router.own_accounts), Arc::clone(&router.outside));
+    let stop = shutdown.clone();
+    tasks.spawn(async move {
+        own.learn(&outside, stop).await;
+        Ok(())
+    });
     let (slots, routed, stop) = (settings.router_slots, router.clone(), shutdown.clone());
     tasks.spawn(again("router", shutdown.clone(), move || {
         let (deliveries, routed, stop) = (routed.queue.deliveries(), routed.clone(), stop.clone());
@@ -35,11 +60,6 @@ pub(crate) fn spawn(
             };
             deliveries.consume(slots, stop, handler).await
         }
-    }));
-    let (triggers, stop) = (router.queue.triggers(), shutdown.clone());
-    tasks.spawn(again("waker", shutdown.clone(), move || {
-        let (triggers, stop) = (triggers.clone(), stop.clone());
-        async move { triggers.run_waker(stop).await }
     }));
 }
 

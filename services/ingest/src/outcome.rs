@@ -25,6 +25,8 @@ pub(crate) enum Outcome {
     Known(u64),
     /// No check has reported on the commit yet.
     NoChecks,
+    /// Every check passed.
+    NothingFailed,
     /// Nothing follows from it.
     Nothing(String),
 }
@@ -38,7 +40,7 @@ impl Outcome {
                 ..
             }
             | Self::Known(sequence) => Some(*sequence),
-            Self::NoChecks | Self::Nothing(_) => None,
+            Self::NoChecks | Self::NothingFailed | Self::Nothing(_) => None,
         }
     }
 
@@ -51,7 +53,7 @@ impl Outcome {
         match self {
             Self::Appended { trigger, .. } => !runs_again(trigger),
             Self::Known(_) => true,
-            Self::NoChecks | Self::Nothing(_) => false,
+            Self::NoChecks | Self::NothingFailed | Self::Nothing(_) => false,
         }
     }
 
@@ -60,6 +62,7 @@ impl Outcome {
         match self {
             Self::Nothing(why) => why,
             Self::NoChecks => "no check has reported",
+            Self::NothingFailed => "no failed checks",
             Self::Appended { .. } | Self::Known(_) => "it is known already",
         }
     }
@@ -72,6 +75,7 @@ impl Outcome {
             }
             Self::Known(sequence) => tracing::debug!(sequence, "known already"),
             Self::NoChecks => tracing::debug!("no check reports yet"),
+            Self::NothingFailed => tracing::debug!("no check failed"),
             Self::Nothing(why) => tracing::debug!(why, "nothing follows"),
         }
     }
@@ -86,6 +90,9 @@ pub(crate) enum Failure {
     /// The facts for it come soon, or it never was ours.
     #[error("{0}")]
     Early(String),
+    /// More may happen with it until then.
+    #[error("{why}")]
+    Unsettled { why: String, after: Duration },
     /// It does not exist.
     #[error("{0}")]
     Unknown(String),
@@ -102,7 +109,7 @@ impl Failure {
 
     /// Another try may succeed.
     pub(crate) const fn may_pass(&self) -> bool {
-        matches!(self, Self::Later { .. } | Self::Early(_))
+        matches!(self, Self::Later { .. } | Self::Early(_) | Self::Unsettled { .. })
     }
 }
 
@@ -141,9 +148,12 @@ impl From<payload::Unreadable> for Failure {
 pub(crate) fn disposition(result: Result<(), Failure>, age_ms: i64) -> Disposition {
     match result {
         Ok(()) => Disposition::Done,
-        Err(Failure::Later {
-            after: Some(after), ..
-        }) => Disposition::Retry { after },
+        Err(
+            Failure::Later {
+                after: Some(after), ..
+            }
+            | Failure::Unsettled { after, .. },
+        ) => Disposition::Retry { after },
         Err(Failure::Later { after: None, .. }) => {
             let pause = (age_ms / 2).clamp(RETRY_FIRST_MS, RETRY_MOST_MS);
             Disposition::Retry {

@@ -46,6 +46,8 @@ pub(crate) struct Issue {
 pub(crate) struct Comment {
     pub(crate) author: String,
     pub(crate) author_id: String,
+    /// Whether a program wrote it.
+    pub(crate) by_bot: bool,
     pub(crate) created: Timestamp,
     pub(crate) updated: Timestamp,
     pub(crate) text: String,
@@ -103,6 +105,26 @@ pub(crate) struct Outside {
 impl Outside {
     pub(crate) fn new(jira: jira::Reader, github: github::Reader) -> Self {
         Self { jira, github }
+    }
+
+    /// Names of those of our accounts that are programs, as far as they can be asked. An account that a person may use is
+    /// none of these: what that person does counts, unless the settings say otherwise.
+    pub(crate) async fn programs(&self) -> (Vec<String>, Vec<ReadError>) {
+        let (mut names, mut failures) = (Vec::new(), Vec::new());
+        for instance in self.github.instances() {
+            match self.github.identity(instance).await {
+                Ok(us) => names.extend(us.is_app.then_some(us.login)),
+                Err(error) => failures.push(error.into()),
+            }
+        }
+        for instance in self.jira.instances() {
+            match self.jira.on(instance).myself().await {
+                Ok(us) if us.is_bot => names.push(us.id),
+                Ok(_) => {}
+                Err(error) => failures.push(error.into()),
+            }
+        }
+        (names, failures)
     }
 
     pub(crate) async fn issue(&self, ticket: &TicketKey) -> Result<Issue, ReadError> {
@@ -202,6 +224,7 @@ impl From<github::DiscussionComment> for Comment {
         Self {
             author: author.display_name,
             author_id: author.id,
+            by_bot: author.is_bot,
             created: comment.created_at,
             updated: comment.updated_at,
             text: comment.body,
@@ -238,6 +261,7 @@ fn by_login(login: String) -> Account {
     Account {
         id: String::new(),
         display_name: login,
+        is_bot: false,
     }
 }
 
@@ -256,6 +280,7 @@ pub(crate) fn account(user: github::User) -> Account {
     Account {
         id: user.id.map(|id| id.to_string()).unwrap_or_default(),
         display_name: user.login,
+        is_bot: user.is_bot,
     }
 }
 
@@ -275,6 +300,7 @@ impl From<github::IssueComment> for Comment {
         Self {
             author: author.display_name,
             author_id: author.id,
+            by_bot: author.is_bot,
             created: comment.created_at,
             updated: comment.updated_at,
             text: comment.body,
@@ -297,6 +323,7 @@ impl From<jira::Comment> for Comment {
         Self {
             author: comment.author,
             author_id: comment.author_account_id,
+            by_bot: comment.by_bot,
             created: comment.created,
             updated: comment.updated,
             text: comment.text,

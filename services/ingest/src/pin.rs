@@ -123,6 +123,7 @@ mod tests {
         Comment {
             author: "Ada".to_owned(),
             author_id: "a1".to_owned(),
+            by_bot: false,
             created: Timestamp::from_unix_ms(created),
             updated: Timestamp::from_unix_ms(updated),
             text: text.to_owned(),

@@ -108,7 +108,7 @@ impl Poller {
     async fn poll_issues(&mut self) {
         let book = self.router.rules.book();
         for rules in book.repositories() {
-            let is_wanted = !rules.issues.is_empty() || !rules.triage.labels.is_empty();
+            let is_wanted = !rules.issues.is_empty() || !rules.triage.is_off();
             let (Ok(repository), None, true) = (rules.repository(), &rules.repo.folder, is_wanted) else {
                 continue;
             };

@@ -357,7 +357,15 @@ impl OpenPullRequests {
             return Ok(0);
         };
         let changed = ChecksChanged::from_poll(&record, head.clone());
-        let mut outcome = router.take(&changed, Source::Poll).await?;
+        let mut outcome = match router.take(&changed, Source::Poll).await {
+            Err(Failure::Unsettled { after, .. }) => {
+                if let Some(tracked) = self.open.get_mut(place) {
+                    tracked.due = tracked.due.min(Instant::now() + after);
+                }
+                return Ok(0);
+            }
+            taken => taken?,
+        };
         let Some(tracked) = self.open.get_mut(place) else {
             return Ok(0);
         };

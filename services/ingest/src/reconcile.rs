@@ -57,6 +57,9 @@ impl Router {
 
     /// Keeps how far a look came.
     pub(crate) async fn looked(&self, look: &Look, to: Timestamp) -> Result<(), Failure> {
+        if self.seen.is_some() {
+            return Ok(());
+        }
         let table = self.queue.table::<Looked>(Bucket::Control);
         match table.put(&look.key, &Looked { to }, look.revision).await {
             // Another ingest was faster; the next look starts at its place.
@@ -72,6 +75,10 @@ impl Router {
         instance: Option<&Instance>,
         memory: &mut Memory,
     ) -> Result<Option<u64>, Failure> {
+        // Who only looks stores no delivery; comments are listed instead.
+        if self.seen.is_some() {
+            return Ok(None);
+        }
         let origin = Origin::GitHub(instance.cloned());
         let look = self.look(format!("reconciled:{origin}")).await?;
         let Some(log) = self.outside.hook_deliveries(instance, look.since).await? else {

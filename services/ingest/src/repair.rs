@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, ChecksSummary, FailedCheck, FailureClass, Job, JobRequest, Reason, RepairEnd,
-    TicketKey, Trigger, fingerprint,
+    About, Background, ChecksSummary, Conclusion, FailedCheck, FailureClass, Job, JobRequest, PullRequestRef,
+    Reason, RepairEnd, Suspects, TicketKey, Trigger, fingerprint,
 };
 
-use crate::facts::{Facts, Need};
+use crate::{
+    deciders::deciders,
+    facts::{Facts, Need},
+    patches::{Room, bounded},
+};
 
 /// Repairs of one commit, and of one pull request.
 const PER_HEAD: usize = 3;
@@ -33,14 +37,18 @@ pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Fact
         return Ok(Reason::ChecksCompleted(checks));
     };
     let history = facts.history(ticket)?;
-    if let Some(why) = end(&checks, history) {
-        checks.unrepaired = Some(why);
-        return Ok(Reason::ChecksCompleted(checks));
-    }
-    let Some(asked) = asked_for(history) else {
-        checks.unrepaired = Some(RepairEnd::Forgotten);
-        return Ok(Reason::ChecksCompleted(checks));
+    let asked = match (end(&checks, history), asked_for(history)) {
+        (None, Some(asked)) => asked,
+        (why, _) => {
+            let why = why.unwrap_or(RepairEnd::Forgotten);
+            if why.calls_people() {
+                checks.asked = deciders(ticket, rules, history);
+            }
+            checks.unrepaired = Some(why);
+            return Ok(Reason::ChecksCompleted(checks));
+        }
     };
+    checks.suspects = suspects(&checks, history, facts)?;
     Ok(Reason::JobRequested(Box::new(JobRequest {
         job: Job::FixCi,
         repository: checks.pull_request.repository.clone(),
@@ -49,6 +57,37 @@ pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Fact
         background: Background::default(),
         about: About::Checks(Box::new(checks)),
     })))
+}
+
+/// What was changed since the checks last passed; where they never did, what the pull request changes.
+pub(crate) fn suspects(checks: &ChecksSummary, history: &[Trigger], facts: &Facts) -> Result<Suspects, Need> {
+    let PullRequestRef {
+        repository, number, ..
+    } = &checks.pull_request;
+    let passed = |trigger: &Trigger| match &trigger.reason {
+        Reason::ChecksCompleted(earlier)
+            if earlier.conclusion == Conclusion::Success
+                && earlier.pull_request == checks.pull_request
+                && earlier.head != checks.head =>
+        {
+            Some(earlier.head.clone())
+        }
+        _ => None,
+    };
+    if let Some(green) = history.iter().rev().find_map(passed) {
+        let files = facts.changed_since(repository, &green, &checks.head)?;
+        if !files.is_empty() {
+            return Ok(Suspects {
+                since: Some(green),
+                files: bounded(files, Room::BESIDE),
+            });
+        }
+    }
+    let files = facts.files(repository, number)?;
+    Ok(Suspects {
+        since: None,
+        files: bounded(files, Room::BESIDE),
+    })
 }
 
 fn is_all_not_ours(checks: &ChecksSummary) -> bool {
@@ -78,10 +117,14 @@ fn reruns(failed: &[FailedCheck]) -> Vec<u64> {
 
 /// What the ticket was last worked on for: its text as it was approved then.
 pub(crate) fn asked_for(history: &[Trigger]) -> Option<&JobRequest> {
-    history.iter().rev().find_map(|trigger| match &trigger.reason {
+    history.iter().rev().find_map(implement)
+}
+
+fn implement(trigger: &Trigger) -> Option<&JobRequest> {
+    match &trigger.reason {
         Reason::JobRequested(request) if request.job == Job::Implement => Some(&**request),
         _ => None,
-    })
+    }
 }
 
 fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
@@ -91,7 +134,9 @@ fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
             false => RepairEnd::NotOurs,
         });
     }
-    let repairs: Vec<&ChecksSummary> = history
+    // Whoever asks for the work once more asks for its repairs too.
+    let since = history.iter().rposition(|trigger| implement(trigger).is_some());
+    let repairs: Vec<&ChecksSummary> = history[since.unwrap_or_default()..]
         .iter()
         .filter_map(|trigger| match &trigger.reason {
             Reason::JobRequested(request) => match &request.about {
@@ -108,11 +153,10 @@ fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
     if of_head.count() >= PER_HEAD {
         return Some(RepairEnd::PerHead);
     }
-    // Another head is the push of a repair, or of a person, that meant to mend it.
-    let mut before = repairs.iter().rev().filter(|earlier| earlier.head != checks.head);
-    let is_repeated = before
-        .next()
-        .is_some_and(|earlier| prints(earlier) == prints(checks));
+    // Another head is the push of a repair, or of a person, that meant to mend it. What comes back later comes back too.
+    let before = repairs.iter().filter(|earlier| earlier.head != checks.head);
+    let mended: BTreeSet<String> = before.flat_map(|earlier| prints(earlier)).collect();
+    let is_repeated = prints(checks).iter().any(|print| mended.contains(print));
     is_repeated.then_some(RepairEnd::Repeated)
 }
 
@@ -120,7 +164,5 @@ fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
 fn prints(checks: &ChecksSummary) -> Vec<String> {
     let real = checks.failed.iter().filter(|check| check.class.is_real());
     let print = |check: &FailedCheck| fingerprint(&check.name, check.output());
-    let mut prints: Vec<String> = real.map(print).collect();
-    prints.sort();
-    prints
+    real.map(print).collect()
 }

@@ -1,19 +1,21 @@
 //! The router: events of webhooks, polls and the API become triggers of their tickets, or a reason why not. What follows
 //! from an event is decided by its kind; the router reads what the decision needs, and appends.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
-use domain::{Job, Reason, Rules, Source, TicketKey, Trigger, TriggerKey, cause::chain};
+use domain::{About, Job, Reason, Rules, Source, TicketKey, Trigger, TriggerKey, cause::chain};
 use queue::{Disposition, Queue, WebhookDelivery};
 
 use crate::{
-    facts::Facts,
+    facts::{Facts, Patience},
     instructors::Instructors,
     kinds::{self, Follows, Kind, Verdict},
     outcome::{Failure, Outcome, disposition},
     outside::Outside,
+    own::OwnAccounts,
     payload::Hook,
+    seen::Seen,
     tracker::Tracker,
 };
 
@@ -28,11 +30,14 @@ pub(crate) struct Router {
     pub(crate) queue: Queue,
     pub(crate) outside: Arc<Outside>,
     pub(crate) rules: Arc<RulesStore>,
-    pub(crate) own_accounts: Arc<BTreeSet<String>>,
+    pub(crate) own_accounts: Arc<OwnAccounts>,
     /// Whether Jira knows what the rules name.
     pub(crate) tracker: Arc<Tracker>,
     /// Who may instruct us on Jira.
     pub(crate) instructors: Arc<Instructors>,
+    pub(crate) patience: Patience,
+    /// What follows is kept here and not in the tickets' logs, for somebody who only looks.
+    pub(crate) seen: Option<Arc<Seen>>,
 }
 
 impl Router {
@@ -90,7 +95,9 @@ impl Router {
         source: Source,
     ) -> Result<Result<Follows, Outcome>, Failure> {
         let group = self.instructors.group().to_owned();
-        let mut facts = Facts::new(source, self.rules.book(), Arc::clone(&self.own_accounts), group);
+        let mut facts = Facts::new(source, self.rules.book(), self.own_accounts.names(), group);
+        facts.patience = self.patience;
+        self.instructors.role().clone_into(&mut facts.role);
         let mut stands_for_it: Option<Box<dyn Kind>> = None;
         for _ in 0..MOST_READS {
             let decided = stands_for_it.as_deref().unwrap_or(event).decide(&facts);
@@ -106,8 +113,10 @@ impl Router {
                 Ok(Verdict::Follows(follows)) => return Ok(Ok(self.with_background(*follows, &facts).await)),
                 Ok(Verdict::Known(sequence)) => Outcome::Known(sequence),
                 Ok(Verdict::NoChecks) => Outcome::NoChecks,
+                Ok(Verdict::NothingFailed) => Outcome::NothingFailed,
                 Ok(Verdict::Nothing(why)) => Outcome::Nothing(why),
                 Ok(Verdict::Early(why)) => return Err(Failure::Early(why)),
+                Ok(Verdict::Unsettled { why, after }) => return Err(Failure::Unsettled { why, after }),
                 Ok(Verdict::Never(why)) => return Err(Failure::Never(why)),
                 Ok(Verdict::Unruled(ticket)) => return Err(self.unruled(&ticket)),
             };
@@ -123,6 +132,14 @@ impl Router {
         if let Reason::JobRequested(job) = &mut follows.reason
             && let Ok(Ok(issue)) = facts.issue(&follows.ticket)
         {
+            // What a comment may turn out to ask for is work like any other.
+            let job = match &mut job.about {
+                About::Question(question) => match &mut question.work {
+                    Some(work) => work,
+                    None => return follows,
+                },
+                _ => job,
+            };
             let looks_for_duplicates = !job.rules.triage.duplicate_label.is_empty();
             job.background = match job.job {
                 Job::Implement => self.background(&follows.ticket, issue, &job.repository).await,
@@ -135,7 +152,8 @@ impl Router {
 
     /// Whether one of these names, an id or what people see, is an account of ours.
     pub(crate) fn is_ours(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.own_accounts.contains(*name))
+        let ours = self.own_accounts.names();
+        names.iter().any(|name| ours.contains(*name))
     }
 
     /// The rules of the ticket's project, or the reason why it has none.
@@ -168,7 +186,10 @@ impl Router {
 
     /// Appends a trigger, once per ticket and key.
     pub(crate) async fn append(&self, trigger: Trigger) -> Result<Outcome, Failure> {
-        let appended = self.queue.triggers().append(&trigger).await?;
+        let appended = match &self.seen {
+            Some(seen) => seen.add(&trigger),
+            None => self.queue.triggers().append(&trigger).await?,
+        };
         Ok(Outcome::Appended {
             trigger: Box::new(trigger),
             appended,

@@ -8,6 +8,9 @@ use crate::{
     pin,
 };
 
+/// Why nothing follows from what happens to a pull request.
+pub(crate) const FORBIDDEN: &str = "a skip rule forbids work on the pull request";
+
 /// The skip rule that forbids work on the ticket, when one does. Our own comments do not count.
 pub(crate) fn skip(
     text: &TicketText,
@@ -45,6 +48,23 @@ fn skip_phrase(text: &TicketText, comments: &[Comment], phrase: &str) -> Option<
     let comment = comments.iter().find(|comment| comment.text.contains(phrase))?;
     let author = pin::cut(&pin::sanitise(&comment.author), 100);
     found(SkipPlace::Comment { author })
+}
+
+/// The skip rule that forbids to review a pull request of somebody, when one does.
+pub(crate) fn of_pull_request(now: &PullRequest, rules: &Rules) -> Option<SkipReason> {
+    let text = TicketText {
+        summary: now.title.clone(),
+        description: now.body.clone(),
+        labels: now.labels.clone(),
+        ..TicketText::default()
+    };
+    skip(&text, &[], rules, &[])
+}
+
+/// The skip label of a pull request of ours, when it has one. Its text does not count: we wrote it, and it may quote the
+/// phrase.
+pub(crate) fn of_ours(now: &PullRequest, rules: &Rules) -> Option<SkipReason> {
+    skip_label(&now.labels, &rules.skip.labels)
 }
 
 fn skip_label(labels: &[String], forbidden: &[String]) -> Option<SkipReason> {

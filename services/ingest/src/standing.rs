@@ -85,6 +85,7 @@ mod tests {
         domain::Account {
             id: id.to_owned(),
             display_name: id.to_uppercase(),
+            is_bot: false,
         }
     }
 

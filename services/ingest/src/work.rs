@@ -12,7 +12,10 @@ use bootstrap::{
     rules::{Connections, RulesStore},
     service,
 };
+use domain::limits::LimitGate;
 use futures::FutureExt as _;
+use github::Gated;
+use lease::Limits;
 use queue::Queue;
 use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -20,9 +23,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Config,
     api::{self, ApiState, Tokens},
+    extent::Extent,
+    facts::Patience,
     instructors::Instructors,
     loops,
     outside::Outside,
+    own::OwnAccounts,
     router::Router,
     server::Webhooks,
 };
@@ -42,9 +48,12 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) fn new(config: &Config, shutdown: CancellationToken) -> anyhow::Result<Self> {
-        let jira = jira::Reader::with_instances(config.default_jira(), &config.jira);
+        // Ready or not does not depend on Redis: without it each ingest knows the limits that it met itself.
+        let limits: Arc<dyn LimitGate> = Arc::new(Limits::open(&config.redis)?);
+        let jira = jira::Reader::gated(config.default_jira(), &config.jira, &limits);
         let jira = jira.context("jira_reader or an instance of jira")?;
-        let github = github::Reader::with_instances(config.default_github(), &config.github);
+        let gated = Gated::by(limits);
+        let github = github::Reader::gated(config.default_github(), &config.github, &gated);
         let github = github.context("github_reader or an instance of github")?;
         tell_what_is_off(config);
         Ok(Self {
@@ -62,9 +71,14 @@ impl Service {
     }
 
     /// Health answers at once, everything else 503 until the queue is connected.
-    pub(crate) async fn run(self, config: Config, listener: TcpListener) -> anyhow::Result<()> {
+    pub(crate) async fn run(
+        self,
+        extent: Extent,
+        config: Config,
+        listener: TcpListener,
+    ) -> anyhow::Result<()> {
         let mut tasks = JoinSet::new();
-        let app = self.app(&config)?;
+        let app = self.app(extent, &config)?;
         let limits = config.ingest.limits();
         let http = tokio::spawn(http::serve(listener, app, limits, self.shutdown.clone()));
         let addresses = config.nats.addresses();
@@ -72,7 +86,7 @@ impl Service {
             connect_once(&config.nats)
         });
         let result = match connecting.await {
-            Ok(Some(queue)) => self.work(&config, queue, &mut tasks).await,
+            Ok(Some(queue)) => self.work(extent, &config, queue, &mut tasks).await,
             Ok(None) => Ok(()),
             Err(error) => Err(error),
         };
@@ -87,32 +101,29 @@ impl Service {
         result
     }
 
-    fn app(&self, config: &Config) -> anyhow::Result<axum::Router> {
+    fn app(&self, extent: Extent, config: &Config) -> anyhow::Result<axum::Router> {
         let state = ApiState {
             router: Arc::clone(&self.router),
             tokens: Arc::clone(&self.tokens),
             shutdown: self.shutdown.clone(),
             streams: Arc::new(Semaphore::new(api::EVENT_STREAMS)),
         };
-        let webhooks = Webhooks::new(&config.ingest, Arc::clone(&self.queue))?.router();
-        Ok(api::router(state).merge(webhooks).merge(self.health.router()))
+        let app = api::router(state).merge(self.health.router());
+        Ok(match extent {
+            Extent::Whole => app.merge(Webhooks::new(&config.ingest, Arc::clone(&self.queue))?.router()),
+            Extent::OnRequest | Extent::Answers => app,
+        })
     }
 
     async fn work(
         &self,
+        extent: Extent,
         config: &Config,
         queue: Queue,
         tasks: &mut JoinSet<anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
-        let router = Router {
-            queue: queue.clone(),
-            outside: Arc::clone(&self.outside),
-            rules: Arc::clone(&self.rules),
-            tracker: Arc::default(),
-            own_accounts: Arc::new(config.ingest.own_accounts.clone()),
-            instructors: Arc::new(Instructors::new(&config.ingest.jira_trigger_group)),
-        };
-        loops::spawn(&config.ingest, &router, &self.shutdown, tasks);
+        let router = self.router_over(config, queue.clone());
+        loops::spawn(extent, &config.ingest, &router, &self.shutdown, tasks);
         let watching = watch_queue(queue.clone(), self.health.clone(), self.shutdown.clone());
         tasks.spawn(watching.map(Ok));
         // Both cells are empty: this runs once.
@@ -127,6 +138,27 @@ impl Service {
                 Some(Err(panic)) => Err(panic).context("a part of the service died"),
                 None => Ok(()),
             },
+        }
+    }
+}
+
+impl Service {
+    pub(crate) fn router_over(&self, config: &Config, queue: Queue) -> Router {
+        Router {
+            queue,
+            outside: Arc::clone(&self.outside),
+            rules: Arc::clone(&self.rules),
+            tracker: Arc::default(),
+            own_accounts: Arc::new(OwnAccounts::new(config.ingest.own_accounts.clone())),
+            instructors: Arc::new(Instructors::new(
+                &config.ingest.jira_trigger_group,
+                &config.ingest.jira_trigger_role,
+            )),
+            patience: Patience {
+                settle: Duration::from_secs(config.ingest.checks_settle_s),
+                required: Duration::from_secs(config.ingest.checks_absent_s),
+            },
+            seen: None,
         }
     }
 }
@@ -157,7 +189,7 @@ async fn watch_queue(queue: Queue, health: Health, shutdown: CancellationToken) 
     service::follow("nats", &health, &shutdown, answers).await;
 }
 
-async fn connect_once(settings: &queue::Settings) -> Result<Queue, queue::Error> {
+pub(crate) async fn connect_once(settings: &queue::Settings) -> Result<Queue, queue::Error> {
     let queue = Queue::connect(settings, "ingest").await?;
     queue.check_topology(queue::Role::Ingest).await?;
     Ok(queue)

@@ -22,6 +22,9 @@ pub struct Config {
     /// `[nats]`.
     #[serde(default)]
     pub nats: queue::Settings,
+    /// `[redis]`.
+    #[serde(default)]
+    pub redis: lease::Settings,
     /// `[telemetry]`.
     #[serde(default)]
     pub telemetry: telemetry::Settings,
@@ -109,6 +112,11 @@ pub struct Settings {
     pub review_acronyms: TextList,
     /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
     pub list_lag_s: u64,
+    /// Writes of an account at GitHub in any minute, of all reporters together; 0: any number. Absent: 80 at github.com, which
+    /// is its own limit for content, and any number elsewhere.
+    pub github_writes_per_minute: Option<u32>,
+    /// The same for any hour; absent: 500 at github.com.
+    pub github_writes_per_hour: Option<u32>,
 }
 
 /// What runs, publishes, owns or rewrites things when it is on a branch: pipelines, their actions, owners, and what git
@@ -180,6 +188,8 @@ impl Default for Settings {
             run_url: None,
             review_acronyms: TextList::default(),
             list_lag_s: 6,
+            github_writes_per_minute: None,
+            github_writes_per_hour: None,
         }
     }
 }
@@ -213,6 +223,14 @@ impl ServiceConfig for Config {
         }
         if let Err(error) = crate::policy::Limits::new(&self.reporter.limits()) {
             return wrong("protected_paths", error.to_string());
+        }
+        for (key, writes) in [
+            ("github_writes_per_minute", self.reporter.github_writes_per_minute),
+            ("github_writes_per_hour", self.reporter.github_writes_per_hour),
+        ] {
+            if matches!(writes, Some(1..4)) {
+                return wrong(key, "must be 0 or at least 4".to_owned());
+            }
         }
         let sections = [
             self.default_github()
@@ -268,6 +286,11 @@ mod tests {
                 "JOURNEYMAN__REPORTER__CLONE_LIMIT_S",
                 "0",
                 "reporter.clone_limit_s",
+            ),
+            (
+                "JOURNEYMAN__REPORTER__GITHUB_WRITES_PER_HOUR",
+                "3",
+                "reporter.github_writes_per_hour",
             ),
             ("JOURNEYMAN__GITHUB_WRITER__TOKEN", "", "github_writer.token"),
             ("JOURNEYMAN__JIRA_WRITER__API_TOKEN", "", "jira_writer.api_token"),

@@ -181,6 +181,7 @@ async fn a_reporter_frozen_at_any_await_and_overtaken_leaves_one_of_each() {
             ReportRequest::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: "acme/shop".parse().unwrap(),
+                begun: report::Begun::default(),
             }),
         );
         let label = "later".to_owned();

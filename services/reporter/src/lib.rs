@@ -17,6 +17,7 @@ mod message;
 mod mirror;
 mod moves;
 mod outgoing;
+mod owners;
 mod perform;
 mod policy;
 mod reports;
@@ -33,6 +34,7 @@ mod trouble;
 mod worker;
 
 pub use config::{Config, FolderSettings, Settings};
-pub use direct::{Direct, DirectSettings, Ground, without_credentials};
+pub use direct::{Direct, DirectSettings, Ground, only_looked, without_credentials};
 pub use inspect::run_inspector;
+pub use message::refused;
 pub use serve::serve;

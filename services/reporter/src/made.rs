@@ -1,7 +1,9 @@
 //! What effects made: their receipts in the ledger.
 
-use domain::{ChangedFile, CommitId, ObjectRef, PullRequestRef};
+use domain::{ChangedFile, CommitId, Job, ObjectRef, PullRequestRef};
 use serde::{Deserialize, Serialize};
+
+use crate::{message, trouble::Trouble};
 
 /// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -9,6 +11,12 @@ pub(crate) struct Made {
     /// The head that is on the remote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pushed: Option<CommitId>,
+    /// The comments that began threads of a research, with the numbers of their questions, from 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) threads: Vec<(usize, String)>,
+    /// The work that begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) begun: Option<Job>,
     /// The pull request that is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pull_request: Option<PullRequestRef>,
@@ -36,6 +44,15 @@ pub(crate) struct Made {
     /// What became of failed jobs that were to run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rerun: Option<Rerun>,
+    /// Why the ticket has no link to the pull request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unlinked: Option<String>,
+    /// The key of the ticket that this one is linked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) linked: Option<String>,
+    /// What a triage chose and is left to people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left: Vec<Left>,
 }
 
 /// An issue that was opened.
@@ -98,6 +115,8 @@ pub(crate) struct Changed {
 impl Made {
     /// Adds what a later effect made.
     pub(crate) fn merge(&mut self, later: Self) {
+        self.threads.extend(later.threads);
+        self.begun = later.begun.or(self.begun.take());
         self.pushed = later.pushed.or(self.pushed.take());
         self.pull_request = later.pull_request.or(self.pull_request.take());
         self.moved = later.moved.or(self.moved.take());
@@ -108,6 +127,9 @@ impl Made {
         self.check_run = later.check_run.or(self.check_run.take());
         self.issues.extend(later.issues);
         self.rerun = later.rerun.or(self.rerun.take());
+        self.unlinked = later.unlinked.or(self.unlinked.take());
+        self.linked = later.linked.or(self.linked.take());
+        self.left.extend(later.left);
     }
 }
 
@@ -124,6 +146,84 @@ pub(crate) enum Rerun {
         /// GitHub's reason.
         detail: String,
     },
+}
+
+/// Something that a triage chose for a ticket and that is not set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Left {
+    /// What was chosen.
+    pub(crate) wish: Wish,
+    /// Why it is not set.
+    pub(crate) why: Why,
+}
+
+/// What a triage chose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wish {
+    /// The type of issue.
+    Type { name: String },
+    /// How urgent it is.
+    Priority { name: String },
+    /// A place in a project.
+    Project { owner: String, number: u64 },
+    /// The value of a field of the project.
+    Field { name: String, value: String },
+    /// A link with another ticket.
+    Link { to: String },
+}
+
+/// Why what a triage chose is not set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Why {
+    /// The rules only let it be suggested.
+    Suggested,
+    /// It has another one, which stays.
+    Has { current: String },
+    /// The settings have no token for projects.
+    NoToken,
+    /// The project has no such field.
+    NoField,
+    /// The field cannot have the value.
+    NoValue,
+    /// The site has no such type of link.
+    NoLinkType { name: String },
+    /// The outside refuses it.
+    Refused { detail: String },
+}
+
+impl Left {
+    /// Only that something is left.
+    pub(crate) fn because(wish: Wish, why: Why) -> Made {
+        Made {
+            left: vec![Self { wish, why }],
+            ..Made::default()
+        }
+    }
+
+    /// What is left when the outside refuses for good; trouble that may pass stays an error.
+    pub(crate) fn when_refused(set: Result<(), Trouble>, wish: Wish) -> Result<Made, Trouble> {
+        let detail = match set {
+            Ok(()) => return Ok(Made::default()),
+            Err(Trouble::Refused(refusal)) => message::refused(&refusal),
+            Err(
+                Trouble::Failed(detail)
+                | Trouble::Missing(detail)
+                | Trouble::Denied { detail, .. }
+                | Trouble::Credentials { detail, .. },
+            ) => detail,
+            Err(
+                passing @ (Trouble::Later { .. }
+                | Trouble::Unknown(_)
+                | Trouble::Ledger(_)
+                | Trouble::HandBack(_)
+                | Trouble::Shutdown),
+            ) => return Err(passing),
+        };
+        tracing::warn!(?wish, %detail, "not set: it is refused");
+        Ok(Self::because(wish, Why::Refused { detail }))
+    }
 }
 
 /// What became of a transition.

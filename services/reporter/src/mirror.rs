@@ -63,6 +63,23 @@ impl Mirrors {
         Ok(Arc::clone(&mirror.path))
     }
 
+    /// The mirror with a commit of the remote, which may be younger than the last fetch.
+    pub(crate) async fn with_commit(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+    ) -> Result<Arc<Path>, Trouble> {
+        let mirror = self.fresh(repository).await?;
+        let (path, wanted) = (Arc::clone(&mirror), commit.clone());
+        let is_there = blocking(move || Ok::<_, git::Error>(Repository::open(&path)?.contains(&wanted)));
+        if !is_there.await? {
+            let mirror = self.folder.get(repository);
+            let mut known = mirror.state.lock().await;
+            self.fetch(repository, &mirror, &mut known).await?;
+        }
+        Ok(mirror)
+    }
+
     /// The mirror as it is, fetched if it is not here or never was by this process.
     pub(crate) async fn existing(&self, repository: &RepositoryName) -> Result<Arc<Path>, Trouble> {
         let mirror = self.folder.get(repository);
@@ -104,13 +121,16 @@ impl Mirrors {
     async fn push_from(&self, mirror: &Arc<Path>, push: &PushBranch) -> Result<Pushed, Trouble> {
         if let Some(place) = self.place(&push.repository)? {
             let (mirror, push) = (Arc::clone(mirror), push.clone());
-            return blocking(move || place.push(&mirror, &push)).await;
+            let branch = push.branch.clone();
+            let pushed = blocking(move || Ok::<_, git::Error>(place.push(&mirror, &push))).await?;
+            return pushed.map_err(|error| Trouble::of_push(error, &branch));
         }
         let remote = self.github.push_remote(&push.repository);
         let (url, auth) = addressed(remote).await?;
         let transport = Transport::new(&**mirror);
         let (head, branch, expected) = (&push.head, &push.branch, push.expected.as_ref());
-        Ok(transport.push(&url, Some(&auth), head, branch, expected).await?)
+        let pushed = transport.push(&url, Some(&auth), head, branch, expected);
+        pushed.await.map_err(|error| Trouble::of_push(error, branch))
     }
 
     async fn fetch(

@@ -1,11 +1,8 @@
 //! Text on its way out. Only the scan for credentials makes it, and every call that writes text outside takes it.
 
-use crate::{
-    message,
-    policy::{Place, Violation},
-    scan,
-    trouble::Trouble,
-};
+use domain::{SecretPlace as Place, Violation};
+
+use crate::{scan, trouble::Trouble};
 
 /// Text that may leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,8 +15,7 @@ impl Outgoing {
             None => Ok(Self(text)),
             Some(kind) => {
                 let kind = kind.to_owned();
-                let refusal = message::refusal(&[Violation::Secret { kind, place }]);
-                Err(Trouble::Refused(refusal))
+                Err(Trouble::Refused(Violation::Secret { kind, place }.into()))
             }
         }
     }

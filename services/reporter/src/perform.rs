@@ -16,6 +16,7 @@ use crate::{
     outgoing::Outgoing,
     reports::{self, named, plan},
     telemetry,
+    tell::is_silent,
     trouble::Trouble,
 };
 
@@ -126,6 +127,13 @@ impl Performer {
         let started = Instant::now();
         // Erased: the compiler follows types only so deep.
         let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
+            (Some(_), _) if is_silent(asked) => Box::pin(async {
+                let made = Made::default();
+                Ok(Settled {
+                    made,
+                    how: How::Known,
+                })
+            }),
             (Some(thread), _) => Box::pin(self.tell(asked, thread, effect, fence)),
             (None, Some(round)) => Box::pin(self.show_rounds(asked, round, effect, fence)),
             (None, None) => Box::pin(self.once(asked, effect, fence)),
@@ -253,7 +261,7 @@ fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
 fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Trouble> {
     match trouble {
         Trouble::Later { .. } | Trouble::Unknown(_) if patience == Patience::More => Err(trouble),
-        Trouble::Refused(detail) => Ok(ReportOutcome::Refused { detail }),
+        Trouble::Refused(refusal) => Ok(ReportOutcome::Refused(refusal)),
         Trouble::Failed(detail) | Trouble::Missing(detail) | Trouble::Unknown(detail) => {
             Ok(ReportOutcome::Failed { detail })
         }
@@ -278,7 +286,8 @@ fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<Repo
 pub(crate) fn words(outcome: &ReportOutcome) -> String {
     match outcome {
         ReportOutcome::Done(_) => String::new(),
-        ReportOutcome::Refused { detail } | ReportOutcome::Failed { detail } => detail.clone(),
+        ReportOutcome::Refused(refusal) => message::refused(refusal),
+        ReportOutcome::Failed { detail } => detail.clone(),
     }
 }
 
@@ -302,6 +311,7 @@ mod tests {
             request: ReportRequest::WorkStarted(report::WorkStarted {
                 job: Job::Implement,
                 repository: repository.parse().unwrap(),
+                begun: report::Begun::default(),
             }),
         }
     }

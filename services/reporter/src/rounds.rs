@@ -1,6 +1,9 @@
 //! The rounds of work on a ticket's pull request, as people see them. Derived from reports; nothing decides by them.
 
-use domain::{CommitId, Dollars, Job, Report, RepositoryName, RunId, Timestamp};
+use domain::{
+    CommitId, Dollars, Job, PullRequestRef, Report, ReportRequest, RepositoryName, RunId, Timestamp,
+    report::Begun, report::Progress,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::made::Made;
@@ -23,16 +26,25 @@ pub(crate) enum Checked {
 /// What a report says of the rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RoundEvent {
+    /// Work on the branch starts, or goes on because somebody wants it.
+    Begun(Begun),
     /// A commit is on the branch.
     Pushed {
         /// The branch; absent: the one that is known.
         branch: Option<String>,
         head: CommitId,
+        /// Who pushed; absent: we did.
+        by: Option<String>,
     },
     /// The pull request is open.
     Opened,
     /// Checks of a commit are complete.
-    Checked { head: CommitId, result: Checked },
+    Checked {
+        head: CommitId,
+        result: Checked,
+        /// The page of the CI run; empty: there is none.
+        page: String,
+    },
     /// A run failed, or a try of it.
     Failed {
         /// The name of the reason.
@@ -49,8 +61,18 @@ pub(crate) struct Round {
     pub(crate) commit: Option<CommitId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checked: Option<Checked>,
+    /// The page of the CI run that says so; empty: there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) page: String,
+    /// How many tries failed.
     #[serde(default)]
     pub(crate) failures: u32,
+    /// What it began with.
+    #[serde(default, skip_serializing_if = "Begun::is_unknown")]
+    pub(crate) begun: Begun,
+    /// Whether somebody asked for the work once more with it: failures are counted anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_reset: bool,
     /// Absent where the price of a model is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<Dollars>,
@@ -72,7 +94,10 @@ pub(crate) struct Rounds {
     /// The pull request that was opened last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) number: Option<u64>,
-    /// Why the last try failed, and when.
+    /// Its page.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) url: String,
+    /// What failed last, and when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<(String, Timestamp)>,
     /// Our check run on the last commit, once it is known.
@@ -99,33 +124,51 @@ impl Rounds {
         self.dropped + self.rows.len()
     }
 
-    /// How many tries of the last round failed; another round begins anew.
+    /// How many tries and checks failed in a row: since checks passed last, or somebody asked for the work once more.
     pub(crate) fn failures(&self) -> u32 {
-        self.rows.last().map_or(0, |round| round.failures)
+        let mut count = 0;
+        for round in self.rows.iter().rev() {
+            if round.checked == Some(Checked::Passed) {
+                break;
+            }
+            count += round.failures + u32::from(round.checked == Some(Checked::Failed));
+            if round.is_reset {
+                break;
+            }
+        }
+        count
     }
 
     /// Takes in what a report says.
     pub(crate) fn note(&mut self, report: &Report, made: &Made, event: &RoundEvent) {
         match event {
-            RoundEvent::Pushed { branch, head } => {
+            RoundEvent::Begun(begun) => self.begin(report, begun),
+            RoundEvent::Pushed { branch, head, by } => {
                 let Some(round) = self.round_of(report) else {
                     return;
                 };
                 round.commit = Some(head.clone());
+                if by.is_some() {
+                    round.begun.by.clone_from(by);
+                }
                 if branch.is_some() {
                     self.branch.clone_from(branch);
                 }
             }
             RoundEvent::Opened => {
-                let opened = made.pull_request.as_ref().map(|opened| opened.number);
                 if self.round_of(report).is_some() {
-                    self.number = opened.or(self.number);
+                    self.opened(made.pull_request.as_ref());
                 }
             }
-            RoundEvent::Checked { head, result } => {
+            RoundEvent::Checked { head, result, page } => {
                 let mut rows = self.rows.iter_mut().rev();
-                if let Some(round) = rows.find(|round| round.commit.as_ref() == Some(head)) {
-                    round.checked = Some(*result);
+                let Some(round) = rows.find(|round| round.commit.as_ref() == Some(head)) else {
+                    return;
+                };
+                round.checked = Some(*result);
+                round.page.clone_from(page);
+                if *result == Checked::Failed {
+                    self.fail("ci", report.at);
                 }
             }
             RoundEvent::Failed { reason } => {
@@ -133,33 +176,72 @@ impl Rounds {
                     return;
                 };
                 round.failures += 1;
-                self.failed = Some(((*reason).to_owned(), report.at));
+                self.fail(reason, report.at);
             }
         }
     }
 
-    /// The row of the run that asked, with what it has spent; absent for a report that was taken in before.
-    fn round_of(&mut self, report: &Report) -> Option<&mut Round> {
-        let (run, progress) = (report.run.as_ref()?, report.progress?);
-        let position = report.id.position()?;
-        let known = self.rows.iter().position(|round| round.run == *run);
-        let index = known.unwrap_or_else(|| {
-            if self.rows.len() == MAX_ROUNDS {
-                self.rows.remove(0);
-                self.dropped += 1;
-            }
-            self.rows.push(Round {
-                run: run.clone(),
-                job: progress.job,
-                commit: None,
-                checked: None,
-                failures: 0,
-                cost: None,
-                noted: 0,
-            });
-            self.rows.len() - 1
+    /// A row for a run that starts; another one for a run that goes on because somebody wants it.
+    fn begin(&mut self, report: &Report, begun: &Begun) {
+        let (Some(run), Some(progress), Some(position)) =
+            (report.run.as_ref(), report.progress, report.id.position())
+        else {
+            return;
+        };
+        let known = self.rows.iter().rfind(|round| round.run == *run);
+        if known.is_some_and(|round| !begun.is_again || position <= round.noted) {
+            return;
+        }
+        let is_reset = begun.is_again || (progress.job == Job::Implement && !self.rows.is_empty());
+        let row = self.add(run, progress.job);
+        (row.begun, row.is_reset) = (begun.clone(), is_reset);
+        (row.noted, row.cost) = (position, progress.cost);
+    }
+
+    fn opened(&mut self, opened: Option<&PullRequestRef>) {
+        if let Some(opened) = opened {
+            self.number = Some(opened.number);
+            self.url.clone_from(&opened.url);
+        }
+    }
+
+    /// A report that comes again says nothing new.
+    fn fail(&mut self, what: &str, at: Timestamp) {
+        if self.failed.as_ref().is_none_or(|(_, known)| *known <= at) {
+            self.failed = Some((what.to_owned(), at));
+        }
+    }
+
+    fn add(&mut self, run: &RunId, job: Job) -> &mut Round {
+        if self.rows.len() == MAX_ROUNDS {
+            self.rows.remove(0);
+            self.dropped += 1;
+        }
+        let at = self.rows.len();
+        self.rows.push(Round {
+            run: run.clone(),
+            job,
+            commit: None,
+            checked: None,
+            page: String::new(),
+            failures: 0,
+            begun: Begun::default(),
+            is_reset: false,
+            cost: None,
+            noted: 0,
         });
-        let round = self.rows.get_mut(index)?;
+        &mut self.rows[at]
+    }
+
+    /// The last row of the run that asked, with what it has spent; absent for a report that was taken in before.
+    fn round_of(&mut self, report: &Report) -> Option<&mut Round> {
+        let progress = report.progress.or_else(|| of_others(&report.request));
+        let (run, progress) = (report.run.as_ref()?, progress?);
+        let position = report.id.position()?;
+        if !self.rows.iter().any(|round| round.run == *run) {
+            self.add(run, progress.job);
+        }
+        let round = self.rows.iter_mut().rfind(|round| round.run == *run)?;
         if position <= round.noted {
             return None;
         }
@@ -178,6 +260,15 @@ impl Rounds {
             head,
         })
     }
+}
+
+/// A push by somebody else is no work of ours, so its report tells of no progress.
+fn of_others(request: &ReportRequest) -> Option<Progress> {
+    matches!(request, ReportRequest::PushedByOthers(_)).then_some(Progress {
+        job: Job::BackToDraft,
+        phase: None,
+        cost: Some(Dollars::from_micros(0)),
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What reports make of the rounds.
 
 use domain::{
-    PullRequestRef, ReportId, ReportRequest, RunFence, TicketKey,
+    PullRequestRef, ReportId, RunFence, TicketKey,
     report::{Progress, Progressed},
 };
 
@@ -33,12 +33,13 @@ fn pushed(digit: &str) -> RoundEvent {
     RoundEvent::Pushed {
         branch: Some("fix/7".to_owned()),
         head: commit(digit),
+        by: None,
     }
 }
 
 fn checked(digit: &str, result: Checked) -> RoundEvent {
-    let head = commit(digit);
-    RoundEvent::Checked { head, result }
+    let (head, page) = (commit(digit), "https://ci.example/7".to_owned());
+    RoundEvent::Checked { head, result, page }
 }
 
 fn opened() -> Made {
@@ -95,18 +96,78 @@ fn a_run_is_a_round_and_its_commit_gets_the_result_of_its_checks() {
     );
 }
 
+fn begun(by: &str, is_again: bool) -> RoundEvent {
+    RoundEvent::Begun(Begun {
+        by: Some(by.to_owned()),
+        is_command: false,
+        is_again,
+    })
+}
+
+const FAILED: RoundEvent = RoundEvent::Failed {
+    reason: "model_failed",
+};
+
 #[test]
-fn a_report_that_is_repeated_counts_a_failure_once_and_a_new_round_begins_without_any() {
-    let mut rounds = Rounds::default();
-    let failed = RoundEvent::Failed {
-        reason: "model_failed",
-    };
+fn tries_and_checks_that_fail_count_in_a_row_until_checks_pass_and_a_repeated_report_counts_once() {
+    let (mut rounds, nothing) = (Rounds::default(), Made::default());
     for position in [4, 4, 9] {
-        rounds.note(&report(1, position, Job::Implement), &Made::default(), &failed);
+        rounds.note(&report(1, position, Job::Implement), &nothing, &FAILED);
     }
     assert_eq!(rounds.failures(), 2);
-    rounds.note(&report(2, 5, Job::Implement), &Made::default(), &pushed("a"));
-    assert_eq!((rounds.failures(), rounds.count()), (0, 2));
+    rounds.note(&report(1, 11, Job::Implement), &nothing, &pushed("a"));
+    let red = report(2, 3, Job::FixCi);
+    for _ in 0..2 {
+        rounds.note(&red, &nothing, &checked("a", Checked::Failed));
+    }
+    assert_eq!((rounds.failures(), rounds.count()), (3, 1));
+    assert_eq!(rounds.failed.as_ref().map(|(what, _)| what.as_str()), Some("ci"));
+    assert_eq!(rounds.rows[0].page, "https://ci.example/7");
+    rounds.note(
+        &report(3, 2, Job::FixCi),
+        &nothing,
+        &RoundEvent::Begun(Begun::default()),
+    );
+    rounds.note(&report(3, 5, Job::FixCi), &nothing, &pushed("b"));
+    assert_eq!(
+        (rounds.failures(), rounds.count()),
+        (3, 2),
+        "a repair proves nothing yet"
+    );
+    rounds.note(
+        &report(4, 3, Job::MarkReady),
+        &nothing,
+        &checked("b", Checked::Passed),
+    );
+    assert_eq!(rounds.failures(), 0);
+}
+
+#[test]
+fn work_that_is_asked_for_once_more_is_a_row_of_its_own_and_counts_failures_anew() {
+    let (mut rounds, nothing) = (Rounds::default(), Made::default());
+    let retried = report(1, 8, Job::Implement);
+    rounds.note(&report(1, 2, Job::Implement), &nothing, &begun("rita", false));
+    rounds.note(&report(1, 4, Job::Implement), &nothing, &FAILED);
+    for _ in 0..2 {
+        rounds.note(&retried, &nothing, &begun("ada", true));
+    }
+    assert_eq!((rounds.count(), rounds.failures()), (2, 0));
+    rounds.note(&report(1, 9, Job::Implement), &nothing, &FAILED);
+    assert_eq!(rounds.failures(), 1);
+    for _ in 0..2 {
+        rounds.note(&report(5, 2, Job::Implement), &nothing, &begun("rita", false));
+    }
+    rounds.note(&report(1, 2, Job::Implement), &nothing, &begun("rita", false));
+    let rows: Vec<_> = rounds
+        .rows
+        .iter()
+        .map(|round| (round.begun.by.as_deref(), round.is_reset))
+        .collect();
+    assert_eq!(
+        rows,
+        [(Some("rita"), false), (Some("ada"), true), (Some("rita"), true)]
+    );
+    assert_eq!((rounds.count(), rounds.failures()), (3, 0));
 }
 
 #[test]
@@ -129,4 +190,46 @@ fn more_rounds_than_are_kept_are_still_counted() {
         rounds.note(&report(run, 5, Job::FixCi), &Made::default(), &pushed("a"));
     }
     assert_eq!((rounds.rows.len(), rounds.count()), (MAX_ROUNDS, 60));
+}
+
+#[test]
+fn a_push_by_somebody_else_is_a_round_although_its_report_tells_of_no_progress() {
+    let mut rounds = Rounds::default();
+    rounds.note(&report(1, 4, Job::Implement), &Made::default(), &pushed("a"));
+    let theirs = Report {
+        progress: None,
+        request: ReportRequest::PushedByOthers(domain::report::PushedByOthers {
+            pull_request: PullRequestRef {
+                repository: "acme/shop".parse().unwrap(),
+                number: 9,
+                url: String::new(),
+                branch: "fix/7".to_owned(),
+            },
+            head: commit("b"),
+            by: "rita".to_owned(),
+        }),
+        ..report(2, 3, Job::BackToDraft)
+    };
+    let head = commit("b");
+    let event = RoundEvent::Pushed {
+        branch: None,
+        head,
+        by: None,
+    };
+    rounds.note(&theirs, &Made::default(), &event);
+    rounds.note(&theirs, &Made::default(), &event);
+    let passed = checked("b", Checked::Passed);
+    rounds.note(&report(3, 3, Job::MarkReady), &Made::default(), &passed);
+    let last = &rounds.rows[1];
+    assert_eq!((rounds.count(), last.job), (2, Job::BackToDraft));
+    assert_eq!(
+        (last.commit.clone(), last.checked),
+        (Some(commit("b")), Some(Checked::Passed))
+    );
+    let unknown = Report {
+        progress: None,
+        ..report(4, 3, Job::Implement)
+    };
+    rounds.note(&unknown, &Made::default(), &pushed("c"));
+    assert_eq!(rounds.count(), 2);
 }

@@ -9,7 +9,10 @@ use bootstrap::{
     rules::{Connections, RulesStore},
     service,
 };
+use domain::limits::LimitGate;
+use github::Gated;
 use grant::Verifier;
+use lease::Limits;
 use queue::Queue;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -41,8 +44,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         &config.rules,
         Connections::of(&config.github, &config.jira, &config.folder),
     )?;
-    let github = github::Writer::with_instances(config.default_github(), &config.github)
-        .context("github_writer or an instance of github")?;
+    let (github, jira) = writers(&config)?;
     if config.default_github().is_none() {
         let section = "github_writer";
         tracing::info!(
@@ -76,7 +78,18 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         try_connect(&config.nats)
     });
     let worked = match connecting.await {
-        Ok(Some(queue)) => Box::pin(work(&config, queue, github, mirrors, rules, &health, &shutdown)).await,
+        Ok(Some(queue)) => {
+            Box::pin(work(
+                &config,
+                queue,
+                (github, jira),
+                mirrors,
+                rules,
+                &health,
+                &shutdown,
+            ))
+            .await
+        }
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
@@ -89,10 +102,26 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     http.await.context("the http server died")
 }
 
+/// The accounts that write. What one reporter hears of their limits, all of them know.
+fn writers(config: &Config) -> anyhow::Result<(github::Writer, jira::Writer)> {
+    // Ready or not does not depend on Redis: without it each reporter knows the limits that it met itself.
+    let limits: Arc<dyn LimitGate> = Arc::new(Limits::open(&config.redis)?);
+    let gated = Gated {
+        gate: Arc::clone(&limits),
+        writes_a_minute: config.reporter.github_writes_per_minute,
+        writes_an_hour: config.reporter.github_writes_per_hour,
+    };
+    let github = github::Writer::gated(config.default_github(), &config.github, &gated)
+        .context("github_writer or an instance of github")?;
+    let jira = jira::Writer::gated(config.jira_writer.as_ref(), &config.jira, &limits)
+        .context("jira_writer or an instance of jira")?;
+    Ok((github, jira))
+}
+
 async fn work(
     config: &Config,
     queue: Queue,
-    github: github::Writer,
+    (github, jira): (github::Writer, jira::Writer),
     mirrors: Arc<Mirrors>,
     rules: RulesStore,
     health: &Health,
@@ -101,14 +130,17 @@ async fn work(
     let ledger = Ledger::new(&queue);
     let acronyms = &config.reporter.review_acronyms.0;
     let calls = Arc::new(Calls {
-        direct: Direct::with(github.clone(), config.jira_writer.as_ref(), acronyms).context("jira_writer")?,
+        direct: Direct::with(
+            github.clone(),
+            default_jira(config).then(|| jira.clone()),
+            acronyms,
+        ),
         calls: queue.pull_request_calls(),
         rules: rules.clone(),
     });
     let outside = Outside {
         github,
-        jira: jira::Writer::with_instances(config.jira_writer.as_ref(), &config.jira)
-            .context("jira_writer or an instance of jira")?,
+        jira,
         mirrors,
         objects: queue.objects(),
         branches: queue.branches(),
@@ -149,6 +181,11 @@ async fn work(
     });
     tokio::try_join!(working, waking, answering, readiness)?;
     Ok(())
+}
+
+/// Whether there is a default Jira.
+fn default_jira(config: &Config) -> bool {
+    config.jira_writer.as_ref().is_some_and(|jira| !jira.is_empty())
 }
 
 async fn inspector(settings: &Settings) -> anyhow::Result<Inspector> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{board::Board, ledger::EffectRecord};
 
-const ROWS: [&str; 7] = [
+const ROWS: [&str; 8] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":null}"#,
     r#"{"version":1,"intent_at":null,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"pushed":"0123456789abcdef0123456789abcdef01234567","pull_request":{"repository":"acme/shop","number":7,"url":"https://github.example/acme/shop/pull/7","branch":"feat/ENG-12-cart"}}}"#,
@@ -13,8 +13,10 @@ const ROWS: [&str; 7] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"shown":{"head":"0123456789abcdef0123456789abcdef01234567","diff":{"sha256":"00","size_bytes":9},"files":1,"excerpt":"+1","hidden_lines":0,"hidden_files":[]}}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"changed":{"files":[{"path":"a.rs","patch":"+1"},{"path":"b.png"}],"total":3}}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"check_run":77}}"#,
+    r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"linked":"ENG-5","left":[{"wish":{"type":{"name":"Bug"}},"why":"suggested"},{"wish":{"priority":{"name":"High"}},"why":{"refused":{"detail":"no"}}},{"wish":{"project":{"owner":"acme","number":3}},"why":"no_token"},{"wish":{"field":{"name":"Size","value":"S"}},"why":"no_field"},{"wish":{"field":{"name":"Size","value":"S"}},"why":"no_value"},{"wish":{"link":{"to":"ENG-5"}},"why":{"no_link_type":{"name":"Clones"}}},{"wish":{"type":{"name":"Bug"}},"why":{"has":{"current":"Task"}}}]}}"#,
 ];
-const BOARDS: [&str; 3] = [
+const BOARDS: [&str; 4] = [
+    r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[],"started_at":1000,"unmoved":null,"lasting":{"done":"d","changed":"c"},"is_shown":true,"watched":[]}"#,
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"It failed.","mark":"failed"}],"started_at":1000,"unmoved":null,"standing":{"at":1000,"job":"implement","phase":"work","cost":0.42},"rounds":{"rows":[{"run":"jira:ENG-12@57","job":"implement","commit":"0123456789abcdef0123456789abcdef01234567","checked":"passed","failures":1,"cost":0.42,"noted":9}],"dropped":0,"branch":"feat/ENG-12-cart","number":7,"failed":["model_failed",1000],"check_run":["0123456789abcdef0123456789abcdef01234567",77]},"is_shown":true,"watched":[]}"#,

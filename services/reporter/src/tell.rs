@@ -9,7 +9,7 @@ use crate::{
     effects::{Asked, Effect, Thread},
     ledger,
     made::{How, Made, Settled},
-    message,
+    message::{self, RoundsLinks},
     outgoing::Outgoing,
     perform::Performer,
     reports::{self, Heard, Told},
@@ -17,6 +17,18 @@ use crate::{
     scan, telemetry,
     trouble::Trouble,
 };
+
+/// Whether a report that is heard only where there is something to say has nothing to say.
+pub(crate) fn is_silent(asked: &Asked<'_>) -> bool {
+    let (ticket, request) = (&asked.report.ticket, &asked.report.request);
+    let told = Told {
+        made: asked.made,
+        ticket,
+        run: asked.report.run.as_ref(),
+        again: "",
+    };
+    reports::heard(request) == Heard::IfAny && reports::words(request, &told).is_empty()
+}
 
 impl Performer {
     /// Says it in a comment of its own or in the ticket's status comment, which is written once and edited from then on.
@@ -128,7 +140,14 @@ impl Performer {
                 how: How::Known,
             });
         };
-        let text = message::rounds(&rounds);
+        let ticket_url = self.outside.ticket_url(ticket, asked.rules);
+        let links = RoundsLinks {
+            ticket,
+            ticket_url: ticket_url.as_deref(),
+            repository: &on.repository,
+            run_url: self.run_url.as_deref(),
+        };
+        let text = message::rounds(&rounds, &links);
         let asked = Asked {
             rounds: Some((&on, &text)),
             ..*asked

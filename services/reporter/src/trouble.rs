@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use domain::{Report, cause::chain};
+use domain::{Refusal, Report, cause::chain};
 
 use crate::{ledger, message};
 
@@ -41,9 +41,9 @@ impl fmt::Display for Account {
 /// Why an effect is not done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// Policy or the outside refuses; words for model and person.
-    #[error("{0}")]
-    Refused(String),
+    /// Policy or the outside refuses.
+    #[error("{}", message::refused(.0))]
+    Refused(Refusal),
     /// It will never work as asked; words for people.
     #[error("{0}")]
     Failed(String),
@@ -88,6 +88,19 @@ pub(crate) enum Trouble {
     Shutdown,
 }
 
+impl Trouble {
+    /// Why a branch could not be pushed.
+    pub(crate) fn of_push(error: git::Error, branch: &str) -> Self {
+        match error {
+            git::Error::LeaseStale(_) => Self::Refused(Refusal::BranchMoved {
+                branch: branch.to_owned(),
+                head: None,
+            }),
+            other => other.into(),
+        }
+    }
+}
+
 impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
         match error {
@@ -117,7 +130,7 @@ impl From<github::Error> for Trouble {
             github::Error::Moved { .. }
             | github::Error::UnknownInstance { .. }
             | github::Error::Conflict { .. }
-            | github::Error::Rejected { .. } => Self::Refused(detail),
+            | github::Error::Rejected { .. } => Self::Refused(Refusal::Outside { detail }),
             github::Error::RateLimited { retry_after } => Self::Later {
                 detail,
                 after: Some(retry_after),
@@ -143,7 +156,9 @@ impl From<jira::Error> for Trouble {
                 account: Account::Jira,
                 detail,
             },
-            jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => Self::Refused(detail),
+            jira::Error::Conflict { .. } | jira::Error::Rejected { .. } => {
+                Self::Refused(Refusal::Outside { detail })
+            }
             jira::Error::RateLimited { retry_after } => Self::Later {
                 detail,
                 after: Some(retry_after),
@@ -160,8 +175,9 @@ impl From<git::Error> for Trouble {
     fn from(error: git::Error) -> Self {
         let detail = chain(&error);
         match error {
-            git::Error::LeaseStale(_) => Self::Refused(message::branch_has_moved(&detail)),
-            git::Error::Rejected(_) | git::Error::BadPack(_) => Self::Refused(detail),
+            git::Error::LeaseStale(_) | git::Error::Rejected(_) | git::Error::BadPack(_) => {
+                Self::Refused(Refusal::Outside { detail })
+            }
             git::Error::Denied(_) => Self::Credentials {
                 account: Account::GitHub,
                 detail,

@@ -318,10 +318,10 @@ impl Worker {
 /// A notice has no run that could hear of its failure.
 fn undelivered_notice(report: &Report, outcome: &ReportOutcome) -> Option<String> {
     match outcome {
-        ReportOutcome::Refused { .. } | ReportOutcome::Failed { .. } if report.run.is_none() => {
+        ReportOutcome::Refused(_) | ReportOutcome::Failed { .. } if report.run.is_none() => {
             Some(words(outcome))
         }
-        ReportOutcome::Done(_) | ReportOutcome::Refused { .. } | ReportOutcome::Failed { .. } => None,
+        ReportOutcome::Done(_) | ReportOutcome::Refused(_) | ReportOutcome::Failed { .. } => None,
     }
 }
 
@@ -356,7 +356,7 @@ fn settled_by(ticket: &TicketKey, run: RunId, report: ReportId, outcome: ReportO
 fn name(outcome: &ReportOutcome) -> &'static str {
     match outcome {
         ReportOutcome::Done(_) => "done",
-        ReportOutcome::Refused { .. } => "refused",
+        ReportOutcome::Refused(_) => "refused",
         ReportOutcome::Failed { .. } => "failed",
     }
 }

@@ -10,9 +10,12 @@ mod faults;
 mod gate;
 mod issues;
 mod leaks;
+mod limits;
+mod people;
 mod pushes;
 mod rig;
 mod rounds;
+mod triage;
 mod unchecked;
 
 use std::time::Duration;
@@ -31,6 +34,7 @@ fn started() -> ReportRequest {
     ReportRequest::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
+        begun: report::Begun::default(),
     })
 }
 
@@ -45,9 +49,10 @@ fn draft_of(branch: &str) -> ReportRequest {
     })
 }
 
-fn refusal(outcome: &ReportOutcome) -> &str {
+/// What people read of it.
+fn refusal(outcome: &ReportOutcome) -> String {
     match outcome {
-        ReportOutcome::Refused { detail } => detail,
+        ReportOutcome::Refused(refusal) => reporter::refused(refusal),
         other => panic!("not refused: {other:?}"),
     }
 }
@@ -75,6 +80,7 @@ async fn a_ticket_is_carried_to_done_once_although_every_report_comes_twice() {
     let passed = ReportRequest::ChecksPassed(report::ChecksPassed {
         pull_request: pull_request.clone(),
         head,
+        page: String::new(),
     });
     let passed = rig.report(8, passed);
     assert_eq!(rig.settled(&passed).await, ReportOutcome::Done(Receipt::Told));
@@ -257,6 +263,7 @@ async fn a_draft_whose_head_moved_stays_a_draft() {
     let request = ReportRequest::ChecksPassed(report::ChecksPassed {
         pull_request,
         head: base,
+        page: String::new(),
     });
     let outcome = rig.settled(&rig.report(6, request)).await;
     assert!(refusal(&outcome).contains("draft"), "{outcome:?}");
@@ -318,6 +325,7 @@ async fn red_checks_are_told_by_name_and_the_draft_stays() {
         log_tail: String::new(),
         class: domain::FailureClass::Real,
         step: String::new(),
+        command: String::new(),
         log: String::new(),
     };
     let head = "a".repeat(40).parse().unwrap();
@@ -326,6 +334,8 @@ async fn red_checks_are_told_by_name_and_the_draft_stays() {
         head,
         failed: vec![failed],
         unrepaired: None,
+        asked: Vec::new(),
+        page: String::new(),
     });
     assert_eq!(
         rig.settled(&rig.report(2, request)).await,
@@ -417,6 +427,10 @@ async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked(
         nats: queue::Settings {
             url: "nats://127.0.0.1:9".to_owned(),
             ..queue::Settings::default()
+        },
+        redis: lease::Settings {
+            url: "redis://127.0.0.1:9".to_owned(),
+            ..lease::Settings::default()
         },
         telemetry: bootstrap::telemetry::Settings::default(),
         rules: bootstrap::rules::Settings {

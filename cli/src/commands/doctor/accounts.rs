@@ -3,12 +3,14 @@
 use domain::{Instance, cause::chain};
 use github::permissions as app;
 
-use super::{Finding, Findings, Sections, within};
+use super::{Finding, Findings, Sections, found_within};
 
 /// Whether an account answered, and as whom.
 struct Seen {
     finding: Finding,
     identity: Option<String>,
+    /// What to say about the webhook events of an App.
+    events: Option<Finding>,
 }
 
 impl Seen {
@@ -16,6 +18,7 @@ impl Seen {
         Self {
             finding: Finding::Failed("the section is missing".to_owned()),
             identity: None,
+            events: None,
         }
     }
 }
@@ -23,14 +26,17 @@ impl Seen {
 /// An answer that an account gave: who it is, and what to say about it.
 struct Answer {
     identity: String,
-    verdict: Result<String, String>,
+    finding: Finding,
+    events: Option<Finding>,
 }
 
-/// A Jira project that the rules name, and the status that asks for work there.
+/// A Jira project that the rules name, and what asks for work there.
 #[derive(Clone)]
 pub(super) struct Project {
     pub(super) key: String,
     pub(super) status: String,
+    /// The role whose members may ask; empty: none is set.
+    pub(super) role: String,
 }
 
 pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects: &[Project]) {
@@ -98,21 +104,30 @@ fn tell(findings: &mut Findings, service: &str, instance: Option<&Instance>, rea
     let two = two_accounts(&reader, &writer);
     let place = instance.map(|name| format!(" {name}")).unwrap_or_default();
     let key = service.to_lowercase();
-    findings.add(&format!("{key}{place} reader"), reader.finding);
-    findings.add(&format!("{key}{place} writer"), writer.finding);
+    for (role, seen) in [("reader", reader), ("writer", writer)] {
+        findings.add(&format!("{key}{place} {role}"), seen.finding);
+        if let Some(events) = seen.events {
+            findings.add(&format!("{key}{place} {role} events"), events);
+        }
+    }
     findings.add(&format!("two {service} accounts{place}"), two);
 }
 
 /// Within the time of one check.
 async fn seen(ask: impl Future<Output = Result<Answer, String>>) -> Seen {
-    let mut identity = None;
-    let finding = within(async {
+    let (mut identity, mut events) = (None, None);
+    let finding = found_within(async {
         let answer = ask.await?;
         identity = Some(answer.identity);
-        answer.verdict
+        events = answer.events;
+        Ok(answer.finding)
     })
     .await;
-    Seen { finding, identity }
+    Seen {
+        finding,
+        identity,
+        events,
+    }
 }
 
 /// One shared account would let ingest write. Only two accounts that both answered can be told apart.
@@ -131,17 +146,15 @@ fn two_accounts(reader: &Seen, writer: &Seen) -> Finding {
 async fn github_reader(settings: &github::Settings) -> Result<Answer, String> {
     let reader = github::Reader::new(settings).map_err(|error| chain(&error))?;
     let identity = reader.whoami().await.map_err(|error| chain(&error))?;
-    let may_write = |held: &&String| held.ends_with(":write") || held.ends_with(":admin");
-    let excess: Vec<&str> = identity
-        .permissions
-        .iter()
-        .filter(may_write)
-        .map(String::as_str)
-        .collect();
-    let verdict = app_verdict(&identity, &app::READER, &excess);
+    let may_write = |held: &&str| held.ends_with(":write") || held.ends_with(":admin");
+    let all = identity.permissions.iter().map(String::as_str);
+    let forbidden: Vec<&str> = all.filter(may_write).collect();
+    let finding = app_finding(&identity, &app::READER, &forbidden);
+    let events = identity.is_app.then(|| reader_events(&identity.events));
     Ok(Answer {
         identity: identity.login,
-        verdict,
+        finding,
+        events,
     })
 }
 
@@ -152,103 +165,164 @@ async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
     let held = app::WRITER_MUST_NOT
         .iter()
         .filter(|forbidden| !lacking.contains(forbidden));
-    let excess: Vec<&str> = held.map(|forbidden| forbidden.name).collect();
-    let verdict = app_verdict(&identity, &app::WRITER, &excess);
+    let forbidden: Vec<&str> = held.map(|forbidden| forbidden.name).collect();
+    let finding = app_finding(&identity, &app::WRITER, &forbidden);
+    let events = (!identity.events.is_empty()).then(|| {
+        let subscribed = identity.events.join(", ");
+        Finding::Warn(format!("subscribed to {subscribed}: the writer needs no webhook"))
+    });
     Ok(Answer {
         identity: identity.login,
-        verdict,
+        finding,
+        events,
     })
 }
 
 /// A token does not tell what it may do, so nothing is said about that.
-fn app_verdict(
-    identity: &github::Identity,
-    needed: &[app::Needed],
-    excess: &[&str],
-) -> Result<String, String> {
+fn app_finding(identity: &github::Identity, needed: &[app::Needed], forbidden: &[&str]) -> Finding {
     let login = &identity.login;
     if !identity.is_app {
-        return Ok(format!("{login} (a token; what it may do cannot be read)"));
+        return Finding::Ok(format!("{login} (a token; what it may do cannot be read)"));
     }
-    let missing: Vec<String> = app::lacking(needed, &identity.permissions)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    if !excess.is_empty() {
-        Err(format!(
+    if !forbidden.is_empty() {
+        return Finding::Failed(format!(
             "{login} may change {}: take that away",
-            excess.join(", ")
-        ))
-    } else if missing.is_empty() {
-        let held: Vec<String> = needed.iter().map(ToString::to_string).collect();
-        Ok(format!("{login} with {}", held.join(", ")))
-    } else {
-        Err(format!(
-            "{login} lacks {}; see docs/permissions.md",
-            missing.join(", ")
-        ))
+            forbidden.join(", ")
+        ));
     }
+    let missing = listed(&app::lacking(needed, &identity.permissions));
+    if !missing.is_empty() {
+        return Finding::Failed(format!("{login} lacks {missing}; see docs/permissions.md"));
+    }
+    let held = listed(needed);
+    match app::excess(needed, &identity.permissions).as_slice() {
+        [] => Finding::Ok(format!("{login} with {held}")),
+        excess => Finding::Warn(format!(
+            "{login} with {held}, and without need {}: take that away",
+            excess.join(", ")
+        )),
+    }
+}
+
+fn listed(permissions: &[app::Needed]) -> String {
+    let names: Vec<String> = permissions.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+/// What an event does not tell, polls find.
+fn reader_events(subscribed: &[String]) -> Finding {
+    let (in_vain, missing) = app::events(subscribed);
+    let mut told = Vec::new();
+    if !missing.is_empty() {
+        told.push(format!(
+            "not subscribed to {}: found by polls alone",
+            missing.join(", ")
+        ));
+    }
+    if !in_vain.is_empty() {
+        told.push(format!("subscribed in vain to {}", in_vain.join(", ")));
+    }
+    match told.is_empty() {
+        true => Finding::Ok(format!("subscribed to all {}", app::EVENTS.len())),
+        false => Finding::Warn(format!("{}; see docs/permissions.md", told.join("; "))),
+    }
+}
+
+/// What is to be said of a Jira account in the projects.
+#[derive(Default)]
+struct Told {
+    problems: Vec<String>,
+    excess: Vec<String>,
 }
 
 async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
     let reader = jira::Reader::new(settings).map_err(|error| chain(&error))?;
     let account = reader.myself().await.map_err(|error| chain(&error))?;
-    let mut problems = Vec::new();
-    for Project { key, status } in projects {
-        problems.extend(project_problem(key, reader.lacking(key).await));
+    let mut told = Told::default();
+    for Project { key, status, role } in projects {
+        told.problems.extend(role_problem(&reader, key, role).await);
+        told.add(key, reader.permissions(key).await);
         let statuses = reader.project_statuses(key).await.unwrap_or_default();
         let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
         // A project that cannot be read is told above.
         if !statuses.is_empty() && !is_known {
-            problems.push(format!(
+            told.problems.push(format!(
                 "{key} has no status {status:?} (agent.status in the rules)"
             ));
         }
     }
-    Ok(jira_answer(account, projects, &problems))
+    Ok(jira_answer(account, projects, &told))
+}
+
+/// A role that nobody can be looked up in lets nobody ask for work.
+async fn role_problem(reader: &jira::Reader, project: &str, role: &str) -> Option<String> {
+    if role.is_empty() {
+        return None;
+    }
+    match reader.role(project, role).await {
+        Ok(Some(_)) => None,
+        Ok(None) => Some(format!(
+            "{project} has no role {role:?} (ingest.jira_trigger_role)"
+        )),
+        Err(error) => Some(format!(
+            "who has the role {role:?} in {project} cannot be read: {}",
+            chain(&error)
+        )),
+    }
 }
 
 async fn jira_writer(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
     let writer = jira::Writer::new(settings).map_err(|error| chain(&error))?;
     let account = writer.myself().await.map_err(|error| chain(&error))?;
-    let mut problems = Vec::new();
-    for Project { key: project, .. } in projects {
-        problems.extend(project_problem(project, writer.lacking(project).await));
+    let mut told = Told::default();
+    for Project { key, .. } in projects {
+        told.add(key, writer.permissions(key).await);
     }
-    Ok(jira_answer(account, projects, &problems))
+    Ok(jira_answer(account, projects, &told))
 }
 
-fn project_problem(
-    project: &str,
-    lacking: Result<Vec<jira::permissions::Needed>, jira::Error>,
-) -> Option<String> {
-    match lacking {
-        Ok(lacking) if lacking.is_empty() => None,
-        Ok(lacking) => {
-            let titles: Vec<&str> = lacking.iter().map(|needed| needed.title).collect();
-            Some(format!("lacks {} in {project}", titles.join(", ")))
+impl Told {
+    fn add(&mut self, project: &str, compared: Result<jira::permissions::Compared, jira::Error>) {
+        let titles = |list: &[jira::permissions::Needed]| {
+            let titles: Vec<&str> = list.iter().map(|permission| permission.title).collect();
+            titles.join(", ")
+        };
+        match compared {
+            Ok(found) => {
+                if !found.lacking.is_empty() {
+                    let lacking = titles(&found.lacking);
+                    self.problems.push(format!("lacks {lacking} in {project}"));
+                }
+                if !found.excess.is_empty() {
+                    let excess = titles(&found.excess);
+                    self.excess.push(format!("{excess} in {project}"));
+                }
+            }
+            Err(error) => self.problems.push(format!("{project}: {}", chain(&error))),
         }
-        Err(error) => Some(format!("{project}: {}", chain(&error))),
     }
 }
 
-fn jira_answer(account: domain::Account, projects: &[Project], problems: &[String]) -> Answer {
+fn jira_answer(account: domain::Account, projects: &[Project], told: &Told) -> Answer {
     let name = account.display_name;
-    let verdict = if !problems.is_empty() {
-        Err(format!(
-            "{name}: {}; see docs/permissions.md",
-            problems.join("; ")
-        ))
+    let keys: Vec<&str> = projects.iter().map(|project| project.key.as_str()).collect();
+    let with_all = format!("{name} with every permission in {}", keys.join(", "));
+    let finding = if !told.problems.is_empty() {
+        let problems = told.problems.join("; ");
+        Finding::Failed(format!("{name}: {problems}; see docs/permissions.md"))
     } else if projects.is_empty() {
-        Ok(format!(
+        Finding::Ok(format!(
             "{name} (the rules name no project, so no permission was checked)"
         ))
+    } else if told.excess.is_empty() {
+        Finding::Ok(with_all)
     } else {
-        let keys: Vec<&str> = projects.iter().map(|project| project.key.as_str()).collect();
-        Ok(format!("{name} with every permission in {}", keys.join(", ")))
+        let excess = told.excess.join("; ");
+        Finding::Warn(format!("{with_all}, and without need {excess}"))
     };
     Answer {
         identity: account.id,
-        verdict,
+        finding,
+        events: None,
     }
 }

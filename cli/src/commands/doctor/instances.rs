@@ -59,6 +59,11 @@ impl Instances {
         Connections::of(&self.readers.github, &self.readers.jira, &self.readers.folder)
     }
 
+    /// The account that writes at a GitHub.
+    pub(super) fn github_writer(&self, name: &Instance) -> Option<&github::Settings> {
+        self.writers.github.get(name)
+    }
+
     /// Asks each account of each of them.
     pub(super) async fn check(&self, findings: &mut Findings, projects: &Projects) {
         for (name, server) in &self.readers.github {

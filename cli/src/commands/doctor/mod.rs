@@ -1,6 +1,7 @@
 //! `journeyman doctor`: one line a check, with what to do about what fails.
 
 mod accounts;
+mod boards;
 mod instances;
 
 use std::{collections::BTreeMap, future::Future, path::Path, process::ExitCode, time::Duration};
@@ -10,13 +11,21 @@ use bootstrap::{
     rules::{Connections, RulesBook},
     settings,
 };
+use clap::Args;
 use domain::{Instance, NewerRecord, Rules, Timestamp, cause::chain};
 use serde::{Deserialize, de::IgnoredAny};
 
 use accounts::Project;
 
-use super::say;
-use crate::local;
+use super::{say, settings_file};
+use crate::{args::Settings, local};
+
+/// Check versions, connections, credentials, rules files and tools
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    settings: Settings,
+}
 
 /// The user whose key `nats.nkey_seed` must be for the check of NATS.
 const DOCTOR: &str = "ingest";
@@ -27,6 +36,8 @@ const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
 /// How a check went, and what to say about it.
 enum Finding {
     Ok(String),
+    /// It works, and should be otherwise.
+    Warn(String),
     Failed(String),
     Skipped(String),
 }
@@ -40,6 +51,7 @@ impl Findings {
     fn add(&mut self, name: &str, finding: Finding) {
         let (verdict, detail) = match finding {
             Finding::Ok(detail) => ("ok", detail),
+            Finding::Warn(detail) => ("warn", detail),
             Finding::Skipped(detail) => ("skip", detail),
             Finding::Failed(detail) => {
                 self.failed += 1;
@@ -50,6 +62,13 @@ impl Findings {
     }
 }
 
+/// What `[ingest]` says of who may ask for work.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Authority {
+    jira_trigger_role: String,
+}
+
 /// Each section on its own, so that one that is missing hides no other.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -57,6 +76,7 @@ struct Sections {
     nats: Option<queue::Settings>,
     redis: Option<lease::Settings>,
     rules: bootstrap::rules::Settings,
+    ingest: Authority,
     github_reader: Option<github::Settings>,
     github_writer: Option<github::Settings>,
     jira_reader: Option<jira::Settings>,
@@ -64,7 +84,8 @@ struct Sections {
     folder: BTreeMap<Instance, IgnoredAny>,
 }
 
-pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let file = settings_file(asked.settings.settings);
     let file = file.as_deref();
     let mut findings = Findings::default();
     findings.add(
@@ -82,9 +103,10 @@ pub(super) async fn run(file: Option<std::path::PathBuf>) -> anyhow::Result<Exit
     services(&mut findings, file, &environment);
     connections(&mut findings, &sections).await;
     let instances = instances::load(&mut findings, file);
-    let projects = rules(&mut findings, &sections.rules, &instances.connections());
+    let projects = rules(&mut findings, &sections, &instances.connections());
     accounts::check(&mut findings, &sections, &projects.of(None)).await;
     instances.check(&mut findings, &projects).await;
+    boards::check(&mut findings, &sections, &instances).await;
     if one_machine {
         let own = "`up` has an executor of its own";
         findings.add("pools", Finding::Skipped(own.to_owned()));
@@ -204,11 +226,8 @@ impl Projects {
 }
 
 /// Shows what the rules say and what is wrong with them; gives the Jira projects that they name.
-fn rules(
-    findings: &mut Findings,
-    settings: &bootstrap::rules::Settings,
-    connections: &Connections,
-) -> Projects {
+fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections) -> Projects {
+    let settings = &sections.rules;
     let book = match RulesBook::read(&settings.dir, connections) {
         Ok(book) => book,
         Err(error) => {
@@ -247,6 +266,7 @@ fn rules(
         let project = Project {
             key: rules.jira.project_key.clone(),
             status: rules.agent.status.clone(),
+            role: sections.ingest.jira_trigger_role.trim().to_owned(),
         };
         (rules.jira.instance.clone(), project)
     });
@@ -271,8 +291,14 @@ async fn pools(findings: &mut Findings, file: Option<&Path>) {
 }
 
 async fn within(check: impl Future<Output = Result<String, String>>) -> Finding {
-    match tokio::time::timeout(CHECK_LIMIT, check).await {
-        Ok(Ok(detail)) => Finding::Ok(detail),
+    let check = Box::pin(check);
+    found_within(async { check.await.map(Finding::Ok) }).await
+}
+
+/// The same for a check that has more to say.
+async fn found_within(check: impl Future<Output = Result<Finding, String>>) -> Finding {
+    match tokio::time::timeout(CHECK_LIMIT, Box::pin(check)).await {
+        Ok(Ok(finding)) => finding,
         Ok(Err(problem)) => Finding::Failed(problem),
         Err(_) => Finding::Failed(format!("no answer within {} s", CHECK_LIMIT.as_secs())),
     }

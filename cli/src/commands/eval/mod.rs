@@ -1,5 +1,6 @@
 //! `journeyman eval`: plays tasks whose solutions are known by their tests, and says how many are resolved.
 
+mod arguments;
 mod dataset;
 mod grade;
 mod leak;
@@ -22,6 +23,7 @@ use executor::Bench;
 use futures::{StreamExt, stream};
 use tokio_util::sync::CancellationToken;
 
+pub(super) use self::arguments::Arguments;
 use self::{
     dataset::Instance,
     record::{Key, Record, Store},
@@ -29,10 +31,7 @@ use self::{
     summary::{Frame, Invalid, Summary},
 };
 use super::{folder, say, say_error, say_json};
-use crate::{
-    args::{Eval, Format, InFolder},
-    local,
-};
+use crate::{args::Format, local};
 
 /// Exit code of an interruption.
 const EXIT_INTERRUPTED: u8 = 130;
@@ -46,7 +45,7 @@ struct Identity {
     settings: String,
 }
 
-pub(super) async fn run(asked: Eval) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let instances = dataset::read(&asked.dataset)?;
     let other = asked.compare.as_deref().map(record::read).transpose()?;
     let settings = model(&asked)?;
@@ -114,8 +113,8 @@ pub(super) async fn run(asked: Eval) -> anyhow::Result<ExitCode> {
 }
 
 /// The same settings as `try` has.
-fn model(asked: &Eval) -> anyhow::Result<folder::Settings> {
-    folder::settings(&InFolder {
+fn model(asked: &Arguments) -> anyhow::Result<folder::Settings> {
+    folder::settings(&folder::InFolder {
         repository: None,
         rules: None,
         settings: asked.settings.clone(),

@@ -58,6 +58,7 @@ impl Ground {
             environment: self.environment.clone(),
             data: self.state.data(),
             free_ports: true,
+            ..Plan::default()
         }
     }
 }

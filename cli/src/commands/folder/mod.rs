@@ -1,5 +1,6 @@
-//! `journeyman try`, and `process-ticket` with `--repository`: a text about a local folder, now, to a branch and a patch.
+//! What `try` does, and `process-ticket` does with `--repository`: a text about a local folder, now, to a branch and a patch.
 
+mod arguments;
 mod attend;
 mod ground;
 mod model;
@@ -17,11 +18,12 @@ use git::{Folder, FolderHead};
 use ingest::api::types::TextBody;
 
 pub(super) use self::{
+    arguments::InFolder,
     ground::Ground,
     model::{Settings, settings},
 };
 use super::{say, say_error};
-use crate::{api::Client, args::InFolder, local::Local};
+use crate::{api::Client, local::Local};
 
 /// A text as a ticket: its first line, without the marks of a heading, and the rest.
 pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {

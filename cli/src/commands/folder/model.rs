@@ -10,7 +10,7 @@ use bootstrap::settings;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
-use crate::args::InFolder;
+use super::InFolder;
 
 /// What a settings file may say about work on a folder. Everything else in it is about servers that this work must not
 /// reach.

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use domain::{Job, RunId, TicketKey};
-use ingest::api::types::{JobBody, TicketLine};
+use ingest::api::types::TicketLine;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{
+        INTERRUPTED,
         follow::{exit_code, show},
         say, say_error,
         show_ticket::page,
@@ -15,19 +16,31 @@ use super::{
     question::{choose, confirm},
     row,
 };
-use crate::api::Client;
+use crate::api::{Client, implement};
 
 const PROCESS: &str = "Process this ticket (create a pull request)";
 const PREVIEW: &str = "Process with dry-run (only show what would be started)";
 const DETAILS: &str = "View ticket details";
 
-/// From the list to a ticket and back, until one is processed or nothing is wanted.
-pub(super) async fn run(client: &Client, tickets: Vec<TicketLine>) -> anyhow::Result<ExitCode> {
-    // Caught, an interruption leaves the terminal as it was.
-    let [shutdown, _] = bootstrap::signals();
-    match walk(client, tickets, &shutdown).await {
-        Err(error) if is_interruption(&error) => Ok(ExitCode::from(130)),
-        ended => ended,
+/// What came of the choices.
+pub(super) enum Chosen {
+    /// A ticket that is to be processed.
+    Ticket(TicketKey),
+    /// Nothing more is wanted.
+    Nothing(ExitCode),
+}
+
+/// From the list to a ticket and back, until one is to be processed or nothing is wanted.
+pub(super) async fn run(
+    client: &Client,
+    tickets: Vec<TicketLine>,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Chosen> {
+    match walk(client, tickets, shutdown).await {
+        Err(error) if is_interruption(&error) => Ok(Chosen::Nothing(INTERRUPTED.into())),
+        Ok(Some(ticket)) => Ok(Chosen::Ticket(ticket)),
+        Ok(None) => Ok(Chosen::Nothing(ExitCode::SUCCESS)),
+        Err(error) => Err(error),
     }
 }
 
@@ -40,45 +53,42 @@ fn is_interruption(error: &anyhow::Error) -> bool {
     io.kind() == std::io::ErrorKind::Interrupted
 }
 
+/// The ticket that is to be processed.
 async fn walk(
     client: &Client,
     tickets: Vec<TicketLine>,
     shutdown: &CancellationToken,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<Option<TicketKey>> {
     if tickets.is_empty() {
         say("there are no such tickets");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(None);
     }
     let lines: Vec<String> = tickets.iter().map(line).collect();
     let mut last = 0;
     while let Some(chosen) = choose(shutdown, "Select a ticket to process", lines.clone(), last).await? {
         last = chosen;
         let ticket: TicketKey = tickets[chosen].ticket.parse()?;
-        if let Some(code) = act_on(client, &ticket, shutdown).await? {
-            return Ok(code);
+        if act_on(client, &ticket, shutdown).await? {
+            return Ok(Some(ticket));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(None)
 }
 
-/// What is done with a ticket; gives nothing when it goes back to the list.
-async fn act_on(
-    client: &Client,
-    ticket: &TicketKey,
-    shutdown: &CancellationToken,
-) -> anyhow::Result<Option<ExitCode>> {
+/// What is done with a ticket: whether it is to be processed, or it goes back to the list.
+async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToken) -> anyhow::Result<bool> {
     let mut last = 0;
     loop {
         let actions = [PROCESS, PREVIEW, DETAILS].map(str::to_owned).to_vec();
         let Some(chosen) = choose(shutdown, "What would you like to do", actions, last).await? else {
-            return Ok(None);
+            return Ok(false);
         };
         last = chosen;
         let done = match chosen {
             0 => {
                 let question = format!("Process {} and create a pull request?", ticket.short());
                 match confirm(shutdown, question).await? {
-                    true => return process(client, ticket, shutdown).await.map(Some),
+                    true => return Ok(true),
                     false => Ok(()),
                 }
             }
@@ -93,20 +103,14 @@ async fn act_on(
 }
 
 async fn preview(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
-    let wanted = JobBody {
-        ticket: ticket.to_string(),
-        job: Job::Implement,
-        repository: None,
-        text: None,
-        context: None,
-        dry_run: true,
-        mock: false,
-    };
-    say(&super::super::dispatch::told(&client.plan(&wanted).await?));
+    say(&super::super::dispatch::told(
+        &client.plan(&implement(ticket)).await?,
+    ));
     Ok(())
 }
 
-async fn process(
+/// Has the running services process a ticket.
+pub(super) async fn process(
     client: &Client,
     ticket: &TicketKey,
     shutdown: &CancellationToken,
@@ -120,7 +124,7 @@ async fn process(
             say_error(&format!(
                 "the run goes on without being watched: journeyman journal {run} --follow"
             ));
-            Ok(ExitCode::from(130))
+            Ok(INTERRUPTED.into())
         }
     }
 }

@@ -3,29 +3,97 @@
 mod menu;
 mod question;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
+use clap::Args;
 use console::{measure_text_width, truncate_str};
-use ingest::api::types::{RunView, TicketLine, TicketsQuery, TicketsView};
+use domain::RepositoryName;
+use ingest::{
+    Extent,
+    api::types::{RunView, TicketLine, TicketsQuery, TicketsView},
+};
+use tokio_util::sync::CancellationToken;
 
-use super::{say, say_error, say_json};
+use self::menu::Chosen;
+use super::{INTERRUPTED, alone::Alone, process_ticket::process, say, say_error, say_json, settings_file};
 use crate::{
     api::Client,
-    args::{Format, ListTickets},
+    args::{Api, Format},
 };
+
+/// List the tickets of the projects and repositories that the rules name, in any status
+#[derive(Debug, Clone, Args)]
+pub(super) struct Arguments {
+    /// Only in this status: one of Jira's, or open or closed at GitHub [default: those that are not over]
+    #[arg(long)]
+    status: Option<String>,
+    /// Only of this repository's Jira project and issues
+    #[arg(long, value_name = "OWNER/NAME")]
+    repository: Option<RepositoryName>,
+    /// Choose a ticket with the arrow keys: process it, see what would be started, read it
+    #[arg(long, short, conflicts_with = "output")]
+    interactive: bool,
+    /// How the list is printed
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+    /// The rules file of the only repository; its tickets are listed without running services, which a choice starts
+    #[arg(long = "config", value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// With --config: settings file [default: journeyman.toml, when it exists]
+    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    settings: Option<PathBuf>,
+    /// With --config: folder for data
+    #[arg(long, value_name = "DIR", default_value = ".journeyman")]
+    data: PathBuf,
+    #[command(flatten)]
+    api: Api,
+}
 
 /// Widest status and last run in columns of a terminal.
 const CELL: usize = 28;
 
-pub(super) async fn run(asked: ListTickets) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     if asked.interactive && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         say_error("journeyman: --interactive needs a terminal to choose at; without it the list is printed");
         return Ok(ExitCode::from(2));
     }
-    let client = Client::from_args(&asked.api)?;
+    let Some(rules) = &asked.rules else {
+        let client = Client::from_args(&asked.api)?;
+        return by_the_services(&client, &asked).await;
+    };
+    let alone = |extent| Alone {
+        rules: Some(rules.clone()),
+        file: settings_file(asked.settings.clone()),
+        data: asked.data.clone(),
+        more: Vec::new(),
+        extent,
+    };
+    let chosen = alone(Extent::Answers).run(async |client, shutdown| list(&client, &asked, &shutdown).await);
+    match chosen.await? {
+        Some(Chosen::Ticket(ticket)) => process(alone(Extent::Whole), &ticket).await,
+        Some(Chosen::Nothing(code)) => Ok(code),
+        None => Ok(INTERRUPTED.into()),
+    }
+}
+
+/// Lists what running services know; a ticket that is chosen is worked on there.
+async fn by_the_services(client: &Client, asked: &Arguments) -> anyhow::Result<ExitCode> {
+    // Only where keys are read does an interruption have to leave the terminal as it was.
+    let shutdown = match asked.interactive {
+        true => bootstrap::signals()[0].clone(),
+        false => CancellationToken::new(),
+    };
+    match list(client, asked, &shutdown).await? {
+        Chosen::Ticket(ticket) => menu::process(client, &ticket, &shutdown).await,
+        Chosen::Nothing(code) => Ok(code),
+    }
+}
+
+/// Prints the list, or lets a person choose from it.
+async fn list(client: &Client, asked: &Arguments, shutdown: &CancellationToken) -> anyhow::Result<Chosen> {
     let query = TicketsQuery {
-        status: asked.status,
-        repository: asked.repository.map(|repository| repository.to_string()),
+        status: asked.status.clone(),
+        repository: asked.repository.as_ref().map(ToString::to_string),
     };
     let listed = client.tickets(&query).await?;
     for problem in &listed.problems {
@@ -36,17 +104,17 @@ pub(super) async fn run(asked: ListTickets) -> anyhow::Result<ExitCode> {
     }
     let is_whole = listed.problems.is_empty();
     if asked.interactive {
-        return menu::run(&client, listed.tickets).await;
+        return menu::run(client, listed.tickets, shutdown).await;
     }
     match asked.output {
         Format::Json => say_json(&listed)?,
         Format::Text => table(&listed).iter().for_each(|line| say(line)),
     }
-    Ok(if is_whole {
+    Ok(Chosen::Nothing(if is_whole {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
+    }))
 }
 
 /// One line for each ticket, below a line with the names of the columns.

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use domain::{Instance, RepositoryName, Rules, TicketKey};
+use domain::{Instance, JiraField, RepositoryName, Rules, TicketKey, TicketMarks};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -162,16 +162,24 @@ impl RulesBook {
         self.rules.iter().find(|rules| rules.cover(ticket))
     }
 
-    /// Whether a ticket's components and labels say which repository it belongs to.
+    /// The fields that say which repository a ticket belongs to, by name.
+    pub fn fields_of(&self, ticket: &TicketKey) -> Vec<String> {
+        let covering = self.rules.iter().filter(|rules| rules.cover(ticket));
+        let names = covering.filter_map(|rules| Some(rules.jira.field.as_ref()?.name.clone()));
+        let names: std::collections::BTreeSet<String> = names.collect();
+        names.into_iter().collect()
+    }
+
+    /// Whether a ticket's components, labels and fields say which repository it belongs to.
     pub fn is_shared(&self, ticket: &TicketKey) -> bool {
         let mut covering = self.rules.iter().filter(|rules| rules.cover(ticket));
         covering.any(|rules| rules.jira.is_selective())
     }
 
-    /// Where a ticket with these components and labels belongs.
-    pub fn place(&self, ticket: &TicketKey, components: &[String], labels: &[String]) -> Place<'_> {
+    /// Where a ticket with these marks belongs.
+    pub fn place(&self, ticket: &TicketKey, marks: TicketMarks<'_>) -> Place<'_> {
         let covering = self.rules.iter().filter(|rules| rules.cover(ticket));
-        Place::among(covering.collect(), components, labels)
+        Place::among(covering.collect(), marks)
     }
 
     /// Every usable repository.
@@ -268,12 +276,18 @@ fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, String)
     };
     for other in known.iter().filter(of_project) {
         if !jira.is_selective() && !other.jira.is_selective() {
-            let problem = "an earlier file claims the same Jira project; `jira.components` or `jira.labels` tell their \
-                           tickets apart";
+            let problem = "an earlier file claims the same Jira project; `jira.components`, `jira.labels` or `jira.field` \
+                           tell their tickets apart";
             return Err(("jira.project_key", problem.to_owned()));
         }
         let mut components = jira.components.iter();
-        if let Some(both) = components.find(|name| other.jira.selects(std::slice::from_ref(*name), &[])) {
+        let is_claimed = |name: &&String| {
+            other.jira.selects(TicketMarks {
+                components: std::slice::from_ref(*name),
+                ..TicketMarks::default()
+            })
+        };
+        if let Some(both) = components.find(is_claimed) {
             let problem = format!("an earlier file claims the component {both:?} of the same Jira project");
             return Err(("jira.components", problem));
         }
@@ -281,6 +295,19 @@ fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, String)
         if let Some(both) = labels.find(|label| other.jira.labels.contains(label)) {
             let problem = format!("an earlier file claims the label {both:?} of the same Jira project");
             return Err(("jira.labels", problem));
+        }
+        let claimed = |field: &JiraField| {
+            let mut values = field.values.iter();
+            values.any(|value| {
+                other.jira.selects(TicketMarks {
+                    fields: &[(field.name.clone(), value.clone())],
+                    ..TicketMarks::default()
+                })
+            })
+        };
+        if jira.field.as_ref().is_some_and(claimed) {
+            let problem = "an earlier file claims a value of this field for the same Jira project".to_owned();
+            return Err(("jira.field", problem));
         }
     }
     Ok(())

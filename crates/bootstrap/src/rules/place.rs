@@ -1,6 +1,6 @@
 //! Which of the repositories that share a Jira project a ticket belongs to.
 
-use domain::{RepositoryChoice, Rules, SkipReason};
+use domain::{RepositoryChoice, Rules, SkipReason, TicketMarks};
 
 /// The repositories that a ticket may belong to.
 #[derive(Clone, Debug)]
@@ -10,9 +10,9 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The one repository whose components or labels the ticket has; without such a one, that which names none.
-    pub(super) fn among(covering: Vec<&'a Rules>, components: &[String], labels: &[String]) -> Self {
-        let selecting = |rules: &&&Rules| rules.jira.selects(components, labels);
+    /// The one repository whose components, labels or field the ticket has; without such a one, that which names none.
+    pub(super) fn among(covering: Vec<&'a Rules>, marks: TicketMarks<'_>) -> Self {
+        let selecting = |rules: &&&Rules| rules.jira.selects(marks);
         let selected: Vec<&Rules> = covering.iter().filter(selecting).copied().collect();
         let rest = covering.iter().find(|rules| !rules.jira.is_selective());
         match (selected.as_slice(), rest) {
@@ -48,6 +48,7 @@ impl<'a> Place<'a> {
                 repository: rules.repository().ok()?.to_string(),
                 components: rules.jira.components.clone(),
                 labels: rules.jira.labels.clone(),
+                field: rules.jira.field.clone(),
             })
         };
         (!self.is_clear).then(|| SkipReason::UnclearRepository {

@@ -255,7 +255,12 @@ fn components_and_labels_say_which_repository_of_a_shared_project_is_meant() {
         let book = book(files);
         assert_eq!(book.problems(), []);
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let place = book.place(&"jira:ENG-1".parse().unwrap(), &owned(components), &owned(labels));
+        let marks = domain::TicketMarks {
+            components: &owned(components),
+            labels: &owned(labels),
+            fields: &[],
+        };
+        let place = book.place(&"jira:ENG-1".parse().unwrap(), marks);
         match (place.rules(), place.problem()) {
             (Some(rules), None) => rules.repo.name.clone(),
             (None, Some(domain::SkipReason::UnclearRepository { choices })) => {
@@ -285,7 +290,37 @@ fn components_and_labels_say_which_repository_of_a_shared_project_is_meant() {
 }
 
 #[test]
-fn two_files_cannot_claim_one_component_or_label() {
+fn a_field_says_which_repository_of_a_shared_project_is_meant() {
+    let tax = "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service, values: [Tax, VAT]}}\n";
+    let book = book(&[SHARED[0], SHARED[2], ("tax.yaml", tax)]);
+    assert_eq!(book.problems(), []);
+    let ticket = "jira:ENG-1".parse().unwrap();
+    assert_eq!(book.fields_of(&ticket), ["Service"]);
+    let chosen = |name: &str, value: &str| {
+        let fields = [(name.to_owned(), value.to_owned())];
+        let place = book.place(
+            &ticket,
+            domain::TicketMarks {
+                fields: &fields,
+                ..domain::TicketMarks::default()
+            },
+        );
+        place.rules().map(|rules| rules.repo.name.clone())
+    };
+    assert_eq!(chosen("service", "vat").as_deref(), Some("tax"));
+    assert_eq!(chosen("Service", "Cart").as_deref(), Some("rest"));
+    assert_eq!(chosen("Team", "Tax").as_deref(), Some("rest"));
+}
+
+#[test]
+fn two_files_cannot_claim_one_component_label_or_value_of_a_field() {
+    let first =
+        "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service, values: [Tax]}}\n";
+    let second = "repo: {owner: acme, name: vat}\njira: {project_key: ENG, field: {name: Service, values: [VAT, TAX]}}\n";
+    let both = book(&[("first.yaml", first), ("second.yaml", second)]);
+    assert_eq!(both.problems()[0].key, "jira.field");
+    let empty = "repo: {owner: acme, name: tax}\njira: {project_key: ENG, field: {name: Service}}\n";
+    assert_eq!(book(&[("empty.yaml", empty)]).problems()[0].key, "jira.field");
     for (jira, key) in [
         ("{project_key: ENG, components: [CART]}", "jira.components"),
         ("{project_key: ENG, labels: [other, basket]}", "jira.labels"),

@@ -34,6 +34,7 @@ impl Fact {
             Self::SummaryFailed { .. } => "summary_failed",
             Self::ClassRaised { .. } => "class_raised",
             Self::Returned { .. } => "returned",
+            Self::HeadMoved { .. } => "head_moved",
             Self::SnapshotTaken { .. } => "snapshot_taken",
             Self::SnapshotFailed { .. } => "snapshot_failed",
             Self::ReportRequested { .. } => "report_requested",
@@ -98,6 +99,7 @@ impl Fact {
             | Self::SummaryFailed { .. }
             | Self::ClassRaised { .. }
             | Self::Returned { .. }
+            | Self::HeadMoved { .. }
             | Self::SnapshotTaken { .. }
             | Self::SnapshotFailed { .. }
             | Self::ReportRequested { .. }

@@ -7,6 +7,7 @@ mod pull_requests;
 mod request;
 mod requests;
 mod tickets;
+mod triage;
 
 pub use issues::{Discussed, OpenIssues};
 pub use patience::{RerunChecks, ReviewAwaited};
@@ -18,15 +19,16 @@ pub use pull_requests::{
 };
 pub use requests::ReportRequest;
 pub use tickets::{
-    AddLabels, CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, React,
+    Begun, CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, React,
     Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
 };
+pub use triage::Triaged;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CommitId, Description, ObjectRef, PullRequestRef, RecordKind, ReportFence, ReportId, RepositoryName,
-    RunFence, RunId, ScopeOf, Stored, TicketKey, Timestamp,
+    CommitId, Description, ObjectRef, PullRequestRef, RecordKind, Refusal, ReportFence, ReportId,
+    RepositoryName, RunFence, RunId, ScopeOf, Stored, TicketKey, Timestamp,
 };
 
 /// A request to the reporter. Its effects are performed once, however often it is delivered.
@@ -141,11 +143,8 @@ pub struct ReportSettled {
 pub enum ReportOutcome {
     /// Every effect is done.
     Done(Receipt),
-    /// Policy or the outside refuses; the detail tells model and person what to change.
-    Refused {
-        /// In words, without secrets.
-        detail: String,
-    },
+    /// Policy or the outside refuses.
+    Refused(Refusal),
     /// It failed after every retry.
     Failed {
         /// In words, without secrets.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Proposal, PushBranch, request::Request};
 use crate::{
-    CommitId, Description, FailedCheck, LeftThreads, PullRequestRef, RepairEnd, RepositoryName,
+    CommitId, Description, Disposition, FailedCheck, LeftThreads, PullRequestRef, RepairEnd, RepositoryName,
     ReviewOfChange, ThreadReply,
 };
 
@@ -81,6 +81,9 @@ pub struct ChecksPassed {
     pub pull_request: PullRequestRef,
     /// The commit that was checked.
     pub head: CommitId,
+    /// The page of the CI run, for people; empty: there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub page: String,
 }
 
 impl Request for ChecksPassed {
@@ -127,6 +130,19 @@ pub struct ChecksFailed {
     /// Why nothing is done about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrepaired: Option<RepairEnd>,
+    /// Logins of those who are asked to look, where a person has to; empty: nobody is known by a login.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// The page of the CI run, for people; empty: there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub page: String,
+}
+
+impl ChecksFailed {
+    /// Why a person has to go on; absent: nobody is called.
+    pub fn calls(&self) -> Option<RepairEnd> {
+        self.unrepaired.filter(|why| why.calls_people())
+    }
 }
 
 impl Request for ChecksFailed {
@@ -148,6 +164,9 @@ pub struct ChecksRepaired {
     pub commit: Option<CommitId>,
     /// How.
     pub strategy: RepairStrategy,
+    /// The entries of `ci.auto_fix` that changed something, where it was done by them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
     /// What was wrong, and what the repair does.
     pub summary: String,
 }
@@ -191,12 +210,21 @@ pub struct ReviewAddressed {
     /// Threads that are left to people; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<LeftThreads>,
+    /// Logins of those who decide what only a person can; empty: the reviewer, and whoever has the ticket.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deciders: Vec<String>,
 }
 
 impl ReviewAddressed {
     /// Whether nothing of the review was worked on.
     pub fn is_left(&self) -> bool {
         self.left.is_some() && self.commit.is_none() && self.replies.is_empty() && self.summary.is_empty()
+    }
+
+    /// How many comments wait for a person's decision.
+    pub fn undecided(&self) -> usize {
+        let is_open = |reply: &&ThreadReply| reply.disposition == Disposition::Asked;
+        self.replies.iter().filter(is_open).count()
     }
 }
 

@@ -13,9 +13,10 @@ use super::{
     },
     request::Request,
     tickets::{
-        AddLabels, CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked,
-        React, Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
+        CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, React,
+        Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
     },
+    triage::Triaged,
 };
 use crate::{CommitId, RepositoryName, SkipReason};
 
@@ -104,8 +105,9 @@ requests! {
     Quarantined(Quarantined),
     /// A record about the ticket could not be read and was set aside: say so; everything else goes on.
     Unreadable(Unreadable),
-    /// Put labels on the ticket; those that are there already stay.
-    AddLabels(AddLabels),
+    /// A ticket was triaged: set what was chosen for it, and say which other one asks for the same.
+    #[serde(rename = "add_labels")]
+    Triaged(Triaged),
     /// Issues were planned: open them, link them, say which.
     OpenIssues(OpenIssues),
     /// Something was done in a discussion: say it there, and close it when that was asked for.

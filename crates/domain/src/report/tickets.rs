@@ -15,6 +15,31 @@ pub struct WorkStarted {
     pub job: Job,
     /// Where the change goes.
     pub repository: RepositoryName,
+    /// What the run began with.
+    #[serde(default, skip_serializing_if = "Begun::is_unknown")]
+    pub begun: Begun,
+}
+
+/// What work began with, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Begun {
+    /// Who asked for it, as the outside names them; absent: nobody did, or it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Whether it was asked for by a command or the API.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_command: bool,
+    /// Whether a person made a run go on that waited.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_again: bool,
+}
+
+impl Begun {
+    /// Whether nothing is known of it.
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Request for WorkStarted {
@@ -242,26 +267,6 @@ pub struct Unreadable {
 impl Request for Unreadable {
     fn summary(&self) -> String {
         format!("tell the ticket that a {} could not be read", self.what)
-    }
-}
-
-/// Put labels on the ticket; those that are there already stay.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AddLabels {
-    /// Each one allowed by the repository's rules.
-    pub labels: Vec<String>,
-    /// The open ticket that seems to ask for the same, as people write its key: say so, and label that too. Nothing is closed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duplicate_of: Option<String>,
-}
-
-impl Request for AddLabels {
-    fn answers_call(&self) -> bool {
-        true
-    }
-
-    fn summary(&self) -> String {
-        format!("label the ticket {}", self.labels.join(", "))
     }
 }
 

@@ -18,6 +18,9 @@ pub struct AgentRules {
     pub review_status: String,
     /// The status after the merge; the usual names (done, closed, complete, resolved) are tried after it.
     pub done_status: String,
+    /// Whether a ticket that nobody has is assigned when the work on it starts, and to whom.
+    #[serde(skip_serializing_if = "Assign::is_default")]
+    pub assign: Assign,
     /// What a complete change ends with.
     #[serde(skip_serializing_if = "Finish::is_default")]
     pub finish: Finish,
@@ -85,6 +88,7 @@ impl Default for AgentRules {
             in_progress_status: "In Progress".to_owned(),
             review_status: String::new(),
             done_status: "Done".to_owned(),
+            assign: Assign::Nobody,
             finish: Finish::PullRequest,
             max_turns: MOST_TURNS,
             class_turns: ClassTurns::default(),
@@ -160,6 +164,63 @@ impl Finish {
     }
 }
 
+/// Who gets a ticket that nobody has, when the work on it starts. In YAML `true`, `false` or an account.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Assignment", into = "Assignment")]
+pub enum Assign {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// On Jira the account that writes, on GitHub the login of `issues.assignee`, else the account that writes.
+    Us,
+    /// An account by its id on Jira, or its login on GitHub.
+    To(String),
+}
+
+impl Assign {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How people write it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Assignment {
+    Said(bool),
+    Account(String),
+}
+
+impl TryFrom<Assignment> for Assign {
+    type Error = &'static str;
+
+    fn try_from(written: Assignment) -> Result<Self, Self::Error> {
+        match written {
+            Assignment::Said(true) => Ok(Self::Us),
+            Assignment::Said(false) => Ok(Self::Nobody),
+            Assignment::Account(account) if is_account(&account) => Ok(Self::To(account)),
+            Assignment::Account(_) => Err("must be true, false, the id of an account or a login"),
+        }
+    }
+}
+
+impl From<Assign> for Assignment {
+    fn from(assign: Assign) -> Self {
+        match assign {
+            Assign::Nobody => Self::Said(false),
+            Assign::Us => Self::Said(true),
+            Assign::To(account) => Self::Account(account),
+        }
+    }
+}
+
+/// Longest account, in bytes.
+const MAX_ACCOUNT: usize = 128;
+
+fn is_account(text: &str) -> bool {
+    (1..=MAX_ACCOUNT).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
 /// Which changes are planned before the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -220,4 +281,31 @@ pub enum Approval {
     BeforePush,
     /// Every change is planned, and the run waits for a decision about the plan before the work.
     Plan,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gets_a_ticket_is_yes_or_no_or_an_account_and_absent_when_it_is_nobody() {
+        let read = |json: &str| serde_json::from_str::<AgentRules>(json);
+        for (json, assign) in [
+            ("{}", Assign::Nobody),
+            (r#"{"assign": false}"#, Assign::Nobody),
+            (r#"{"assign": true}"#, Assign::Us),
+            (r#"{"assign": "712020:f1"}"#, Assign::To("712020:f1".to_owned())),
+        ] {
+            let rules = read(json).expect("rules");
+            assert_eq!(rules.assign, assign, "{json}");
+            let again = serde_json::to_string(&rules).expect("json");
+            assert_eq!(read(&again).expect("rules"), rules);
+        }
+        let wrong = read(r#"{"assign": "two words"}"#)
+            .expect_err("no account")
+            .to_string();
+        assert!(wrong.contains("id of an account or a login"), "{wrong}");
+        let plain = serde_json::to_string(&AgentRules::default()).expect("json");
+        assert!(!plain.contains("assign"), "older releases read it: {plain}");
+    }
 }

@@ -23,6 +23,9 @@ pub struct JiraRules {
     /// The labels whose tickets go to this repository, likewise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
+    /// A field whose values tell likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<JiraField>,
     /// The board, for links.
     pub board_id: u64,
     /// The account that asks for work when a ticket is assigned to it, by its id or its name; empty: no assignment does.
@@ -38,6 +41,38 @@ pub struct JiraRules {
     pub transition_fields: BTreeMap<String, String>,
 }
 
+/// A field of tickets, and the values of it whose tickets go to the repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct JiraField {
+    /// Its name on Jira's pages.
+    pub name: String,
+    /// One of them is enough.
+    pub values: Vec<String>,
+}
+
+/// What a ticket has of what tells repositories of one project apart.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TicketMarks<'a> {
+    /// Names of its components.
+    pub components: &'a [String],
+    /// Its labels.
+    pub labels: &'a [String],
+    /// Names of fields with the values that they have.
+    pub fields: &'a [(String, String)],
+}
+
+impl JiraField {
+    /// Whether a ticket with these fields has one of the values. Case does not matter, as on Jira's pages.
+    fn is_in(&self, fields: &[(String, String)]) -> bool {
+        let is = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
+        let is_ours = |value: &String| self.values.iter().any(|known| is(known, value));
+        fields
+            .iter()
+            .any(|(name, value)| is(name, &self.name) && is_ours(value))
+    }
+}
+
 impl Default for JiraRules {
     fn default() -> Self {
         Self {
@@ -46,6 +81,7 @@ impl Default for JiraRules {
             project_key: String::new(),
             components: Vec::new(),
             labels: Vec::new(),
+            field: None,
             board_id: 0,
             assignee: String::new(),
             jql: String::new(),
@@ -58,17 +94,22 @@ impl Default for JiraRules {
 impl JiraRules {
     /// Whether only some tickets of the project belong to the repository.
     pub fn is_selective(&self) -> bool {
-        !self.components.is_empty() || !self.labels.is_empty()
+        !self.components.is_empty() || !self.labels.is_empty() || self.field.is_some()
     }
 
-    /// Whether a ticket with these components and labels is one of them. Jira compares components without case, and
-    /// labels with it.
-    pub fn selects(&self, components: &[String], labels: &[String]) -> bool {
+    /// Whether a ticket with these marks is one of them. Jira compares components without case, and labels with it.
+    pub fn selects(&self, marks: TicketMarks<'_>) -> bool {
+        let TicketMarks {
+            components,
+            labels,
+            fields,
+        } = marks;
         let is_ours = |component: &String| {
             let mut names = self.components.iter();
             names.any(|name| name.to_lowercase() == component.to_lowercase())
         };
-        components.iter().any(is_ours) || labels.iter().any(|label| self.labels.contains(label))
+        let by_field = self.field.as_ref().is_some_and(|field| field.is_in(fields));
+        by_field || components.iter().any(is_ours) || labels.iter().any(|label| self.labels.contains(label))
     }
 
     /// Whether it is the account that tickets are assigned to.

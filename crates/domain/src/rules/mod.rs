@@ -6,22 +6,23 @@ mod jira;
 mod layout;
 mod reviews;
 mod sections;
+mod triage;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, ci::CiRules, repository::RepositoryName, ticket::TicketKey};
-pub use agent::{AgentRules, Approval, BudgetRules, ClassTurns, Finish, Planned, TicketBudgetRules};
+pub use agent::{AgentRules, Approval, Assign, BudgetRules, ClassTurns, Finish, Planned, TicketBudgetRules};
 use agent::{MOST_REVIEW_ROUNDS, MOST_TURNS};
 pub use commits::{CommitRules, CommitStyle};
-pub use jira::JiraRules;
+pub use jira::{JiraField, JiraRules, TicketMarks};
 pub use layout::{DbtProject, DbtRules, ModuleRules};
 pub use reviews::ReviewRules;
 pub use sections::{
     BranchingRules, DiscussionRules, ExecutorRules, IssueRules, PullRequestRules, RepoRules, SkipRules,
-    TriageRules,
 };
+pub use triage::{ProjectRules, TriageChoices, TriageRules};
 
 /// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
 ///
@@ -53,7 +54,7 @@ pub struct Rules {
     pub skip: SkipRules,
     /// dbt projects, told to the model.
     pub dbt: DbtRules,
-    /// Labels for new tickets.
+    /// What is set on new tickets.
     pub triage: TriageRules,
     /// Ticket states and limits of the agent.
     pub agent: AgentRules,
@@ -66,7 +67,10 @@ pub struct Rules {
 }
 
 /// How many issues a plan may open, whatever the rules say.
+const MOST_THREADS: usize = 10;
 const MOST_PLANNED: usize = 10;
+/// Authors of touched lines who are asked for a review; more are a crowd.
+const MOST_TOUCHED_AUTHORS: usize = 5;
 /// Hosts of one repository; they go with every grant for the egress proxy.
 const MAX_HOSTS: usize = 50;
 /// Modules of one repository; the model is told all of them.
@@ -149,12 +153,23 @@ impl Rules {
 
     /// The commands that repair a change before it is committed.
     pub fn repairs(&self) -> Vec<String> {
-        let commands = |name: &String| match name.as_str() {
-            "pre-commit" | "pre_commit" => vec!["pre-commit run --all-files".to_owned()],
-            "dbt_compile" => self.dbt.compile(),
-            command => vec![command.to_owned()],
+        self.named_repairs()
+            .into_iter()
+            .flat_map(|(_, commands)| commands)
+            .collect()
+    }
+
+    /// The same for each entry of `ci.auto_fix`: its name, and what it runs.
+    pub fn named_repairs(&self) -> Vec<(String, Vec<String>)> {
+        let named = |entry: &String| match entry.as_str() {
+            "pre-commit" | "pre_commit" => (
+                "pre-commit".to_owned(),
+                vec!["pre-commit run --all-files".to_owned()],
+            ),
+            "dbt_compile" => (entry.clone(), self.dbt.compile()),
+            command => (command.to_owned(), vec![command.to_owned()]),
         };
-        self.ci.auto_fix.iter().flat_map(commands).collect()
+        self.ci.auto_fix.iter().map(named).collect()
     }
 
     /// Checks what the types cannot say.
@@ -254,6 +269,13 @@ impl Rules {
                 "must be one condition on one line, without ORDER BY and with brackets and quotes closed",
             );
         }
+        let is_whole = |field: &JiraField| {
+            let is_said = |text: &String| !text.trim().is_empty();
+            is_said(&field.name) && !field.values.is_empty() && field.values.iter().all(is_said)
+        };
+        if !self.jira.field.as_ref().is_none_or(is_whole) {
+            return problem("jira.field", "must have the name of a field, and values");
+        }
         let mut fields = self.jira.transition_fields.iter();
         if fields.any(|(name, value)| name.trim().is_empty() || value.trim().is_empty()) {
             return problem(
@@ -269,13 +291,12 @@ impl Rules {
     }
 
     fn check_labels(&self) -> Result<(), RulesProblem> {
-        let mut triaged = self.triage.labels.iter().chain([&self.triage.done_label]);
-        let (key, problem) = if triaged.any(|label| label.is_empty() || label.contains(' ')) {
-            ("triage.labels", "must be labels without spaces")
-        } else if self.triage.duplicate_label.contains(' ') {
-            ("triage.duplicate_label", "must be a label without spaces")
+        let (key, problem) = if let Some(wrong) = self.triage.problem() {
+            wrong
         } else if self.issues.labels.iter().any(|label| label.trim().is_empty()) {
             ("issues.labels", "must be names of labels")
+        } else if self.discussions.threads > MOST_THREADS {
+            ("discussions.threads", "must be at most 10")
         } else if self.issues.most_planned > MOST_PLANNED {
             ("issues.most_planned", "must be at most 10")
         } else if self
@@ -292,6 +313,13 @@ impl Rules {
             .any(|login| login.trim().is_empty())
         {
             ("pull_request.reviewers", "must be logins of people")
+        } else if self.pull_request.touched_authors > MOST_TOUCHED_AUTHORS {
+            ("pull_request.touched_authors", "must be at most 5")
+        } else if self.pull_request.self_review && self.pull_request.reviewer.is_empty() {
+            (
+                "pull_request.self_review",
+                "needs pull_request.reviewer, the account that is asked",
+            )
         } else {
             return Ok(());
         };

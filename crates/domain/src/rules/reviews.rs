@@ -21,6 +21,10 @@ pub struct ReviewRules {
     pub remind_after_days: u32,
     /// How often a pull request is reminded of; at most 10.
     pub reminders: u32,
+    /// Accounts of programs that are listened to like people who may not give orders: logins of GitHub, ids or names of
+    /// Jira. A review of our pull request by one of them is worked on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
 }
 
 impl Default for ReviewRules {
@@ -29,6 +33,7 @@ impl Default for ReviewRules {
             max_rounds: ROUNDS,
             remind_after_days: 0,
             reminders: REMINDERS,
+            agents: Vec::new(),
         }
     }
 }
@@ -37,6 +42,15 @@ impl ReviewRules {
     /// Whether anybody is ever reminded.
     pub const fn reminds(&self) -> bool {
         self.remind_after_days > 0 && self.reminders > 0
+    }
+
+    /// Whether it is the account of a program that the rules name. GitHub compares logins without case.
+    pub fn is_agent(&self, account: &str) -> bool {
+        !account.is_empty()
+            && self
+                .agents
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(account))
     }
 
     pub(crate) fn is_default(&self) -> bool {
@@ -51,6 +65,11 @@ impl ReviewRules {
             Some(("review.remind_after_days", "must be at most 90; 0 is never"))
         } else if self.reminders > MOST_REMINDERS {
             Some(("review.reminders", "must be at most 10"))
+        } else if self.agents.iter().any(|agent| agent.trim().is_empty()) {
+            Some((
+                "review.agents",
+                "must be logins of programs, such as reviewer[bot]",
+            ))
         } else {
             None
         }

@@ -72,12 +72,25 @@ pub struct PullRequestRules {
     /// The login whose requested review asks for a review of a pull request; empty: none does.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reviewer: String,
+    /// Whether each pull request of ours that is ready is reviewed by ourselves too: `reviewer` is asked for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub self_review: bool,
     /// Logins that are asked for a review of each pull request of ours that is ready, beside its code owners.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviewers: Vec<String>,
+    /// Whether the owners of the changed files are asked too, by the file CODEOWNERS, where GitHub does not ask them.
+    #[serde(skip_serializing_if = "is_false")]
+    pub code_owners: bool,
+    /// How many authors of the lines that a pull request touches are asked where nobody else is, at most 5; 0: none.
+    pub touched_authors: usize,
     /// Labels of each pull request of ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 impl Default for PullRequestRules {
@@ -86,7 +99,10 @@ impl Default for PullRequestRules {
             title_pattern: "{type}({scope}): {description} ({ticket_key})".to_owned(),
             template_path: ".github/PULL_REQUEST_TEMPLATE.md".to_owned(),
             reviewer: String::new(),
+            self_review: false,
             reviewers: Vec::new(),
+            code_owners: false,
+            touched_authors: 1,
             labels: Vec::new(),
         }
     }
@@ -107,32 +123,6 @@ impl Default for SkipRules {
         Self {
             comment_phrase: "[AGENT-SKIP]".to_owned(),
             labels: vec!["skip-dispatch".to_owned()],
-        }
-    }
-}
-
-/// Labels for new tickets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TriageRules {
-    /// The labels that the model may choose from; empty: tickets are not triaged.
-    pub labels: Vec<String>,
-    /// The label that is put on every triaged ticket; one that has it is not triaged again.
-    pub done_label: String,
-    /// Whether tickets of people are triaged too who may not ask for work.
-    pub anyone: bool,
-    /// The label of tickets that seem to ask for the same as another; empty: nobody looks for such.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub duplicate_label: String,
-}
-
-impl Default for TriageRules {
-    fn default() -> Self {
-        Self {
-            labels: Vec::new(),
-            done_label: "triaged".to_owned(),
-            anyone: false,
-            duplicate_label: String::new(),
         }
     }
 }
@@ -188,6 +178,9 @@ pub struct DiscussionRules {
     pub research: bool,
     /// Names of the categories that we take part in; empty: all.
     pub categories: Vec<String>,
+    /// How many of the questions that a research finds get a thread of their own, at most 10; 0: it is one comment.
+    #[serde(skip_serializing_if = "DiscussionRules::is_usual")]
+    pub threads: usize,
 }
 
 impl Default for DiscussionRules {
@@ -196,11 +189,19 @@ impl Default for DiscussionRules {
             enabled: false,
             research: true,
             categories: Vec::new(),
+            threads: Self::THREADS,
         }
     }
 }
 
 impl DiscussionRules {
+    const THREADS: usize = 5;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+    const fn is_usual(threads: &usize) -> bool {
+        *threads == Self::THREADS
+    }
+
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }

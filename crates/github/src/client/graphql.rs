@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use domain::RepositoryName;
-use octocrab::Octocrab;
+use domain::{
+    RepositoryName,
+    limits::{Heard, LimitClass},
+};
+use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::{Client, connect::token_crab};
 use crate::{
     Error,
+    limits::{Caller, Limits},
     permissions::Access,
     transport::{self, Call},
 };
@@ -51,10 +55,10 @@ impl Client {
     ) -> Result<Value, Error> {
         let mut is_fresh = false;
         loop {
-            let crab = self.graphql_crab(repository, access).await?;
+            let caller = Box::pin(self.graphql_caller(repository, access)).await?;
             let answer = match call.is_write() {
-                true => transport::send(&crab, call).await,
-                false => transport::read(&crab, call).await,
+                true => Box::pin(transport::send(&caller, call)).await,
+                false => Box::pin(transport::read(&caller, call)).await,
             };
             match answer {
                 Err(Error::Unauthorized { .. })
@@ -62,21 +66,67 @@ impl Client {
                 {
                     is_fresh = true;
                 }
-                answer => return answer?.parse_graphql(),
+                answer => {
+                    let parsed = answer?.parse_graphql();
+                    if let Err(Error::RateLimited { retry_after }) = parsed {
+                        let heard = Heard {
+                            refused: Some((LimitClass::Primary, retry_after)),
+                            ..Heard::default()
+                        };
+                        caller.limits.hear(call, heard).await;
+                    }
+                    return parsed;
+                }
             }
         }
     }
 
+    pub(crate) fn has_project_token(&self) -> bool {
+        self.0.projects.is_some()
+    }
+
+    /// A call of GraphQL about projects, as the token that is for them.
+    pub(crate) async fn projects(&self, call: Call<'_>) -> Result<Value, Error> {
+        let caller = self.0.projects.as_ref().ok_or_else(|| Error::Unauthorized {
+            check: "project_token, which is not set".to_owned(),
+        })?;
+        let answer = match call.is_write() {
+            true => transport::send(caller, call).await,
+            false => transport::read(caller, call).await,
+        };
+        match answer {
+            Err(Error::Unauthorized { .. }) => Err(Error::Unauthorized {
+                check: "project_token".to_owned(),
+            }),
+            answer => answer?.parse_graphql(),
+        }
+    }
+
     /// Enterprise Server serves REST under /api/v3 and GraphQL under /api, and octocrab has one base.
-    async fn graphql_crab(
-        &self,
-        repository: &RepositoryName,
-        access: Access,
-    ) -> Result<Arc<Octocrab>, Error> {
-        let Some(host) = self.0.api_url.strip_suffix("/api/v3") else {
-            return self.0.places.crab(repository, access).await;
+    async fn graphql_caller(&self, repository: &RepositoryName, access: Access) -> Result<Caller, Error> {
+        let caller = self.0.places.caller(repository, access).await?;
+        let Some(base) = moved_base(&self.0.api_url) else {
+            return Ok(caller);
         };
         let token = self.0.places.secret(repository, access).await?;
-        Ok(Arc::new(token_crab(&format!("{host}/api"), &token)?))
+        Ok(Caller {
+            crab: Arc::new(token_crab(&base, &token)?),
+            limits: caller.limits,
+        })
     }
+}
+
+/// The base of GraphQL, where it is not that of REST.
+fn moved_base(api_url: &str) -> Option<String> {
+    let host = api_url.strip_suffix("/api/v3")?;
+    Some(format!("{host}/api"))
+}
+
+/// Who calls about projects: another account, with limits of its own.
+pub(super) fn of_projects(api_url: &str, token: &SecretString, limits: &Limits) -> Result<Caller, Error> {
+    let base = moved_base(api_url);
+    Ok(Caller {
+        crab: Arc::new(token_crab(base.as_deref().unwrap_or(api_url), token)?),
+        limits: limits.of_projects(),
+    })
 }

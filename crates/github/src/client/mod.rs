@@ -1,11 +1,16 @@
 //! Who we are at GitHub and where a call goes: one connection pool, App installations, reads that are tried again.
 
+mod again;
 mod connect;
 mod encoding;
 mod graphql;
 mod redirected;
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use domain::{RepositoryName, cause::chain};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -17,8 +22,11 @@ pub(crate) use encoding::{encode, encode_path};
 
 use crate::{
     ETag, Error, GitRemote, Identity, PullRequest, PullRequestState, Repository, Settings,
+    kept::Kept,
+    limits::{Caller, Limits},
     permissions::Access,
     places::{Credentials, MAX_MOVES, Places},
+    settings::is_filled,
     transport::{self, Answer, Call},
     wire::{WirePullRequest, WireRepository, WireUser},
 };
@@ -36,9 +44,13 @@ pub(crate) struct Client(Arc<Inner>);
 
 struct Inner {
     places: Places,
+    /// Answers that are asked for again with their tags.
+    kept: Mutex<Kept>,
     api_url: String,
     git_url: String,
     whoami: OnceCell<Identity>,
+    /// Who calls about projects; absent: nobody does.
+    projects: Option<Caller>,
 }
 
 impl fmt::Debug for Client {
@@ -54,6 +66,8 @@ struct WireAppSelf {
     slug: String,
     #[serde(default)]
     permissions: BTreeMap<String, String>,
+    #[serde(default)]
+    events: Vec<String>,
 }
 
 /// One call about a repository.
@@ -68,12 +82,14 @@ struct Request<'a> {
 #[derive(Clone, Copy)]
 enum Kind<'a> {
     Get(Option<&'a ETag>),
+    /// A read that is repeated: an answer that did not change since the last time costs nothing.
+    GetAgain,
     Write(Method, &'a Value),
     Delete(Option<&'a Value>),
 }
 
 impl Client {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn new(settings: &Settings, limits: Limits) -> Result<Self, Error> {
         let api_url = settings.api_url.trim_end_matches('/').to_owned();
         let (crab, credentials) = match (settings.app_id, &settings.private_key, &settings.token) {
             (Some(app), Some(key), _) => (app_crab(&api_url, app, key)?, Credentials::App(app)),
@@ -84,8 +100,12 @@ impl Client {
                 });
             }
         };
+        let project_token = settings.project_token.as_ref().filter(|token| is_filled(token));
+        let projects = project_token.map(|token| graphql::of_projects(&api_url, token, &limits));
         Ok(Self(Arc::new(Inner {
-            places: Places::new(Arc::new(crab), credentials, &api_url),
+            projects: projects.transpose()?,
+            places: Places::new(Arc::new(crab), credentials, &api_url, limits),
+            kept: Mutex::default(),
             api_url,
             git_url: settings.git_url.trim_end_matches('/').to_owned(),
             whoami: OnceCell::new(),
@@ -253,7 +273,7 @@ impl Client {
         } = request;
         let (mut moves, mut is_fresh) = (0, false);
         loop {
-            match self.attempt(&request).await {
+            match Box::pin(self.attempt(&request)).await {
                 Err(Error::Moved { to }) if moves < MAX_MOVES => {
                     moves += 1;
                     self.0.places.follow(repository, &to, request.path).await?;
@@ -265,7 +285,7 @@ impl Client {
                 }
                 Ok(answer) => {
                     // The answer counts, whether or not the new name can be read now.
-                    if let Err(error) = self.0.places.learn_name(repository, access).await {
+                    if let Err(error) = Box::pin(self.0.places.learn_name(repository, access)).await {
                         tracing::warn!(
                             %repository,
                             error = %chain(&error),
@@ -280,15 +300,16 @@ impl Client {
     }
 
     async fn attempt(&self, request: &Request<'_>) -> Result<Answer, Error> {
-        let crab = self.0.places.crab(request.repository, request.access).await?;
+        let caller = self.0.places.caller(request.repository, request.access).await?;
         let place = self.0.places.place(request.repository).await;
         let path = format!("{}{}", place.base, request.path);
         match request.kind {
-            Kind::Get(None) => transport::read(&crab, Call::Get(&path)).await,
-            Kind::Get(Some(known)) => transport::read(&crab, Call::GetUnless(&path, known)).await,
-            Kind::Write(Method::Post, body) => transport::send(&crab, Call::Post(&path, body)).await,
-            Kind::Write(Method::Patch, body) => transport::send(&crab, Call::Patch(&path, body)).await,
-            Kind::Delete(body) => transport::send(&crab, Call::Delete(&path, body)).await,
+            Kind::Get(None) => transport::read(&caller, Call::Get(&path)).await,
+            Kind::Get(Some(known)) => transport::read(&caller, Call::GetUnless(&path, known)).await,
+            Kind::GetAgain => self.read_again(&caller, &path).await,
+            Kind::Write(Method::Post, body) => transport::send(&caller, Call::Post(&path, body)).await,
+            Kind::Write(Method::Patch, body) => transport::send(&caller, Call::Patch(&path, body)).await,
+            Kind::Delete(body) => transport::send(&caller, Call::Delete(&path, body)).await,
         }
     }
 
@@ -367,6 +388,7 @@ impl Client {
                     login: format!("{}[bot]", app.slug),
                     is_app: true,
                     permissions,
+                    events: app.events,
                 })
             }
             Credentials::Token(_) => {
@@ -376,6 +398,7 @@ impl Client {
                     login: user.login,
                     is_app: false,
                     permissions: answer.scopes(),
+                    events: Vec::new(),
                 })
             }
         }

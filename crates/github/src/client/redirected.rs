@@ -21,7 +21,7 @@ impl Client {
             kind: Kind::Get(None),
         };
         // The answer leads elsewhere, so none of the ways back of `exchange` would help.
-        match self.attempt(&request).await {
+        match Box::pin(self.attempt(&request)).await {
             Err(Error::Moved { to }) => {
                 let is_plain = to.starts_with("http://") && !self.0.api_url.starts_with("http://");
                 if is_plain {

@@ -107,6 +107,7 @@ impl WireActor {
     pub(super) fn user(self) -> User {
         User {
             id: self.id,
+            is_bot: self.kind == "Bot",
             login: self.login(),
         }
     }

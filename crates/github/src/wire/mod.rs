@@ -23,7 +23,7 @@ pub(crate) use people::{WirePermission, WireUser};
 pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::WireRepository;
-pub(crate) use reviewing::{WireCommit, WireFile, WireIssueEvent};
+pub(crate) use reviewing::{WireCommit, WireComparison, WireFile, WireIssueEvent};
 pub(crate) use runs::WireWorkflowRun;
 
 use domain::Timestamp;

@@ -14,8 +14,13 @@ pub(crate) struct WireUser {
 }
 
 impl WireUser {
+    pub(super) fn is_bot(&self) -> bool {
+        self.r#type == "Bot"
+    }
+
     pub(super) fn into_user(self) -> User {
         User {
+            is_bot: self.is_bot(),
             id: self.id,
             login: self.login,
         }
@@ -42,6 +47,11 @@ impl WirePermission {
         if id(self.user.as_ref()) != Some(account) {
             return Permission::None;
         }
+        self.level()
+    }
+
+    /// What whoever has the login today may.
+    pub(crate) fn level(&self) -> Permission {
         match self.permission.as_str() {
             "admin" => Permission::Admin,
             "write" | "maintain" => Permission::Write,

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::{
     instant,
+    issues::WireLabel,
     people::{WireUser, login},
 };
 use crate::{PullRequest, PullRequestState};
@@ -31,6 +32,8 @@ pub(crate) struct WirePullRequest {
     closed_at: Option<String>,
     #[serde(default)]
     requested_reviewers: Vec<WireUser>,
+    #[serde(default)]
+    labels: Vec<WireLabel>,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +81,7 @@ impl From<WirePullRequest> for PullRequest {
                 .into_iter()
                 .map(|user| user.login)
                 .collect(),
+            labels: wire.labels.into_iter().map(|label| label.name).collect(),
         }
     }
 }

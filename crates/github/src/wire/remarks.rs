@@ -34,6 +34,7 @@ impl WireComment {
 
     pub(crate) fn into_comment(self, our_login: &str, our_app: Option<u64>) -> Comment {
         let author_id = id(self.user.as_ref());
+        let by_bot = self.user.as_ref().is_some_and(WireUser::is_bot);
         let author = login(self.user);
         let via_our_app = our_app.is_some() && self.performed_via_github_app.map(|app| app.id) == our_app;
         Comment {
@@ -41,6 +42,7 @@ impl WireComment {
             by_us: via_our_app || author.eq_ignore_ascii_case(our_login),
             author,
             author_id,
+            by_bot,
             body: self.body.unwrap_or_default(),
             created_at: instant(self.created_at.as_deref()),
             updated_at: instant(self.updated_at.as_deref().or(self.created_at.as_deref())),
@@ -69,7 +71,7 @@ impl From<WireRemark> for Remark {
             (None, _) => String::new(),
         };
         Self {
-            by_bot: wire.user.as_ref().is_some_and(|user| user.r#type == "Bot"),
+            by_bot: wire.user.as_ref().is_some_and(WireUser::is_bot),
             author: login(wire.user),
             place,
             text: wire.body.unwrap_or_default(),
@@ -100,6 +102,8 @@ pub(crate) struct WireLineComment {
     line: Option<u64>,
     pull_request_review_id: Option<u64>,
     in_reply_to_id: Option<u64>,
+    #[serde(default)]
+    diff_hunk: String,
 }
 
 impl WireReview {
@@ -119,7 +123,7 @@ impl WireReview {
         Some(Review {
             id: self.id,
             comments: comments.collect(),
-            by_bot: self.user.as_ref().is_some_and(|user| user.r#type == "Bot"),
+            by_bot: self.user.as_ref().is_some_and(WireUser::is_bot),
             author_id: id(self.user.as_ref()),
             author: login(self.user),
             state,
@@ -139,6 +143,7 @@ impl From<WireLineComment> for LineComment {
             line: wire.line,
             body: wire.body.unwrap_or_default(),
             in_reply_to: wire.in_reply_to_id,
+            hunk: wire.diff_hunk,
         }
     }
 }

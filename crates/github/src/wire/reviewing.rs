@@ -22,6 +22,14 @@ impl From<WireFile> for ChangedFile {
     }
 }
 
+/// What differs between two commits, as far as it is read.
+#[derive(Deserialize)]
+pub(crate) struct WireComparison {
+    /// The 300 first.
+    #[serde(default)]
+    pub(crate) files: Vec<WireFile>,
+}
+
 /// A commit of a pull request.
 #[derive(Deserialize)]
 pub(crate) struct WireCommit {

@@ -12,6 +12,9 @@ pub(crate) struct WireAccount {
     name: Option<String>,
     #[serde(rename = "displayName", default)]
     display_name: String,
+    /// `atlassian`, `app` or `customer`.
+    #[serde(rename = "accountType", default)]
+    account_type: String,
 }
 
 impl From<WireAccount> for Account {
@@ -19,7 +22,25 @@ impl From<WireAccount> for Account {
         Self {
             id: wire.account_id.or(wire.name).unwrap_or_default(),
             display_name: wire.display_name,
+            is_bot: wire.account_type == "app",
         }
+    }
+}
+
+/// An issue of which only its assignee is read.
+#[derive(Deserialize)]
+pub(crate) struct WireAssigneeOnly {
+    fields: WireAssigneeField,
+}
+
+#[derive(Deserialize)]
+struct WireAssigneeField {
+    assignee: Option<WireAccount>,
+}
+
+impl From<WireAssigneeOnly> for Option<Account> {
+    fn from(wire: WireAssigneeOnly) -> Self {
+        wire.fields.assignee.map(Account::from)
     }
 }
 

@@ -56,6 +56,7 @@ fn comment_text(raw: Option<&RawValue>) -> Result<String, Error> {
 impl WireComment {
     pub(crate) fn into_comment(self, us: &Account) -> Result<Comment, Error> {
         let author = self.author.map(Account::from);
+        let by_bot = author.as_ref().is_some_and(|author| author.is_bot);
         let (account, name) = author.map_or_else(Default::default, |author| (author.id, author.display_name));
         let marker = self.properties.iter().find(|property| property.key == MARKER);
         let marker = marker.and_then(WireProperty::id).unwrap_or_default();
@@ -63,6 +64,7 @@ impl WireComment {
         Ok(Comment {
             id: CommentId(self.id),
             author: name,
+            by_bot,
             by_us: !account.is_empty() && account == us.id,
             author_account_id: account,
             updated: self.updated.as_deref().map_or(Ok(created), instant)?,

@@ -73,7 +73,11 @@ impl WireHistory {
         let display_name = item.to.unwrap_or_default();
         Some(Assignment {
             id: ChangelogId(self.id),
-            to: item.to_id.map(|id| Account { id, display_name }),
+            to: item.to_id.map(|id| Account {
+                id,
+                display_name,
+                is_bot: false,
+            }),
             at: self.created.as_deref().and_then(Timestamp::parse),
             by: self.author.map(Account::from),
         })

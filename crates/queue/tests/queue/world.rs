@@ -112,6 +112,7 @@ pub(crate) fn report(ticket: &TicketKey, sequence: u64) -> Report {
         request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: domain::Job::Implement,
             repository: "acme/shop".parse().unwrap(),
+            begun: report::Begun::default(),
         }),
     }
 }

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use super::hub::Hub;
 use super::scope::{self, Permissions, Token};
-use super::{READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN};
+use super::{
+    PROJECT_TOKEN, READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN,
+};
 use crate::http::{answer, header_text};
 
 const APP_PUBLIC_KEY: &[u8] = include_bytes!("../../data/app_public_key.der");
@@ -53,6 +55,11 @@ impl FromRequestParts<Arc<Hub>> for Caller {
         let token =
             token_of(hub, token).ok_or_else(|| refuse(StatusCode::UNAUTHORIZED, "Bad credentials"))?;
         let writes = token.writes;
+        if token.is_for_projects() && parts.uri.path() != "/graphql" {
+            hub.log
+                .violation(format!("the token for projects called {}", parts.uri.path()));
+            return Err(not_found());
+        }
         let reads = parts.method == Method::GET || parts.uri.path() == "/graphql";
         if !writes && !reads {
             hub.log
@@ -76,9 +83,25 @@ pub(super) fn token_of(hub: &Hub, token: &str) -> Option<Token> {
     match token {
         READER_TOKEN => Some(Token::personal(false)),
         WRITER_TOKEN => Some(Token::personal(true)),
+        PROJECT_TOKEN => Some(Token::for_projects()),
         token => hub.world().tokens.get(token).cloned(),
     }
 }
+
+/// What the reader's App is usually subscribed to.
+const READER_EVENTS: [&str; 11] = [
+    "check_run",
+    "check_suite",
+    "workflow_run",
+    "status",
+    "pull_request",
+    "pull_request_review",
+    "push",
+    "issues",
+    "issue_comment",
+    "discussion",
+    "discussion_comment",
+];
 
 /// An App, by its signed token.
 pub(super) struct AppCaller {
@@ -94,24 +117,35 @@ impl AppCaller {
         if self.writes() { WRITER_LOGIN } else { READER_LOGIN }
     }
 
+    /// The webhook events that it is subscribed to.
+    pub(super) fn events(&self, hub: &Hub) -> Vec<String> {
+        if let Some(set) = hub.world().events.get(&self.id) {
+            return set.clone();
+        }
+        let usual: &[&str] = if self.writes() { &[] } else { &READER_EVENTS };
+        usual.iter().map(|event| (*event).to_owned()).collect()
+    }
+
     pub(super) fn permissions(&self, hub: &Hub) -> Permissions {
         if let Some(set) = hub.world().permissions.get(&self.id) {
             return set.clone();
         }
         let level = if self.writes() { "write" } else { "read" };
-        let contents = self.writes().then_some(("contents", "write"));
+        let own = match self.writes() {
+            true => ("contents", "write"),
+            false => ("statuses", "read"),
+        };
         let usual = [
             ("issues", level),
             ("pull_requests", level),
             ("metadata", "read"),
             ("checks", level),
-            ("statuses", "read"),
             ("actions", level),
             ("discussions", level),
         ];
         usual
             .into_iter()
-            .chain(contents)
+            .chain([own])
             .map(|(name, level)| (name.to_owned(), level.to_owned()))
             .collect()
     }

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::FakeGitHub;
 use super::discussions::CATEGORIES;
@@ -35,6 +36,7 @@ impl Hub {
             reply_to,
             created: now.clone(),
             updated: now.clone(),
+            made: Instant::now(),
         };
         discussion.updated = now;
         discussion.comments.push(said.clone());

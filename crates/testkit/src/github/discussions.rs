@@ -60,7 +60,7 @@ pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value)
                 let message = format!("Could not resolve to a Discussion with the number of {number}.");
                 return Some(failed("NOT_FOUND", &message));
             };
-            json!({"discussion": repo.discussion_node(discussion, &hub.url)})
+            json!({"discussion": repo.discussion_node(discussion, hub)})
         }
         false => {
             let mut all: Vec<&Discussion> = repo.discussions.values().collect();
@@ -75,17 +75,17 @@ pub(super) fn handle(hub: &Hub, caller: &Caller, query: &str, variables: &Value)
 
 impl Repo {
     /// Everything that our one query selects.
-    fn discussion_node(&self, discussion: &Discussion, url: &str) -> Value {
+    fn discussion_node(&self, discussion: &Discussion, hub: &Hub) -> Value {
         let talk = |said: &Talk| {
             let edited = (said.updated != said.created).then_some(&said.updated);
             json!({"id": said.node_id(), "databaseId": said.id, "body": said.body, "author": actor(&said.author),
                 "createdAt": said.created, "lastEditedAt": edited})
         };
-        let first = discussion.comments.iter().filter(|said| said.reply_to.is_none());
+        let listed = || discussion.comments.iter().filter(|said| hub.log.lists(said.made));
+        let first = listed().filter(|said| said.reply_to.is_none());
         let comments: Vec<Value> = first
             .map(|said| {
-                let replies = discussion.comments.iter();
-                let replies = replies.filter(|reply| reply.reply_to == Some(said.id)).map(talk);
+                let replies = listed().filter(|reply| reply.reply_to == Some(said.id)).map(talk);
                 let mut node = talk(said);
                 node["replies"] = json!({"nodes": replies.collect::<Vec<_>>()});
                 node
@@ -96,7 +96,7 @@ impl Repo {
             .map(|id| json!({"id": format!("DC_kwDO{id:06}")}));
         json!({
             "id": discussion.node_id(), "title": discussion.title, "body": discussion.body,
-            "url": self.discussion_url(discussion.number, url), "closed": discussion.closed_as.is_some(),
+            "url": self.discussion_url(discussion.number, &hub.url), "closed": discussion.closed_as.is_some(),
             "createdAt": discussion.created, "author": actor(&discussion.author),
             "category": {"name": discussion.category, "isAnswerable": discussion.is_answerable()},
             "labels": {"nodes": []}, "answer": answered, "comments": {"nodes": comments},

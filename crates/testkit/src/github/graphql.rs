@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::auth::Caller;
 use super::hub::Hub;
 use super::rest::{Handled, read};
-use super::{discussions, issues};
+use super::{blame, discussions, issues, projects};
 use crate::http::answer;
 
 /// Mutations that merge, now or later.
@@ -44,11 +44,22 @@ pub(super) async fn handle(
         hub.log.violation(format!("a merge was tried: {merge}"));
         return Ok(failed("FORBIDDEN", "Only people merge"));
     }
+    if let Some(answered) = projects::handle(&hub, &caller, &body.query, &body.variables) {
+        return Ok(answered);
+    }
+    if caller.token.is_for_projects() {
+        hub.log
+            .violation("the token for projects asked for something else");
+        return Ok(failed("INSUFFICIENT_SCOPES", "Resource not accessible"));
+    }
     if body.query.contains("resolveReviewThread") {
         return Ok(resolve(&hub, &caller, &body.variables));
     }
     if body.query.contains("reviewThreads") {
         return Ok(threads(&hub, &caller, &body.variables));
+    }
+    if body.query.contains("blame(path:") {
+        return Ok(blame::handle(&hub, &caller, &body.variables));
     }
     if body.query.contains("userContentEdits") {
         return Ok(issue(&hub, &caller, &body.variables));

@@ -54,6 +54,13 @@ pub(super) fn pushed(path: &Path, known: Option<&String>, head: &str) -> anyhow:
         .collect()
 }
 
+/// The commit at which two lines of history part.
+pub(super) fn merge_base(path: &Path, base: &str, head: &str) -> anyhow::Result<String> {
+    let repository = Repository::open_bare(path)?;
+    let left = repository.merge_base(Oid::from_str(base)?, Oid::from_str(head)?)?;
+    Ok(left.to_string())
+}
+
 /// What a branch changes since it left another.
 pub(super) fn changes(path: &Path, base: &str, head: &str) -> anyhow::Result<Changes> {
     let repository = Repository::open_bare(path)?;

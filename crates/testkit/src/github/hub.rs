@@ -40,8 +40,13 @@ pub(super) struct World {
     pub(super) tokens: BTreeMap<String, Token>,
     /// What the Apps may do, by id, where it is not the usual.
     pub(super) permissions: BTreeMap<u64, Permissions>,
+    pub(super) projects: Vec<super::projects::Project>,
+    /// What the Apps are subscribed to, by id, where it is not the usual.
+    pub(super) events: BTreeMap<u64, Vec<String>>,
     /// Old names of renamed repositories and the ids of these.
     pub(super) moved: BTreeMap<String, u64>,
+    /// Addresses of commits and the logins of whose they are.
+    pub(super) addresses: BTreeMap<String, String>,
     next_id: u64,
 }
 
@@ -243,21 +248,26 @@ impl Hub {
         message: &str,
         files: &[(&str, &str)],
     ) -> anyhow::Result<String> {
+        self.commit_as(name, branch, message, ("Rita Maintainer", "rita"), files)
+    }
+
+    /// By an author's name and a login.
+    pub(super) fn commit_as(
+        &self,
+        name: &str,
+        branch: &str,
+        message: &str,
+        (author, by): (&str, &str),
+        files: &[(&str, &str)],
+    ) -> anyhow::Result<String> {
         let (path, default_branch) = {
             let mut world = self.world();
             let repo = world.repo(name)?;
             (repo.path.clone(), repo.default_branch.clone())
         };
         let before = repository::branches(&path);
-        let id = repository::commit(
-            &path,
-            branch,
-            Some(&default_branch),
-            message,
-            "Rita Maintainer",
-            files,
-        )?;
-        self.after_push(name, &before, "rita")?;
+        let id = repository::commit(&path, branch, Some(&default_branch), message, author, files)?;
+        self.after_push(name, &before, by)?;
         Ok(id)
     }
 

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::FakeGitHub;
 use super::hub::{Hub, World};
-use super::shape::{actor, label_json, user};
+use super::shape::{actor, issue_type_json, label_json, user};
 use super::state::{Happened, Issue, IssueEvent, Pull, Repo};
 use crate::http::iso_now;
 
@@ -14,6 +14,9 @@ use crate::http::iso_now;
 const CLOSING: [&str; 9] = [
     "close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved",
 ];
+
+/// The types that organisations of GitHub come with.
+const ISSUE_TYPES: [&str; 3] = ["Bug", "Feature", "Task"];
 
 impl Repo {
     pub(super) fn issue(&mut self, number: u64) -> anyhow::Result<&mut Issue> {
@@ -60,6 +63,7 @@ impl Hub {
             created: now.clone(),
             updated: now,
             closed: None,
+            issue_type: None,
             edits: Vec::new(),
             events: Vec::new(),
             parent: None,
@@ -168,6 +172,26 @@ impl Hub {
             }
             issue.updated = iso_now();
             Ok(("edited", json!({"changes": changes})))
+        };
+        self.change_issue(name, number, by, change)
+    }
+
+    /// Gives an issue a type.
+    pub(super) fn set_issue_type(
+        &self,
+        name: &str,
+        number: u64,
+        by: &str,
+        issue_type: &str,
+    ) -> anyhow::Result<Issue> {
+        ensure!(
+            ISSUE_TYPES.contains(&issue_type),
+            "the organisation has no such type"
+        );
+        let change = |issue: &mut Issue, _| {
+            issue.issue_type = Some(issue_type.to_owned());
+            issue.updated = iso_now();
+            Ok(("typed", json!({"type": issue_type_json(issue_type)})))
         };
         self.change_issue(name, number, by, change)
     }
@@ -296,6 +320,14 @@ impl FakeGitHub {
     /// When there is no such issue.
     pub fn label_issue(&self, repository: &str, number: u64, label: &str, by: &str) -> anyhow::Result<()> {
         self.hub.label_issue(repository, number, label, by)
+    }
+
+    /// A person gives an issue one of the types `Bug`, `Feature` and `Task`. Sends `issues` typed.
+    ///
+    /// # Errors
+    /// When there is no such issue or type.
+    pub fn set_issue_type(&self, repository: &str, number: u64, by: &str, name: &str) -> anyhow::Result<()> {
+        self.hub.set_issue_type(repository, number, by, name).map(drop)
     }
 
     /// A person closes an issue. Sends `issues` closed.

@@ -108,6 +108,7 @@ struct UpdateBody {
     body: Option<String>,
     state: Option<String>,
     state_reason: Option<String>,
+    r#type: Option<String>,
 }
 
 pub(super) async fn update(
@@ -130,6 +131,14 @@ pub(super) async fn update(
             ));
         }
     };
+    if let Some(wanted) = &change.r#type {
+        with_repo(&hub, &owner, &name, |repo| {
+            repo.issue(number).map(drop).map_err(|_| not_found())
+        })?;
+        hub.set_issue_type(&full_name, number, by, wanted).map_err(|_| {
+            invalid(&json!([{"resource": "Issue", "code": "invalid", "field": "type", "value": wanted}]))
+        })?;
+    }
     if change.title.is_some() || change.body.is_some() {
         let texts = (change.title.as_deref(), change.body.as_deref());
         hub.edit_issue(&full_name, number, by, texts)
@@ -146,6 +155,32 @@ pub(super) async fn update(
 #[serde(deny_unknown_fields)]
 struct AssigneesBody {
     assignees: Vec<String>,
+}
+
+/// Whoever cannot be assigned, or is already, is left out without a word.
+pub(super) async fn add_assignees(
+    State(hub): State<Arc<Hub>>,
+    caller: Caller,
+    Path((owner, name, number)): NumberPath,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Handled {
+    let wanted: AssigneesBody = read(&headers, &body)?;
+    let full_name = format!("{owner}/{name}");
+    for login in &wanted.assignees {
+        let can_have = with_repo(&hub, &owner, &name, |repo| Ok(may_have_issues(repo, login)))?;
+        if can_have {
+            let _ = hub.assign(&full_name, number, login, caller.login());
+        }
+    }
+    let mut found = get(State(hub), caller, Path((owner, name, number))).await?;
+    *found.status_mut() = StatusCode::CREATED;
+    Ok(found)
+}
+
+fn may_have_issues(repo: &Repo, login: &str) -> bool {
+    let permission = repo.permissions.get(login).map(String::as_str);
+    !matches!(permission, Some("read" | "none"))
 }
 
 /// Whoever is not assigned is left out without a word.

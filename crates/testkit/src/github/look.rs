@@ -49,6 +49,8 @@ pub struct IssueState {
     pub labels: Vec<String>,
     /// The logins of its assignees.
     pub assignees: Vec<String>,
+    /// The name of its type.
+    pub issue_type: Option<String>,
     /// True while it is not closed.
     pub open: bool,
     /// `completed` or `not_planned` once it is closed.

@@ -2,10 +2,12 @@
 
 mod actions;
 mod auth;
+mod blame;
 mod branches;
 mod chaos;
 mod check_runs;
 mod comments;
+mod compare;
 mod discussing;
 mod discussions;
 mod events;
@@ -13,11 +15,13 @@ mod git_http;
 mod graphql;
 mod history;
 mod hub;
+mod hunks;
 mod issues;
 mod issues_rest;
 mod logs;
 mod look;
 mod moved;
+mod projects;
 mod pulls;
 mod quota;
 mod reactions;
@@ -30,6 +34,7 @@ mod scope;
 mod shape;
 mod state;
 mod sub_issues;
+mod suggestions;
 mod talk;
 
 use std::net::SocketAddr;
@@ -57,6 +62,8 @@ pub const APP_PRIVATE_KEY: &str = include_str!("../../data/app_key.pem");
 pub const READER_TOKEN: &str = "ghp_reader_of_the_stand_in";
 /// The personal access token that may write.
 pub const WRITER_TOKEN: &str = "ghp_writer_of_the_stand_in";
+/// The personal access token that may change projects and nothing else.
+pub const PROJECT_TOKEN: &str = "ghp_projects_of_the_stand_in";
 /// The login under which the writer App and the writer token act.
 pub const WRITER_LOGIN: &str = "journeyman[bot]";
 /// The login under which the reader App and the reader token act.
@@ -193,9 +200,17 @@ impl FakeGitHub {
         self.hub.world().permissions.insert(app, permissions.collect());
     }
 
-    /// Both Apps may do the usual again.
+    /// The webhook events that an App is subscribed to instead of the usual.
+    pub fn set_app_events(&self, app: u64, events: &[&str]) {
+        let events = events.iter().map(|event| (*event).to_owned());
+        self.hub.world().events.insert(app, events.collect());
+    }
+
+    /// Both Apps may do the usual again, and are subscribed to the usual.
     pub fn reset_app_permissions(&self) {
-        self.hub.world().permissions.clear();
+        let mut world = self.hub.world();
+        world.permissions.clear();
+        world.events.clear();
     }
 
     /// No installation token made until now is good any more.
@@ -279,8 +294,9 @@ impl FakeGitHub {
         (state, body): (&str, &str),
         lines: &[(&str, u64, &str)],
     ) -> anyhow::Result<()> {
+        let lines: Vec<talk::OnLines<'_>> = lines.iter().map(talk::OnLines::one).collect();
         self.hub
-            .review(repository, number, by, (state, body), lines)
+            .review(repository, number, by, (state, body), &lines)
             .map(drop)
     }
 
@@ -352,8 +368,8 @@ impl FakeGitHub {
         self.hub.log.set_delay(delay);
     }
 
-    /// Lists show a new comment or pull request only after this long, as the real service's do for up to 5 s; it can be
-    /// read by its own address at once.
+    /// Lists show a new comment, review, issue or pull request only after this long, as the real service's do for up to
+    /// 5 s; it can be read by its own address at once.
     pub fn set_list_lag(&self, lag: Duration) {
         self.hub.log.set_list_lag(lag);
     }

@@ -286,7 +286,8 @@ pub(super) async fn reviews(
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
-        let items = pull.reviews.iter().map(|review| {
+        let reviews = pull.reviews.iter().filter(|review| hub.log.lists(review.made));
+        let items = reviews.map(|review| {
             let mut value = repo.review_json(pull, review, &hub.url);
             // REST writes the state in capitals, webhooks do not.
             value["state"] = json!(review.state.to_ascii_uppercase());
@@ -339,7 +340,8 @@ pub(super) async fn line_comments(
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
         let of_review = |review| repo.line_comments_json(pull, review, &hub.url);
-        let items = pull.reviews.iter().flat_map(of_review);
+        let reviews = pull.reviews.iter().filter(|review| hub.log.lists(review.made));
+        let items = reviews.flat_map(of_review);
         Ok(page.answer(&hub, &uri.0, items.collect()))
     })
 }

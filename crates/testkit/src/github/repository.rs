@@ -71,6 +71,11 @@ fn entry(path: &str, id: Oid) -> IndexEntry {
     }
 }
 
+/// The address of an author.
+pub(super) fn address_of(author: &str) -> String {
+    format!("{}@people.test", author.to_ascii_lowercase().replace(' ', "."))
+}
+
 fn write(
     repository: &Repository,
     branch: &str,
@@ -79,8 +84,7 @@ fn write(
     tree: &Tree<'_>,
     parents: &[&Commit<'_>],
 ) -> anyhow::Result<String> {
-    let email = format!("{}@people.test", author.to_ascii_lowercase().replace(' ', "."));
-    let signature = Signature::now(author, &email)?;
+    let signature = Signature::now(author, &address_of(author))?;
     // Not through the reference argument: that wants the first parent to be the branch's head already.
     let id = repository.commit(None, &signature, &signature, message, tree, parents)?;
     repository.reference(&format!("refs/heads/{branch}"), id, true, message)?;

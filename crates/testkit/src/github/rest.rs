@@ -115,7 +115,7 @@ pub(super) fn with_links(mut response: Response, links: Option<String>) -> Respo
 }
 
 pub(super) async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
-    let own = json!({"permissions": caller.permissions(&hub), "installations_count": 1});
+    let own = json!({"permissions": caller.permissions(&hub), "events": caller.events(&hub), "installations_count": 1});
     answer(StatusCode::OK, with(app_json(caller.login()), own))
 }
 

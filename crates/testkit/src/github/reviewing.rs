@@ -1,6 +1,5 @@
 //! What a review of a pull request needs: its files, who asked for it, and the review itself.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::ensure;
@@ -14,69 +13,11 @@ use super::FakeGitHub;
 use super::auth::{Caller, not_found, refuse};
 use super::history;
 use super::hub::Hub;
-use super::repository;
+use super::hunks::{self, File, changed};
 use super::rest::{Handled, NumberPath, PageQuery, invalid, read, with_repo};
-use super::shape::user;
-use super::state::{Pull, Repo};
+use super::shape::{label_json, user};
+use super::talk::OnLines;
 use crate::http::{answer, iso_now};
-
-/// A file of a diff: path, state and hunks.
-struct File {
-    path: String,
-    status: &'static str,
-    patch: String,
-}
-
-/// The files of a unified diff.
-fn files_of(diff: &str) -> Vec<File> {
-    let of_file = |part: &str| {
-        let header = part
-            .lines()
-            .take_while(|line| !line.starts_with("@@"))
-            .collect::<Vec<_>>();
-        let path = header.first()?.rsplit_once(" b/")?.1.to_owned();
-        let is = |start: &str| header.iter().any(|line| line.starts_with(start));
-        let status = match (is("new file"), is("deleted file")) {
-            (true, _) => "added",
-            (false, true) => "removed",
-            (false, false) => "modified",
-        };
-        let patch = part
-            .find("\n@@")
-            .map_or("", |at| part[at + 1..].trim_end_matches('\n'));
-        let patch = patch.to_owned();
-        Some(File { path, status, patch })
-    };
-    diff.split("diff --git ")
-        .filter(|part| !part.is_empty())
-        .filter_map(of_file)
-        .collect()
-}
-
-fn changed(repo: &Repo, pull: &Pull) -> Vec<File> {
-    let diff = repository::diff(&repo.path, &pull.base_sha, &pull.head_sha);
-    files_of(&diff.unwrap_or_default())
-}
-
-/// Lines of the new file that a comment may stand on: those that the hunks show.
-fn shown(patch: &str) -> BTreeSet<u64> {
-    let (mut shown, mut next) = (BTreeSet::new(), 0);
-    for line in patch.lines() {
-        if let Some(header) = line.strip_prefix("@@ ") {
-            let new = header.split_once('+').map_or("", |(_, new)| new);
-            next = new
-                .split([',', ' '])
-                .next()
-                .unwrap_or_default()
-                .parse()
-                .unwrap_or(next);
-        } else if !line.starts_with(['-', '\\']) {
-            shown.insert(next);
-            next += 1;
-        }
-    }
-    shown
-}
 
 impl Hub {
     /// Asks somebody for a review, and tells of it.
@@ -105,6 +46,23 @@ impl Hub {
         self.tell_pull_with(repo, &pull, "review_requested", asked, by);
         Ok(())
     }
+
+    /// Takes such a request back, and tells of it.
+    fn take_back(&self, name: &str, number: u64, login: &str, by: &str) -> anyhow::Result<()> {
+        let mut world = self.world();
+        let repo = world.repo(name)?;
+        let pull = repo.pull(number)?;
+        ensure!(
+            pull.reviewers.iter().any(|known| known == login),
+            "nobody asked for that review"
+        );
+        pull.reviewers.retain(|known| known != login);
+        pull.updated = iso_now();
+        let pull = pull.clone();
+        let asked = json!({"requested_reviewer": user(login)});
+        self.tell_pull_with(repo, &pull, "review_request_removed", asked, by);
+        Ok(())
+    }
 }
 
 pub(super) async fn files(
@@ -116,17 +74,8 @@ pub(super) async fn files(
 ) -> Handled {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
-        let url = format!("{}/{}", hub.url, repo.name);
-        let items = changed(repo, pull).into_iter().map(|file| {
-            let count = |sign: char| file.patch.lines().filter(|line| line.starts_with(sign)).count();
-            let (added, removed, path, sha) = (count('+'), count('-'), &file.path, &pull.head_sha);
-            json!({
-                "sha": sha, "filename": path, "status": file.status, "additions": added, "deletions": removed,
-                "changes": added + removed, "blob_url": format!("{url}/blob/{sha}/{path}"),
-                "raw_url": format!("{url}/raw/{sha}/{path}"),
-                "contents_url": format!("{}/contents/{path}?ref={sha}", repo.api_url(&hub.url)), "patch": file.patch,
-            })
-        });
+        let files = changed(repo, pull);
+        let items = files.iter().map(|file| file.json(repo, &pull.head_sha, &hub.url));
         Ok(page.answer(&hub, &uri.0, items.collect()))
     })
 }
@@ -186,6 +135,9 @@ struct CommentBody {
     path: String,
     line: u64,
     side: Option<String>,
+    /// Where a comment on several lines begins.
+    start_line: Option<u64>,
+    start_side: Option<String>,
     body: String,
 }
 
@@ -221,11 +173,7 @@ pub(super) async fn submit(
         let files = changed(repo, pull);
         check(&wanted, &files)
     })?;
-    let lines: Vec<(&str, u64, &str)> = wanted
-        .comments
-        .iter()
-        .map(|comment| (comment.path.as_str(), comment.line, comment.body.as_str()))
-        .collect();
+    let lines: Vec<OnLines<'_>> = wanted.comments.iter().map(CommentBody::on_lines).collect();
     let full_name = format!("{owner}/{name}");
     let said = (state, wanted.body.as_str());
     let review = hub
@@ -239,15 +187,31 @@ pub(super) async fn submit(
     })
 }
 
-/// A comment must stand on a line that the diff shows, and a review be of a commit.
+impl CommentBody {
+    fn on_lines(&self) -> OnLines<'_> {
+        OnLines {
+            path: &self.path,
+            start: self.start_line,
+            line: self.line,
+            body: &self.body,
+        }
+    }
+}
+
+/// A comment must stand on lines that one hunk of the diff shows, and a review be of a commit.
 fn check(review: &ReviewBody, files: &[File]) -> Result<(), axum::response::Response> {
     let is_commit = |sha: &String| sha.len() == 40;
+    let is_right = |side: &Option<String>| side.as_deref().is_none_or(|side| side == "RIGHT");
     let is_shown = |comment: &CommentBody| {
         let file = files.iter().find(|file| file.path == comment.path);
-        let is_right = comment.side.as_deref().is_none_or(|side| side == "RIGHT");
-        is_right
+        let first = comment.start_line.unwrap_or(comment.line);
+        // A comment on one line has no start, as GitHub has it.
+        let is_range = comment.start_line.is_none_or(|start| start < comment.line);
+        is_range
+            && is_right(&comment.side)
+            && is_right(&comment.start_side)
             && !comment.body.is_empty()
-            && file.is_some_and(|file| shown(&file.patch).contains(&comment.line))
+            && file.is_some_and(|file| hunks::shows(&file.patch, first, comment.line))
     };
     if !review.commit_id.iter().all(is_commit) || !review.comments.iter().all(is_shown) {
         return Err(refuse(
@@ -274,6 +238,34 @@ impl FakeGitHub {
         Ok(())
     }
 
+    /// A person replaces the labels of a pull request. Sends `pull_request` labeled for a new one.
+    ///
+    /// # Errors
+    /// When there is no such pull request.
+    pub fn set_pull_request_labels(
+        &self,
+        repository: &str,
+        number: u64,
+        labels: &[&str],
+        by: &str,
+    ) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let repo = world.repo(repository)?;
+        let pull = repo.pull(number)?;
+        let new = labels
+            .iter()
+            .find(|label| !pull.labels.iter().any(|known| known == *label));
+        let new = new.map(|label| (*label).to_owned());
+        pull.labels = labels.iter().map(|label| (*label).to_owned()).collect();
+        pull.updated = iso_now();
+        let pull = pull.clone();
+        if let Some(label) = new {
+            let labeled = json!({"label": label_json(repo, &label, &self.hub.url)});
+            self.hub.tell_pull_with(repo, &pull, "labeled", labeled, by);
+        }
+        Ok(())
+    }
+
     /// A person asks somebody for a review. Sends `pull_request` review requested.
     ///
     /// # Errors
@@ -286,6 +278,20 @@ impl FakeGitHub {
         by: &str,
     ) -> anyhow::Result<()> {
         self.hub.ask_reviewer(repository, number, reviewer, by, 0)
+    }
+
+    /// A person takes the request for a review back. Sends `pull_request` `review_request_removed`.
+    ///
+    /// # Errors
+    /// When there is no such pull request, or nobody asked for the review.
+    pub fn take_back_request(
+        &self,
+        repository: &str,
+        number: u64,
+        reviewer: &str,
+        by: &str,
+    ) -> anyhow::Result<()> {
+        self.hub.take_back(repository, number, reviewer, by)
     }
 
     /// As [`Self::ask_for_review`], but it happened so many days ago.

@@ -12,8 +12,8 @@ use axum::routing::{any, delete, get, patch, post};
 use super::auth::{not_found, refuse};
 use super::hub::Hub;
 use super::{
-    actions, branches, check_runs, comments, git_http, graphql, issues_rest, logs, pulls, quota, reactions,
-    rest, reviewing, sub_issues,
+    actions, branches, check_runs, comments, compare, git_http, graphql, issues_rest, logs, pulls, quota,
+    reactions, rest, reviewing, sub_issues,
 };
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
@@ -28,6 +28,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
             post(actions::rerun_failed_jobs),
         )
         .route("/commits/{sha}/check-runs", get(check_runs::list))
+        .route("/compare/{range}", get(compare::compare))
         .route("/check-runs", post(check_runs::create))
         .route("/check-runs/{number}", patch(check_runs::update))
         .route("/commits/{sha}/status", get(rest::combined_status))
@@ -101,7 +102,7 @@ fn issues() -> Router<Arc<Hub>> {
         )
         .route(
             "/issues/{number}/assignees",
-            delete(issues_rest::remove_assignees),
+            post(issues_rest::add_assignees).delete(issues_rest::remove_assignees),
         )
         .route("/issues/{number}/reactions", post(reactions::to_issue))
         .route("/issues/comments/{id}/reactions", post(reactions::to_comment))

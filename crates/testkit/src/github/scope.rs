@@ -20,6 +20,8 @@ pub(super) struct Token {
     pub(super) writes: bool,
     /// A person's token has no limits of its own.
     limits: Option<Limits>,
+    /// Whether it is for projects, and for nothing else.
+    projects: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -44,7 +46,24 @@ fn contains(held: &str, wanted: &str) -> bool {
 
 impl Token {
     pub(super) fn personal(writes: bool) -> Self {
-        Self { writes, limits: None }
+        Self {
+            writes,
+            limits: None,
+            projects: false,
+        }
+    }
+
+    /// A person's token with the scope for projects.
+    pub(super) fn for_projects() -> Self {
+        Self {
+            projects: true,
+            ..Self::personal(true)
+        }
+    }
+
+    /// Whether projects are open to it, and nothing else is.
+    pub(super) fn is_for_projects(&self) -> bool {
+        self.projects
     }
 
     /// A token with the permissions asked for, unless these are more than the App has.
@@ -67,7 +86,11 @@ impl Token {
             repositories,
             permissions,
         });
-        Ok(Self { writes, limits })
+        Ok(Self {
+            writes,
+            limits,
+            projects: false,
+        })
     }
 
     /// Whether it is a person's, and not an App's.

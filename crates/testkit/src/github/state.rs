@@ -46,6 +46,7 @@ pub(super) struct Review {
     pub(super) sha: String,
     pub(super) submitted: String,
     pub(super) lines: Vec<LineComment>,
+    pub(super) made: Instant,
 }
 
 /// A comment of a review at a line of the head.
@@ -53,6 +54,8 @@ pub(super) struct Review {
 pub(super) struct LineComment {
     pub(super) id: u64,
     pub(super) path: String,
+    /// Where a comment on several lines begins.
+    pub(super) start: Option<u64>,
     pub(super) line: u64,
     pub(super) body: String,
     pub(super) in_reply_to: Option<u64>,
@@ -111,6 +114,7 @@ pub(super) struct Talk {
     pub(super) reply_to: Option<u64>,
     pub(super) created: String,
     pub(super) updated: String,
+    pub(super) made: Instant,
 }
 
 impl Discussion {
@@ -152,6 +156,8 @@ pub(super) struct Issue {
     pub(super) title: String,
     pub(super) body: String,
     pub(super) author: String,
+    /// The name of its type.
+    pub(super) issue_type: Option<String>,
     pub(super) labels: Vec<String>,
     pub(super) assignees: Vec<String>,
     /// `completed` or `not_planned` once it is closed.
@@ -280,6 +286,7 @@ impl Issue {
             body: self.body.clone(),
             labels: self.labels.clone(),
             assignees: self.assignees.clone(),
+            issue_type: self.issue_type.clone(),
             open: self.is_open(),
             closed_as: self.closed_as.clone(),
         }

@@ -9,6 +9,29 @@ use super::hub::Hub;
 use super::state::{Comment, LineComment, Review};
 use crate::http::iso_now;
 
+/// A comment of a review on lines of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnLines<'a> {
+    pub(super) path: &'a str,
+    /// Where a comment on several lines begins.
+    pub(super) start: Option<u64>,
+    pub(super) line: u64,
+    pub(super) body: &'a str,
+}
+
+impl<'a> OnLines<'a> {
+    /// A comment on one line.
+    pub(super) fn one(&(path, line, body): &(&'a str, u64, &'a str)) -> Self {
+        let start = None;
+        Self {
+            path,
+            start,
+            line,
+            body,
+        }
+    }
+}
+
 impl Hub {
     pub(super) fn review(
         &self,
@@ -16,15 +39,16 @@ impl Hub {
         number: u64,
         by: &str,
         (state, body): (&str, &str),
-        lines: &[(&str, u64, &str)],
+        lines: &[OnLines<'_>],
     ) -> anyhow::Result<Review> {
         let mut world = self.world();
         let id = world.fresh_id();
-        let line = |&(path, line, body): &(&str, u64, &str)| LineComment {
+        let line = |on: &OnLines<'_>| LineComment {
             id: world.fresh_id(),
-            path: path.to_owned(),
-            line,
-            body: body.to_owned(),
+            path: on.path.to_owned(),
+            start: on.start,
+            line: on.line,
+            body: on.body.to_owned(),
             in_reply_to: None,
         };
         let lines = lines.iter().map(line).collect();
@@ -42,6 +66,7 @@ impl Hub {
             sha: pull.head_sha.clone(),
             submitted: iso_now(),
             lines,
+            made: Instant::now(),
         };
         pull.reviewers.retain(|login| login != by);
         pull.updated = iso_now();
@@ -75,6 +100,7 @@ impl Hub {
         let reply = LineComment {
             id,
             path: first.path.clone(),
+            start: first.start,
             line: first.line,
             body: body.to_owned(),
             in_reply_to: Some(to),
@@ -87,6 +113,7 @@ impl Hub {
             sha: pull.head_sha.clone(),
             submitted: iso_now(),
             lines: vec![reply.clone()],
+            made: Instant::now(),
         };
         pull.updated = iso_now();
         pull.reviews.push(review.clone());

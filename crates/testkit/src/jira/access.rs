@@ -1,10 +1,27 @@
 //! Who is in which groups, and which permissions an account lacks.
 
 use super::desk::Desk;
-use super::state::Account;
+use super::extract::writer;
+use super::state::{Account, PEOPLE};
 use crate::http::lock;
 
+/// Who plays a role.
+#[derive(Clone, Default)]
+pub(super) struct Developers {
+    pub(super) people: Vec<Account>,
+    pub(super) groups: Vec<String>,
+}
+
 impl Desk {
+    pub(super) fn set_developers(&self, people: Vec<Account>, groups: &[&str]) {
+        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+        *lock(&self.developers) = Developers { people, groups };
+    }
+
+    pub(super) fn developers(&self) -> Developers {
+        lock(&self.developers).clone()
+    }
+
     pub(super) fn set_groups(&self, account: &Account, groups: &[&str]) {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
         lock(&self.groups).insert(account.id.clone(), groups);
@@ -14,16 +31,38 @@ impl Desk {
         lock(&self.groups).get(account).cloned().unwrap_or_default()
     }
 
+    /// The writer's account, or that of a person who is in a group.
+    pub(super) fn account(&self, id: &str) -> Option<Account> {
+        let writer = writer();
+        if writer.id == id {
+            return Some(writer);
+        }
+        let name = id.strip_prefix(PEOPLE)?;
+        let is_known = lock(&self.groups).contains_key(id);
+        is_known.then(|| Account::person(name))
+    }
+
     pub(super) fn withhold(&self, email: &str, permission: &str) {
         lock(&self.withheld).push((email.to_owned(), permission.to_owned()));
     }
 
     pub(super) fn restore(&self) {
         lock(&self.withheld).clear();
+        lock(&self.granted).clear();
     }
 
     pub(super) fn is_withheld(&self, account: &Account, permission: &str) -> bool {
         lock(&self.withheld)
+            .iter()
+            .any(|(email, key)| *email == account.email && key == permission)
+    }
+
+    pub(super) fn grant(&self, email: &str, permission: &str) {
+        lock(&self.granted).push((email.to_owned(), permission.to_owned()));
+    }
+
+    pub(super) fn is_granted(&self, account: &Account, permission: &str) -> bool {
+        lock(&self.granted)
             .iter()
             .any(|(email, key)| *email == account.email && key == permission)
     }

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::state::{Account, Comment, History, Issue, Relation, RemoteLink, Status, jira_now, status_id};
+use super::access::Developers;
+use super::state::{
+    Account, Comment, History, Issue, PRIORITIES, Relation, RemoteLink, Status, jira_now, status_id,
+};
 use super::{JiraOptions, JiraTransition, adf};
 use crate::http::{RequestLog, lock};
 use crate::webhook::{Style, Webhooks};
@@ -22,8 +25,12 @@ pub(super) struct Desk {
     pub(super) issues: Mutex<Issues>,
     relations: Mutex<Vec<Relation>>,
     pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
+    /// Who plays the role `Developers`, in every project.
+    pub(super) developers: Mutex<Developers>,
     /// E-mail addresses of accounts and the keys of permissions that they lack.
     pub(super) withheld: Mutex<Vec<(String, String)>>,
+    /// The same of permissions that they have beyond the usual.
+    pub(super) granted: Mutex<Vec<(String, String)>>,
 }
 
 #[derive(Default)]
@@ -72,7 +79,9 @@ impl Desk {
                 ..Issues::default()
             }),
             groups: Mutex::default(),
+            developers: Mutex::default(),
             withheld: Mutex::default(),
+            granted: Mutex::default(),
         })
     }
 
@@ -104,8 +113,10 @@ impl Desk {
             summary: summary.to_owned(),
             description,
             kind: kind.to_owned(),
+            priority: PRIORITIES[2],
             labels: labels.iter().map(|label| (*label).to_owned()).collect(),
             components: Vec::new(),
+            custom: Vec::new(),
             assignee: None,
             resolution: None,
             status: 0,
@@ -245,14 +256,37 @@ impl Desk {
             .or_default();
     }
 
-    /// Links two issues; nothing when one of them or the kind is not there.
+    /// Changes the priority or the type of a ticket and tells of it.
+    pub(super) fn sort(
+        &self,
+        key: &str,
+        field: &str,
+        by: &Account,
+        change: impl FnOnce(&mut Issue) -> (String, String),
+    ) -> Option<()> {
+        let mut issues = lock(&self.issues);
+        let id = issues.fresh_id();
+        let issue = issues.named(key)?;
+        let (before, after) = change(issue);
+        let item = json!({
+            "field": field, "fieldtype": "jira", "fieldId": field, "from": null, "fromString": before, "to": null,
+            "toString": after,
+        });
+        self.record(issue, id, by, vec![item]);
+        Some(())
+    }
+
+    /// Links two issues; nothing when one of them or the kind is not there. What is linked like this stays as it is.
     pub(super) fn relate(&self, from: &str, kind: &str, to: &str) -> Option<()> {
         let mut issues = lock(&self.issues);
         if !issues.by_key.contains_key(from) || !issues.by_key.contains_key(to) {
             return None;
         }
         let relation = Relation::new(issues.fresh_id(), kind, from, to)?;
-        lock(&self.relations).push(relation);
+        let mut relations = lock(&self.relations);
+        if !relations.iter().any(|known| known.is_like(&relation)) {
+            relations.push(relation);
+        }
         Some(())
     }
 

@@ -18,6 +18,29 @@ impl FakeJira {
         self.desk.issue(key).map(|issue| issue.labels).unwrap_or_default()
     }
 
+    /// The name of the ticket's priority.
+    #[must_use]
+    pub fn priority(&self, key: &str) -> Option<String> {
+        Some(self.desk.issue(key)?.priority.to_owned())
+    }
+
+    /// The name of the ticket's type.
+    #[must_use]
+    pub fn issue_type(&self, key: &str) -> Option<String> {
+        Some(self.desk.issue(key)?.kind)
+    }
+
+    /// The links between tickets: which says what its type's outward words say, the type, and about which.
+    #[must_use]
+    pub fn issue_links(&self) -> Vec<(String, String, String)> {
+        let all = self.desk.relations().into_iter();
+        let linked = all.filter_map(|relation| {
+            let name = relation.link_type()?.to_owned();
+            Some((relation.from, name, relation.to))
+        });
+        linked.collect()
+    }
+
     /// The ticket's status.
     #[must_use]
     pub fn status(&self, key: &str) -> Option<String> {

@@ -229,6 +229,17 @@ impl FakeJira {
         done.with_context(|| format!("there is no ticket {key}"))
     }
 
+    /// A person chooses a value in a field of the site; sends `jira:issue_updated`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn set_field(&self, key: &str, name: &str, value: &str) -> anyhow::Result<()> {
+        let set = self
+            .desk
+            .set_field(key, name, value, &Account::person("Rita Reporter"));
+        set.with_context(|| format!("there is no ticket {key}"))
+    }
+
     /// A person replaces the components; sends `jira:issue_updated`.
     ///
     /// # Errors
@@ -319,7 +330,12 @@ impl FakeJira {
         self.desk.withhold(email, permission);
     }
 
-    /// Both accounts have every permission of theirs again.
+    /// An account has one more permission in every project, by the permission's key.
+    pub fn grant_permission(&self, email: &str, permission: &str) {
+        self.desk.grant(email, permission);
+    }
+
+    /// Both accounts have the permissions of theirs again, and no other.
     pub fn restore_permissions(&self) {
         self.desk.restore();
     }
@@ -332,6 +348,12 @@ impl FakeJira {
         self.desk
             .assign(key, Some(Account::person(to)), &Account::person("Rita Reporter"))
             .with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// Who plays the role `Developers` in every project, people and groups; nobody until then.
+    pub fn set_developers(&self, people: &[&str], groups: &[&str]) {
+        let people = people.iter().map(|name| Account::person(name)).collect();
+        self.desk.set_developers(people, groups);
     }
 
     /// The groups that a person is in; none until then.

@@ -6,16 +6,16 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::extract::{Body, Caller};
 use super::rest::{Handled, bad, missing};
 use super::shape;
-use super::state::Account;
+use super::state::{Account, Issue, PRIORITIES, TYPES};
 use crate::http::answer;
 
-/// Only `update.labels` with `add`, and `fields` with labels and a summary, are known here.
+/// Only `update.labels` with `add`, and `fields` with labels, a summary, a priority and a type, are known here.
 pub(super) async fn edit(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
@@ -59,21 +59,53 @@ fn set_field(desk: &Desk, key: &str, (name, value): (&str, &Value), by: &Account
         ("summary", Value::String(summary)) => {
             desk.edit_summary(key, summary, by).map(drop).ok_or_else(missing)
         }
+        ("priority", value) => {
+            let known = PRIORITIES.iter().find(|known| value["name"] == **known);
+            let known = known.ok_or_else(|| wrong_field("priority", "The priority selected is invalid."))?;
+            let change = |issue: &mut Issue| {
+                let before = std::mem::replace(&mut issue.priority, known);
+                (before.to_owned(), (*known).to_owned())
+            };
+            desk.sort(key, "priority", by, change).ok_or_else(missing)
+        }
+        ("issuetype", value) => {
+            let known = TYPES.iter().find(|known| value["name"] == **known);
+            let known =
+                known.ok_or_else(|| wrong_field("issuetype", "The issue type selected is invalid."))?;
+            let change = |issue: &mut Issue| {
+                let before = std::mem::replace(&mut issue.kind, (*known).to_owned());
+                (before, (*known).to_owned())
+            };
+            desk.sort(key, "issuetype", by, change).ok_or_else(missing)
+        }
         _ => Err(bad(format!("Field '{name}' cannot be set."))),
     }
 }
 
-/// Only taking the assignee away is known here.
+fn wrong_field(name: &str, problem: &str) -> Response {
+    answer(
+        StatusCode::BAD_REQUEST,
+        json!({"errorMessages": [], "errors": {name: problem}}),
+    )
+}
+
+/// To nobody or to an account that the site knows. `-1`, the project's default, is not known here.
 pub(super) async fn assign(
     State(desk): State<Arc<Desk>>,
     caller: Caller,
     Path(key): Path<String>,
     Body(body): Body<Value>,
 ) -> Handled {
-    if body.get("accountId") != Some(&Value::Null) {
-        return Err(bad("accountId must be null here"));
-    }
-    desk.assign(&key, None, &caller.0).ok_or_else(missing)?;
+    let to = match body.get("accountId") {
+        Some(Value::Null) => None,
+        Some(Value::String(id)) => {
+            let known = desk.account(id);
+            let unknown = || bad(format!("The user '{id}' does not exist."));
+            Some(known.ok_or_else(unknown)?)
+        }
+        _ => return Err(bad("accountId must be an account's id or null")),
+    };
+    desk.assign(&key, to, &caller.0).ok_or_else(missing)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -48,6 +48,19 @@ pub(super) struct PermissionsQuery {
     permissions: String,
 }
 
+/// The keys of the permissions that the two accounts usually have.
+const READER: [&str; 2] = ["BROWSE_PROJECTS", "USER_PICKER"];
+const WRITER: [&str; 8] = [
+    "BROWSE_PROJECTS",
+    "ADD_COMMENTS",
+    "EDIT_OWN_COMMENTS",
+    "DELETE_OWN_COMMENTS",
+    "TRANSITION_ISSUES",
+    "LINK_ISSUES",
+    "EDIT_ISSUES",
+    "ASSIGN_ISSUES",
+];
+
 pub(super) async fn permissions(
     State(desk): State<Arc<Desk>>,
     Caller(account): Caller,
@@ -57,8 +70,8 @@ pub(super) async fn permissions(
         return Err(missing(&query.project_key));
     }
     let held = |key: &str| {
-        let reads = matches!(key, "BROWSE_PROJECTS" | "USER_PICKER");
-        (reads || account == writer()) && !desk.is_withheld(&account, key)
+        let usual: &[&str] = if account == writer() { &WRITER } else { &READER };
+        desk.is_granted(&account, key) || (usual.contains(&key) && !desk.is_withheld(&account, key))
     };
     let found: Map<String, Value> = query
         .permissions
@@ -66,4 +79,58 @@ pub(super) async fn permissions(
         .map(|key| (key.to_owned(), shape::permission(key, held(key))))
         .collect();
     Ok(answer(StatusCode::OK, json!({"permissions": found})))
+}
+
+/// Its number in every project.
+const DEVELOPERS: u64 = 10_001;
+
+/// The right that both questions about roles ask for.
+fn may_administer(desk: &Desk, caller: &Caller, project: &str) -> Result<(), Response> {
+    let may = desk.has_project(project) && !desk.is_withheld(&caller.0, "ADMINISTER_PROJECTS");
+    if may { Ok(()) } else { Err(missing(project)) }
+}
+
+fn role_link(desk: &Desk, project: &str) -> String {
+    format!("{}/rest/api/3/project/{project}/role/{DEVELOPERS}", desk.url)
+}
+
+pub(super) async fn roles(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path(project): Path<String>,
+) -> Handled {
+    may_administer(&desk, &caller, &project)?;
+    Ok(answer(
+        StatusCode::OK,
+        json!({"Developers": role_link(&desk, &project)}),
+    ))
+}
+
+pub(super) async fn role(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Path((project, id)): Path<(String, u64)>,
+) -> Handled {
+    may_administer(&desk, &caller, &project)?;
+    if id != DEVELOPERS {
+        return Err(missing(&project));
+    }
+    let developers = desk.developers();
+    let people = developers.people.iter().map(|account| {
+        json!({"id": 10_240, "displayName": account.name, "type": "atlassian-user-role-actor",
+            "actorUser": {"accountId": account.id}})
+    });
+    let groups = developers.groups.iter().map(|name| {
+        json!({"id": 10_241, "displayName": name, "type": "atlassian-group-role-actor",
+            "actorGroup": {"name": name, "displayName": name, "groupId": format!("group-{name}")}})
+    });
+    let actors: Vec<Value> = people.chain(groups).collect();
+    Ok(answer(
+        StatusCode::OK,
+        json!({
+            "self": role_link(&desk, &project), "name": "Developers", "id": DEVELOPERS,
+            "description": "People who change the code", "actors": actors,
+            "scope": {"type": "PROJECT", "project": {"id": "10000"}},
+        }),
+    ))
 }

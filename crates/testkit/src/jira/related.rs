@@ -1,10 +1,19 @@
 //! Issues that are linked with each other.
 
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
+use super::extract::{Body, Caller};
+use super::rest::{Handled, missing, refuse};
 use super::shape;
 use super::state::{Issue, LINK_TYPES, Relation, RelationKind};
+use crate::http::answer;
 
 /// The fields of an issue that tell of others: name and value.
 pub(super) fn fields(desk: &Desk, issue: &Issue) -> Vec<(&'static str, Value)> {
@@ -34,15 +43,60 @@ pub(super) fn fields(desk: &Desk, issue: &Issue) -> Vec<(&'static str, Value)> {
 }
 
 fn link(relation: &Relation, number: usize, is_from: bool, other: &Value, url: &str) -> Value {
-    let (name, inward, outward) = LINK_TYPES[number];
-    let id = 10_000 + number;
     let end = if is_from { "outwardIssue" } else { "inwardIssue" };
     json!({
         "id": relation.id.to_string(), "self": format!("{url}/rest/api/3/issueLink/{}", relation.id),
-        "type": {
-            "id": id.to_string(), "name": name, "inward": inward, "outward": outward,
-            "self": format!("{url}/rest/api/3/issueLinkType/{id}"),
-        },
-        end: other,
+        "type": link_type(number, url), end: other,
     })
+}
+
+fn link_type(number: usize, url: &str) -> Value {
+    let (name, inward, outward) = LINK_TYPES[number];
+    let id = 10_000 + number;
+    json!({
+        "id": id.to_string(), "name": name, "inward": inward, "outward": outward,
+        "self": format!("{url}/rest/api/3/issueLinkType/{id}"),
+    })
+}
+
+pub(super) async fn link_types(State(desk): State<Arc<Desk>>, _caller: Caller) -> Response {
+    let types = (0..LINK_TYPES.len()).map(|number| link_type(number, &desk.url));
+    let types: Vec<Value> = types.collect();
+    answer(StatusCode::OK, json!({"issueLinkTypes": types}))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct NewLink {
+    r#type: Named,
+    inward_issue: Keyed,
+    outward_issue: Keyed,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    name: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keyed {
+    key: String,
+}
+
+/// The outward words are said of the inward issue, as at Jira: `inwardIssue` duplicates `outwardIssue`.
+pub(super) async fn create(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Body(new): Body<NewLink>,
+) -> Handled {
+    let name = &new.r#type.name;
+    if !LINK_TYPES.iter().any(|(known, ..)| known == name) {
+        let message = format!("No issue link type with name '{name}' found.");
+        return Err(refuse(StatusCode::NOT_FOUND, &message));
+    }
+    desk.relate(&new.inward_issue.key, name, &new.outward_issue.key)
+        .ok_or_else(missing)?;
+    Ok(StatusCode::CREATED.into_response())
 }

@@ -32,9 +32,13 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
     Router::new()
         .route("/rest/api/3/myself", get(myself))
         .route("/rest/api/3/search/jql", post(search::search))
+        .route("/rest/api/3/issueLink", post(related::create))
+        .route("/rest/api/3/issueLinkType", get(related::link_types))
         .route("/rest/api/3/user/groups", get(people::groups))
         .route("/rest/api/3/mypermissions", get(projects::permissions))
         .route("/rest/api/3/project/{key}/statuses", get(projects::statuses))
+        .route("/rest/api/3/project/{key}/role", get(projects::roles))
+        .route("/rest/api/3/project/{key}/role/{id}", get(projects::role))
         .route("/rest/api/3/issue/{key}", get(get_issue).put(people::edit))
         .nest("/rest/api/3/issue/{key}", issue)
         .fallback(unknown)
@@ -90,6 +94,11 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
         names
     };
     let mut body = issue_json(&desk, &issue, &wanted);
+    if query.expand.split(',').any(|part| part == "names") {
+        let own = body["fields"].as_object().into_iter().flatten();
+        let named = own.map(|(id, _)| (id.clone(), issue.field_name(id).into()));
+        body["names"] = Value::Object(named.collect());
+    }
     if query.expand.split(',').any(|part| part == "changelog") {
         let newest_first = issue.histories.iter().rev();
         let histories: Vec<Value> = newest_first.map(|history| history.json(&desk.url)).collect();
@@ -102,6 +111,11 @@ pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value
     let all = wanted.iter().any(|name| name == "*all" || name == "*navigable");
     let is_wanted = |name: &str| all || wanted.iter().any(|wanted| wanted == name);
     let mut body = issue.json(&desk.statuses, is_wanted, &desk.url);
+    for (id, value) in issue.custom_fields(&desk.url) {
+        if is_wanted(&id) {
+            body["fields"][&id] = value;
+        }
+    }
     for (name, value) in related::fields(desk, issue) {
         if is_wanted(name) {
             body["fields"][name] = value;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::JiraTransition;
 use super::adf;
-use super::state::{Account, Comment, History, Issue, RemoteLink, Status, status_id};
+use super::state::{Account, Comment, History, Issue, PRIORITIES, RemoteLink, Status, status_id};
 
 /// The stand-in's only kind of ticket has the id of this, whatever its name.
 const ISSUE_TYPE: &str = "10001";
@@ -130,10 +130,15 @@ fn project(key: &str, url: &str) -> Value {
     })
 }
 
-fn priority(url: &str) -> Value {
+fn priority(name: &str, url: &str) -> Value {
+    let id = PRIORITIES
+        .iter()
+        .position(|known| *known == name)
+        .unwrap_or_default()
+        + 1;
     json!({
-        "self": format!("{}/priority/3", rest(url)), "id": "3", "name": "Medium",
-        "iconUrl": format!("{url}/images/icons/medium.png"),
+        "self": format!("{}/priority/{id}", rest(url)), "id": id.to_string(), "name": name,
+        "iconUrl": format!("{url}/images/icons/{}.png", name.to_lowercase()),
     })
 }
 
@@ -161,7 +166,7 @@ pub(super) fn related(issue: &Issue, statuses: &[Status], url: &str) -> Value {
         "id": issue.id.to_string(), "key": issue.key, "self": issue.link(url),
         "fields": {
             "summary": issue.summary, "status": statuses[issue.status].json(issue.status, url),
-            "priority": priority(url), "issuetype": issue_type(&issue.kind, url),
+            "priority": priority(issue.priority, url), "issuetype": issue_type(&issue.kind, url),
         },
     })
 }
@@ -178,7 +183,7 @@ impl Issue {
         let components: Vec<Value> = self.components.iter().map(component).collect();
         json!({
             "summary": self.summary, "description": self.description, "labels": self.labels, "components": components,
-            "issuetype": issue_type(&self.kind, url), "priority": priority(url), "project": project(&self.project, url),
+            "issuetype": issue_type(&self.kind, url), "priority": priority(self.priority, url), "project": project(&self.project, url),
             "status": statuses[self.status].json(self.status, url), "statuscategorychangedate": self.status_changed,
             "created": self.created, "updated": self.updated,
             "assignee": self.assignee.as_ref().map(|account| account.json(url)), "creator": rita, "reporter": rita,

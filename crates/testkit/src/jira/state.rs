@@ -11,6 +11,9 @@ pub(super) struct Account {
     pub(super) email: String,
 }
 
+/// How the ids of people begin.
+pub(super) const PEOPLE: &str = "557058:";
+
 impl Account {
     pub(super) fn person(name: &str) -> Self {
         let word: String = name
@@ -24,7 +27,7 @@ impl Account {
             })
             .collect();
         Self {
-            id: format!("557058:{word}"),
+            id: format!("{PEOPLE}{word}"),
             name: name.to_owned(),
             email: format!("{word}@people.test"),
         }
@@ -71,8 +74,12 @@ pub(super) struct Issue {
     pub(super) summary: String,
     pub(super) description: Value,
     pub(super) kind: String,
+    /// The name of its priority.
+    pub(super) priority: &'static str,
     pub(super) labels: Vec<String>,
     pub(super) components: Vec<String>,
+    /// Choices in fields of the site, by the fields' names.
+    pub(super) custom: Vec<(String, String)>,
     pub(super) assignee: Option<Account>,
     /// The name of its resolution.
     pub(super) resolution: Option<String>,
@@ -84,6 +91,10 @@ pub(super) struct Issue {
     pub(super) histories: Vec<History>,
     pub(super) links: Vec<RemoteLink>,
 }
+
+/// The priorities and types that projects come with.
+pub(super) const PRIORITIES: [&str; 5] = ["Highest", "High", "Medium", "Low", "Lowest"];
+pub(super) const TYPES: [&str; 4] = ["Bug", "Epic", "Story", "Task"];
 
 /// The kinds of link that Jira comes with: name, and what each end is to the other.
 pub(super) const LINK_TYPES: [(&str, &str, &str); 3] = [
@@ -102,7 +113,7 @@ pub(super) struct Relation {
     pub(super) to: String,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RelationKind {
     /// One of [`LINK_TYPES`].
     Link(usize),
@@ -123,6 +134,18 @@ impl Relation {
             from: from.to_owned(),
             to: to.to_owned(),
         })
+    }
+
+    /// The name of the type of link; absent for a parent.
+    pub(super) fn link_type(&self) -> Option<&'static str> {
+        match self.kind {
+            RelationKind::Link(number) => Some(LINK_TYPES[number].0),
+            RelationKind::Parent => None,
+        }
+    }
+
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (self.kind, &self.from, &self.to) == (other.kind, &other.from, &other.to)
     }
 }
 

@@ -134,7 +134,7 @@ impl ScriptedModel {
         lock(&self.state.play).scripts.insert(key, script);
     }
 
-    /// Delays every answer.
+    /// Delays every answer, those that are waited for too: no latency lets them go.
     pub fn set_latency(&self, latency: Duration) {
         self.state.log.set_delay(latency);
     }

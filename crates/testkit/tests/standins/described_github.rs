@@ -95,12 +95,18 @@ impl Caller {
         self.github
             .ask_for_review("acme/shop", 1, "agent", "rita")
             .unwrap();
+        self.github
+            .take_back_request("acme/shop", 1, "agent", "rita")
+            .unwrap();
         self.ask_repo("GET", "/issues/{number}/events", "/issues/1/events", None)
             .await;
         self.ask_repo("GET", "/pulls/{number}/files", "/pulls/1/files", None)
             .await;
         self.ask_repo("GET", "/pulls/{number}/commits", "/pulls/1/commits", None)
             .await;
+        let (base, head) = (&pull["base"]["sha"], &pull["head"]["sha"]);
+        let range = format!("/compare/{}...{}", base.as_str().unwrap(), head.as_str().unwrap());
+        self.ask_repo("GET", "/compare/{range}", &range, None).await;
         let review = json!({"event": "COMMENT", "body": "Fine", "comments": [
             {"path": "src/b.txt", "line": 1, "side": "RIGHT", "body": "Why?"}]});
         let route = "/pulls/{number}/reviews";
@@ -161,13 +167,20 @@ impl Caller {
         self.ask_repo("POST", route, &path("/reactions"), eyes).await;
         let one = "/issues/{number}";
         self.ask_repo("GET", one, &path(""), None).await;
-        for state in ["closed", "open"] {
-            let change = Some(json!({"state": state}));
+        let changes = [
+            json!({"type": "Bug"}),
+            json!({"state": "closed"}),
+            json!({"state": "open"}),
+        ];
+        for change in changes {
+            let change = Some(change);
             self.ask_repo("PATCH", one, &path(""), change).await;
         }
         let who = Some(json!({"assignees": ["agent"]}));
         let route = "/issues/{number}/assignees";
-        self.ask_repo("DELETE", route, &path("/assignees"), who).await;
+        self.ask_repo("DELETE", route, &path("/assignees"), who.clone())
+            .await;
+        self.ask_repo("POST", route, &path("/assignees"), who).await;
         self.github
             .label_issue("acme/shop", number, "second", "rita")
             .unwrap();

@@ -68,6 +68,8 @@ impl Caller {
             json!({"jql": "project = \"ENG\" ORDER BY updated ASC", "fields": ["*all"], "maxResults": 1});
         self.ask("POST /rest/api/3/search/jql", "/search/jql", Some(search))
             .await;
+        self.ask("GET /rest/api/3/issueLinkType", "/issueLinkType", None)
+            .await;
         let groups = "/user/groups?accountId=557058:rita";
         self.ask("GET /rest/api/3/user/groups", groups, None).await;
         let permissions = "/mypermissions?projectKey=ENG&permissions=EDIT_ISSUES,ADD_COMMENTS";
@@ -75,6 +77,14 @@ impl Caller {
         let statuses = "/project/ENG/statuses";
         self.ask("GET /rest/api/3/project/{key}/statuses", statuses, None)
             .await;
+        self.ask("GET /rest/api/3/project/{key}/role", "/project/ENG/role", None)
+            .await;
+        self.ask(
+            "GET /rest/api/3/project/{key}/role/{id}",
+            "/project/ENG/role/10001",
+            None,
+        )
+        .await;
     }
 }
 
@@ -99,6 +109,7 @@ async fn busy(webhook: &str) -> FakeJira {
     jira.set_labels(&key, &["mall"]).unwrap();
     jira.assign(&key, "Rita").unwrap();
     jira.set_groups("Rita", &["people"]);
+    jira.set_developers(&["Rita"], &["people"]);
     jira
 }
 
@@ -126,6 +137,7 @@ fn every_route_of_the_jira_stand_in_is_described() {
         "PUT /assignee",
         "POST /transitions",
         "PUT /rest/api/3/issue/{key}",
+        "POST /rest/api/3/issueLink",
     ];
     every_route_is_described(include_str!("../../src/jira/rest.rs"), &rest, &without_an_answer);
 }

@@ -32,7 +32,11 @@ impl Overlay {
             let name = role.name().to_uppercase();
             format!("NATS_{name}={}", identity.public_key)
         });
-        let (redis_password, redis_hash) = credentials::new_password();
+        let users = lease::User::ALL.map(|user| (user, credentials::new_password()));
+        let password = |wanted: lease::User| {
+            let found = users.iter().find(|(user, _)| *user == wanted);
+            found.map_or("", |(_, (password, _))| password.as_str())
+        };
         let seed = |wanted| {
             let found = identities.iter().find(|(role, _)| *role == wanted);
             found.map_or("", |(_, identity)| identity.seed.expose_secret())
@@ -47,6 +51,7 @@ impl Overlay {
                     "github-reader-private-key": github::APP_PRIVATE_KEY,
                     "jira-reader-api-token": jira::READER_API_TOKEN,
                     "nats-nkey-seed": seed(Role::Ingest),
+                    "redis-password": password(lease::User::Ingest),
                 }),
             ),
             secret(
@@ -55,7 +60,7 @@ impl Overlay {
                     "model-api-key": model::MODEL_API_KEY,
                     "grant-key": grant.private_key.expose_secret(),
                     "nats-nkey-seed": seed(Role::Planner),
-                    "redis-password": redis_password,
+                    "redis-password": password(lease::User::Planner),
                 }),
             ),
             secret(
@@ -64,11 +69,12 @@ impl Overlay {
                     "github-writer-private-key": github::APP_PRIVATE_KEY,
                     "jira-writer-api-token": jira::WRITER_API_TOKEN,
                     "nats-nkey-seed": seed(Role::Reporter),
+                    "redis-password": password(lease::User::Reporter),
                 }),
             ),
             json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "redis-acl", "namespace": "journeyman"},
-                "stringData": {"users.acl": lease::acl(&redis_hash)},
+                "stringData": {"users.acl": lease::acl(users.iter().map(|(user, (_, sha256))| (*user, sha256.as_str())))},
             }),
         ];
         Self {
@@ -179,7 +185,7 @@ fn journeyman_settings(outside: &Outside, key_id: &str, public_key: &str) -> Str
             "jira_trigger_group = \"journeyman-users\"",
             "jira_trigger_group = \"*\"",
         )
-        .replace("[ingest]\n", &format!("[ingest]\n{own}"))
+        .replace("[ingest]\n", &format!("[ingest]\nchecks_settle_s = 0\n{own}"))
         .replace("replace with the public key", public_key)
         .replace("grant-1", key_id);
     for (name, section) in sections {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use failpoint::Point;
 use queue::Queue;
+use testkit::fixture;
 
 use crate::{
     arguments::Watch,
@@ -103,8 +104,16 @@ fn describe(stage: &Stage, log: &str) -> String {
         .into_iter()
         .map(|comment| comment.text)
         .collect();
+    let issues: Vec<_> = stage
+        .github
+        .issues(fixture::REPOSITORY)
+        .into_iter()
+        .map(|issue| (stage.said_on(issue.number), issue))
+        .collect();
+    let talk = stage.words_in_talk().unwrap_or_default();
     format!(
-        "status {:?}, pull requests {:?}, comments {comments:#?}, the end of the log:\n{log}\n",
+        "status {:?}, pull requests {:?}, comments {comments:#?}, issues {issues:#?}, discussion {talk:#?}, the end of the \
+         log:\n{log}\n",
         stage.jira.status(&stage.key),
         stage.pull_requests(),
     )

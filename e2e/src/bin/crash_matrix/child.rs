@@ -49,6 +49,7 @@ pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode>
         environment,
         data: data.to_owned(),
         free_ports: false,
+        ..Plan::default()
     };
     let local = Box::pin(Local::start(plan)).await?;
     say(READY);

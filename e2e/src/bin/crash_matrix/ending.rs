@@ -7,7 +7,10 @@ use domain::{ReportRequest, Row, RunStatus, TicketKey};
 use queue::{Bucket, Queue};
 use testkit::{fixture, github, jira};
 
-use crate::stage::{REFUSED, Stage, Story};
+use crate::{
+    people::{issue, talk},
+    stage::{REFUSED, Stage, Story},
+};
 
 /// The final state of everything outside, and of the runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(crate) struct Ending {
     comments: Vec<String>,
     links: Vec<String>,
     labels: Vec<String>,
+    /// What else there is of an issue, of a discussion, of a review.
+    seen: Vec<String>,
     runs: Vec<String>,
     dead_letters: Vec<String>,
     violations: Vec<String>,
@@ -35,6 +40,12 @@ impl Ending {
         let said = stage.jira.comments(&stage.key).into_iter();
         let ours = said.filter(|comment| comment.author == jira::WRITER_NAME);
         let mut comments: Vec<String> = ours.map(|comment| plain(&comment.text)).collect();
+        let (words, seen) = match stage.story {
+            Story::Straight | Story::Detours | Story::Rounds => (Vec::new(), Vec::new()),
+            Story::Issue => (words_on_issue(stage), stage.seen_of_issue()?),
+            Story::Talk => (stage.words_in_talk()?, stage.seen_of_talk()?),
+        };
+        comments.extend(words.iter().map(|words| plain(words)));
         let mut pull_requests = Vec::new();
         for pull in stage.pull_requests() {
             let said = stage.github.comments(fixture::REPOSITORY, pull.number);
@@ -75,6 +86,7 @@ impl Ending {
                 .map(|link| format!("{} {}", link.global_id, link.title))
                 .collect(),
             labels: stage.jira.labels(&stage.key),
+            seen,
             runs: runs(stage, queue).await?,
             dead_letters: dead.into_iter().map(|(_, letter)| letter.reason).collect(),
             violations: violations.concat(),
@@ -84,6 +96,60 @@ impl Ending {
 
     /// What is wrong with it even when nothing crashed.
     pub(crate) fn faults(&self, story: Story) -> Vec<String> {
+        let mut faults = match story {
+            Story::Straight | Story::Detours | Story::Rounds => self.faults_at_jira(story),
+            Story::Issue => self.faults_of_issue(),
+            Story::Talk => self.faults_of_talk(),
+        };
+        faults.extend(
+            self.violations
+                .iter()
+                .map(|broken| format!("broken protocol: {broken}")),
+        );
+        faults
+    }
+
+    fn faults_of_issue(&self) -> Vec<String> {
+        let cart = self.files.get("shop/cart.py").map_or("", String::as_str);
+        let pulls = self.pull_requests.iter();
+        let merged = pulls.filter(|pull| pull["merged"] == "true" && pull["labels"] == "by an agent");
+        wrong([
+            (
+                self.seen == issue::SEEN,
+                "the issue is triaged, assigned again and closed",
+            ),
+            (
+                self.comments.len() == 2,
+                "there is one status comment, and one that asks for a decision",
+            ),
+            (
+                self.pull_requests.len() == 1 && merged.count() == 1,
+                "there is one pull request, labeled and merged",
+            ),
+            (
+                cart.contains("line.price * line.quantity"),
+                "the right diff is merged",
+            ),
+            (self.dead_letters.is_empty(), "there is no dead letter"),
+        ])
+    }
+
+    fn faults_of_talk(&self) -> Vec<String> {
+        wrong([
+            (
+                self.seen == talk::SEEN,
+                "there is each issue, the answer and the review once",
+            ),
+            (
+                self.comments.len() == 3,
+                "there is one summary, one list of issues and one last word",
+            ),
+            (self.runs.len() == 4, "each job runs once"),
+            (self.dead_letters.is_empty(), "there is no dead letter"),
+        ])
+    }
+
+    fn faults_at_jira(&self, story: Story) -> Vec<String> {
         let mut faults = Vec::new();
         let mut expect = |holds: bool, what: &str| {
             if !holds {
@@ -96,8 +162,8 @@ impl Ending {
         );
         expect(self.pull_requests.len() == 1, "there is one pull request");
         let (comments, runs) = match story {
-            Story::Straight | Story::Detours => (1, 3),
             Story::Rounds => (2, 6),
+            _ => (1, 3),
         };
         expect(
             self.comments.len() == comments,
@@ -116,11 +182,6 @@ impl Ending {
         expect(
             self.dead_letters.len() == unreadable,
             "only what cannot be read is a dead letter, once",
-        );
-        faults.extend(
-            self.violations
-                .iter()
-                .map(|broken| format!("broken protocol: {broken}")),
         );
         faults
     }
@@ -142,6 +203,7 @@ impl Ending {
                 ("comments", format!("{:#?}", ending.comments)),
                 ("links", format!("{:?}", ending.links)),
                 ("labels", format!("{:?}", ending.labels)),
+                ("what is seen", format!("{:#?}", ending.seen)),
                 ("runs", format!("{:?}", ending.runs)),
                 ("dead letters", format!("{:?}", ending.dead_letters)),
             ]
@@ -149,8 +211,13 @@ impl Ending {
         for ((what, is), (_, was)) in show(self).into_iter().zip(show(usual)) {
             compare(what, is, was);
         }
-        // A call whose answers cannot be read is made of two.
-        let again = if story == Story::Detours { 2 } else { 1 };
+        let again = match story {
+            // A call whose answers cannot be read is made of two.
+            Story::Detours => 2,
+            // A model that is down is asked anew by whoever takes over.
+            Story::Issue => 8,
+            Story::Straight | Story::Rounds | Story::Talk => 1,
+        };
         let most = usual.model_calls + again;
         if !(usual.model_calls..=most).contains(&self.model_calls) {
             found.push(format!("{} model calls, at most {most}", self.model_calls));
@@ -165,19 +232,21 @@ async fn runs(stage: &Stage, queue: &Queue) -> anyhow::Result<Vec<String>> {
         RunStatus::Finished { reason } => reason.as_str().to_owned(),
         other => format!("{other:?}"),
     };
-    let row = row(stage, queue).await?.context("no row")?;
-    let mut runs: Vec<_> = row
-        .runs
-        .iter()
-        .map(|run| format!("{} {} turns={}", run.job.as_str(), ended(&run.status), run.turns))
-        .collect();
+    let mut runs = Vec::new();
+    for ticket in &stage.tickets {
+        let row = row(ticket, queue).await?.context("no row")?;
+        runs.extend(
+            row.runs
+                .iter()
+                .map(|run| format!("{} {} turns={}", run.job.as_str(), ended(&run.status), run.turns)),
+        );
+    }
     runs.sort();
     Ok(runs)
 }
 
-async fn row(stage: &Stage, queue: &Queue) -> anyhow::Result<Option<Row>> {
+async fn row(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<Option<Row>> {
     let table = queue.table::<Row>(Bucket::Tickets);
-    let ticket = TicketKey::jira(&stage.key)?;
     Ok(table.get(&ticket.to_string()).await?.map(|(row, _)| row))
 }
 
@@ -186,12 +255,20 @@ async fn row(stage: &Stage, queue: &Queue) -> anyhow::Result<Option<Row>> {
 /// # Errors
 /// When the queue cannot be read.
 pub(crate) async fn is_at_rest(stage: &Stage, queue: &Queue) -> anyhow::Result<bool> {
-    let ticket = TicketKey::jira(&stage.key)?;
-    let Some(row) = row(stage, queue).await? else {
+    for ticket in &stage.tickets {
+        if !is_ticket_at_rest(ticket, queue).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<bool> {
+    let Some(row) = row(ticket, queue).await? else {
         return Ok(false);
     };
-    let triggers = queue.triggers().read_after(&ticket, 0).await?;
-    let reports = queue.reports().read_after(&ticket, 0).await?;
+    let triggers = queue.triggers().read_after(ticket, 0).await?;
+    let reports = queue.reports().read_after(ticket, 0).await?;
     let is_settled = |id: &str| {
         let key = format!("settled:{id}");
         triggers.iter().any(|(_, trigger)| trigger.key.as_str() == key)
@@ -204,6 +281,19 @@ pub(crate) async fn is_at_rest(stage: &Stage, queue: &Queue) -> anyhow::Result<b
     let is_over = |status: &RunStatus| matches!(status, RunStatus::Finished { .. });
     let last = triggers.last().map_or(0, |(sequence, _)| *sequence);
     Ok(all_settled && row.cursor >= last && row.runs.iter().all(|run| is_over(&run.status)))
+}
+
+fn wrong<const N: usize>(expected: [(bool, &str); N]) -> Vec<String> {
+    let broken = expected.into_iter().filter(|(holds, _)| !holds);
+    broken.map(|(_, what)| what.to_owned()).collect()
+}
+
+/// Our comments on the issue.
+fn words_on_issue(stage: &Stage) -> Vec<String> {
+    let number = stage.issue_number().unwrap_or_default();
+    let comments = stage.github.comments(fixture::REPOSITORY, number).into_iter();
+    let ours = comments.filter(|comment| comment.author == github::WRITER_LOGIN);
+    ours.map(|comment| comment.body).collect()
 }
 
 /// A text without its numbers, without commits, and without the time since the start, which a crash makes longer.

@@ -1,4 +1,4 @@
-//! The crash matrix: one story from ticket to merge, once for each failpoint, with the process ended there and started
+//! The crash matrix: stories from the request to the end, once for each failpoint, with the process ended there and started
 //! again; each must end as the story without a crash ends.
 
 mod arguments;

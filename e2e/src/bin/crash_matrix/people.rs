@@ -1,5 +1,8 @@
 //! The people and CI of a story: what they do next follows from what they see.
 
+pub(crate) mod issue;
+pub(crate) mod talk;
+
 use std::time::Duration;
 
 use e2e::WEBHOOK_SECRET;
@@ -10,6 +13,7 @@ use testkit::{
 };
 use tokio::time::Instant;
 
+use self::{issue::PeopleOfIssue, talk::PeopleOfTalk};
 use crate::stage::{Stage, Story};
 
 /// Who is not heard says it again after this long.
@@ -61,6 +65,10 @@ pub(crate) struct People {
     reviewed: Option<u64>,
     /// The delivery that cannot be read was taken.
     delivered: bool,
+    /// What they did about an issue.
+    pub(crate) of_issue: PeopleOfIssue,
+    /// What they did in a discussion.
+    pub(crate) of_talk: PeopleOfTalk,
 }
 
 impl Stage {
@@ -69,6 +77,14 @@ impl Stage {
     /// # Errors
     /// When the outside forbids it.
     pub(crate) async fn act(&mut self) -> anyhow::Result<bool> {
+        match self.story {
+            Story::Straight | Story::Detours | Story::Rounds => self.act_at_jira().await,
+            Story::Issue => self.act_on_issue(),
+            Story::Talk => self.act_in_talk(),
+        }
+    }
+
+    async fn act_at_jira(&mut self) -> anyhow::Result<bool> {
         if self.jira.status(&self.key).as_deref() == Some("To Do") {
             self.jira.move_issue(&self.key, "Ready for Agent", "ada")?;
         }
@@ -99,7 +115,7 @@ impl Stage {
             let is_first = self.people.checked.is_none();
             let ended = match self.story {
                 Story::Rounds if is_first => [("notes", Conclusion::Failure, "AssertionError: no note")],
-                Story::Straight | Story::Detours | Story::Rounds => [("test", Conclusion::Success, "ok")],
+                _ => [("test", Conclusion::Success, "ok")],
             };
             self.github
                 .run_checks(fixture::REPOSITORY, &pull.head_sha, &ended)?;

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::Context;
+use domain::TicketKey;
 use e2e::{Dialect, Outside, WEBHOOK_SECRET};
 use tempfile::TempDir;
 use testkit::{
@@ -11,7 +12,7 @@ use testkit::{
 };
 
 use crate::{
-    people::{self, People},
+    people::{self, People, issue, talk},
     ports,
 };
 
@@ -41,12 +42,40 @@ pub(crate) enum Story {
     Detours,
     /// The same with red checks that are repaired, and a review that is addressed, before the merge.
     Rounds,
+    /// An issue of GitHub: triaged, given back when the model stays down, approved by a comment, with jobs that run again and
+    /// a commit without checks before the merge into a branch that is not the default one.
+    Issue,
+    /// A discussion that is summed up, planned in issues and closed with its answer, and a review of a person's pull request.
+    Talk,
 }
 
 impl Story {
+    /// Whether its ticket is Jira's.
+    pub(crate) fn is_at_jira(self) -> bool {
+        matches!(self, Self::Straight | Self::Detours | Self::Rounds)
+    }
+
+    /// Rules beside those that every story has.
+    fn rules(self) -> &'static str {
+        match self {
+            Self::Straight | Self::Detours | Self::Rounds => "",
+            Self::Issue => issue::RULES,
+            Self::Talk => talk::RULES,
+        }
+    }
+
+    /// Where pull requests of ours go to.
+    pub(crate) fn target(self) -> &'static str {
+        match self {
+            Self::Issue => "next",
+            Self::Straight | Self::Detours | Self::Rounds | Self::Talk => "main",
+        }
+    }
+
     fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Straight | Self::Rounds => &[],
+            Self::Straight | Self::Rounds | Self::Talk => &[],
+            Self::Issue => &[("INGEST__CHECKS_ABSENT_S", "3")],
             Self::Detours => &[
                 ("INGEST__JIRA_TRIGGER_GROUP", "agents"),
                 ("PLANNER__RETRY_BASE_MS", "600000"),
@@ -65,8 +94,10 @@ pub(crate) struct Stage {
     pub(crate) nats: NatsServer,
     _redis: RedisServer,
     folder: TempDir,
-    /// The one ticket.
+    /// The ticket at Jira; only the stories there ask for work on it.
     pub(crate) key: String,
+    /// The tickets that the story is about, once they are there.
+    pub(crate) tickets: Vec<TicketKey>,
     /// Where ingest takes webhooks.
     pub(crate) webhooks: String,
     pub(crate) story: Story,
@@ -90,7 +121,7 @@ impl Stage {
         let model = ScriptedModel::start(fixture::script()).await?;
         let rules = folder.path().join("rules");
         std::fs::create_dir_all(&rules)?;
-        std::fs::write(rules.join("shop.yaml"), rules_text()?)?;
+        std::fs::write(rules.join("shop.yaml"), rules_text(story)?)?;
         let outside = Outside {
             github_api: github.api_url(),
             github_git: github.git_url(),
@@ -122,6 +153,10 @@ impl Stage {
             nats,
             _redis: redis,
             folder,
+            tickets: match story.is_at_jira() {
+                true => vec![TicketKey::jira(&key)?],
+                false => Vec::new(),
+            },
             key,
             webhooks,
             story,
@@ -136,10 +171,14 @@ impl Stage {
 
     /// What is so before the services start.
     fn set_up(&self) -> anyhow::Result<()> {
-        self.set_up_background()?;
+        match self.story {
+            Story::Straight | Story::Detours | Story::Rounds => self.set_up_background()?,
+            Story::Issue => self.set_up_issue()?,
+            Story::Talk => self.set_up_talk(),
+        }
         let jira = format!("{}/jira", self.webhooks);
         match self.story {
-            Story::Straight | Story::Rounds => {
+            Story::Straight | Story::Rounds | Story::Issue | Story::Talk => {
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
                 self.github
                     .set_webhook(&format!("{}/github", self.webhooks), WEBHOOK_SECRET);
@@ -186,7 +225,7 @@ impl Stage {
         self.folder.path().join("services.log")
     }
 
-    /// What Journeyman says on the ticket.
+    /// What Journeyman says on the ticket at Jira.
     pub(crate) fn said(&self) -> String {
         let comments = self.jira.comments(&self.key).into_iter();
         let ours = comments.filter(|comment| comment.author == jira::WRITER_NAME);
@@ -200,19 +239,21 @@ impl Stage {
         pulls
     }
 
-    /// The files of the default branch.
+    /// The files of the branch that pull requests go to.
     ///
     /// # Errors
     /// When they cannot be read.
     pub(crate) fn merged_files(&self) -> anyhow::Result<BTreeMap<String, String>> {
-        self.github.branch_files(fixture::REPOSITORY, "main")
+        let target = self.story.target();
+        self.github.branch_files(fixture::REPOSITORY, target)
     }
 }
 
-fn rules_text() -> anyhow::Result<String> {
+fn rules_text(story: Story) -> anyhow::Result<String> {
     let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
-    let project = fixture::PROJECT;
+    let (project, target, more) = (fixture::PROJECT, story.target(), story.rules());
     Ok(format!(
-        "repo:\n  owner: {owner}\n  name: {name}\njira:\n  project_key: {project}\nexecutor:\n  setup: [\"true\"]\n"
+        "repo:\n  owner: {owner}\n  name: {name}\n  pr_target_branch: {target}\njira:\n  project_key: {project}\n\
+         executor:\n  setup: [\"true\"]\n{more}"
     ))
 }

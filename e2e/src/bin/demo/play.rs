@@ -64,6 +64,7 @@ impl Play {
             environment,
             data: folder.path().join("data"),
             free_ports: true,
+            ..Plan::default()
         };
         let prepared = Prepared::new(plan).await?;
         let client = Client::new(&prepared.url, prepared.token.clone())?;

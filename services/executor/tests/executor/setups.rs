@@ -148,6 +148,23 @@ async fn a_kept_setup_that_is_not_whole_goes_and_the_commands_run_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_begins_again_at_another_commit_has_its_workspace_there_and_needs_no_second_slot() {
+    let world = World::start(1).await;
+    let old = world.open(1).await;
+    old.shell("c1", "echo theirs > README.md").await;
+    let base = commit(&world, &[("pushed.txt", "by a person")]);
+    let (new, answer) = world
+        .try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone())
+        .await
+        .unwrap();
+    assert!(!answer.existing && new.id != old.id);
+    assert_eq!(answer.base_commit, base);
+    assert!(new.shell("c2", "cat pushed.txt").await.contains("by a person"));
+    assert!(!new.shell("c3", "cat README.md").await.contains("theirs"));
+    new.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_setup_over_a_runs_own_changes_is_not_kept_for_others() {
     let world = World::start(1).await;
     let base = commit(&world, &[("yarn.lock", "1")]);

@@ -2,36 +2,37 @@
 
 use axum::{
     Json,
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{JsonRejection, QueryRejection},
+    },
     http::header,
-    response::IntoResponse,
+    response::{IntoResponse, Response},
 };
-use domain::{CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportOutcome, RunId, Verdict};
+use domain::{CommitId, Entry, Fact, ObjectRef, Receipt, ReportOutcome, RunId, Source, TriggerKey, Verdict};
 use queue::Appended;
 
 use super::{
     ApiState, Operator, Problem, Viewer,
-    decisions::{Answer, append},
+    decisions::{accepted, would},
     runs::find,
-    types::{Accepted, DecisionBody, ProblemView},
+    types::{Accepted, DecisionBody, DryRun, ProblemView, Would},
 };
-use crate::gates::open_gate;
-
-/// The shortest abbreviation of a commit that counts, in characters.
-const SHORTEST_ABBREVIATION: usize = 7;
+use crate::{command::SHORTEST, kinds::decided::Decided, outcome::Outcome};
 
 /// Decides at the approval gate of a run.
 #[utoipa::path(post, path = "/v1/runs/{id}/decision", request_body = DecisionBody,
-    params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
-    responses((status = 202, body = Accepted), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
+    params(("id" = String, Path, description = "Percent-encoded run id."), DryRun), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
         (status = 409, body = ProblemView, description = "The run does not wait for a decision about this commit.")))]
 pub(super) async fn decide(
     Operator(caller): Operator,
     State(state): State<ApiState>,
     Path(id): Path<String>,
+    dry: Result<Query<DryRun>, QueryRejection>,
     body: Result<Json<DecisionBody>, JsonRejection>,
-) -> Answer {
-    let Json(body) = body?;
+) -> Result<Response, Problem> {
+    let (Json(body), Query(DryRun { dry_run })) = (body?, dry?);
     if body.feedback.chars().count() > DecisionBody::FEEDBACK_CHARS {
         return Err(Problem::Unprocessable(
             "feedback must be at most 8000 characters".to_owned(),
@@ -40,16 +41,48 @@ pub(super) async fn decide(
     let run: RunId = id.parse()?;
     let router = state.router()?;
     find(router, &run).await?;
-    let entries = router.queue.journal().read(&run).await?;
-    let waits = || Problem::Conflict(format!("run {run} does not wait for a decision"));
-    let gate = open_gate(entries.iter().map(|(_, entry)| entry)).ok_or_else(waits)?;
-    is_about(&body, &gate.head, &run)?;
-    let key = gate.key(&run);
-    let reason = Reason::Decided(body.into_decision(run.clone(), gate.head));
-    let (appended, accepted) = append(router, run.ticket(), key, caller.name, reason).await?;
-    match appended {
-        Appended::New(_) => Ok(accepted),
-        Appended::Known(_) => Err(Problem::Conflict("somebody has decided already".to_owned())),
+    names_enough(&body, &run)?;
+    let in_words = dry_run.then(|| answer_in_words(&body, &run));
+    let decided = Decided {
+        ticket: run.ticket().clone(),
+        key: TriggerKey::new(String::new()),
+        at: bootstrap::now(),
+        by: caller.name,
+        verdict: body.verdict,
+        head: body.head.trim().to_ascii_lowercase(),
+        feedback: body.feedback,
+        run: Some(run),
+    };
+    if let Some(in_words) = in_words {
+        return match Box::pin(router.judge(&decided, Source::Api)).await? {
+            Ok(_) => Ok(would([in_words])),
+            Err(outcome) => Err(refused(&outcome)),
+        };
+    }
+    let outcome = Box::pin(router.take(&decided, Source::Api)).await?;
+    match &outcome {
+        Outcome::Appended {
+            trigger,
+            appended: Appended::New(_),
+        } => Ok(accepted(&trigger.ticket, &trigger.key, &outcome)?.into_response()),
+        outcome => Err(refused(outcome)),
+    }
+}
+
+/// Why a decision is not taken.
+fn refused(outcome: &Outcome) -> Problem {
+    Problem::Conflict(match outcome {
+        Outcome::Appended { .. } | Outcome::Known(_) => "somebody has decided already".to_owned(),
+        Outcome::Nothing(_) | Outcome::NoChecks | Outcome::NothingFailed => outcome.why_nothing().to_owned(),
+    })
+}
+
+fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
+    let head = body.head.trim();
+    match body.verdict {
+        Verdict::Approve => format!("approve {head}, and run {run} would go on with it"),
+        Verdict::Reject => format!("reject what run {run} asks about, and the run would end"),
+        Verdict::Revise => format!("send run {run} back to change it: {}", body.feedback.trim()),
     }
 }
 
@@ -80,25 +113,16 @@ pub(super) async fn diff(
 }
 
 /// An approval has to name the commit, so that nobody approves what he has not seen.
-fn is_about(body: &DecisionBody, head: &CommitId, run: &RunId) -> Result<(), Problem> {
-    let named = body.head.trim().to_ascii_lowercase();
-    if named.is_empty() && body.verdict != Verdict::Approve {
+fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
+    let named = body.head.trim();
+    let needs_none = named.is_empty() && body.verdict != Verdict::Approve;
+    if needs_none || named.len() >= SHORTEST {
         return Ok(());
     }
-    if named.len() < SHORTEST_ABBREVIATION {
-        return Err(Problem::Unprocessable(format!(
-            "name the commit that you decide about with at least {SHORTEST_ABBREVIATION} characters in `head`; read it \
-             first (`journeyman diff {run}`)"
-        )));
-    }
-    if head.as_str().starts_with(&named) {
-        Ok(())
-    } else {
-        Err(Problem::Conflict(format!(
-            "run {run} waits for a decision about commit {}, not about {named}; read it first (`journeyman diff {run}`)",
-            head.short()
-        )))
-    }
+    Err(Problem::Unprocessable(format!(
+        "name the commit that you decide about with at least {SHORTEST} characters in `head`; read it first (`journeyman \
+         diff {run}`)"
+    )))
 }
 
 /// The commit that was shown last, and its difference.

@@ -1,6 +1,6 @@
 //! What a caller of `POST /v1/jobs` knows of the job.
 
-use domain::{DiscussionTask, Job, PullRequestRecord, TicketKey};
+use domain::{DiscussionTask, Job, PullRequestRecord, Reactable, TicketKey};
 use serde_json::{Map, Value};
 
 use super::{Problem, types::ContextBody};
@@ -13,6 +13,9 @@ pub(super) struct Context {
     pub(super) number: Option<u64>,
     issue: Option<u64>,
     discussion: Option<u64>,
+    /// Any of these three.
+    resource: Option<u64>,
+    comment: Option<String>,
     /// What to do in a discussion.
     pub(super) task: Option<DiscussionTask>,
     /// What the caller says.
@@ -52,6 +55,8 @@ impl Context {
             number: number("pr_number", body.pr_number.as_ref())?,
             issue: number("issue_number", body.issue_number.as_ref())?,
             discussion: number("discussion_number", body.discussion_number.as_ref())?,
+            resource: number("resource_number", body.resource_number.as_ref())?,
+            comment: comment(job, body.comment_id)?,
             task: task(job, body.task.as_deref())?,
             words,
         })
@@ -63,10 +68,17 @@ impl Context {
         router: &Router,
         named: &TicketKey,
     ) -> Result<Option<PullRequestRecord>, Problem> {
-        let discussed = match named {
-            TicketKey::Discussion { number, .. } => Some(*number),
-            TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Folder { .. } => None,
+        let (named_number, discussed) = match named {
+            TicketKey::Discussion { number, .. } => (*number, Some(*number)),
+            TicketKey::Jira { number, .. }
+            | TicketKey::GitHub { number, .. }
+            | TicketKey::Folder { number, .. } => (*number, None),
         };
+        if let Some(told) = self.resource.filter(|told| *told != named_number) {
+            return Err(problem(format!(
+                "context.resource_number is {told}, and the ticket is {named}"
+            )));
+        }
         if let Some(told) = self.discussion.filter(|told| discussed != Some(*told)) {
             return Err(problem(format!(
                 "context.discussion_number is {told}, and the ticket is {named}"
@@ -98,6 +110,57 @@ impl Context {
             }
         }
         Ok(record)
+    }
+}
+
+impl Context {
+    /// The comment that asks, on what was named.
+    pub(super) fn comment(&self, named: &TicketKey) -> Result<Option<Reactable>, Problem> {
+        let Some(id) = &self.comment else {
+            return Ok(None);
+        };
+        let found = match named {
+            TicketKey::GitHub { repository, .. } => id.parse().ok().map(|id| Reactable::Comment {
+                repository: repository.clone(),
+                id,
+            }),
+            TicketKey::Discussion { repository, number } => is_node_id(id).then(|| Reactable::Discussion {
+                repository: repository.clone(),
+                number: *number,
+                comment: Some(id.clone()),
+            }),
+            TicketKey::Jira { .. } | TicketKey::Folder { .. } => {
+                return Err(problem(
+                    "context.comment_id is for a comment on GitHub".to_owned(),
+                ));
+            }
+        };
+        let wrong = || problem(format!("context.comment_id is no comment's id on {named}"));
+        found.map(Some).ok_or_else(wrong)
+    }
+}
+
+/// Whether it may be a global id of GitHub, as those of comments in discussions are: never digits alone.
+fn is_node_id(text: &str) -> bool {
+    let is_of_one = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '=');
+    text.len() <= 100 && text.chars().all(is_of_one) && text.contains(|c: char| !c.is_ascii_digit())
+}
+
+/// The comment's id for the jobs that answer one.
+fn comment(job: Job, given: Option<Value>) -> Result<Option<String>, Problem> {
+    let id = match given {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(id)) if id.is_empty() => return Ok(None),
+        Some(Value::String(id)) => Some(id),
+        Some(Value::Number(id)) => id.as_u64().map(|id| id.to_string()),
+        Some(_) => None,
+    };
+    match (job, id) {
+        (Job::Answer | Job::Discuss, Some(id)) => Ok(Some(id)),
+        (Job::Answer | Job::Discuss, None) => Err(problem(
+            "context.comment_id must be a number, its digits, or an id of GraphQL".to_owned(),
+        )),
+        _ => Err(problem(format!("the job {job} takes no context.comment_id"))),
     }
 }
 
@@ -198,13 +261,85 @@ mod tests {
             ..Context::default()
         };
         assert_eq!(of(Job::Implement, given), Ok(expected));
-        let given = json!({"pr_number": 456, "instructions": " ", "issue_section": "Fixes #1"});
+        let given =
+            json!({"pr_number": 456, "instructions": " ", "issue_section": "Fixes #1", "comment_id": ""});
         let expected = Context {
             number: Some(456),
             ..Context::default()
         };
         assert_eq!(of(Job::Review, given), Ok(expected));
+        let given = json!({"resource_number": "789", "discussion_number": "789", "discussion_title": "Believe me",
+            "discussion_body": "…", "task": "plan"});
+        let expected = Context {
+            discussion: Some(789),
+            resource: Some(789),
+            task: Some(DiscussionTask::Plan),
+            ..Context::default()
+        };
+        assert_eq!(of(Job::Discuss, given), Ok(expected));
         assert_eq!(Context::of(Job::Triage, None), Ok(Context::default()));
+    }
+
+    #[test]
+    fn the_comment_that_asks_is_known_by_its_id_where_there_are_reactions() {
+        let on = |job, ticket: &str, id: Value| {
+            let ticket: TicketKey = ticket.parse().unwrap();
+            let mut given = json!({"comment_id": id});
+            given[if job == Job::Answer { "question" } else { "task" }] = json!("plan");
+            let comment = of(job, given)?.comment(&ticket);
+            comment.map_err(|problem| format!("{problem:?}"))
+        };
+        let repository: domain::RepositoryName = "acme/shop".parse().unwrap();
+        let of_issue = Reactable::Comment {
+            repository: repository.clone(),
+            id: 91,
+        };
+        let of_discussion = Reactable::Discussion {
+            repository,
+            number: 7,
+            comment: Some("DC_kwDOA-1".to_owned()),
+        };
+        for (id, expected) in [
+            (json!(91), Some(&of_issue)),
+            (json!("91"), Some(&of_issue)),
+            (json!(""), None),
+        ] {
+            assert_eq!(
+                on(Job::Answer, "github:acme/shop#7", id).unwrap().as_ref(),
+                expected
+            );
+        }
+        for job in [Job::Answer, Job::Discuss] {
+            let found = on(job, "github:acme/shop/discussions/7", json!("DC_kwDOA-1"));
+            assert_eq!(found.unwrap().as_ref(), Some(&of_discussion));
+        }
+        for (job, ticket, id, complaint) in [
+            (Job::Answer, "jira:ENG-1", json!(91), "for a comment on GitHub"),
+            (
+                Job::Answer,
+                "github:acme/shop#7",
+                json!("DC_1"),
+                "is no comment's id",
+            ),
+            (
+                Job::Answer,
+                "github:acme/shop/discussions/7",
+                json!(91),
+                "is no comment's id",
+            ),
+            (
+                Job::Answer,
+                "github:acme/shop/discussions/7",
+                json!("DC_1\") {"),
+                "is no comment's id",
+            ),
+            (Job::Answer, "github:acme/shop#7", json!(true), "must be a number"),
+        ] {
+            let refused = on(job, ticket, id).expect_err(complaint);
+            assert!(refused.contains(complaint), "{refused}");
+        }
+        let refused = of(Job::Implement, json!({"comment_id": 91})).unwrap_err();
+        assert_eq!(refused, "the job implement takes no context.comment_id");
     }
 
     #[test]

@@ -1,23 +1,34 @@
 //! The switch that stops every planner.
 
-use axum::{Json, extract::State};
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+    response::{IntoResponse, Response},
+};
 use domain::StopAll;
 use queue::{Bucket, Table};
 
 use super::{
     Admin, ApiState, Problem, Viewer,
-    types::{ProblemView, StopAllView},
+    decisions::would,
+    types::{DryRun, ProblemView, StopAllView},
 };
 
 /// Stops every planner within seconds: steps under way are cut, nothing is lost, everything else keeps queueing.
-#[utoipa::path(post, path = "/v1/stop-all", security(("bearer" = [])),
-    responses((status = 200, body = StopAllView), (status = 403, body = ProblemView)))]
+#[utoipa::path(post, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
+    responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
 pub(super) async fn stop_all(
     Admin(caller): Admin,
     State(state): State<ApiState>,
-) -> Result<Json<StopAllView>, Problem> {
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
     let table = table(&state)?;
     let known = table.get(StopAll::KEY).await?;
+    if dry_run {
+        let stops = known.is_none().then(|| "stop every planner".to_owned());
+        return Ok(would(stops));
+    }
     let record = match known {
         Some((record, _)) => record,
         None => {
@@ -30,7 +41,7 @@ pub(super) async fn stop_all(
             record
         }
     };
-    Ok(Json(on(record)))
+    Ok(Json(on(record)).into_response())
 }
 
 /// Shows whether every planner is stopped.
@@ -42,15 +53,23 @@ pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Jso
 }
 
 /// Lets the planners go on where they stopped.
-#[utoipa::path(delete, path = "/v1/stop-all", security(("bearer" = [])),
-    responses((status = 200, body = StopAllView), (status = 403, body = ProblemView)))]
+#[utoipa::path(delete, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
+    responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
 pub(super) async fn resume(
     Admin(caller): Admin,
     State(state): State<ApiState>,
-) -> Result<Json<StopAllView>, Problem> {
-    table(&state)?.delete(StopAll::KEY).await?;
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
+    let table = table(&state)?;
+    if dry_run {
+        let known = table.get(StopAll::KEY).await?;
+        let goes_on = known.map(|_| "let every planner go on".to_owned());
+        return Ok(would(goes_on));
+    }
+    table.delete(StopAll::KEY).await?;
     tracing::warn!(by = caller.name, "every planner may go on");
-    Ok(Json(StopAllView::default()))
+    Ok(Json(StopAllView::default()).into_response())
 }
 
 fn table(state: &ApiState) -> Result<Table<StopAll>, Problem> {

@@ -2,17 +2,19 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, Query, State, rejection::QueryRejection},
     http::StatusCode,
+    response::{IntoResponse, Response},
 };
 use domain::RecordKind;
 use queue::DeadLetter;
 
 use super::{
     ApiState, Operator, Problem, Viewer,
-    decisions::retry as retry_ticket,
-    types::{DeadDetail, DeadView, ProblemView},
+    decisions::{retry as retry_ticket, would, would_retry},
+    types::{DeadDetail, DeadView, DryRun, ProblemView, Would},
 };
+use crate::router::Router;
 
 const LISTED: usize = 200;
 const BODY_BYTES: usize = 64 * 1024;
@@ -46,17 +48,23 @@ pub(super) async fn show(
 /// Tries once more: a delivery is routed again, a quarantined ticket is worked on again, a trigger or report that could
 /// not be read is handed over again. The letter is then forgotten.
 #[utoipa::path(post, path = "/v1/dead/{sequence}/retry", security(("bearer" = [])),
-    params(("sequence" = u64, Path, description = "Its place.")),
-    responses((status = 204), (status = 404, body = ProblemView),
+    params(("sequence" = u64, Path, description = "Its place."), DryRun),
+    responses((status = 204), (status = 200, body = Would), (status = 404, body = ProblemView),
         (status = 409, body = ProblemView, description = "It cannot be tried again.")))]
 pub(super) async fn retry(
     Operator(caller): Operator,
     State(state): State<ApiState>,
     Path(sequence): Path<u64>,
-) -> Result<StatusCode, Problem> {
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     let letters = router.queue.dead_letters();
     let (letter, _) = letters.get(sequence).await?.ok_or_else(|| gone(sequence))?;
+    if dry_run {
+        let tried = would_try(router, letter, caller.name).await?;
+        return Ok(would([tried, forgotten(sequence)]));
+    }
     match (letter.what, letter.ticket) {
         (RecordKind::Ticket, Some(ticket)) => {
             let _ = retry_ticket(router, ticket, caller.name).await?;
@@ -64,27 +72,51 @@ pub(super) async fn retry(
         }
         (RecordKind::Delivery | RecordKind::Trigger | RecordKind::Report, _)
             if letters.revive(sequence).await? => {}
-        (what, _) => {
-            return Err(Problem::Conflict(format!(
-                "this {what} cannot be tried again; ask for a retry of its ticket, or drop it"
-            )));
-        }
+        (what, _) => return Err(not_again(what)),
     }
-    Ok(StatusCode::NO_CONTENT)
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What a retry would do; whether a body that it needs is still there shows when it is done.
+async fn would_try(router: &Router, letter: DeadLetter, actor: String) -> Result<String, Problem> {
+    match (letter.what, letter.ticket) {
+        (RecordKind::Ticket, Some(ticket)) => would_retry(router, ticket, actor).await,
+        (what @ (RecordKind::Delivery | RecordKind::Trigger | RecordKind::Report), _) => {
+            Ok(format!("hand over the {what} {} again", letter.id))
+        }
+        (what, _) => Err(not_again(what)),
+    }
+}
+
+fn not_again(what: RecordKind) -> Problem {
+    Problem::Conflict(format!(
+        "this {what} cannot be tried again; ask for a retry of its ticket, or drop it"
+    ))
+}
+
+fn forgotten(sequence: u64) -> String {
+    format!("forget dead letter {sequence}")
 }
 
 /// Forgets a dead letter.
 #[utoipa::path(delete, path = "/v1/dead/{sequence}", security(("bearer" = [])),
-    params(("sequence" = u64, Path, description = "Its place.")),
-    responses((status = 204), (status = 404, body = ProblemView)))]
+    params(("sequence" = u64, Path, description = "Its place."), DryRun),
+    responses((status = 204), (status = 200, body = Would), (status = 404, body = ProblemView)))]
 pub(super) async fn remove(
     Operator(caller): Operator,
     State(state): State<ApiState>,
     Path(sequence): Path<u64>,
-) -> Result<StatusCode, Problem> {
-    if state.router()?.queue.dead_letters().remove(sequence).await? {
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
+    let letters = state.router()?.queue.dead_letters();
+    if dry_run {
+        letters.get(sequence).await?.ok_or_else(|| gone(sequence))?;
+        return Ok(would([forgotten(sequence)]));
+    }
+    if letters.remove(sequence).await? {
         tracing::info!(sequence, by = caller.name, "dead letter dropped");
-        Ok(StatusCode::NO_CONTENT)
+        Ok(StatusCode::NO_CONTENT.into_response())
     } else {
         Err(gone(sequence))
     }

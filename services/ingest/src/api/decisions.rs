@@ -2,95 +2,157 @@
 
 use axum::{
     Json,
-    extract::{Path, State},
+    extract::{Path, Query, State, rejection::QueryRejection},
     http::StatusCode,
+    response::{IntoResponse, Response},
 };
-use domain::{Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
-use queue::Appended;
+use domain::{Job, Marks, Reason, Row, RunId, Source, TicketKey, TriggerKey};
+use queue::Bucket;
 
 use super::{
     ApiState, Operator, Problem,
     runs::{find, ticket_key},
-    types::{Accepted, ProblemView, RunState},
+    types::{Accepted, DryRun, ProblemView, RunState, Would},
 };
-use crate::{kinds::retry::Retry, outcome::Outcome, router::Router};
+use crate::{
+    kinds::{retry::Retry, stopped::Stopped},
+    outcome::Outcome,
+    router::Router,
+};
 
 pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
 
 /// Stops one run.
 #[utoipa::path(post, path = "/v1/runs/{id}/stop",
-    params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
-    responses((status = 202, body = Accepted), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
-        (status = 409, body = ProblemView, description = "The run is over.")))]
+    params(("id" = String, Path, description = "Percent-encoded run id."), DryRun), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
+        (status = 404, body = ProblemView), (status = 409, body = ProblemView, description = "The run is over.")))]
 pub(super) async fn stop_run(
     Operator(caller): Operator,
     State(state): State<ApiState>,
     Path(id): Path<String>,
-) -> Answer {
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
     let run: RunId = id.parse()?;
     let router = state.router()?;
-    if find(router, &run).await?.status == RunState::Finished {
+    let found = find(router, &run).await?;
+    if found.status == RunState::Finished {
         return Err(Problem::Conflict(format!("run {run} is over")));
     }
-    let reason = Reason::StopRequested {
-        run: Some(run.clone()),
-    };
-    Ok(
-        append(router, run.ticket(), format!("stop:{run}"), caller.name, reason)
-            .await?
-            .1,
-    )
+    if dry_run {
+        return Ok(would([in_words(&run, found.job)]));
+    }
+    let (ticket, key) = (run.ticket().clone(), format!("stop:{run}"));
+    Ok(stop(router, ticket, key, Some(run), caller.name)
+        .await?
+        .into_response())
 }
 
 /// Stops every live run of a ticket.
 #[utoipa::path(post, path = "/v1/tickets/{key}/stop",
-    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
-    responses((status = 202, body = Accepted), (status = 403, body = ProblemView), (status = 404, body = ProblemView)))]
+    params(("key" = String, Path, description = "Percent-encoded ticket key."), DryRun), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
+        (status = 404, body = ProblemView)))]
 pub(super) async fn stop_ticket(
     Operator(caller): Operator,
     State(state): State<ApiState>,
     Path(key): Path<String>,
-) -> Answer {
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
     let ticket = ticket_key(&key)?;
     let router = state.router()?;
     if router.queue.triggers().last_sequence(&ticket).await?.is_none() {
         return Err(Problem::NotFound(format!("nothing is known of {ticket}")));
     }
+    if dry_run {
+        let rows = router.queue.table::<Row>(Bucket::Tickets);
+        let (row, _) = rows.get(&ticket.to_string()).await?.unwrap_or_default();
+        return Ok(would(
+            row.pending.iter().map(|live| in_words(&live.run, live.job)),
+        ));
+    }
     let key = format!("stop:{}", uuid::Uuid::new_v4());
-    Ok(append(
-        router,
-        &ticket,
-        key,
-        caller.name,
-        Reason::StopRequested { run: None },
-    )
-    .await?
-    .1)
+    Ok(stop(router, ticket, key, None, caller.name)
+        .await?
+        .into_response())
+}
+
+async fn stop(router: &Router, ticket: TicketKey, key: String, run: Option<RunId>, by: String) -> Answer {
+    let stopped = Stopped {
+        ticket,
+        key: TriggerKey::new(key),
+        at: bootstrap::now(),
+        by,
+        run,
+    };
+    let outcome = Box::pin(router.take(&stopped, Source::Api)).await?;
+    accepted(&stopped.ticket, &stopped.key, &outcome)
+}
+
+fn in_words(run: &RunId, job: Job) -> String {
+    format!("stop run {run} ({job})")
 }
 
 /// Tries again: a waiting run at once, a quarantined ticket from where it stands, a failed job from the start.
 #[utoipa::path(post, path = "/v1/tickets/{key}/retry",
-    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
-    responses((status = 202, body = Accepted), (status = 403, body = ProblemView),
+    params(("key" = String, Path, description = "Percent-encoded ticket key."), DryRun), security(("bearer" = [])),
+    responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "Nothing has failed.")))]
 pub(super) async fn retry_ticket(
     Operator(caller): Operator,
     State(state): State<ApiState>,
     Path(key): Path<String>,
-) -> Answer {
-    retry(state.router()?, ticket_key(&key)?, caller.name).await
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
+    let (router, ticket) = (state.router()?, ticket_key(&key)?);
+    if dry_run {
+        return Ok(would([would_retry(router, ticket, caller.name).await?]));
+    }
+    Ok(retry(router, ticket, caller.name).await?.into_response())
 }
 
 /// The same for every caller.
 pub(super) async fn retry(router: &Router, ticket: TicketKey, actor: String) -> Answer {
-    let retry = Retry {
+    let retry = asked_for(ticket, actor);
+    let outcome = Box::pin(router.take(&retry, Source::Api)).await?;
+    accepted(&retry.ticket, &retry.key, &outcome)
+}
+
+/// What that would do.
+pub(super) async fn would_retry(
+    router: &Router,
+    ticket: TicketKey,
+    actor: String,
+) -> Result<String, Problem> {
+    let retry = asked_for(ticket, actor);
+    match Box::pin(router.judge(&retry, Source::Api)).await? {
+        Ok(follows) => Ok(match &follows.reason {
+            Reason::JobRequested(job) => format!("start {} on {} again", job.job, retry.ticket),
+            Reason::Skipped(reason) => {
+                format!("leave {} alone: {}", retry.ticket, reason.words(&Marks::PLAIN))
+            }
+            _ => format!("go on with {} where it waits", retry.ticket),
+        }),
+        Err(outcome) => Err(Problem::Conflict(outcome.why_nothing().to_owned())),
+    }
+}
+
+fn asked_for(ticket: TicketKey, by: String) -> Retry {
+    Retry {
         ticket,
         key: TriggerKey::new(format!("retry:{}", uuid::Uuid::new_v4())),
         at: bootstrap::now(),
-        by: actor,
-    };
-    let outcome = Box::pin(router.take(&retry, Source::Api)).await?;
-    accepted(&retry.ticket, &retry.key, &outcome)
+        by,
+    }
+}
+
+/// The answer to a dry run.
+pub(super) fn would(lines: impl IntoIterator<Item = String>) -> Response {
+    let would = lines.into_iter().collect();
+    Json(Would { would }).into_response()
 }
 
 /// The place of a trigger, or why there is none.
@@ -104,32 +166,4 @@ pub(super) fn accepted(ticket: &TicketKey, key: &TriggerKey, outcome: &Outcome) 
         sequence,
     };
     Ok((StatusCode::ACCEPTED, Json(body)))
-}
-
-pub(super) async fn append(
-    router: &Router,
-    ticket: &TicketKey,
-    key: String,
-    actor: String,
-    reason: Reason,
-) -> Result<(Appended, (StatusCode, Json<Accepted>)), Problem> {
-    let trigger = Trigger {
-        ticket: ticket.clone(),
-        key: TriggerKey::new(key.clone()),
-        at: bootstrap::now(),
-        source: Source::Api,
-        actor: Some(actor),
-        seen: None,
-        reason,
-    };
-    let Outcome::Appended { appended, .. } = router.append(trigger).await? else {
-        return Err(Problem::Internal("a trigger was not appended".to_owned()));
-    };
-    let (Appended::New(sequence) | Appended::Known(sequence)) = appended;
-    let body = Accepted {
-        ticket: ticket.to_string(),
-        key,
-        sequence,
-    };
-    Ok((appended, (StatusCode::ACCEPTED, Json(body))))
 }

@@ -6,18 +6,20 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use domain::{About, Job, Reason, Rehearsal, Rules, RunId, Source, TicketKey, TriggerKey};
+use domain::{
+    About, Job, Marks, Reason, Rehearsal, RepairResult, Rules, RunId, Source, TicketKey, TriggerKey,
+};
 
 use super::{
     ApiState, Operator, Problem,
     context::Context,
     runs::ticket_key,
-    tickets::skip_text,
     types::{JobAccepted, JobBody, JobPlanned, ProblemView, TextBody},
 };
 use crate::{
     approved,
     kinds::{Follows, dispatched::Dispatched},
+    outcome::Outcome,
     router::Router,
 };
 
@@ -26,7 +28,8 @@ use crate::{
 #[utoipa::path(post, path = "/v1/jobs", request_body = JobBody, security(("bearer" = [])),
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key starts the job once.")),
     responses((status = 202, body = JobAccepted),
-        (status = 200, body = JobPlanned, description = "What would be started; nothing was."),
+        (status = 200, body = JobPlanned, description = "What would be started; nothing was. For `fix_ci` \
+        where no check failed, the result of that: `{\"fixed\": true, …, \"message\": \"No failed checks\"}`."),
         (status = 403, body = ProblemView),
         (status = 404, body = ProblemView, description = "The ticket does not exist."),
         (status = 409, body = ProblemView, description = "A skip rule forbids it, or there is nothing to do."),
@@ -45,6 +48,7 @@ pub(super) async fn dispatch(
     let router = state.router()?;
     let key = request_key(&headers)?;
     let ours = context.about(router, &named).await?;
+    let comment = context.comment(&named)?;
     // Our pull request stands for its ticket.
     let ticket = ours.as_ref().map_or(&named, |record| &record.ticket).clone();
     // A repeated request is answered as the first was, whatever the skip rules say by now.
@@ -74,9 +78,16 @@ pub(super) async fn dispatch(
                 repository: body.repository.as_deref().map(str::parse).transpose()?,
                 number: context.number,
                 task: context.task,
+                comment,
                 words: context.words,
             };
-            judged(router, &asked).await?
+            match judged(router, &asked).await? {
+                Ok(follows) => follows,
+                Err(Outcome::NothingFailed) if !body.dry_run => {
+                    return Ok(Json(RepairResult::nothing_failed()).into_response());
+                }
+                Err(outcome) => return Err(Problem::Conflict(outcome.why_nothing().to_owned())),
+            }
         }
     };
     if body.dry_run {
@@ -89,14 +100,13 @@ pub(super) async fn dispatch(
 }
 
 /// The job that follows, or why there is none.
-async fn judged(router: &Router, asked: &Dispatched) -> Result<Follows, Problem> {
+async fn judged(router: &Router, asked: &Dispatched) -> Result<Result<Follows, Outcome>, Problem> {
     match Box::pin(router.judge(asked, Source::Api)).await? {
         Ok(Follows {
             reason: Reason::Skipped(reason),
             ..
-        }) => Err(Problem::Conflict(skip_text(&reason))),
-        Ok(follows) => Ok(follows),
-        Err(outcome) => Err(Problem::Conflict(outcome.why_nothing().to_owned())),
+        }) => Err(Problem::Conflict(reason.words(&Marks::PLAIN))),
+        judged => Ok(judged),
     }
 }
 
@@ -112,7 +122,8 @@ fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), Problem> {
         }
         Job::Rehearse => "a job is rehearsed with `mock`".to_owned(),
         Job::MarkReady | Job::Finish | Job::BackToDraft | Job::Reopen | Job::Remind => {
-            format!("the job {} follows from what happens to a pull request", body.job)
+            let follows = "follows from checks, pushes, merges or time, which are looked at by themselves";
+            format!("the job {} {follows}", body.job)
         }
         Job::Triage | Job::Answer | Job::FixCi | Job::AddressReview | Job::Review if is_folder => {
             "a ticket of a folder has the job implement alone".to_owned()
@@ -180,7 +191,7 @@ fn text_of_folder(ticket: &TicketKey, text: Option<TextBody>) -> Result<Option<T
 fn in_folder(text: TextBody, rules: &Rules) -> Result<Reason, Problem> {
     let invalid = |problem: domain::RulesProblem| Problem::Unprocessable(problem.to_string());
     match approved::in_folder(text.summary, text.description, rules).map_err(invalid)? {
-        Reason::Skipped(reason) => Err(Problem::Conflict(skip_text(&reason))),
+        Reason::Skipped(reason) => Err(Problem::Conflict(reason.words(&Marks::PLAIN))),
         reason => Ok(reason),
     }
 }

@@ -82,7 +82,9 @@ impl From<queue::Error> for Problem {
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Later { detail, .. } | Failure::Early(detail) => Self::Unavailable(detail),
+            Failure::Later { detail, .. }
+            | Failure::Early(detail)
+            | Failure::Unsettled { why: detail, .. } => Self::Unavailable(detail),
             Failure::Unknown(detail) => Self::NotFound(detail),
             Failure::Never(detail) => Self::Unprocessable(detail),
         }

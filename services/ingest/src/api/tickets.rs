@@ -2,17 +2,21 @@
 
 use axum::{
     Json,
-    extract::{Path, State, rejection::JsonRejection},
+    extract::{
+        Path, Query, State,
+        rejection::{JsonRejection, QueryRejection},
+    },
     http::StatusCode,
+    response::{IntoResponse, Response},
 };
-use domain::{Reason, Row, SkipPlace, SkipReason, Source, TicketKey, TriggerKey};
+use domain::{Marks, Reason, Row, Source, TicketKey, TriggerKey};
 use queue::{Bucket, Found};
 
 use super::{
     Admin, ApiState, Operator, Problem, Viewer,
-    decisions::{Answer, accepted},
+    decisions::{Answer, accepted, would},
     runs::ticket_key,
-    types::{Accepted, CommentBody, ProblemView, TicketView},
+    types::{Accepted, CommentBody, DryRun, ProblemView, TicketView, Would},
 };
 use crate::kinds::comment::Comment;
 
@@ -42,7 +46,7 @@ pub(super) async fn show(
         .rev()
         .filter_map(|(_, trigger)| trigger.as_ref().ok())
         .find_map(|trigger| match &trigger.reason {
-            Reason::Skipped(reason) => Some(skip_text(reason)),
+            Reason::Skipped(reason) => Some(reason.words(&Marks::PLAIN)),
             _ => None,
         });
     Ok(Json(TicketView {
@@ -84,14 +88,16 @@ pub(super) async fn comment(
 /// Forgets a ticket that nobody works on: its triggers, reports, journals, row, ledger, branches and dead letters. What stands on Jira
 /// and GitHub stays; a ticket that is still in the status that asks for work is taken up again.
 #[utoipa::path(delete, path = "/v1/tickets/{key}",
-    params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
-    responses((status = 204), (status = 403, body = ProblemView),
+    params(("key" = String, Path, description = "Percent-encoded ticket key."), DryRun), security(("bearer" = [])),
+    responses((status = 204), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "It has live runs.")))]
 pub(super) async fn purge(
     Admin(caller): Admin,
     State(state): State<ApiState>,
     Path(key): Path<String>,
-) -> Result<StatusCode, Problem> {
+    dry: Result<Query<DryRun>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Query(DryRun { dry_run }) = dry?;
     let ticket = ticket_key(&key)?;
     let queue = &state.router()?.queue;
     let row = queue
@@ -99,58 +105,22 @@ pub(super) async fn purge(
         .find(&ticket.to_string())
         .await?;
     // A row that cannot be read keeps nobody from forgetting it.
-    if matches!(row, Some(Found::Value(row, _)) if !row.pending.is_empty()) {
+    if matches!(&row, Some(Found::Value(row, _)) if !row.pending.is_empty()) {
         return Err(Problem::Conflict(format!(
             "{ticket} has live runs; stop them first"
         )));
     }
+    if dry_run {
+        let triggers = queue.triggers().read_each_after(&ticket, 0).await?.len();
+        let runs = match &row {
+            Some(Found::Value(row, _)) => format!(" and {} runs with their journals", row.runs.len()),
+            Some(Found::Unreadable(_)) => " and a row that cannot be read".to_owned(),
+            None => String::new(),
+        };
+        let kept = format!("forget {triggers} triggers of {ticket}{runs}, with all that is stored of it");
+        return Ok(would((triggers > 0 || row.is_some()).then_some(kept)));
+    }
     queue.forget_ticket(&ticket).await?;
     tracing::warn!(%ticket, by = caller.name, "ticket purged");
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// A skip rule in words for the API's users.
-pub(super) fn skip_text(reason: &SkipReason) -> String {
-    match reason {
-        SkipReason::Phrase { phrase, place } => {
-            let place = match place {
-                SkipPlace::Summary => "the summary".to_owned(),
-                SkipPlace::Description => "the description".to_owned(),
-                SkipPlace::Comment { author } => format!("a comment by {author}"),
-            };
-            format!("the phrase {phrase} is in {place}")
-        }
-        SkipReason::Label { label } => format!("the ticket has the label {label}"),
-        SkipReason::PullRequestExists { url, author } => format!("a pull request by {author} exists: {url}"),
-        SkipReason::NotAllowed { actor, group } if group.is_empty() => {
-            format!("{actor} may not ask for work: ingest.jira_trigger_group is not set, so nobody may")
-        }
-        SkipReason::NotAllowed { actor, group } => {
-            format!("{actor} may not ask for work: not a member of the Jira group {group}")
-        }
-        SkipReason::NoWritePermission { actor } => {
-            format!("{actor} may not ask for work: no write permission in the repository")
-        }
-        SkipReason::StatusLeft { wanted, status } => {
-            format!("the ticket had left the status {wanted} when its move was told: it is {status}")
-        }
-        SkipReason::TextChanged { by } => {
-            format!("{by}, who may not ask for work, changed the text after work was asked for")
-        }
-        SkipReason::UnclearDecision { heads } => {
-            format!(
-                "a decision in a comment did not name what it is about: {}",
-                heads.join(", ")
-            )
-        }
-        SkipReason::UnclearRepository { choices } => {
-            let names: Vec<&str> = choices.iter().map(|choice| choice.repository.as_str()).collect();
-            format!(
-                "the ticket's components and labels do not say which repository is meant: {}",
-                names.join(", ")
-            )
-        }
-        SkipReason::NoIssues => "the rules let us open no issues (issues.most_planned)".to_owned(),
-        SkipReason::Unreadable => "Jira's answer about the ticket could not be read".to_owned(),
-    }
+    Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -4,12 +4,12 @@ mod jobs;
 mod pull_requests;
 mod tickets;
 
-use domain::{Decision, Dollars, Job, PullRequestRef, RepairResult, RunSummary, StopReason, Verdict};
+use domain::{Dollars, Job, PullRequestRef, RepairResult, RunSummary, StopReason, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
-    jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, TextBody},
+    jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pull_requests::{CallState, PullRequestBody, PullRequestCallView},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
@@ -72,7 +72,7 @@ pub struct RunView {
     pub finished_at: Option<String>,
     /// Model turns so far.
     pub turns: u32,
-    /// For a finished `fix_ci`, when it is asked for alone: `fixed`, `strategy` (`auto_fix`, `model` or `rerun`),
+    /// For a finished `fix_ci`, when it is asked for alone: `fixed`, `strategy` (`pre-commit`, `dbt_compile`, a command, `model` or `rerun`),
     /// `commit_sha` and `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -230,15 +230,6 @@ pub struct DecisionBody {
 impl DecisionBody {
     /// The largest feedback in characters.
     pub const FEEDBACK_CHARS: usize = 8_000;
-
-    pub(crate) fn into_decision(self, run: domain::RunId, head: domain::CommitId) -> Decision {
-        Decision {
-            run,
-            head,
-            verdict: self.verdict,
-            feedback: self.feedback,
-        }
-    }
 }
 
 /// A request that was written down and will be acted on.
@@ -250,6 +241,22 @@ pub struct Accepted {
     pub key: String,
     /// Its place in the log of triggers.
     pub sequence: u64,
+}
+
+/// Whether only what would happen is asked for.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema, utoipa::IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct DryRun {
+    /// Only tell what would happen: the answer is 200, and nothing is written.
+    pub dry_run: bool,
+}
+
+/// What would happen. Nothing has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Would {
+    /// One line for each thing, as what follows "would"; empty: nothing would change.
+    pub would: Vec<String>,
 }
 
 /// Something that could not be handled.

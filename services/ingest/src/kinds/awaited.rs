@@ -7,7 +7,7 @@ use domain::{PullRequestRecord, PullRequestRef, Reason, Timestamp, Trigger, Trig
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
     facts::{Facts, Need},
-    pin,
+    pin, skip,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -34,12 +34,18 @@ impl Kind for Awaited {
             return Ok(Verdict::nothing("the rules want no reminders"));
         };
         let now = facts.pull_request(&ours.repository, &ours.number)?;
-        if is_closed(now) || now.draft || now.requested_reviewers.is_empty() {
+        // We need no reminder.
+        let is_person = |login: &&String| !rules.pull_request.reviewer.eq_ignore_ascii_case(login);
+        let people: Vec<&String> = now.requested_reviewers.iter().filter(is_person).collect();
+        if is_closed(now) || now.draft || people.is_empty() {
             return Ok(Verdict::nothing("the pull request waits for no review"));
+        }
+        if skip::of_ours(now, rules).is_some() {
+            return Ok(Verdict::nothing(skip::FORBIDDEN));
         }
         let requests = facts.review_requests(&ours.repository, &ours.number)?;
         let is_open = |login: &str| {
-            let mut waiting = now.requested_reviewers.iter();
+            let mut waiting = people.iter();
             waiting.any(|asked| asked.eq_ignore_ascii_case(login))
         };
         let open = requests.iter().filter(|request| is_open(&request.reviewer));
@@ -55,7 +61,7 @@ impl Kind for Awaited {
         if facts.now < due {
             return Ok(Verdict::nothing("it may wait longer"));
         }
-        let called = now.requested_reviewers.iter().take(MOST_CALLED);
+        let called = people.iter().take(MOST_CALLED);
         let called = called.map(|login| pin::cut(&pin::sanitise(login), 100));
         let day = facts.now.unix_s() / DAY.as_secs().cast_signed();
         Ok(Verdict::from(Follows {

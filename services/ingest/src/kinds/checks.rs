@@ -1,8 +1,10 @@
 //! Checks of a commit changed: once all on the head of a pull request of ours are complete, their verdict.
 
+use std::time::Duration;
+
 use domain::{
     ChecksSummary, CommitId, Conclusion, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef, Reason, RepositoryName,
-    TicketKey, TriggerKey,
+    Suspects, TicketKey, TriggerKey,
 };
 use github::Check;
 
@@ -11,13 +13,16 @@ use crate::{
     facts::{Facts, Need},
     hex, log,
     payload::{Hook, Unreadable, github as wire},
-    pin, repair,
+    pin, repair, skip,
 };
 
 const FAILED_CHECKS: usize = 20;
 /// More logs than these are not read.
 const READ_LOGS: usize = 6;
+const PAGE_CHARS: usize = 500;
 const LOG_TAIL_BYTES: usize = 8 * 1024;
+/// Before checks that may not be all are looked at once more.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// The checks of a head may be complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,19 +117,26 @@ impl Kind for ChecksChanged {
         let Some(conclusion) = github::conclusion(checks) else {
             return Ok(Verdict::nothing("checks are not complete"));
         };
+        // What the log knows costs no reads.
+        let key = follows_key(ours, &self.head, checks);
+        if let Some(sequence) = facts.known(ticket, &key)? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        if let Some(wait) = unsettled(ours, checks, facts)? {
+            return Ok(wait);
+        }
+        if is_left_alone(ours, facts)? {
+            return Ok(Verdict::nothing(skip::FORBIDDEN));
+        }
         let at = checks.iter().filter_map(|check| check.completed_at).max();
         let follows = |reason| Follows {
             ticket: ticket.clone(),
-            key: follows_key(ours, &self.head, checks),
+            key: key.clone(),
             at: at.unwrap_or(facts.now),
             actor: None,
             reason,
         };
         if conclusion == Conclusion::Failure {
-            // What the log knows costs no reads of logs.
-            if let Some(sequence) = facts.known(ticket, &follows_key(ours, &self.head, checks))? {
-                return Ok(Verdict::Known(*sequence));
-            }
             let summary = failure(ours, &self.head, checks, facts)?;
             return Ok(follows(repair::wanted(ticket, summary, facts)?).into());
         }
@@ -135,9 +147,45 @@ impl Kind for ChecksChanged {
             failed: Vec::new(),
             unrepaired: None,
             rerun: Vec::new(),
+            asked: Vec::new(),
+            page: page(checks),
+            suspects: Suspects::default(),
         };
         Ok(follows(Reason::ChecksCompleted(summary)).into())
     }
+}
+
+/// Why checks that are all complete do not count yet: another may begin once one has ended, and one that GitHub requires
+/// may not have begun. A clock that is ahead of ours by more than that time is not waited for.
+fn unsettled(ours: &PullRequestRef, checks: &[Check], facts: &Facts) -> Result<Option<Verdict>, Need> {
+    let Some(last) = checks.iter().filter_map(|check| check.completed_at).max() else {
+        return Ok(None);
+    };
+    let (age, ahead) = (facts.now.since(last), last.since(facts.now));
+    let settle = facts.patience.settle;
+    if age < settle && ahead <= settle {
+        let why = "the last check has ended just now: more may begin".to_owned();
+        let after = (settle - age).max(SHORTEST_WAIT);
+        return Ok(Some(Verdict::Unsettled { why, after }));
+    }
+    if settle.is_zero() || age >= facts.patience.required {
+        return Ok(None);
+    }
+    let base = &facts.pull_request(&ours.repository, &ours.number)?.base_branch;
+    let required = facts.required(&ours.repository, base)?;
+    let is_missing = |name: &&String| !checks.iter().any(|check| check.name == **name);
+    // Its own end is an event; should it never come, a poll finds that it was waited for long enough.
+    let missing = required.iter().find(is_missing);
+    Ok(missing.map(|name| Verdict::nothing(format!("the required check {name:?} has not reported"))))
+}
+
+/// Whether people marked a pull request of ours as none of our business.
+fn is_left_alone(ours: &PullRequestRef, facts: &Facts) -> Result<bool, Need> {
+    let Some(rules) = facts.book.for_repository(&ours.repository) else {
+        return Ok(false);
+    };
+    let now = facts.pull_request(&ours.repository, &ours.number)?;
+    Ok(skip::of_ours(now, rules).is_some())
 }
 
 /// Checks of which some failed, with what is known of those.
@@ -154,7 +202,19 @@ pub(super) fn failure(
         failed: failed(checks, ours, facts)?,
         unrepaired: None,
         rerun: Vec::new(),
+        asked: Vec::new(),
+        page: page(checks),
+        suspects: Suspects::default(),
     })
+}
+
+/// The page of the CI run: of GitHub Actions where one is, and of one that failed rather than of one that did not.
+fn page(checks: &[Check]) -> String {
+    let is_red = |check: &&Check| check.conclusion.is_some_and(|end| !end.is_good());
+    let by_color = || checks.iter().filter(is_red).chain(checks.iter().filter(|check| !is_red(check)));
+    let of_actions = by_color().find(|check| github::actions_run(&check.url).is_some());
+    let any = of_actions.or_else(|| by_color().find(|check| !check.url.is_empty()));
+    any.map(|check| pin::cut(&check.url, PAGE_CHARS)).unwrap_or_default()
 }
 
 fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[Check]) -> TriggerKey {
@@ -181,6 +241,9 @@ impl ChecksAbsent {
 
 impl Kind for ChecksAbsent {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        if is_left_alone(&self.ours, facts)? {
+            return Ok(Verdict::nothing(skip::FORBIDDEN));
+        }
         let summary = ChecksSummary {
             pull_request: self.ours.clone(),
             head: self.head.clone(),
@@ -188,6 +251,9 @@ impl Kind for ChecksAbsent {
             failed: Vec::new(),
             unrepaired: None,
             rerun: Vec::new(),
+            asked: Vec::new(),
+            page: String::new(),
+            suspects: Suspects::default(),
         };
         Ok(Verdict::from(Follows {
             ticket: self.ticket.clone(),
@@ -207,13 +273,15 @@ fn key(ours: &PullRequestRef, head: &CommitId, result: &str) -> TriggerKey {
 /// The checks that failed, each with its kind and what matters of its log.
 fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<FailedCheck>, Need> {
     let is_red = |check: &&Check| check.conclusion.is_some_and(|end| !end.is_good());
-    let mut failed = Vec::new();
+    let (mut failed, mut room) = (Vec::new(), log::ALL_CHARS);
     for check in checks.iter().filter(is_red).take(FAILED_CHECKS) {
         let raw = match failed.len() < READ_LOGS {
             true => facts.log(&ours.repository, &Box::new(check.clone()))?.as_deref(),
             false => None,
         };
-        failed.push(failed_check(check, raw.map(log::essence)));
+        let essence = raw.map(|raw| log::essence(raw, room));
+        room -= essence.as_ref().map_or(0, |essence| essence.text.chars().count().min(room));
+        failed.push(failed_check(check, essence));
     }
     let is_open = failed.iter().any(|check| check.class.is_real());
     if is_open {
@@ -264,6 +332,7 @@ fn failed_check(check: &Check, log: Option<log::Essence>) -> FailedCheck {
             shown,
         ),
         step: log.step,
+        command: log.command,
         log: log.text,
     }
 }

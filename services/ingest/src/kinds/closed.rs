@@ -76,6 +76,7 @@ impl Kind for Closed {
                     login: by.clone(),
                     // Only our own account is looked for, whose login we know.
                     id: None,
+                    is_bot: false,
                 };
                 if facts.is_ours(&person) {
                     return Ok(Verdict::nothing("our own account did it"));

@@ -10,10 +10,11 @@ use super::{
     decided::Decided,
     discussed::{Discussed, Order},
     retry::Retry,
+    stopped::Stopped,
 };
 use crate::{
     command::Command,
-    facts::{Facts, Need, Person},
+    facts::{Facts, Need, PROGRAM, Person},
     outside::account,
     payload::{Hook, Unreadable, github, jira::markdown},
     pin,
@@ -55,10 +56,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadabl
             Ok(Some(Comment {
                 key: comment_key(comment.id.text()),
                 at,
-                author: Person::Jira {
-                    instance: ticket.instance().cloned(),
-                    account: author,
-                },
+                author: Person::on(&ticket, &author),
                 place: Place::Ticket(ticket),
                 text: markdown(&comment.body).unwrap_or_default(),
             }))
@@ -78,11 +76,7 @@ fn from_discussion(payload: github::DiscussionCommentPayload, hook: &Hook<'_>) -
     (payload.action == "created").then(|| Comment {
         key: discussion_key(payload.comment.id),
         at,
-        author: Person::GitHub {
-            repository: repository.clone(),
-            login: author.login,
-            id: author.id,
-        },
+        author: author.on(&repository),
         place: Place::Discussion(repository, payload.discussion.number, payload.comment.node_id),
         text: payload.comment.body,
     })
@@ -95,11 +89,7 @@ fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comme
     (payload.action == "created").then(|| Comment {
         key: comment_key(payload.comment.id),
         at,
-        author: Person::GitHub {
-            repository: repository.clone(),
-            login: author.login,
-            id: author.id,
-        },
+        author: author.on(&repository),
         place: Place::GitHub(repository, payload.issue.number),
         text: payload.comment.body,
     })
@@ -121,13 +111,14 @@ impl Comment {
             place: Place::Ticket(ticket.clone()),
             key: comment_key(&comment.id),
             at: comment.created,
-            author: Person::Jira {
-                instance: ticket.instance().cloned(),
-                account: domain::Account {
+            author: Person::on(
+                ticket,
+                &domain::Account {
                     id: comment.author_account_id.clone(),
                     display_name: comment.author.clone(),
+                    is_bot: comment.by_bot,
                 },
-            },
+            ),
             text: comment.text.clone(),
         }
     }
@@ -147,6 +138,7 @@ impl Comment {
                 repository: repository.clone(),
                 login: comment.author,
                 id: comment.author_id,
+                is_bot: comment.by_bot,
             },
             text: comment.body,
         }
@@ -167,6 +159,7 @@ impl Comment {
                 repository: repository.clone(),
                 login: author.display_name,
                 id: author.id.parse().ok(),
+                is_bot: author.is_bot,
             },
             text: comment.body,
         }
@@ -294,7 +287,13 @@ impl Comment {
                     comment: self.reactable(),
                 },
             )))),
-            Command::Stop => Ok(self.follows(ticket, Reason::StopRequested { run: None })),
+            Command::Stop => Ok(Verdict::Becomes(Box::new(Stopped {
+                ticket,
+                key: self.key.clone(),
+                at: self.at,
+                by: self.author.name().to_owned(),
+                run: None,
+            }))),
             Command::Retry => Ok(Verdict::Becomes(Box::new(Retry {
                 ticket,
                 key: self.key.clone(),
@@ -312,6 +311,7 @@ impl Comment {
     fn decided(&self, ticket: TicketKey, verdict: domain::Verdict, head: &str, feedback: &str) -> Verdict {
         Verdict::Becomes(Box::new(Decided {
             ticket,
+            run: None,
             key: self.key.clone(),
             at: self.at,
             by: self.author.name().to_owned(),
@@ -340,6 +340,9 @@ impl Kind for Comment {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
         if facts.is_ours(&self.author) {
             return Ok(Verdict::nothing("our own account said it"));
+        }
+        if facts.is_program(&self.author) {
+            return Ok(Verdict::nothing(PROGRAM));
         }
         match Command::of(&self.text) {
             Some(command) => self.obey(command, facts),

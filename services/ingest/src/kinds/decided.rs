@@ -1,4 +1,4 @@
-//! Somebody decides in a comment about a change or a plan that waits for it.
+//! Somebody decides, in a comment or through the API, about a change or a plan that waits for it.
 
 use domain::{Decision, Reason, RunId, SkipReason, TicketKey, Timestamp, TriggerKey};
 
@@ -13,6 +13,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decided {
     pub(crate) ticket: TicketKey,
+    /// The run that is meant, where the caller names it.
+    pub(crate) run: Option<RunId>,
     /// That of the comment.
     pub(crate) key: TriggerKey,
     pub(crate) at: Timestamp,
@@ -46,8 +48,43 @@ impl Decided {
     }
 }
 
+impl Decided {
+    /// The decision about a run that the caller names: nobody is asked what is meant, the caller is told at once.
+    fn of_run(&self, run: &RunId, facts: &Facts) -> Result<Verdict, Need> {
+        let Some(gate) = facts.gate(run)? else {
+            return Ok(Verdict::nothing(format!(
+                "run {run} does not wait for a decision"
+            )));
+        };
+        if self.meant(&[(run.clone(), gate.clone())]).is_none() {
+            return Ok(Verdict::nothing(format!(
+                "run {run} waits for a decision about commit {}, not about {}; read it first (`journeyman diff {run}`)",
+                gate.head.short(),
+                self.head
+            )));
+        }
+        let key = TriggerKey::new(gate.key(run));
+        if let Some(sequence) = facts.known(&self.ticket, &key)? {
+            return Ok(Verdict::Known(*sequence));
+        }
+        Ok(self.follows(key, self.about(run, gate)))
+    }
+
+    fn about(&self, run: &RunId, gate: &Gate) -> Reason {
+        Reason::Decided(Decision {
+            run: run.clone(),
+            head: gate.head.clone(),
+            verdict: self.verdict,
+            feedback: self.feedback.clone(),
+        })
+    }
+}
+
 impl Kind for Decided {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        if let Some(run) = &self.run {
+            return self.of_run(run, facts);
+        }
         let gates = facts.gates(&self.ticket)?;
         if gates.is_empty() {
             return Ok(Verdict::nothing("no run waits for a decision"));
@@ -60,13 +97,7 @@ impl Kind for Decided {
             let reason = SkipReason::UnclearDecision { heads };
             return Ok(self.follows(self.key.clone(), Reason::Skipped(reason)));
         };
-        let decision = Decision {
-            run: run.clone(),
-            head: gate.head.clone(),
-            verdict: self.verdict,
-            feedback: self.feedback.clone(),
-        };
         let key = TriggerKey::new(gate.key(run));
-        Ok(self.follows(key, Reason::Decided(decision)))
+        Ok(self.follows(key, self.about(run, gate)))
     }
 }

@@ -9,7 +9,7 @@ use domain::{
 
 use super::{Follows, Kind, Verdict};
 use crate::{
-    facts::{Facts, Need, Person},
+    facts::{Facts, Need, PROGRAM, Person},
     outside::Issue,
     payload::{Hook, Unreadable, github as wire},
     pin, skip,
@@ -85,6 +85,9 @@ impl Discussed {
         let author = Person::on(&self.ticket, &issue.creator.clone().unwrap_or_default());
         if facts.is_ours(&author) {
             return Ok(Some("our own account began it"));
+        }
+        if facts.is_program(&author) {
+            return Ok(Some(PROGRAM));
         }
         Ok(match *facts.authority(&author)? {
             true => None,

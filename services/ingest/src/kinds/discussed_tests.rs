@@ -15,22 +15,23 @@ use crate::{
     outside::{Issue, account},
 };
 
-const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n  \
+pub(super) const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n  \
     categories: [ideas]\n";
 
-fn ticket() -> TicketKey {
+pub(super) fn ticket() -> TicketKey {
     "github:acme/shop/discussions/7".parse().expect("ticket")
 }
 
 fn user(login: &str) -> github::User {
     github::User {
+        is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
         login: login.to_owned(),
     }
 }
 
 /// Rita, who may ask, begins a discussion; guests may not. `change` says how it differs.
-fn facts(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
+pub(super) fn facts(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = facts_with(rules, Source::Webhook);
     let mut issue = Issue {
         summary: "How do we round?".to_owned(),
@@ -49,18 +50,18 @@ fn facts(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     facts
 }
 
-fn opened() -> Value {
+pub(super) fn opened() -> Value {
     json!({"action": "created", "discussion": {"number": 7}, "repository": {"full_name": "acme/shop"},
         "sender": {"login": "rita"}})
 }
 
-fn said(by: &str, text: &str) -> Value {
+pub(super) fn said(by: &str, text: &str) -> Value {
     json!({"action": "created", "discussion": {"number": 7}, "repository": {"full_name": "acme/shop"},
         "sender": {"login": by}, "comment": {"id": 9, "node_id": "DC_9", "body": text,
         "user": {"login": by, "id": user(by).id}, "created_at": "2026-01-01T00:00:00Z"}})
 }
 
-fn polled(by: &str, text: &str) -> Comment {
+pub(super) fn polled(by: &str, text: &str) -> Comment {
     let at = Timestamp::parse("2026-01-01T00:00:00Z").expect("a time");
     let comment = github::DiscussionComment {
         id: github::CommentId(9),

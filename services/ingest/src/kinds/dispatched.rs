@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use domain::{
     About, Background, Conclusion, DiscussionTask, Job, JobRequest, PullRequestRecord, PullRequestRef,
-    PullRequestStatus, Reason, RepositoryName, ReviewRound, Rules, SkipReason, TicketKey, Timestamp,
-    TriggerKey,
+    PullRequestStatus, Reactable, Reason, RepositoryName, ReviewRound, Rules, SkipReason, TicketKey,
+    Timestamp, TriggerKey,
 };
 use github::PullRequest;
 
@@ -16,11 +16,12 @@ use super::{
     closed::is_closed,
     discussed::{Discussed, Order},
     review_requested::ReviewRequested,
-    reviewed::Reviewed,
+    reviewed::{self, Reviewed},
     text,
     work::Work,
 };
 use crate::{
+    deciders::deciders,
     facts::{Facts, Need, Person},
     pin, repair, skip,
 };
@@ -44,6 +45,8 @@ pub(crate) struct Dispatched {
     pub(crate) words: Option<String>,
     /// What to do in a discussion; of the job `discuss`, which needs it.
     pub(crate) task: Option<DiscussionTask>,
+    /// The comment on GitHub that asks; of the jobs `answer` and `discuss`.
+    pub(crate) comment: Option<Reactable>,
 }
 
 /// Why there is no job, in place of what it needs.
@@ -94,7 +97,7 @@ impl Dispatched {
                 name: self.by.clone(),
             },
             text: self.words.clone().unwrap_or_default(),
-            comment: None,
+            comment: self.comment.clone(),
             pull_request: self.ours.as_ref().map(|record| record.pull_request.clone()),
         }))
     }
@@ -107,7 +110,7 @@ impl Dispatched {
             key: self.key.clone(),
             at: self.at,
             by: self.by.clone(),
-            comment: None,
+            comment: self.comment.clone(),
         };
         Verdict::Becomes(Box::new(Discussed::ordered(self.ticket.clone(), task, order)))
     }
@@ -117,8 +120,10 @@ impl Dispatched {
         let Some(rules) = facts.rules(&self.ticket)? else {
             return Ok(Err(Verdict::Unruled(self.ticket.clone())));
         };
-        if rules.triage.labels.is_empty() {
-            return Ok(refused("the rules name no labels to choose from (triage.labels)"));
+        if rules.triage.is_off() {
+            return Ok(refused(
+                "the rules name nothing that a triage may set (triage.labels and the others)",
+            ));
         }
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
@@ -147,13 +152,14 @@ impl Dispatched {
         if is_closed(now) {
             return Ok(refused("the pull request is over"));
         }
+        if let Some(reason) = skip::of_pull_request(now, rules) {
+            return Ok(Err(self.skipped(reason)));
+        }
         let files = facts.files(repository, number)?;
         let review = ReviewRequested::from_poll(repository.clone(), *number);
         let since = review.since(now, files, facts)?;
-        let mut job = review.job(now, files, since, rules);
-        if let Some(reason) = skip::skip(&job.text, &[], rules, &[]) {
-            return Ok(Err(self.skipped(reason)));
-        }
+        let background = review.named(now, rules, facts)?;
+        let mut job = review.job(now, files, since, rules, background);
         job.text = self.with_words(job.text);
         Ok(Ok(job))
     }
@@ -174,12 +180,11 @@ impl Dispatched {
                 return Ok(refused("no check has reported on the head of the pull request"));
             }
             None => return Ok(refused("the checks of the pull request are not complete")),
-            Some(Conclusion::Success | Conclusion::Absent) => {
-                return Ok(refused("no check of the pull request failed"));
-            }
+            Some(Conclusion::Success | Conclusion::Absent) => return Ok(Err(Verdict::NothingFailed)),
             Some(Conclusion::Failure) => {}
         }
-        let checks = checks::failure(ours, &now.head, seen, facts)?;
+        let mut checks = checks::failure(ours, &now.head, seen, facts)?;
+        checks.suspects = repair::suspects(&checks, facts.history(&self.ticket)?, facts)?;
         self.again(facts, record, rules, About::Checks(Box::new(checks)), true)
     }
 
@@ -188,14 +193,19 @@ impl Dispatched {
             Ok(found) => found,
             Err(verdict) => return Ok(Err(verdict)),
         };
-        let round = match &self.words {
+        let found = match &self.words {
             Some(words) => Some(self.said(record, now, words)),
             None => self.last_wish(facts, record, now)?,
         };
-        let Some(round) = round else {
+        let Some(round) = found else {
             return Ok(refused(
                 "no review of somebody who may write asks for anything; say what to change as `feedback`",
             ));
+        };
+        let round = ReviewRound {
+            deciders: deciders(&self.ticket, rules, facts.history(&self.ticket)?),
+            files: reviewed::changes(record, facts)?,
+            ..round
         };
         self.again(facts, record, rules, About::Review(Box::new(round)), false)
     }
@@ -211,6 +221,9 @@ impl Dispatched {
             body: pin::words(words),
             threads: Vec::new(),
             left: None,
+            deciders: Vec::new(),
+            by_program: false,
+            files: Vec::new(),
         }
     }
 
@@ -222,14 +235,15 @@ impl Dispatched {
         now: &PullRequest,
     ) -> Result<Option<ReviewRound>, Need> {
         let ours = &record.pull_request;
-        for review in facts.reviews(&ours.repository, &ours.number)?.iter().rev() {
-            let reviewed = Reviewed::from_poll(record, review);
-            let person = reviewed.person();
+        let reviews = facts.reviews(&ours.repository, &ours.number)?;
+        for review in reviews.iter().rev() {
+            let told = Reviewed::from_poll(record, review);
+            let person = told.person();
             let is_ours = facts.is_ours(&person) || now.author.eq_ignore_ascii_case(&review.author);
             if is_ours {
                 continue;
             }
-            if let Some(round) = reviewed.wish(review, record, &now.head)
+            if let Some(round) = told.wish(review, reviews, record, now)
                 && *facts.authority(&person)?
             {
                 return Ok(Some(round));
@@ -265,6 +279,9 @@ impl Dispatched {
         let now = facts.pull_request(repository, number)?;
         if is_closed(now) {
             return Ok(refused("the pull request is over"));
+        }
+        if let Some(reason) = skip::of_ours(now, rules) {
+            return Ok(Err(self.skipped(reason)));
         }
         Ok(Ok((record, now, rules)))
     }

@@ -2,7 +2,7 @@
 
 use domain::{
     About, ChangedFile, Job, JobRequest, Lane, Pending, PullRequestRecord, PullRequestRef, PullRequestStatus,
-    Reason, Row, RunId, SkipReason, Source, TicketKey, Timestamp, TriggerKey,
+    Reactable, Reason, Row, RunId, SkipReason, Source, TicketKey, Timestamp, TriggerKey,
 };
 use github::{CheckConclusion, PullRequest, Review, ReviewState};
 
@@ -28,6 +28,7 @@ fn wanted(job: Job) -> Dispatched {
         number: None,
         words: None,
         task: None,
+        comment: None,
     }
 }
 
@@ -83,6 +84,18 @@ fn a_question_is_answered_on_the_ticket_or_on_our_pull_request_where_it_was_put(
         (question.author.as_str(), question.text.as_str(), &question.head),
         ("olga", "Why 5 %?", &None)
     );
+    let comment = Some(Reactable::Comment {
+        repository: repository(),
+        id: 91,
+    });
+    let in_a_comment = Dispatched {
+        comment: comment.clone(),
+        ..saying(Job::Answer, "Why 5 %?")
+    };
+    let About::Question(question) = job(&in_a_comment, &facts).about else {
+        panic!("no question")
+    };
+    assert_eq!(question.comment, comment, "it gets the reaction");
     let on_ours = Dispatched {
         ours: Some(record()),
         ..saying(Job::Answer, "Why 5 %?")
@@ -154,10 +167,8 @@ fn red_checks_are_repaired_by_ticket_or_by_pull_request_with_what_the_ticket_ask
 #[test]
 fn there_is_no_repair_of_what_is_green_running_off_over_or_under_way() {
     let why = |facts: &Facts| nothing(&wanted(Job::FixCi), facts);
-    assert_eq!(
-        why(&red(CheckConclusion::Success)),
-        "no check of the pull request failed"
-    );
+    let green = decided(&wanted(Job::FixCi), &red(CheckConclusion::Success));
+    assert!(matches!(green, Verdict::NothingFailed), "{green:?}");
     let with = |change: fn(&mut Row, &mut PullRequest, &mut PullRequestRecord)| {
         let mut facts = facts();
         let (mut row, mut now, mut record) = (Row::default(), pull_request(), record());
@@ -261,6 +272,7 @@ fn the_last_review_that_asks_for_something_is_addressed_or_what_the_caller_says(
                 repository: repository(),
                 login: login.to_owned(),
                 id: Some(id),
+                is_bot: false,
             };
             facts.put_authority(person, may);
         }

@@ -1,11 +1,12 @@
 //! Somebody else's pull request was merged that names a ticket of ours: the ticket is done without us.
 
-use domain::{Reason, RepositoryName, Rules, TicketKey, TriggerKey};
+use domain::{Reason, RepositoryName, TriggerKey};
 use github::PullRequest;
 
 use super::{Follows, Kind, Verdict};
 use crate::{
     facts::{Facts, Need},
+    named::{Texts, named},
     payload::{Hook, Unreadable, github as wire},
     pin,
 };
@@ -17,6 +18,7 @@ pub(crate) struct MergedElsewhere {
     number: u64,
     title: String,
     branch: String,
+    body: String,
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, Unreadable> {
@@ -31,6 +33,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<MergedElsewhere>, U
     Ok(is_merged.then(|| MergedElsewhere {
         number: payload.pull_request.number,
         title: payload.pull_request.title,
+        body: payload.pull_request.body.unwrap_or_default(),
         branch: payload.pull_request.head.r#ref,
         repository: hook.repository(payload.repository),
     }))
@@ -44,35 +47,9 @@ impl MergedElsewhere {
             number: merged.number,
             title: merged.title.clone(),
             branch: merged.branch.clone(),
+            body: merged.body.clone(),
         }
     }
-}
-
-impl MergedElsewhere {
-/// The ticket of the rules' project that the title or the branch names.
-fn named(&self, rules: &Rules) -> Option<TicketKey> {
-    let project = rules.jira.project_key.as_str();
-    if project.is_empty() {
-        return None;
-    }
-    let prefix = format!("{project}-");
-    let texts = [
-        self.title.to_uppercase(),
-        self.branch.to_uppercase(),
-    ];
-    texts.iter().find_map(|text| {
-        text.match_indices(&prefix).find_map(|(at, _)| {
-            let digits: String = text[at + prefix.len()..]
-                .chars()
-                .take_while(char::is_ascii_digit)
-                .collect();
-            let key = format!("{prefix}{digits}");
-            let is_word = github::mentions(text, &key);
-            let ticket = TicketKey::jira_on(rules.jira.instance.clone(), &key).ok();
-            ticket.filter(|_| is_word)
-        })
-    })
-}
 }
 
 impl Kind for MergedElsewhere {
@@ -81,7 +58,12 @@ impl Kind for MergedElsewhere {
             return Ok(Verdict::nothing("no rules for the repository"));
         };
         // Most name none, and then nothing is read.
-        let Some(ticket) = self.named(rules) else {
+        let texts = Texts {
+            title: &self.title,
+            branch: &self.branch,
+            body: &self.body,
+        };
+        let Some(ticket) = named(&texts, &self.repository, rules) else {
             return Ok(Verdict::nothing("it names no ticket of the project"));
         };
         let key = TriggerKey::new(format!("merged:{}#{}", self.repository, self.number));

@@ -6,8 +6,8 @@ use super::{
     Follows, Kind, Verdict,
 };
 use crate::{
-    approved::{actor, approved, name},
-    facts::{Facts, Need, Person},
+    approved::{actor, approved, name, refused_program},
+    facts::{Facts, Need, PROGRAM, Person},
     outside::{Gift, How, Issue},
     payload::{Hook, Unreadable, github as wire},
     standing::Approval,
@@ -58,6 +58,7 @@ impl Given {
             TicketKey::Jira { .. } => SkipReason::NotAllowed {
                 actor,
                 group: facts.group.clone(),
+                role: facts.role.clone(),
             },
             TicketKey::GitHub { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => {
                 SkipReason::NoWritePermission { actor }
@@ -134,7 +135,12 @@ impl Kind for Given {
         if *facts.listeners(&self.ticket)? {
             return Ok(Verdict::nothing("work on the ticket is under way"));
         }
-        let reason = if *facts.authority(&person)? {
+        let reason = if facts.is_program(&person) {
+            match refused_program(&self.ticket, approval.by.as_ref(), facts)? {
+                Some(refused) => refused,
+                None => return Ok(Verdict::nothing(PROGRAM)),
+            }
+        } else if *facts.authority(&person)? {
             match (place.problem(), approved(&self.ticket, issue, &approval, rules, facts)?) {
                 (Some(unclear), _) => Reason::Skipped(unclear),
                 (None, Ok(reason)) => reason,

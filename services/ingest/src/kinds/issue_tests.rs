@@ -13,7 +13,8 @@ use crate::{
     outside::{Comment, Edit, Gift, How, Issue, account},
 };
 
-const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  assignee: agent\n  labels: [ready]\n";
+pub(super) const RULES: &str =
+    "repo:\n  owner: acme\n  name: shop\nissues:\n  assignee: agent\n  labels: [ready]\n";
 
 fn at(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(ms)
@@ -23,13 +24,14 @@ fn shop() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
-fn ticket() -> TicketKey {
+pub(super) fn ticket() -> TicketKey {
     "github:acme/shop#7".parse().expect("ticket")
 }
 
 /// Each login has a number of its own; nobody has none.
 fn user(login: &str) -> github::User {
     github::User {
+        is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
         login: login.to_owned(),
     }
@@ -63,7 +65,7 @@ fn issue() -> Issue {
 }
 
 /// Rita may ask, guests may not; `change` says how the issue differs.
-fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
+pub(super) fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = facts_with(rules, Source::Webhook);
     let mut issue = issue();
     change(&mut issue);
@@ -189,6 +191,7 @@ fn comments_before_the_approval_come_along_and_say_whether_their_author_may_inst
     let comment = |author: &str, ms: i64| Comment {
         author: author.to_owned(),
         author_id: account(user(author)).id,
+        by_bot: false,
         created: at(ms),
         updated: at(ms),
         text: "A word".to_owned(),
@@ -255,10 +258,12 @@ fn a_jira_ticket_that_is_assigned_to_the_account_of_the_rules_asks_for_work_unde
     let ada = domain::Account {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
+        is_bot: false,
     };
     let us = domain::Account {
         id: "712020:agent".to_owned(),
         display_name: "Agent".to_owned(),
+        is_bot: false,
     };
     let facts = |to: &domain::Account, may: bool| {
         let mut facts = facts_with(rules, Source::Webhook);

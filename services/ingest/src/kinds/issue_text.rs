@@ -56,7 +56,7 @@ fn last(issue: &Issue, now: Timestamp) -> (TriggerKey, Timestamp, domain::Accoun
 impl Kind for IssueText {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
         let rules = facts.rules(&self.ticket)?;
-        let Some(rules) = rules.filter(|rules| !rules.triage.labels.is_empty()) else {
+        let Some(rules) = rules.filter(|rules| !rules.triage.is_off()) else {
             return Ok(Verdict::nothing("nothing follows from the issue's text"));
         };
         let issue = match facts.issue(&self.ticket)? {

@@ -96,7 +96,7 @@ impl Kind for Matched {
             by: issue.creator.clone(),
         };
         let person = Person::on(&self.ticket, &approval.by.clone().unwrap_or_default());
-        if facts.is_ours(&person) || !*facts.authority(&person)? {
+        if facts.is_ours(&person) || facts.is_program(&person) || !*facts.authority(&person)? {
             // Nobody asked for anything, so nobody is told.
             tracing::info!(ticket = %self.ticket, "no work: who created the ticket may not ask for it");
             return Ok(Verdict::nothing("who created the ticket may not ask for work"));

@@ -11,7 +11,7 @@ use crate::{facts::Facts, outside::Issue};
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  jql: labels = agent\n";
 
-fn facts(holds: Result<bool, String>, change: impl FnOnce(&mut Issue)) -> Facts {
+pub(super) fn facts(holds: Result<bool, String>, change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = facts_with(RULES, Source::Webhook);
     let mut issue = Issue {
         summary: "Fix the cart".to_owned(),
@@ -29,7 +29,7 @@ fn facts(holds: Result<bool, String>, change: impl FnOnce(&mut Issue)) -> Facts 
     facts
 }
 
-fn may(mut facts: Facts, may: bool) -> Facts {
+pub(super) fn may(mut facts: Facts, may: bool) -> Facts {
     facts.put_authority(jira_person(ada()), may);
     facts
 }

@@ -1,5 +1,7 @@
 //! The kinds of events, one file each: how a webhook and a poll tell of it, its key, and what follows from it.
 
+use std::time::Duration;
+
 use domain::{Reactable, Reason, TicketKey, Timestamp, Trigger, TriggerKey};
 
 use crate::{
@@ -33,12 +35,16 @@ pub(crate) enum Verdict {
     Known(u64),
     /// No check has reported on the commit yet.
     NoChecks,
+    /// Nothing to repair: every check passed.
+    NothingFailed,
     /// Nothing; why not, for the log.
     Nothing(String),
     /// Another event stands for it.
     Becomes(Box<dyn Kind>),
     /// The facts for it come soon, or it never was ours.
     Early(String),
+    /// More may happen with it until then.
+    Unsettled { why: String, after: Duration },
     /// It cannot be handled.
     Never(String),
     /// No rules name the ticket's project, and some are needed.
@@ -105,6 +111,7 @@ pub(crate) mod awaited;
 pub(crate) mod decided;
 pub(crate) mod dispatched;
 pub(crate) mod retry;
+pub(crate) mod stopped;
 
 kinds! {
     work,
@@ -114,10 +121,12 @@ kinds! {
     comment,
     checks,
     closed,
+    withdrawn,
     discussed,
     reopened,
     returned,
     matched,
+    given_up,
     elsewhere,
     pushed,
     reviewed,
@@ -125,11 +134,23 @@ kinds! {
 }
 
 #[cfg(test)]
+mod agents_tests;
+#[cfg(test)]
+mod asked_tests;
+#[cfg(test)]
+mod bots_tests;
+#[cfg(test)]
 mod discussed_tests;
 #[cfg(test)]
 mod dispatched_tests;
 #[cfg(test)]
+mod doors_tests;
+#[cfg(test)]
+mod given_up_tests;
+#[cfg(test)]
 mod issue_tests;
+#[cfg(test)]
+mod left_alone_tests;
 #[cfg(test)]
 mod matched_tests;
 #[cfg(test)]
@@ -137,6 +158,12 @@ mod returned_tests;
 #[cfg(test)]
 mod review_request_tests;
 #[cfg(test)]
+mod rounds_tests;
+#[cfg(test)]
+mod settled_tests;
+#[cfg(test)]
 mod shared_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod withdrawn_tests;

@@ -46,6 +46,7 @@ impl Pushed {
     }
 }
 
+// No skip rule is asked: a draft waits for its checks, and those follow the rules.
 impl Kind for Pushed {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
         let person = self.by.as_ref().map(|login| Person::GitHub {
@@ -53,6 +54,7 @@ impl Kind for Pushed {
             login: login.clone(),
             // Only our own account is looked for, whose login we know.
             id: None,
+            is_bot: false,
         });
         if person.is_some_and(|person| facts.is_ours(&person)) {
             return Ok(Verdict::nothing("our own account pushed it"));

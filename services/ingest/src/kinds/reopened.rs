@@ -51,6 +51,7 @@ impl Kind for Reopened {
                 login: by.clone(),
                 // Only our own account is looked for, whose login we know.
                 id: None,
+                is_bot: false,
             };
             if facts.is_ours(&person) {
                 return Ok(Verdict::nothing("our own account did it"));

@@ -8,13 +8,14 @@ use domain::{
 use super::{
     Follows, Kind, Verdict,
     closed::is_closed,
+    reviewed::changes,
 };
 use crate::{
-    approved::{actor, approved, name},
-    facts::{Facts, Need, Person},
+    approved::{actor, approved, name, refused_program},
+    facts::{Facts, Need, PROGRAM, Person},
     outside::Issue,
     payload::{Hook, Unreadable},
-    pin, repair,
+    pin, repair, skip,
     standing::{Approval, asks_for_work},
 };
 
@@ -104,10 +105,14 @@ impl Returned {
             let now = facts.pull_request(&record.pull_request.repository, &record.pull_request.number)?;
             let said = said_since(&self.ticket, issue, approval, since, facts)?;
             if !is_closed(now)
+                && skip::of_ours(now, rules).is_none()
                 && !said.is_empty()
                 && let Some(asked) = repair::asked_for(history)
             {
-                let round = round(record, now.head.clone(), &said);
+                let round = ReviewRound {
+                    files: changes(record, facts)?,
+                    ..round(record, now.head.clone(), &said)
+                };
                 return Ok(Ok(review(record, asked.text.clone(), rules, round)));
             }
         }
@@ -178,6 +183,9 @@ fn round(record: &PullRequestRecord, head: domain::CommitId, said: &[TicketComme
         body: pin::words(&texts.join("\n\n")),
         threads: Vec::new(),
         left: None,
+        deciders: Vec::new(),
+        by_program: false,
+        files: Vec::new(),
     }
 }
 
@@ -222,11 +230,17 @@ impl Kind for Returned {
         if *facts.listeners(&self.ticket)? {
             return Ok(Verdict::nothing("work on the ticket is under way"));
         }
+        if facts.is_program(&person) {
+            let refused = refused_program(&self.ticket, approval.by.as_ref(), facts)?;
+            let refused = refused.map(|reason| self.follows(&approval, key, reason));
+            return Ok(refused.unwrap_or_else(|| Verdict::nothing(PROGRAM)));
+        }
         if !*facts.authority(&person)? {
             tracing::info!(ticket = %self.ticket, "no work: who brought the ticket back may not ask for it");
             let refused = SkipReason::NotAllowed {
                 actor: name(approval.by.as_ref()),
                 group: facts.group.clone(),
+                role: facts.role.clone(),
             };
             return Ok(self.follows(&approval, key, Reason::Skipped(refused)));
         }

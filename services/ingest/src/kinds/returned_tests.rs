@@ -30,6 +30,7 @@ fn said(by: &str, at: i64, text: &str) -> Comment {
     Comment {
         author: by.to_uppercase(),
         author_id: by.to_owned(),
+        by_bot: false,
         created: Timestamp::from_unix_ms(at),
         updated: Timestamp::from_unix_ms(at),
         text: text.to_owned(),
@@ -37,7 +38,7 @@ fn said(by: &str, at: i64, text: &str) -> Comment {
 }
 
 /// A ticket that was worked on at 50 and came back at 80, as a change leaves it.
-fn back(change: impl FnOnce(&mut Issue)) -> Facts {
+pub(super) fn back(change: impl FnOnce(&mut Issue)) -> Facts {
     let mut facts = asked(|issue, _| {
         issue.status = "Reopened".to_owned();
         issue.moves = vec![
@@ -164,6 +165,7 @@ fn only_a_later_move_by_somebody_who_may_brings_a_ticket_back_that_was_worked_on
     let eve = domain::Account {
         id: "eve".to_owned(),
         display_name: "Eve".to_owned(),
+        is_bot: false,
     };
     let mut foreign = back(|issue| issue.moves.last_mut().expect("moves").by = Some(eve.clone()));
     foreign.put_authority(jira_person(eve), false);
@@ -176,6 +178,7 @@ fn only_a_later_move_by_somebody_who_may_brings_a_ticket_back_that_was_worked_on
         issue.moves.last_mut().expect("moves").by = Some(domain::Account {
             id: "j".to_owned(),
             display_name: "journeyman[bot]".to_owned(),
+            is_bot: false,
         });
     });
     assert_eq!(nothing(&polled(), &ours), "our own account did it");

@@ -23,12 +23,13 @@ fn shop() -> RepositoryName {
 /// Each login has a number of its own; nobody has none.
 fn user(login: &str) -> github::User {
     github::User {
+        is_bot: false,
         id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
         login: login.to_owned(),
     }
 }
 
-fn request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
+pub(super) fn request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
     ReviewRequest {
         id,
         by: by.map(user),
@@ -37,14 +38,14 @@ fn request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
     }
 }
 
-fn waiting() -> PullRequest {
+pub(super) fn waiting() -> PullRequest {
     PullRequest {
         requested_reviewers: vec!["ann".to_owned(), "Agent".to_owned()],
         ..pull_request()
     }
 }
 
-fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
+pub(super) fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
     let mut facts = facts_with(RULES, Source::Webhook);
     facts.put_pull_request(shop(), 7, now);
     facts.put_record(shop(), 7, None);
@@ -62,6 +63,11 @@ fn asked(now: PullRequest, requests: Vec<ReviewRequest>) -> Facts {
         facts.put_authority(Person::on(&ticket, &account(user(login))), may);
     }
     facts
+}
+
+/// A pull request whose review somebody asked for who may.
+pub(super) fn waiting_for_review() -> Facts {
+    asked(waiting(), vec![request(4, Some("rita"), "agent")])
 }
 
 #[test]
@@ -208,4 +214,45 @@ fn a_head_in_a_fork_is_not_checked_out() {
         panic!("no job")
     };
     assert_eq!(job.about.base(), None);
+}
+
+#[test]
+fn the_tickets_that_the_pull_request_names_come_with_it_as_far_as_they_are_there() {
+    let now = PullRequest {
+        title: "eng-4: Mean price".to_owned(),
+        body: "Fixes #5, closes #6 and fixes other/shop#7.".to_owned(),
+        ..waiting()
+    };
+    let rules = format!("{RULES}jira:\n  project_key: ENG\n");
+    let mut facts = facts_with(&rules, Source::Webhook);
+    facts.put_pull_request(shop(), 7, now);
+    facts.put_record(shop(), 7, None);
+    facts.put_review_requests(shop(), 7, vec![request(4, Some("rita"), "agent")]);
+    facts.put_reviews(shop(), 7, Vec::new());
+    facts.put_files(shop(), 7, Vec::new());
+    let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
+    facts.put_authority(Person::on(&ticket, &account(user("rita"))), true);
+    let issue = |text: &str| crate::outside::Issue {
+        summary: format!("Summary of {text}"),
+        description: format!("## Acceptance criteria\n- {text} works\u{200b}"),
+        status: "open".to_owned(),
+        ..crate::outside::Issue::default()
+    };
+    facts.put_named(TicketKey::jira("ENG-4").expect("ticket"), Some(issue("four")));
+    facts.put_named("github:acme/shop#5".parse().expect("ticket"), None);
+    facts.put_named("github:acme/shop#6".parse().expect("ticket"), Some(issue("six")));
+    let Reason::JobRequested(job) = follows(&event(), &facts).reason else {
+        panic!("no job")
+    };
+    let linked = &job.background.linked;
+    let named: Vec<(&str, &str)> = linked
+        .iter()
+        .map(|ticket| (ticket.key.as_str(), ticket.summary.as_str()))
+        .collect();
+    assert_eq!(
+        named,
+        [("ENG-4", "Summary of four"), ("acme/shop#6", "Summary of six")]
+    );
+    assert_eq!(job.background.criteria(), ["four works", "six works"]);
+    assert!(job.background.says("four  works") && !job.background.says("five works"));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, ChangedFile, Job, JobRequest, Reason, RepositoryName, ReviewedChange, Rules, SinceReview, TicketKey,
+    About, Background, ChangedFile, Job, JobRequest, LinkedTicket, Reason, RepositoryName, ReviewedChange, Rules, SinceReview, TicketKey,
     TicketText, TriggerKey,
 };
 use github::{PullRequest, Review};
@@ -11,14 +11,19 @@ use github::{PullRequest, Review};
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
     facts::{Facts, Need, Person},
+    named,
     outside::account,
+    patches::{Room, bounded},
     payload::{Hook, Unreadable, github as wire},
     pin, since, skip,
 };
 
-/// Of one file, and of all; about what a model can read at once.
-const PATCH_CHARS: usize = 40_000;
-const PATCHES_CHARS: usize = 120_000;
+/// What the key of a review begins with that somebody asked for on the pull request.
+pub(super) const REQUESTED: &str = "review:";
+
+/// Of the tickets that a pull request names.
+const TICKETS: usize = 3;
+const TICKET_CHARS: usize = 12_000;
 
 /// Somebody may have asked for our review. Who, and of which commit, the pull request says, for webhooks and polls alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +37,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<ReviewRequested>, U
         return Ok(None);
     };
     let payload: wire::PullRequestPayload = hook.read()?;
-    let asks = matches!(payload.action.as_str(), "review_requested" | "synchronize" | "opened" | "reopened");
+    let asks = matches!(payload.action.as_str(), "review_requested" | "synchronize" | "opened" | "reopened" | "ready_for_review");
     Ok(asks.then(|| ReviewRequested {
         number: payload.pull_request.number,
         repository: hook.repository(payload.repository),
@@ -65,6 +70,7 @@ impl ReviewRequested {
                 repository: self.repository.clone(),
                 login: review.author.clone(),
                 id: review.author_id,
+                is_bot: review.by_bot,
             })
         };
         let reviews = facts.reviews(&self.repository, &self.number)?;
@@ -78,17 +84,44 @@ impl ReviewRequested {
         Ok(since::since(last, facts.history(&self.ticket())?, files))
     }
 
+    /// The tickets that the pull request names: what it should do, as information.
+    pub(super) fn named(&self, now: &PullRequest, rules: &Rules, facts: &Facts) -> Result<Background, Need> {
+        let keys = named::on_jira(&[&now.title, &now.branch], rules).into_iter();
+        let keys = keys.chain(named::closed_by(&now.title, &self.repository));
+        let keys = keys.chain(named::closed_by(&now.body, &self.repository));
+        let mut background = Background::default();
+        for key in keys.take(TICKETS) {
+            let Some(issue) = facts.named(&key)? else {
+                continue;
+            };
+            let line = |text: &str, most| pin::cut(&pin::sanitise(text).replace('\n', " "), most);
+            let ticket = LinkedTicket {
+                key: key.short(),
+                relation: "named by the pull request".to_owned(),
+                summary: line(&issue.summary, 300),
+                status: line(&issue.status, 100),
+                description: pin::cut(&pin::sanitise(&issue.description), TICKET_CHARS),
+            };
+            if !background.linked.contains(&ticket) {
+                background.linked.push(ticket);
+            }
+        }
+        Ok(background)
+    }
+
     pub(super) fn job(
         &self,
         now: &PullRequest,
         files: &[ChangedFile],
         since: Option<SinceReview>,
         rules: &Rules,
+        background: Background,
     ) -> JobRequest {
         let text = TicketText {
             summary: now.title.clone(),
             description: now.body.clone(),
             url: now.url.clone(),
+            labels: now.labels.clone(),
             ..TicketText::default()
         };
         let change = ReviewedChange {
@@ -97,9 +130,9 @@ impl ReviewRequested {
             is_here: now.head_repository.eq_ignore_ascii_case(&self.repository.path()),
             base_branch: now.base_branch.clone(),
             author: pin::cut(&pin::sanitise(&now.author), 100),
-            files: bounded(files),
+            files: bounded(files, Room::WHOLE),
             since: since.map(|since| SinceReview {
-                files: bounded(&since.files),
+                files: bounded(&since.files, Room::WHOLE),
                 ..since
             }),
         };
@@ -108,7 +141,7 @@ impl ReviewRequested {
             repository: self.repository.clone(),
             text: pin::pin(text, &[], domain::Timestamp::default(), &BTreeSet::new()),
             rules: rules.clone(),
-            background: Background::default(),
+            background,
             about: About::Change(Box::new(change)),
         }
     }
@@ -120,19 +153,15 @@ pub(crate) fn waits_for(reviewer: &str, pull_request: &PullRequest) -> bool {
     !reviewer.is_empty() && asked.any(|login| login.eq_ignore_ascii_case(reviewer))
 }
 
-/// The files with their patches, as far as there is room; the others with none.
-fn bounded(files: &[ChangedFile]) -> Vec<ChangedFile> {
-    let mut room = PATCHES_CHARS;
-    let bounded = |file: &ChangedFile| {
-        let chars = file.patch.chars().count();
-        let fits = chars <= PATCH_CHARS.min(room);
-        room -= if fits { chars } else { 0 };
-        ChangedFile {
-            path: file.path.clone(),
-            patch: if fits { file.patch.clone() } else { String::new() },
-        }
-    };
-    files.iter().map(bounded).collect()
+/// Why a pull request of ours is not reviewed by ourselves.
+fn ours_is_left(now: &PullRequest, rules: &Rules) -> Option<&'static str> {
+    if !rules.pull_request.self_review {
+        Some("our own pull request: people review it")
+    } else if now.draft {
+        Some("our own pull request is a draft")
+    } else {
+        skip::of_ours(now, rules).map(|_| skip::FORBIDDEN)
+    }
 }
 
 impl Kind for ReviewRequested {
@@ -146,8 +175,9 @@ impl Kind for ReviewRequested {
         if is_closed(now) || !waits_for(reviewer, now) {
             return Ok(Verdict::nothing("the pull request does not wait for our review"));
         }
-        if facts.record(&self.repository, &self.number)?.is_some() {
-            return Ok(Verdict::nothing("our own pull request: people review it"));
+        let is_ours = facts.record(&self.repository, &self.number)?.is_some();
+        if let Some(why) = ours_is_left(now, rules).filter(|_| is_ours) {
+            return Ok(Verdict::nothing(why));
         }
         let requests = facts.review_requests(&self.repository, &self.number)?;
         let asked = requests.iter().rfind(|asked| asked.reviewer.eq_ignore_ascii_case(reviewer));
@@ -157,21 +187,32 @@ impl Kind for ReviewRequested {
         let ticket = self.ticket();
         let by = asked.by.clone().map(account).unwrap_or_default();
         // A new head is reviewed once more, as long as the review is waited for.
-        let key = TriggerKey::new(format!("review:{}:{}", asked.id, now.head.as_str()));
+        let key = match is_ours {
+            true => format!("review:own:{}", now.head.as_str()),
+            false => format!("{REQUESTED}{}:{}", asked.id, now.head.as_str()),
+        };
+        let key = TriggerKey::new(key);
         if let Some(sequence) = facts.known(&ticket, &key)? {
             return Ok(Verdict::Known(*sequence));
         }
         let person = Person::on(&ticket, &by);
-        if facts.is_ours(&person) || !*facts.authority(&person)? {
+        // We ask for the review of our own pull request ourselves.
+        let by_us = facts.is_ours(&person) || (is_ours && by.display_name.eq_ignore_ascii_case(&now.author));
+        let may = match by_us {
+            true => is_ours,
+            false => !facts.is_program(&person) && *facts.authority(&person)?,
+        };
+        if !may {
             tracing::info!(%ticket, "no review: who asks for it may not");
             return Ok(Verdict::nothing("who asks for the review may not"));
         }
+        if !is_ours && skip::of_pull_request(now, rules).is_some() {
+            return Ok(Verdict::nothing(skip::FORBIDDEN));
+        }
         let files = facts.files(&self.repository, &self.number)?;
         let since = self.since(now, files, facts)?;
-        let job = self.job(now, files, since, rules);
-        if skip::skip(&job.text, &[], rules, &[]).is_some() {
-            return Ok(Verdict::nothing("a skip rule forbids work on the pull request"));
-        }
+        let background = self.named(now, rules, facts)?;
+        let job = self.job(now, files, since, rules, background);
         Ok(Verdict::from(Follows {
             ticket,
             key,

@@ -1,20 +1,26 @@
 //! Somebody reviewed a pull request of ours.
 
 use domain::{
-    About, Background, Job, JobRequest, LeftThreads, PullRequestRecord, Reason, RepositoryName, ReviewRound,
-    ReviewThread, Rules, Trigger, TriggerKey,
+    About, Background, Job, JobRequest, LeftThreads, PullRequestRecord, PullRequestRef, Reason, RepositoryName, ReviewRound,
+    ReviewThread, Rules, ThreadRemark, Trigger, TriggerKey,
 };
-use github::{Review, ReviewState};
+use github::{LineComment, PullRequest, Review, ReviewState};
 
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
-    facts::{Facts, Need, Person},
+    deciders::deciders,
+    facts::{Facts, Need, PROGRAM, Person},
     payload::{Hook, Unreadable, github as wire},
-    pin, repair,
+    patches::{Room, bounded},
+    pin, repair, skip,
 };
 
 const THREADS: usize = 50;
 const TEXT_CHARS: usize = 8_000;
+/// Of what was said in a thread before.
+const EARLIER: usize = 20;
+const EARLIER_CHARS: usize = 2_000;
+const HUNK_CHARS: usize = 3_000;
 
 /// A review was submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +31,7 @@ pub(crate) struct Reviewed {
     id: u64,
     author: String,
     author_id: Option<u64>,
+    by_bot: bool,
 }
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadable> {
@@ -37,6 +44,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Reviewed>, Unreadab
         repository: hook.repository(repository),
         number: pull_request.number,
         id: review.id,
+        by_bot: author.r#type == "Bot",
         author: author.login,
         author_id: author.id,
     }))
@@ -51,6 +59,7 @@ impl Reviewed {
             id: review.id,
             author: review.author.clone(),
             author_id: review.author_id,
+            by_bot: review.by_bot,
         }
     }
 
@@ -64,17 +73,19 @@ impl Reviewed {
             repository: self.repository.clone(),
             login: self.author.clone(),
             id: self.author_id,
+            is_bot: self.by_bot,
         }
     }
 
-    /// What the review asks for; absent: nothing.
+    /// What the review asks for, of all reviews of the pull request; absent: nothing.
     pub(super) fn wish(
         &self,
         review: &Review,
+        all: &[Review],
         record: &PullRequestRecord,
-        head: &domain::CommitId,
+        now: &PullRequest,
     ) -> Option<ReviewRound> {
-        let round = self.round(review, record, head.clone());
+        let round = self.round(review, all, record, now);
         let says_something = !round.body.trim().is_empty() || !round.threads.is_empty();
         let is_wish = match review.state {
             ReviewState::ChangesRequested | ReviewState::Commented => says_something,
@@ -85,7 +96,13 @@ impl Reviewed {
         is_wish.then_some(round)
     }
 
-    fn round(&self, review: &Review, record: &PullRequestRecord, head: domain::CommitId) -> ReviewRound {
+    fn round(
+        &self,
+        review: &Review,
+        all: &[Review],
+        record: &PullRequestRecord,
+        now: &PullRequest,
+    ) -> ReviewRound {
         let text = |text: &str| pin::cut(&pin::words(text), TEXT_CHARS);
         // A reply belongs to the thread of the comment that it replies to, and GitHub takes replies there alone.
         let mut threads: Vec<ReviewThread> = Vec::new();
@@ -98,21 +115,113 @@ impl Reviewed {
                     path: pin::cut(&pin::sanitise(&comment.path), 300),
                     line: comment.line,
                     text: text(&comment.body),
+                    earlier: earlier(id, review, all, &now.author),
+                    hunk: hunk(&comment.hunk),
                 }),
             }
         }
         threads.truncate(THREADS);
         ReviewRound {
             pull_request: record.pull_request.clone(),
-            head,
+            head: now.head.clone(),
             id: self.id,
             author: pin::cut(&pin::sanitise(&self.author), 100),
             asks_for_changes: review.state == ReviewState::ChangesRequested,
             body: text(&review.body),
             threads,
             left: None,
+            deciders: Vec::new(),
+            by_program: false,
+            files: Vec::new(),
         }
     }
+
+    /// Whether the review may be followed: of a person who may give orders, of a program that the rules name, or our own
+    /// where the rules want that.
+    fn may(&self, by: By, facts: &Facts) -> Result<Option<&'static str>, Need> {
+        let person = self.person();
+        if by != By::Person {
+            return Ok(None);
+        }
+        if facts.is_program(&person) {
+            return Ok(Some(PROGRAM));
+        }
+        if !*facts.authority(&person)? {
+            tracing::info!(repository = %self.repository, "review not followed: its author may not write");
+            return Ok(Some("the reviewer may not give orders"));
+        }
+        Ok(None)
+    }
+}
+
+/// Who reviewed a pull request of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Person,
+    /// A program that the rules name.
+    Agent,
+    /// We.
+    Ourselves,
+}
+
+/// Whether a review of ours is more than replies, each of which GitHub tells as a review too.
+fn is_self_review(review: &Review, now: &PullRequest) -> bool {
+    let begins = |comment: &LineComment| comment.in_reply_to.is_none();
+    review.commit.as_ref() == Some(&now.head) && review.comments.iter().any(begins)
+}
+
+/// Why a review by a program is not worked on any more. Programs tire of nothing, so all its reviews of the pull request
+/// are counted, and of ours one for each head.
+fn worn_out(round: &ReviewRound, by: By, history: &[Trigger], rules: &Rules) -> Option<&'static str> {
+    let rounds = history.iter().filter_map(|trigger| match &trigger.reason {
+        Reason::JobRequested(request) => request.about.round(),
+        _ => None,
+    });
+    let of_program = |earlier: &&ReviewRound| {
+        earlier.by_program
+            && earlier.pull_request == round.pull_request
+            && earlier.author.eq_ignore_ascii_case(&round.author)
+    };
+    let earlier: Vec<&ReviewRound> = rounds.filter(of_program).collect();
+    if earlier.len() >= rules.review.max_rounds as usize {
+        return Some("the program's reviews were worked on as often as the rules allow");
+    }
+    let is_same = |earlier: &&ReviewRound| earlier.head == round.head;
+    (by == By::Ourselves && earlier.iter().any(is_same)).then_some("a review of ours of this head was worked on")
+}
+
+/// What earlier reviews said in a thread; a reply is a review as well.
+fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<ThreadRemark> {
+    let of_it = |comment: &&LineComment| comment.id == thread || comment.in_reply_to == Some(thread);
+    let before = all.iter().take_while(|known| known.id != review.id);
+    let comments = before.flat_map(|known| &known.comments).filter(of_it);
+    let remark = |comment: &LineComment| ThreadRemark {
+        author: pin::cut(&pin::sanitise(&comment.author), 100),
+        is_ours: comment.author.eq_ignore_ascii_case(us),
+        text: pin::cut(&pin::words(&comment.body), EARLIER_CHARS),
+    };
+    let said: Vec<ThreadRemark> = comments.map(remark).collect();
+    // What began the thread says what it is about.
+    let Some((first, rest)) = said.split_first() else {
+        return Vec::new();
+    };
+    let last = &rest[rest.len().saturating_sub(EARLIER - 1)..];
+    std::iter::once(first).chain(last).cloned().collect()
+}
+
+/// The lines of a hunk that lead to its last one, which the comment stands at.
+fn hunk(whole: &str) -> String {
+    let clean = domain::text::without_hidden(whole);
+    let mut room = HUNK_CHARS;
+    let fits = |line: &&str| {
+        let length = line.chars().count() + 1;
+        let has_room = length <= room;
+        room = room.saturating_sub(length);
+        has_room
+    };
+    let mut lines: Vec<&str> = clean.lines().rev().take_while(fits).collect();
+    lines.reverse();
+    lines.join("\n")
 }
 
 /// Threads that come back after they were worked on as often as the rules allow are left to people, and that is said once.
@@ -147,10 +256,18 @@ fn without_worn(mut round: ReviewRound, history: &[Trigger], rules: &Rules) -> O
     asks.then_some(round)
 }
 
+/// What a pull request of ours changes, for work on it.
+pub(super) fn changes(record: &PullRequestRecord, facts: &Facts) -> Result<Vec<domain::ChangedFile>, Need> {
+    let PullRequestRef { repository, number, .. } = &record.pull_request;
+    Ok(bounded(facts.files(repository, number)?, Room::BESIDE))
+}
+
 impl Kind for Reviewed {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        let person = self.person();
-        if facts.is_ours(&person) {
+        let rules = facts.book.for_repository(&self.repository);
+        let reviews_itself = rules.is_some_and(|rules| rules.pull_request.self_review);
+        let is_ours = facts.is_ours(&self.person());
+        if is_ours && !reviews_itself {
             return Ok(Verdict::nothing("our own account said it"));
         }
         let Some(record) = facts.record(&self.repository, &self.number)? else {
@@ -159,12 +276,16 @@ impl Kind for Reviewed {
         if let Some(sequence) = facts.known(&record.ticket, &self.key())? {
             return Ok(Verdict::Known(*sequence));
         }
-        let Some(rules) = facts.book.for_repository(&self.repository) else {
+        let Some(rules) = rules else {
             return Ok(Verdict::Unruled(record.ticket.clone()));
         };
-        if !*facts.authority(&person)? {
-            tracing::info!(repository = %self.repository, "review not followed: its author may not write");
-            return Ok(Verdict::nothing("the reviewer may not give orders"));
+        let by = match is_ours {
+            true => By::Ourselves,
+            false if rules.review.is_agent(&self.author) => By::Agent,
+            false => By::Person,
+        };
+        if let Some(why) = self.may(by, facts)? {
+            return Ok(Verdict::nothing(why));
         }
         let reviews = facts.reviews(&self.repository, &self.number)?;
         let Some(review) = reviews.iter().find(|review| review.id == self.id) else {
@@ -174,19 +295,40 @@ impl Kind for Reviewed {
         if is_closed(now) {
             return Ok(Verdict::nothing("the pull request is over"));
         }
+        if skip::of_ours(now, rules).is_some() {
+            return Ok(Verdict::nothing(skip::FORBIDDEN));
+        }
         // A reply of ours is a review as well, and the settings may not name our account.
-        if now.author.eq_ignore_ascii_case(&self.author) {
+        let is_own = by == By::Ourselves || now.author.eq_ignore_ascii_case(&self.author);
+        if is_own && !(reviews_itself && is_self_review(review, now)) {
             return Ok(Verdict::nothing("the author of the pull request said it"));
         }
-        let Some(round) = self.wish(review, record, &now.head) else {
+        let by = if is_own { By::Ourselves } else { by };
+        let Some(mut round) = self.wish(review, reviews, record, now) else {
             return Ok(Verdict::nothing("the review asks for nothing"));
         };
         let history = facts.history(&record.ticket)?;
+        round.by_program = by != By::Person;
+        if round.by_program
+            && let Some(why) = worn_out(&round, by, history, rules)
+        {
+            tracing::info!(ticket = %record.ticket, why, "review not followed");
+            return Ok(Verdict::nothing(why));
+        }
         let Some(round) = without_worn(round, history, rules) else {
             return Ok(Verdict::nothing("its threads were left to people before"));
         };
         let Some(asked) = repair::asked_for(history) else {
             return Ok(Verdict::nothing("what the ticket asked for is not kept any more"));
+        };
+        let files = match round.only_left() {
+            Some(_) => Vec::new(),
+            None => changes(record, facts)?,
+        };
+        let round = ReviewRound {
+            deciders: deciders(&record.ticket, rules, history),
+            files,
+            ..round
         };
         let request = JobRequest {
             job: Job::AddressReview,

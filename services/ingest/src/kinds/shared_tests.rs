@@ -40,6 +40,7 @@ fn facts(components: &[&str], labels: &[&str]) -> Facts {
         how: How::Assigned(domain::Account {
             id: "a9".to_owned(),
             display_name: "Agent".to_owned(),
+            is_bot: false,
         }),
     };
     let issue = Issue {
@@ -50,6 +51,7 @@ fn facts(components: &[&str], labels: &[&str]) -> Facts {
         assignees: vec![domain::Account {
             id: "a9".to_owned(),
             display_name: "Agent".to_owned(),
+            is_bot: false,
         }],
         gifts: vec![gift],
         ..Issue::default()

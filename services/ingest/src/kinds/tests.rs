@@ -33,8 +33,8 @@ use crate::{
     standing::Approval,
 };
 
-const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
-const READY: &str = "Ready for Agent";
+pub(super) const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
+pub(super) const READY: &str = "Ready for Agent";
 
 pub(super) fn facts_with(rules: &str, source: Source) -> Facts {
     let file = ("shop.yaml".to_owned(), rules.to_owned());
@@ -94,13 +94,15 @@ pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
                 facts.put_branch_checks(repository, branch, vec![])
             }
             Err(Need::History(ticket)) => facts.put_history(ticket, vec![asked_before()]),
+            Err(Need::Named(ticket)) => facts.put_named(ticket, None),
+            Err(Need::ChangedFiles(repository, number)) => facts.put_files(repository, number, vec![]),
             Err(need) => panic!("{need:?} is missing"),
         }
     }
 }
 
 /// The work that a pull request of ours comes from.
-fn asked_before() -> Trigger {
+pub(super) fn asked_before() -> Trigger {
     follows(&*jira(&moved())[0], &asked(|_, _| {})).into_trigger(Source::Webhook)
 }
 
@@ -122,24 +124,26 @@ pub(super) fn ada() -> domain::Account {
     domain::Account {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
+        is_bot: false,
     }
 }
 
 pub(super) fn jira_person(account: domain::Account) -> Person {
     Person::Jira {
         instance: None,
+        project: "ENG".to_owned(),
         account,
     }
 }
 
-fn moved() -> Value {
+pub(super) fn moved() -> Value {
     json!({"webhookEvent": "jira:issue_updated", "timestamp": 50, "user": {"accountId": "a1", "displayName": "Ada"},
         "issue": {"id": "1", "key": "ENG-12", "fields": {"summary": "Fix it"}},
         "changelog": {"id": "7", "items": [{"field": "assignee", "toString": "Bob"},
             {"field": "status", "fromString": "To Do", "toString": READY}]}})
 }
 
-fn issue() -> Issue {
+pub(super) fn issue() -> Issue {
     Issue {
         summary: "Fix the cart".to_owned(),
         description: "It rounds".to_owned(),
@@ -165,6 +169,7 @@ pub(super) fn asked(change: impl FnOnce(&mut Issue, &mut Vec<PullRequest>)) -> F
         jira_person(domain::Account {
             id: id.to_owned(),
             display_name: String::new(),
+            is_bot: false,
         })
     };
     facts.put_authority(nameless("a1"), true);
@@ -277,11 +282,13 @@ fn work_is_skipped_with_the_rule_that_forbids_it() {
         by: Some(domain::Account {
             id: by.to_owned(),
             display_name: by.to_uppercase(),
+            is_bot: false,
         }),
     };
     let comment = crate::outside::Comment {
         author: "Ada".to_owned(),
         author_id: "a1".to_owned(),
+        by_bot: false,
         created: Timestamp::from_unix_ms(9),
         updated: Timestamp::from_unix_ms(9),
         text: "no: [AGENT-SKIP]".to_owned(),
@@ -348,7 +355,14 @@ fn an_unreadable_ticket_and_one_that_nobody_may_ask_for_are_told() {
     refused.put_authority(jira_person(ada()), false);
     let reason = follows(&*jira(&moved())[0], &refused).reason;
     let (actor, group) = ("Ada".to_owned(), "agents".to_owned());
-    assert_eq!(reason, Reason::Skipped(SkipReason::NotAllowed { actor, group }));
+    assert_eq!(
+        reason,
+        Reason::Skipped(SkipReason::NotAllowed {
+            actor,
+            group,
+            role: String::new()
+        })
+    );
 }
 
 #[test]
@@ -395,7 +409,7 @@ fn webhook_and_poll_tell_of_the_same_edit_and_only_the_last_one_is_triaged() {
     assert!(TextWritten::from_poll(&changed, None, Timestamp::from_unix_ms(55)).is_none());
 }
 
-fn said(text: &str) -> Vec<Box<dyn Kind>> {
+pub(super) fn said(text: &str) -> Vec<Box<dyn Kind>> {
     github(
         "issue_comment",
         &json!({"action": "created", "issue": {"number": 7}, "repository": {"full_name": "acme/shop"},
@@ -403,11 +417,12 @@ fn said(text: &str) -> Vec<Box<dyn Kind>> {
     )
 }
 
-fn rita() -> Person {
+pub(super) fn rita() -> Person {
     Person::GitHub {
         repository: repository(),
         login: "rita".to_owned(),
         id: Some(8),
+        is_bot: false,
     }
 }
 
@@ -434,6 +449,7 @@ fn an_order_counts_from_those_who_may_write_and_on_our_pull_request_for_its_tick
         body: "/stop".to_owned(),
         updated_at: at,
         by_us: false,
+        by_bot: false,
     };
     let polled = Comment::from_github_poll(&repository(), 7, comment, Timestamp::default());
     assert_eq!(follows(&polled, &facts), follows(&*said("/stop")[0], &facts));
@@ -481,7 +497,7 @@ pub(super) fn record() -> PullRequestRecord {
     }
 }
 
-fn branch() -> BranchRecord {
+pub(super) fn branch() -> BranchRecord {
     BranchRecord {
         repository: repository(),
         branch: "feat/ENG-12-x".to_owned(),
@@ -511,6 +527,7 @@ pub(super) fn pull_request() -> PullRequest {
         updated_at: None,
         closed_at: None,
         requested_reviewers: Vec::new(),
+        labels: Vec::new(),
     }
 }
 
@@ -532,7 +549,7 @@ pub(super) fn check(id: u64, end: Option<CheckConclusion>) -> Check {
     }
 }
 
-fn checked(now: PullRequest, checks: Vec<Check>) -> Facts {
+pub(super) fn checked(now: PullRequest, checks: Vec<Check>) -> Facts {
     let mut facts = facts();
     facts.put_branch(repository(), "feat/ENG-12-x".to_owned(), Some(branch()));
     facts.put_pull_request(repository(), 7, now);
@@ -540,7 +557,7 @@ fn checked(now: PullRequest, checks: Vec<Check>) -> Facts {
     facts
 }
 
-fn check_run() -> Vec<Box<dyn Kind>> {
+pub(super) fn check_run() -> Vec<Box<dyn Kind>> {
     github(
         "check_run",
         &json!({"action": "completed", "repository": {"full_name": "acme/shop"},
@@ -659,14 +676,15 @@ fn the_key_of_checks_ignores_their_order_and_changes_with_a_new_attempt() {
     assert_eq!(first, key(vec![two, one.clone()]));
     assert_ne!(first, key(vec![one, check(3, Some(Failure))]));
     assert!(first.as_str().starts_with(&format!("checks:acme/shop:{SHA}:")));
-    let absent = follows(&ChecksAbsent::from_poll(&record(), commit()), &facts());
+    let silent = checked(pull_request(), vec![]);
+    let absent = follows(&ChecksAbsent::from_poll(&record(), commit()), &silent);
     assert_eq!(
         absent.key,
         TriggerKey::new(format!("checks:acme/shop:{SHA}:absent"))
     );
 }
 
-fn closing(merged: &Value, head: &str) -> Value {
+pub(super) fn closing(merged: &Value, head: &str) -> Value {
     json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "sam"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": head}},
             "merged": merged, "merged_by": {"login": "mia"}, "closed_at": "2026-11-21T10:00:00Z"}})
@@ -703,7 +721,10 @@ fn webhook_and_poll_give_a_closed_pull_request_the_same_key() {
     );
     assert_eq!(why, "the pull request is open again");
     let fork = github("pull_request", &closing(&json!(false), "evil/shop"));
-    assert!(fork.is_empty(), "a pull request from a fork is never ours");
+    let is_closed = fork
+        .iter()
+        .any(|event| format!("{event:?}").starts_with("Closed"));
+    assert!(!is_closed, "a pull request from a fork is never ours");
 }
 
 #[test]
@@ -831,19 +852,26 @@ fn a_key_of_jira_s_changelog_may_be_a_number() {
     assert_eq!(format!("{:?}", jira(&payload)[0]), format!("{same:?}"));
 }
 
-/// Repairs of earlier heads, and the red checks of another.
+/// Repairs of earlier heads that failed with one of three mugs, and the red checks of another.
 fn repaired(heads: &[char], log: &str) -> Verdict {
+    let heads: Vec<(char, &str)> = heads.iter().map(|head| (*head, "error: 1 of 3")).collect();
+    repaired_with(&heads, log)
+}
+
+/// Repairs of earlier heads, each with what it failed of, and the red checks of another.
+fn repaired_with(heads: &[(char, &str)], log: &str) -> Verdict {
     let red = |log: &str| Check {
         output_tail: log.to_owned(),
         ..check(1, Some(CheckConclusion::Failure))
     };
     let mut facts = checked(pull_request(), vec![red(log)]);
     let mut history = vec![asked_before()];
-    for head in heads {
+    for (head, earlier) in heads {
         let mut trigger = asked_before();
         let Reason::JobRequested(request) = &mut trigger.reason else {
             panic!("no job")
         };
+        request.job = Job::FixCi;
         request.about = About::Checks(Box::new(domain::ChecksSummary {
             pull_request: ours(),
             head: head.to_string().repeat(40).parse().expect("commit"),
@@ -851,13 +879,17 @@ fn repaired(heads: &[char], log: &str) -> Verdict {
             failed: vec![domain::FailedCheck {
                 name: "test 1".to_owned(),
                 url: String::new(),
-                log_tail: "error: 1 of 3".to_owned(),
+                log_tail: (*earlier).to_owned(),
                 class: domain::FailureClass::Real,
                 step: String::new(),
+                command: String::new(),
                 log: String::new(),
             }],
             unrepaired: None,
             rerun: Vec::new(),
+            asked: Vec::new(),
+            page: String::new(),
+            suspects: domain::Suspects::default(),
         }));
         history.push(trigger);
     }
@@ -878,6 +910,13 @@ fn red_checks_are_repaired_until_it_is_no_use_any_more() {
     assert_eq!(end(repaired(&[], "error: 2")), None);
     assert_eq!(end(repaired(&['a'], "error: no mug")), None, "another failure");
     assert_eq!(end(repaired(&['a'], "error: 2 of 5")), Some(RepairEnd::Repeated));
+    let back_and_forth = [('a', "error: 1 of 3"), ('b', "error: no mug")];
+    assert_eq!(
+        end(repaired_with(&back_and_forth, "error: 2 of 5")),
+        Some(RepairEnd::Repeated),
+        "what the first repair mended is back"
+    );
+    assert_eq!(end(repaired_with(&back_and_forth, "error: no cup")), None);
     assert_eq!(
         end(repaired(&['a', 'b', 'c', 'd', 'e', 'f'], "error: no mug")),
         Some(RepairEnd::PerPullRequest)
@@ -918,6 +957,26 @@ fn failed_jobs_run_again_once_for_a_commit_when_nothing_failed_because_of_the_ch
 }
 
 #[test]
+fn who_has_to_look_is_named_where_repairs_end_and_work_that_is_asked_for_again_has_its_repairs_again() {
+    let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
+    let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\npull_request:\n  reviewers: [grace]\n";
+    facts.book = facts_with(rules, Source::Webhook).book;
+    let first = follows(&*check_run()[0], &facts).into_trigger(Source::Webhook);
+    let after = |history: Vec<Trigger>| {
+        let mut facts = facts.clone();
+        facts.put_history(ticket(), history);
+        follows(&*check_run()[0], &facts).reason
+    };
+    let mut history = vec![asked_before(), first.clone(), first.clone(), first];
+    let Reason::ChecksCompleted(checks) = after(history.clone()) else {
+        panic!("repaired again")
+    };
+    assert_eq!(checks.asked, ["grace"]);
+    history.push(asked_before());
+    assert!(matches!(after(history), Reason::JobRequested(request) if request.job == Job::FixCi));
+}
+
+#[test]
 fn one_commit_is_repaired_three_times_at_most() {
     let mut facts = checked(pull_request(), vec![check(1, Some(CheckConclusion::Failure))]);
     let first = follows(&*check_run()[0], &facts).into_trigger(Source::Webhook);
@@ -931,7 +990,7 @@ fn one_commit_is_repaired_three_times_at_most() {
     assert_eq!(checks.unrepaired, Some(RepairEnd::PerHead));
 }
 
-fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn Kind>> {
+pub(super) fn pushed_by(login: &str, after: &str) -> Vec<Box<dyn Kind>> {
     github(
         "push",
         &json!({"ref": "refs/heads/feat/ENG-12-x", "after": after, "deleted": false,
@@ -965,6 +1024,9 @@ fn a_push_by_somebody_else_takes_the_pull_request_back_to_draft_through_both_doo
             failed: vec![],
             unrepaired: None,
             rerun: Vec::new(),
+            asked: Vec::new(),
+            page: String::new(),
+            suspects: domain::Suspects::default(),
         }));
     }
     lagging.put_history(ticket(), vec![repair]);
@@ -975,7 +1037,7 @@ fn a_push_by_somebody_else_takes_the_pull_request_back_to_draft_through_both_doo
     assert!(github("push", &deleted).is_empty());
 }
 
-fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)]) -> Review {
+pub(super) fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)]) -> Review {
     let comment = |&(id, in_reply_to): &(u64, Option<u64>)| github::LineComment {
         id,
         author: "rita".to_owned(),
@@ -983,6 +1045,7 @@ fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)])
         line: Some(3),
         body: format!("Comment {id}"),
         in_reply_to,
+        hunk: "@@ -1 +3 @@\n+x".to_owned(),
     };
     Review {
         id,
@@ -997,7 +1060,7 @@ fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Option<u64>)])
     }
 }
 
-fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) {
+pub(super) fn reviewed(review: Review) -> (Vec<Box<dyn Kind>>, Reviewed, Facts) {
     let told = github(
         "pull_request_review",
         &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita", "id": 8}},
@@ -1090,6 +1153,7 @@ fn a_review_that_asks_for_nothing_or_by_somebody_who_may_not_is_not_followed() {
         repository: repository(),
         login: author,
         id: Some(8),
+        is_bot: false,
     };
     facts.put_authority(person, true);
     assert_eq!(nothing(&own, &facts), "the author of the pull request said it");
@@ -1213,4 +1277,17 @@ fn a_merged_pull_request_of_somebody_else_finishes_the_ticket_that_it_names() {
         why(merged("ENG-12", "x", "dev"), 4),
         "it was merged into another branch"
     );
+}
+
+#[test]
+fn each_event_that_the_app_is_subscribed_to_is_read_by_a_kind() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/kinds");
+    let files = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let kinds = files.filter(|path| !path.to_string_lossy().ends_with("tests.rs"));
+    let code: String = kinds.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    for event in github::permissions::EVENTS {
+        assert!(code.contains(&format!("\"{}\"", event.name)), "{}", event.name);
+    }
 }

@@ -8,7 +8,7 @@ use domain::{
 
 use super::{Follows, Kind, Verdict};
 use crate::{
-    facts::{Facts, Need, Person},
+    facts::{Facts, Need, PROGRAM, Person},
     outside::{Edit, Issue},
     payload::{Hook, Unreadable, jira::nobody},
     pin, skip,
@@ -86,7 +86,7 @@ impl Kind for TextWritten {
         let Some(rules) = facts.rules(&self.ticket)? else {
             return Ok(Verdict::nothing("no rules for the project"));
         };
-        if rules.triage.labels.is_empty() {
+        if rules.triage.is_off() {
             return Ok(Verdict::nothing("nothing follows from the ticket's text"));
         }
         if self.changelog.is_none() && asks_for_work(&self.status, rules) {
@@ -122,6 +122,9 @@ pub(super) fn triage(
     let person = Person::on(ticket, by);
     if facts.is_ours(&person) {
         return Ok(Verdict::nothing("our own account did it"));
+    }
+    if facts.is_program(&person) {
+        return Ok(Verdict::nothing(PROGRAM));
     }
     if let Some(sequence) = facts.known(ticket, &key)? {
         return Ok(Verdict::Known(*sequence));

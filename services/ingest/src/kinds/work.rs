@@ -6,8 +6,8 @@ use super::{
     Follows, Kind, Verdict,
 };
 use crate::{
-    approved::{actor, approved, name},
-    facts::{Facts, Need, Person},
+    approved::{actor, approved, name, refused_program},
+    facts::{Facts, Need, PROGRAM, Person},
     outside::Issue,
     payload::{
         Hook, Unreadable,
@@ -173,8 +173,8 @@ impl Work {
             Asked::Entered { approval, .. } => approval.clone(),
             Asked::Ordered { at, by } => {
                 let by = Some(domain::Account {
-                    id: String::new(),
                     display_name: by.clone(),
+                    ..domain::Account::default()
                 });
                 let changelog = None;
                 return Ok(Ok(Approval {
@@ -204,6 +204,11 @@ impl Work {
         if approval.by.is_some() && (facts.is_ours(&person) || issue.our_accounts.contains(&account.id)) {
             return Ok(Err(Verdict::nothing("our own account did it")));
         }
+        if facts.is_program(&person) {
+            let refused = refused_program(&self.ticket, approval.by.as_ref(), facts)?;
+            let refused = refused.map(|reason| self.follows(approval.at, actor(&approval), reason));
+            return Ok(Err(refused.unwrap_or_else(|| Verdict::nothing(PROGRAM))));
+        }
         if *facts.authority(&person)? {
             return Ok(Ok(approval));
         }
@@ -211,6 +216,7 @@ impl Work {
         let reason = SkipReason::NotAllowed {
             actor: name(approval.by.as_ref()),
             group: facts.group.clone(),
+            role: facts.role.clone(),
         };
         Ok(Err(self.skipped(&approval, reason)))
     }

@@ -6,7 +6,7 @@ use domain::{CommitId, Instance, RepositoryName, TicketKey, Timestamp, cause::ch
 
 use super::{Outside, ReadError, Titled, ci_logs};
 
-/// How long the log of a check is waited for: there are several, and a delivery has its own limit.
+/// How long the log of a check is waited for, both times together: there are several, and a delivery has its own limit.
 const LOG_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Outside {
@@ -176,8 +176,13 @@ impl Outside {
         if check.actions_job().is_none() {
             return Ok(ci_logs::printed(command, repository, check, LOG_PATIENCE).await);
         }
-        let read = tokio::time::timeout(LOG_PATIENCE, self.github.job_log(repository, check));
-        match failpoint::around("ingest.github.job_log", read).await {
+        // Without its log a repair works blind, and what was slow once is often there the next time.
+        let mut read = self.log_in_time(repository, check).await;
+        if read.is_err() {
+            tracing::info!(%repository, check = check.id, "a log did not come in time; it is asked for once more");
+            read = self.log_in_time(repository, check).await;
+        }
+        match read {
             Ok(Err(limit @ github::Error::RateLimited { .. })) => Err(limit.into()),
             Ok(Err(error)) => {
                 tracing::warn!(%repository, check = check.id, error = %chain(&error), "a log is not read");
@@ -191,6 +196,15 @@ impl Outside {
         }
     }
 
+    async fn log_in_time(
+        &self,
+        repository: &RepositoryName,
+        check: &github::Check,
+    ) -> Result<Result<Option<String>, github::Error>, tokio::time::error::Elapsed> {
+        let read = tokio::time::timeout(LOG_PATIENCE / 2, self.github.job_log(repository, check));
+        failpoint::around("ingest.github.job_log", read).await
+    }
+
     pub(crate) async fn branch_checks(
         &self,
         repository: &RepositoryName,
@@ -198,6 +212,16 @@ impl Outside {
     ) -> Result<Vec<github::Check>, ReadError> {
         let read = self.github.branch_checks(repository, branch);
         Ok(failpoint::around("ingest.github.branch_checks", read).await?)
+    }
+
+    /// The checks that must pass before a merge into a branch, as far as our account may know.
+    pub(crate) async fn required_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<String>, ReadError> {
+        let read = self.github.required_checks(repository, branch);
+        Ok(failpoint::around("ingest.github.required_checks", read).await?)
     }
 
     /// What a pull request changes.
@@ -208,6 +232,17 @@ impl Outside {
     ) -> Result<Vec<domain::ChangedFile>, ReadError> {
         let read = self.github.changed_files(repository, number);
         Ok(failpoint::around("ingest.github.files", read).await?)
+    }
+
+    /// What a commit changes since another that it comes from.
+    pub(crate) async fn changed_since(
+        &self,
+        repository: &RepositoryName,
+        base: &CommitId,
+        head: &CommitId,
+    ) -> Result<Vec<domain::ChangedFile>, ReadError> {
+        let read = self.github.changed_since(repository, base, head);
+        Ok(failpoint::around("ingest.github.compare", read).await?)
     }
 
     /// The commits of a pull request, oldest first.

@@ -154,6 +154,38 @@ impl Outside {
     }
 }
 
+impl Outside {
+    /// The values that fields of a ticket have, each with the field's name.
+    pub(crate) async fn fields(
+        &self,
+        ticket: &TicketKey,
+        names: &[String],
+    ) -> Result<Vec<(String, String)>, ReadError> {
+        let read = self.jira.field_values(ticket, names);
+        Ok(failpoint::around("ingest.jira.fields", read).await?)
+    }
+
+    /// Who plays a role in a project; nobody where there is no such role.
+    pub(crate) async fn jira_role(
+        &self,
+        instance: Option<&Instance>,
+        project: &str,
+        name: &str,
+    ) -> Result<jira::RoleMembers, ReadError> {
+        let jira = self.jira.on(instance);
+        let read = jira.role(project, name);
+        let found = failpoint::around("ingest.jira.role", read).await?;
+        Ok(found.unwrap_or_else(|| {
+            tracing::warn!(
+                project,
+                name,
+                "the project has no such role (ingest.jira_trigger_role)"
+            );
+            jira::RoleMembers::default()
+        }))
+    }
+}
+
 /// What Jira says of a condition that it does not understand is an answer.
 fn understood<T>(answer: Result<T, jira::Error>) -> Result<Result<T, String>, ReadError> {
     match answer {

@@ -4,6 +4,7 @@ use domain::{CommitId, RepositoryName, TicketKey};
 use serde::Deserialize;
 
 use super::Hook;
+use crate::facts::Person;
 
 #[derive(Deserialize)]
 pub(crate) struct Repository {
@@ -77,6 +78,8 @@ pub(crate) struct PullRequest {
     pub(crate) number: u64,
     #[serde(default)]
     pub(crate) title: String,
+    /// Null when it is empty.
+    pub(crate) body: Option<String>,
     pub(crate) head: Head,
     /// May be null.
     pub(crate) merged: Option<bool>,
@@ -150,14 +153,28 @@ pub(crate) struct Comment {
 pub(crate) struct User {
     pub(crate) login: String,
     pub(crate) id: Option<u64>,
+    /// `User` or `Bot`.
+    #[serde(default)]
+    pub(crate) r#type: String,
 }
 
 impl User {
+    /// Whoever it is, as they act on a repository.
+    pub(crate) fn on(self, repository: &RepositoryName) -> Person {
+        Person::GitHub {
+            repository: repository.clone(),
+            is_bot: self.r#type == "Bot",
+            login: self.login,
+            id: self.id,
+        }
+    }
+
     /// Whoever GitHub names, or `ghost`, as it calls deleted accounts.
     pub(crate) fn or_ghost(user: Option<Self>) -> Self {
         user.unwrap_or_else(|| Self {
             login: "ghost".to_owned(),
             id: None,
+            r#type: String::new(),
         })
     }
 }

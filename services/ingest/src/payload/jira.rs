@@ -31,6 +31,9 @@ pub(crate) struct User {
     pub(crate) account_id: Option<String>,
     pub(crate) name: Option<String>,
     pub(crate) display_name: Option<String>,
+    /// `atlassian`, `app` or `customer`.
+    #[serde(default)]
+    pub(crate) account_type: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -148,6 +151,7 @@ impl From<&User> for domain::Account {
                 .or_else(|| user.name.clone())
                 .unwrap_or_default(),
             display_name: user.display_name.clone().unwrap_or_default(),
+            is_bot: user.account_type.as_deref() == Some("app"),
         }
     }
 }
@@ -157,6 +161,7 @@ pub(crate) const fn nobody() -> domain::Account {
     domain::Account {
         id: String::new(),
         display_name: String::new(),
+        is_bot: false,
     }
 }
 

@@ -27,6 +27,7 @@ fn not_allowed(actor: &str, group: &str) -> SkipReason {
     SkipReason::NotAllowed {
         actor: actor.to_owned(),
         group: group.to_owned(),
+        role: String::new(),
     }
 }
 
@@ -80,6 +81,51 @@ async fn without_a_configured_group_nobody_may_ask_and_with_a_star_everybody() {
         }
         h.stop().await;
     }
+}
+
+#[tokio::test]
+async fn who_plays_the_role_in_the_project_may_ask_for_work_directly_or_by_a_group() {
+    let h = Harness::prepared(NEVER, |config, jira| {
+        config.ingest.jira_trigger_group = String::new();
+        config.ingest.jira_trigger_role = "developers".to_owned();
+        jira.set_groups("Ada", &[]);
+        jira.set_groups("Bob", &["shop-people"]);
+        jira.set_developers(&["Ada"], &["shop-people"]);
+    })
+    .await;
+    h.listen_to_jira();
+    for who in ["Ada", "Bob", "Eve"] {
+        let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+        h.jira.move_issue(&key, READY, who).expect("move");
+        let trigger = h.trigger(&key).await;
+        if who == "Eve" {
+            let refused = SkipReason::NotAllowed {
+                actor: who.to_owned(),
+                group: String::new(),
+                role: "developers".to_owned(),
+            };
+            assert_eq!(skipped(&trigger), &refused);
+        } else {
+            assert_eq!(job(&trigger).job, Job::Implement, "{who}");
+        }
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_field_of_the_ticket_says_for_which_repository_it_is() {
+    let h = Harness::start(NEVER).await;
+    let tax = "repo:\n  owner: acme\n  name: docs\njira:\n  project_key: ENG\n  field: {name: Service, values: [Tax]}\n";
+    h.add_rules("docs", tax).await;
+    h.listen_to_jira();
+    for (service, repository) in [("Tax", "acme/docs"), ("Cart", "acme/shop")] {
+        let key = h.jira.create_issue("ENG", "Fix it", "", "Bug", &[]);
+        h.jira.set_field(&key, "Service", service).expect("field");
+        h.jira.move_issue(&key, READY, "Ada").expect("move");
+        let trigger = h.trigger(&key).await;
+        assert_eq!(job(&trigger).repository.to_string(), repository, "{service}");
+    }
+    h.stop().await;
 }
 
 #[tokio::test]

@@ -673,6 +673,7 @@ async fn a_mocked_job_is_a_rehearsal_of_what_was_read_and_no_work_on_the_ticket(
 #[tokio::test]
 async fn every_job_by_hand_is_started_on_what_is_read_at_its_source() {
     let h = Harness::start(3_600).await;
+    h.first_poll().await;
     let key = h
         .jira
         .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
@@ -735,7 +736,7 @@ async fn a_job_by_hand_that_cannot_be_is_refused_with_the_reason() {
             key.as_str(),
             json!({"job": "finish"}),
             422,
-            "follows from what happens",
+            "follows from checks, pushes, merges or time",
         ),
         (&key, json!({"job": "answer"}), 422, "needs context.question"),
         (
@@ -1104,6 +1105,26 @@ async fn a_dead_delivery_is_shown_revived_and_dropped() {
     assert_eq!(status, StatusCode::OK);
     assert!(shown["body"].as_str().unwrap().contains(&key), "{shown}");
     assert_eq!(h.get(&path, VIEWER).await.0, StatusCode::FORBIDDEN);
+    let look = format!("{path}/retry?dry_run=true");
+    let (status, told) = h.post(&look, OPERATOR, &json!({}), None).await;
+    let again = format!("hand over the delivery {} again", letter["id"].as_str().unwrap());
+    let forgotten = format!("forget dead letter {}", letter["sequence"]);
+    assert_eq!(
+        (status, told),
+        (StatusCode::OK, json!({ "would": [again, forgotten] }))
+    );
+    assert_eq!(
+        h.post(&look, VIEWER, &json!({}), None).await.0,
+        StatusCode::FORBIDDEN,
+        "who may not do it may not try it"
+    );
+    assert_eq!(
+        h.delete(&format!("{path}?dry_run=true"), OPERATOR).await,
+        StatusCode::OK
+    );
+    let unknown = h.delete(&format!("{path}?dry=true"), OPERATOR).await;
+    assert_eq!(unknown, StatusCode::BAD_REQUEST, "a mistyped look is no order");
+    assert_eq!(h.get(&path, OPERATOR).await.1, shown, "it is still there");
     let (status, _) = h.post(&format!("{path}/retry"), OPERATOR, &json!({}), None).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
     // There are still no rules for the project, so it dies again, under a new number.
@@ -1133,7 +1154,12 @@ async fn only_an_admin_stops_every_planner() {
         (StatusCode::OK, &json!(true), &json!("root"))
     );
     assert_eq!(h.get("/v1/stop-all", VIEWER).await.1, on);
+    assert_eq!(h.delete("/v1/stop-all?dry_run=true", ADMIN).await, StatusCode::OK);
+    assert_eq!(h.get("/v1/stop-all", VIEWER).await.1, on);
     assert_eq!(h.delete("/v1/stop-all", ADMIN).await, StatusCode::OK);
+    assert_eq!(h.get("/v1/stop-all", VIEWER).await.1["on"], json!(false));
+    let (_, would) = h.post("/v1/stop-all?dry_run=true", ADMIN, &json!({}), None).await;
+    assert_eq!(would, json!({"would": ["stop every planner"]}));
     assert_eq!(h.get("/v1/stop-all", VIEWER).await.1["on"], json!(false));
     h.stop().await;
 }
@@ -1176,6 +1202,7 @@ async fn a_report_whose_wake_up_was_lost_is_found_by_the_sweeper_until_it_is_set
         request: domain::ReportRequest::WorkStarted(report::WorkStarted {
             job: Job::Implement,
             repository: "acme/shop".parse().unwrap(),
+            begun: report::Begun::default(),
         }),
     };
     // Nobody runs the reports' waker here: what comes is the sweeper's.
@@ -1288,6 +1315,13 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
     assert_eq!(h.delete(path, ADMIN).await, StatusCode::CONFLICT);
     row.finish(&run, StopReason::Completed, domain::Timestamp::default());
     rows.put(&ticket.to_string(), &row, Some(revision)).await.unwrap();
+    let known = h.get(path, VIEWER).await;
+    assert_eq!(
+        h.delete(&format!("{path}?dry_run=true"), ADMIN).await,
+        StatusCode::OK
+    );
+    assert_eq!(h.get(path, VIEWER).await, known);
+    assert_eq!(h.triggers("ENG-1").await.len(), 1);
     assert_eq!(h.delete(path, ADMIN).await, StatusCode::NO_CONTENT);
     assert_eq!(h.get(path, VIEWER).await.0, StatusCode::NOT_FOUND);
     assert!(h.queue.journal().read(&run).await.unwrap().is_empty());

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use domain::check::{CheckOutcome, Finding};
 use domain::{Objection, Outside, Proof, RedCheck, ReportOutcome, Return, ToolCall, ToolResult, ToolStatus};
 
+use super::refusals::{self, Ground};
+use super::reviews;
 use crate::run::{Answer, Argument, CallResult};
 
 /// The answer to a call whose result never came although the workspace is still there.
@@ -46,6 +48,7 @@ pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
         Answer::Misnamed { right } => ToolResult::error(format!(
             "Not done: this does not follow the repository's rules. The right form:\n\n{right}"
         )),
+        Answer::OtherBranch { branch } => ToolResult::error(refusals::other_branch(branch)),
         Answer::Noted => ToolResult::ok("Noted."),
         Answer::OutOfScope(outside) => ToolResult::error(format!(
             "Not done: {} belongs to the module {:?}, which this kind of ticket does not change. If the ticket cannot be done \
@@ -63,24 +66,6 @@ pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
         Answer::ReadOnly => ToolResult::error(
             "Not run: nothing may be changed in this conversation. Read what you need and hand in your answer.",
         ),
-    }
-}
-
-/// What is wrong with a comment of a review.
-fn of_a_review(wrong: &Argument) -> String {
-    match wrong {
-        Argument::NotAdded(path, line) => format!(
-            "{path}:{line} is no line that the pull request adds, or none that is new since your last review of it. Comment on \
-             such lines only, those that begin with + in the diff; say the rest in the summary, or leave it out"
-        ),
-        Argument::Suggestion => {
-            "suggestion must be the code that replaces exactly the commented line, at most 2000 characters and without code \
-             fences; leave it out when one line cannot say it"
-                .to_owned()
-        }
-        _ => "Each objection needs the path of a file of the diff, a trigger (the input or situation that shows it) and a reason, \
-              of 5 to 1000 characters each. Leave out what is about other files."
-            .to_owned(),
     }
 }
 
@@ -103,15 +88,11 @@ fn argument(wrong: &Argument) -> String {
             "Ask one to three questions of 5 to 1000 characters, each with at most six short options."
                 .to_owned()
         }
-        Argument::Criteria(missing) => {
-            let mut text = "`criteria` needs one row for each of these points of the ticket; say under `shown_by` what shows it, \
-                            or that it is not done:\n"
-                .to_owned();
-            for quote in missing {
-                let _ = write!(text, "\n- {quote}");
-            }
-            text
-        }
+        Argument::Criteria(missing) => reviews::with_points(
+            "`criteria` needs one row for each of these points of the ticket; say under `shown_by` what shows it, or that it is \
+             not done:",
+            missing,
+        ),
         Argument::Replies(open) => {
             let open: Vec<String> = open.iter().map(u64::to_string).collect();
             format!(
@@ -122,6 +103,7 @@ fn argument(wrong: &Argument) -> String {
                 }
             )
         }
+        Argument::Found => "each of `questions` needs the question and its answer".to_owned(),
         Argument::Unseen(quote) => format!(
             "no tool has shown {quote:?}. Quote under `citations` what you have read, in its own words, or leave it out"
         ),
@@ -151,20 +133,47 @@ fn argument(wrong: &Argument) -> String {
         }
         Argument::Issues { most } => of_a_plan(*most),
         Argument::Plan => "goal, approach and at least one step must not be empty.".to_owned(),
-        Argument::Objection | Argument::NotAdded(..) | Argument::Suggestion => of_a_review(wrong),
-        Argument::NoLabels => "labels must be a list of texts".to_owned(),
+        Argument::Objection
+        | Argument::NotAdded(..)
+        | Argument::Suggestion
+        | Argument::Range
+        | Argument::Verdicts(_) => reviews::of_a_review(wrong),
+        Argument::NoLabels
+        | Argument::UnknownTicket(_)
+        | Argument::UnknownChoice { .. }
+        | Argument::Parts { .. } => of_a_triage(wrong),
+    }
+}
+
+/// What is wrong with what was chosen for a ticket.
+fn of_a_triage(wrong: &Argument) -> String {
+    match wrong {
         Argument::UnknownTicket(shown) if shown.is_empty() => {
             "no other ticket was shown; leave duplicate_of out".to_owned()
         }
         Argument::UnknownTicket(shown) => {
-            format!("duplicate_of must be one of: {}; or leave it out", shown.join(", "))
-        }
-        Argument::UnknownLabel { label, allowed } => {
             format!(
-                "There is no label {label:?}. Choose from: {}.",
-                allowed.join(", ")
+                "duplicate_of must be one of: {}; or leave it out",
+                shown.join(", ")
             )
         }
+        Argument::UnknownChoice { field, allowed, .. } if allowed.is_empty() => {
+            format!("Nothing can be chosen for {field:?} on this ticket; leave it out.")
+        }
+        Argument::UnknownChoice {
+            field,
+            value,
+            allowed,
+        } => format!(
+            "There is no {value:?} for {field:?}. Choose from: {}.",
+            allowed.join(", ")
+        ),
+        Argument::Parts { most: 0 } => "This ticket cannot be parted; leave `parts` out.".to_owned(),
+        Argument::Parts { most } => format!(
+            "`parts` must have 2 to {most} entries, each with a title and a text; leave it out for a ticket that is not too large \
+             and for one that repeats another"
+        ),
+        _ => "labels must be a list of texts".to_owned(),
     }
 }
 
@@ -231,11 +240,9 @@ pub(super) fn proof(proof: &Proof) -> String {
 }
 
 /// Why the work is not accepted, and what to do.
-pub(super) fn returned(why: &Return) -> String {
+pub(super) fn returned(why: &Return, ground: Ground<'_>) -> String {
     match why {
-        Return::Refused { detail } => {
-            format!("The change was refused: {detail}\n\nCorrect it, then call finish again. If that cannot be done, call give_up.")
-        }
+        Return::Refused(refusal) => refusals::returned(refusal, ground),
         Return::Feedback { feedback, .. } => format!(
             "A person looked at the change and asks for this before it is pushed:\n\n{feedback}\n\nMake these changes, then \
              call finish again."
@@ -379,7 +386,9 @@ fn shown(result: Option<&CallResult>) -> ToolResult {
 fn settled(outcome: &ReportOutcome) -> ToolResult {
     match outcome {
         ReportOutcome::Done(_) => ToolResult::ok("Done."),
-        ReportOutcome::Refused { detail } => ToolResult::error(format!("Refused: {detail}")),
+        ReportOutcome::Refused(refusal) => {
+            ToolResult::error(format!("Refused: {}", refusals::refused(refusal, Ground::Free)))
+        }
         ReportOutcome::Failed { detail } => ToolResult::error(format!("Failed after every retry: {detail}")),
     }
 }

@@ -4,6 +4,8 @@
 
 mod answers;
 mod hints;
+mod refusals;
+mod reviews;
 mod summary;
 mod tags;
 
@@ -45,7 +47,7 @@ const TEMPLATES: [(&str, &str); 19] = [
     ("submit_issues", include_str!("tools/submit_issues.json")),
     ("submit_plan", include_str!("tools/submit_plan.json")),
     ("submit_review", include_str!("tools/submit_review.json")),
-    ("add_labels", include_str!("tools/add_labels.json")),
+    ("submit_triage", include_str!("tools/submit_triage.json")),
     ("ask", include_str!("tools/ask.json")),
     ("finish", include_str!("tools/finish.json")),
     ("give_up", include_str!("tools/give_up.json")),
@@ -88,6 +90,7 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
     let tags = Tags {
         nonce: conversation.nonce,
     };
+    let ground = refusals::Ground::of(conversation.request);
     let digest = digest(&system.join("\n"), &tools, &messages);
     messages.extend(conversation.items.iter().map(|item| match item {
         Item::Reply(blocks) => Message::Assistant(never_empty(blocks)),
@@ -100,10 +103,10 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         Item::Nudge(Nudge::SmallerSteps) => Message::User(SMALLER_STEPS.to_owned()),
         Item::Nudge(Nudge::Unfinished) => Message::User(unfinished.clone()),
         Item::Nudge(Nudge::Unusable(problem)) => Message::User(answers::unusable(problem)),
-        Item::Returned(why) => Message::User(answers::returned(why)),
+        Item::Returned(why) => Message::User(answers::returned(why, ground)),
         Item::Hint(hint) => Message::User(hints::hint(hint)),
         Item::News(said) => Message::User(tags.news(said)),
-        Item::Summary(card) => Message::User(summary::card(&tags, card)),
+        Item::Summary(card) => Message::User(summary::card(&tags, card, ground)),
         Item::Instructions => Message::User(summary::instructions(&instructions(conversation, &tags))),
         Item::SumUp => Message::User(summary::ASKED.to_owned()),
     }));
@@ -138,12 +141,19 @@ fn values(conversation: &Conversation<'_>) -> Value {
         |intake| intake.kind,
     );
     let about = &conversation.request.about;
+    let suspects = about.checks().map(|checks| &checks.suspects);
     let since = about.change().and_then(|change| change.since.as_ref());
     context! {
         about => about.name(),
         failures => about.checks().map(|checks| tags.failures(checks)).unwrap_or_default(),
         review => about.round().map(|round| tags.review(round)).unwrap_or_default(),
+        by_program => about.round().is_some_and(|round| round.by_program),
+        suspects => suspects.map(|suspects| tags.patches(&suspects.files)).unwrap_or_default(),
+        green => suspects.and_then(|suspects| suspects.since.as_ref()).map(|commit| commit.short().to_owned()),
+        own_change => about.round().map(|round| tags.patches(&round.files)).unwrap_or_default(),
         question => about.question().map(|question| tags.question(question)).unwrap_or_default(),
+        offers_work => about.question().and_then(|question| question.work.as_ref()).map(|work| work.job.as_str()),
+        threads => rules.discussions.threads,
         discussion => about.discussion().map(|wanted| wanted.task.as_str()).unwrap_or_default(),
         change => about.change().map(Value::from_serialize),
         patches => about.change().map(|change| tags.patches(&change.files)).unwrap_or_default(),
@@ -158,7 +168,9 @@ fn values(conversation: &Conversation<'_>) -> Value {
         submodules => info.map(|info| missing(&info.submodules)).unwrap_or_default(),
         lfs_files => info.map(|info: &WorkspaceInfo| missing(&info.lfs_files)).unwrap_or_default(),
         ticket => tags.ticket(conversation.ticket, conversation.request),
+        triage => Value::from_serialize(rules.triage.choices(conversation.ticket)),
         similar => conversation.request.background.similar.iter().map(|ticket| ticket.key.clone()).collect::<Vec<_>>(),
+        names_ticket => about.change().is_some() && !conversation.request.background.linked.is_empty(),
         was_refused => conversation.request.background.was_refused(),
         background => tags.background(&conversation.request.background),
         instructions,
@@ -312,16 +324,28 @@ mod tests {
             let asks_for_replies = finish.input_schema["properties"]["replies"].is_object();
             assert_eq!(asks_for_replies, about == "review");
         }
-        for similar in [Vec::new(), vec!["ENG-5"]] {
-            let values = context! { rules => Value::from_serialize(&rules), similar };
-            let add_labels = described("add_labels", &values).unwrap().unwrap();
-            let asks_for_duplicates = add_labels.input_schema["properties"]["duplicate_of"].is_object();
-            assert_eq!(asks_for_duplicates, !similar.is_empty());
+        let choices = |text: serde_json::Value| {
+            let rules: domain::TriageRules = serde_json::from_value(text).unwrap();
+            Value::from_serialize(rules.choices(&"github:acme/shop#7".parse().unwrap()))
+        };
+        let all = choices(serde_json::json!({
+            "labels": ["bug \"x\""], "types": ["Bug"], "priorities": ["High"], "priority_label": "{priority}",
+            "project": {"owner": "acme", "number": 1, "fields": {"Size": ["S"], "Points": [1, 2]}}, "most_sub_issues": 4,
+        }));
+        for (similar, triage) in [
+            (Vec::new(), choices(serde_json::json!({}))),
+            (vec!["ENG-5"], all.clone()),
+        ] {
+            let values = context! { similar, triage };
+            let offered = described("submit_triage", &values).unwrap().unwrap().input_schema;
+            for name in ["duplicate_of", "type", "priority", "fields", "parts"] {
+                let is_offered = offered["properties"][name].is_object();
+                assert_eq!(is_offered, !similar.is_empty(), "{name}");
+            }
+            assert!(offered["properties"]["labels"].is_object());
         }
-        let similar: Vec<&str> = Vec::new();
-        let rules = context! { rules => Value::from_serialize(rules), about => "ticket", similar, discussion => "plan" };
+        let rules = context! { rules => Value::from_serialize(rules), about => "ticket", similar => Vec::<String>::new(), discussion => "plan", triage => all, names_ticket => true, threads => 2, offers_work => "implement" };
         for tool in [
-            "add_labels",
             "ask",
             "finish",
             "give_up",
@@ -330,6 +354,7 @@ mod tests {
             "submit_issues",
             "submit_plan",
             "submit_review",
+            "submit_triage",
             "widen_scope",
         ] {
             let known = described(tool, &rules).unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{answers, tags::Tags};
+use super::{answers, refusals::Ground, tags::Tags};
 use crate::run::Card;
 
 /// Of the end of a result that failed.
@@ -29,7 +29,7 @@ What fails or is not known.
 The next steps, in order.";
 
 /// What stands for the turns that are left out.
-pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>) -> String {
+pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> String {
     let mut text = format!(
         "The first {} turns of your work are left out here to make room; the work itself goes on. What is known of them follows. \
          Their tool results are gone: read a file again before you edit it.\n",
@@ -72,7 +72,7 @@ pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>) -> String {
         let _ = write!(
             text,
             "\nThe work was handed in and came back:\n\n{}\n",
-            answers::returned(why)
+            answers::returned(why, ground)
         );
     }
     if !card.news.is_empty() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use domain::{
     Background, BackgroundPart, ChangedFile, ChecksSummary, CodeSeed, CommentQuestion, EarlierPullRequest,
-    Intake, JobRequest, News, Plan, PullRequestStatus, ReviewRound, TicketComment, TicketKey,
+    Intake, JobRequest, News, Plan, PullRequestStatus, ReviewRound, ReviewThread, TicketComment, TicketKey,
 };
 
 const TEXT_CHARS: usize = 64 * 1024;
@@ -13,7 +13,7 @@ const CRITERION_CHARS: usize = 500;
 const COMMENT_CHARS: usize = 8 * 1024;
 /// How many failed checks are shown, and how much of each log.
 const FAILURES: usize = 4;
-const LOG_CHARS: usize = 24_000;
+const LOG_CHARS: usize = 66_000;
 /// Of what one file of a pull request changes.
 const PATCH_CHARS: usize = 40_000;
 /// Of what a model wrote earlier in the run.
@@ -114,8 +114,12 @@ impl Tags<'_> {
                 step => format!(" step=\"{}\"", self.attribute(step)),
             };
             let attributes = format!(" name=\"{}\"{step}", self.attribute(&check.name));
-            let log = self.text(check.output(), LOG_CHARS);
-            text.push_str(&self.around_with("failed-check", &attributes, &log));
+            let mut content = match check.command.as_str() {
+                "" => String::new(),
+                command => self.around("step-runs", &self.text(command, COMMENT_CHARS)),
+            };
+            content.push_str(&self.text(check.output(), LOG_CHARS));
+            text.push_str(&self.around_with("failed-check", &attributes, &content));
         }
         text
     }
@@ -155,13 +159,31 @@ impl Tags<'_> {
                 self.attribute(&thread.path)
             );
             content.push('\n');
-            content.push_str(&self.around_with(
-                "comment",
-                &attributes,
-                &self.text(&thread.text, COMMENT_CHARS),
-            ));
+            content.push_str(&self.around_with("comment", &attributes, &self.thread(thread)));
         }
         self.around_with("review", &attributes, content.trim())
+    }
+
+    /// A comment, after the lines that it stands at and what was said there before.
+    fn thread(&self, thread: &ReviewThread) -> String {
+        let mut content = match thread.hunk.as_str() {
+            "" => String::new(),
+            hunk => self.around("hunk", &self.text(hunk, COMMENT_CHARS)),
+        };
+        for remark in &thread.earlier {
+            let author = match remark.is_ours {
+                true => "you".to_owned(),
+                false => self.attribute(&remark.author),
+            };
+            let attributes = format!(" author=\"{author}\"");
+            content.push_str(&self.around_with(
+                "earlier",
+                &attributes,
+                &self.text(&remark.text, COMMENT_CHARS),
+            ));
+        }
+        content.push_str(&self.text(&thread.text, COMMENT_CHARS));
+        content
     }
 
     fn earlier(&self, pull: &EarlierPullRequest) -> String {

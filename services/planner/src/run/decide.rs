@@ -7,6 +7,7 @@ use domain::{CallId, Fact, StopReason, WaitsFor};
 use super::jobs;
 use super::machine::conversation::{self, Conversation};
 use super::machine::{Action, Dialog, RunState, Step, ask, park};
+use super::phases;
 pub(crate) use retries::Retries;
 
 /// The next step of a run; a journal that was cut anywhere gives the step that was cut.
@@ -40,6 +41,9 @@ pub(crate) fn decide(state: &RunState) -> Action {
 fn next(state: &RunState) -> Step {
     if let Some(by) = &state.stop {
         return Step::Close(StopReason::Stopped { by: by.clone() });
+    }
+    if let Some(step) = phases::moved(state) {
+        return step;
     }
     let phases = jobs::spec(state).phases.iter();
     let mut steps = phases.map(|phase| (phase.next)(state));

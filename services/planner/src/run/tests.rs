@@ -25,3 +25,4 @@ mod triage;
 mod workspace;
 
 pub(crate) use play::{Play, commit, info, request, ticket, tools, trigger};
+pub(crate) use rounds::reviewed;

@@ -1,8 +1,9 @@
 //! Folds a ticket's triggers into its row.
 
 use domain::{
-    Fact, Lane, News, Pending, Reaction, Reason, Receipt, Report, ReportId, ReportOutcome, ReportRequest,
-    Row, RunFence, RunId, RunStatus, RunSummary, Source, StopReason, TicketKey, Timestamp, Trigger, WaitsFor,
+    Fact, Job, Lane, News, Pending, Reaction, Reason, Receipt, Report, ReportId, ReportOutcome,
+    ReportRequest, Row, RunFence, RunId, RunStatus, RunSummary, Source, StopReason, TicketKey, Timestamp,
+    Trigger, WaitsFor,
     report::{CostTold, React},
 };
 
@@ -32,7 +33,10 @@ pub(super) fn fold(
         }
         match pending(RunId::new(ticket.clone(), *sequence), &trigger.reason) {
             Some(asked) if resumes(&row, &asked, trigger) => try_again(&mut row, trigger, &mut steps),
-            Some(asked) => open(&mut row, asked, trigger, now, &mut steps),
+            Some(asked) => {
+                begin_again(&mut row, &trigger.reason, &mut steps);
+                open(&mut row, asked, trigger, now, &mut steps);
+            }
             None => hear(&mut row, *sequence, trigger, fence, &mut steps),
         }
         row.cursor = *sequence;
@@ -51,13 +55,7 @@ pub(super) fn pending(run: RunId, reason: &Reason) -> Option<Pending> {
 fn open(row: &mut Row, asked: Pending, trigger: &Trigger, now: Timestamp, steps: &mut Vec<Step>) {
     if asked.lane.replaces() {
         for earlier in live(row, |earlier| earlier.job == asked.job) {
-            row.finish(&earlier, StopReason::Superseded, now);
-            steps.push(Step::Tell {
-                run: earlier,
-                fact: Box::new(Fact::RunFinished {
-                    reason: StopReason::Superseded,
-                }),
-            });
+            finish(row, earlier, StopReason::Superseded, now, steps);
         }
     }
     steps.push(Step::Open {
@@ -65,6 +63,40 @@ fn open(row: &mut Row, asked: Pending, trigger: &Trigger, now: Timestamp, steps:
         trigger: Box::new(trigger.clone()),
     });
     row.open(asked, now);
+}
+
+/// Ends a run from outside. It tells nobody: what ended it is known to them.
+fn finish(row: &mut Row, run: RunId, reason: StopReason, now: Timestamp, steps: &mut Vec<Step>) {
+    row.finish(&run, reason.clone(), now);
+    steps.push(Step::Tell {
+        run,
+        fact: Box::new(Fact::RunFinished { reason }),
+    });
+}
+
+/// Work towards a push onto a branch that somebody else pushed to begins again on their commit. A run that has pushed already
+/// has no use for it, which only its journal knows.
+fn begin_again(row: &mut Row, reason: &Reason, steps: &mut Vec<Step>) {
+    let Reason::HeadMoved {
+        pull_request,
+        head,
+        by,
+    } = reason
+    else {
+        return;
+    };
+    let works_there = |pending: &Pending| {
+        let is_here =
+            matches!(&pending.lane, Lane::Change { repository } if *repository == pull_request.repository);
+        is_here && pending.branch.as_ref() == Some(&pull_request.branch)
+    };
+    for run in live(row, works_there) {
+        let fact = Fact::HeadMoved {
+            head: head.clone(),
+            by: Some(by.clone()),
+        };
+        tell(row, run, fact, steps);
+    }
 }
 
 fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps: &mut Vec<Step>) {
@@ -120,6 +152,11 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
                 outcome: settled.outcome.clone(),
             };
             tell(row, settled.run.clone(), fact, steps);
+        }
+        Reason::ReviewWithdrawn { why } => {
+            for run in live(row, |pending| pending.job == Job::Review) {
+                finish(row, run, StopReason::Withdrawn { why: *why }, trigger.at, steps);
+            }
         }
         Reason::JobRequested(_)
         | Reason::ChecksCompleted(_)

@@ -1,5 +1,7 @@
 //! Takes new triggers in: into the row, and into the journals of the runs that they concern.
 
+use std::sync::Arc;
+
 use domain::{Fact, Row, RunId};
 
 use super::fold::{Step, fold};
@@ -58,10 +60,24 @@ impl Session<'_> {
             tracing::debug!(%run, fact = fact.name(), "run has no use for it");
             return Ok(());
         }
-        if matches!(fact, Fact::StopRequested { .. } | Fact::RunFinished { .. }) {
+        let ends_the_step = matches!(
+            fact,
+            Fact::StopRequested { .. } | Fact::RunFinished { .. } | Fact::HeadMoved { .. }
+        );
+        if ends_the_step {
             under_way.cut(run).await;
         }
+        let moved = matches!(fact, Fact::HeadMoved { .. });
+        let before = self
+            .runs
+            .get(run)
+            .filter(|_| moved)
+            .map(|live| Arc::clone(&live.state));
         self.append(run, fact).await?;
+        if let Some(before) = before {
+            // It opens another one on the new head.
+            self.driver.close(&before, self.fence).await;
+        }
         // A run that was ended from outside will not be driven again.
         if let Some(live) = self.runs.get(run).filter(|live| live.state.finished.is_some()) {
             self.driver.close(&live.state, self.fence).await;

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 use super::fold::{Step, fold};
 use super::lanes::next_runs;
-use crate::run::tests::{commit, request, ticket, trigger};
+use crate::run::tests::{commit, request, reviewed, ticket, trigger};
 
 fn fence() -> RunFence {
     RunFence::new(1, 2, 1)
@@ -120,6 +120,9 @@ fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
             failed: vec![],
             unrepaired: None,
             rerun: Vec::new(),
+            asked: Vec::new(),
+            page: String::new(),
+            suspects: domain::Suspects::default(),
         })
     };
     let red = vec![(6, on("a")), (7, on("b")), (8, on("b"))];
@@ -209,6 +212,69 @@ fn a_newer_triage_takes_the_place_of_the_running_one() {
             .iter()
             .any(|step| matches!(step, Step::Tell { run: told, .. } if *told == run(5)))
     );
+}
+
+fn pushed_by_grace() -> Reason {
+    Reason::HeadMoved {
+        pull_request: pull_request(),
+        head: commit('c'),
+        by: "grace".to_owned(),
+    }
+}
+
+#[test]
+fn a_push_is_told_to_the_work_on_its_branch_and_to_no_other() {
+    let on = |branch: &str| {
+        let mut request = request(Job::AddressReview);
+        request.about = reviewed();
+        if let domain::About::Review(round) = &mut request.about {
+            round.pull_request.branch = branch.to_owned();
+        }
+        Reason::JobRequested(Box::new(request))
+    };
+    let mut row = folded(
+        Row::default(),
+        vec![(5, on("b")), (6, on("other")), (7, asked(Job::Answer))],
+    )
+    .0;
+    parked(&mut row, 5, WaitsFor::Answer);
+    let (moved, steps) = folded(row, vec![(8, pushed_by_grace())]);
+    let told: Vec<&RunId> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Tell { run, fact } if matches!(&**fact, Fact::HeadMoved { head, .. } if *head == commit('c')) => {
+                Some(run)
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [&run(5)]);
+    assert_eq!(moved.run(&run(5)).unwrap().status, RunStatus::Queued);
+    assert_eq!(moved.run(&run(8)).unwrap().job, Job::BackToDraft);
+}
+
+#[test]
+fn a_review_that_nobody_wants_any_more_ends_and_nothing_else_does() {
+    let row = folded(
+        Row::default(),
+        vec![
+            (5, asked(Job::Review)),
+            (6, asked(Job::Implement)),
+            (7, asked(Job::Triage)),
+        ],
+    );
+    let why = domain::Withdrawal::Merged;
+    let (row, steps) = folded(row.0, vec![(8, Reason::ReviewWithdrawn { why })]);
+    let reason = StopReason::Withdrawn { why };
+    assert_eq!(
+        row.run(&run(5)).unwrap().status,
+        RunStatus::Finished {
+            reason: reason.clone()
+        }
+    );
+    assert!(matches!(&steps[..], [Step::Tell { run: told, fact }]
+        if *told == run(5) && **fact == Fact::RunFinished { reason }));
+    assert_eq!(row.pending.len(), 2);
 }
 
 #[test]

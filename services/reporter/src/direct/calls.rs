@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
 use domain::{PullRequestAnswer, PullRequestCall, cause::chain};
-use pullrequest::{Answer, Kind, Place, Problem, Request, parse_at_github};
+use pullrequest::{Answer, DryRun, Kind, Place, Problem, Request, parse_at_github};
 use queue::{PullRequestCalls, Revision, Taken};
 use tokio::{
     sync::Semaphore,
@@ -14,12 +14,18 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{Direct, without_credentials};
+use super::{Direct, only_looked, without_credentials};
 
 /// Between two looks for new calls.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Calls that one reporter carries out at once.
 const AT_ONCE: usize = 4;
+
+/// What came of a call.
+enum Answered {
+    Wrote(Answer),
+    Looked(DryRun),
+}
 
 /// Carries out calls.
 pub(crate) struct Calls {
@@ -77,51 +83,65 @@ impl Calls {
 
     async fn carry_out(&self, call: &PullRequestCall, revision: Revision) {
         let started = Instant::now();
-        let answer = match parse_at_github(&call.request) {
-            Ok(request) => Box::pin(self.answered(&request)).await,
-            Err(problems) => Answer::failed(problems),
+        let answered = match parse_at_github(&call.request) {
+            Ok(request) => Box::pin(self.answered(request)).await,
+            Err(problems) => Answered::Wrote(Answer::failed(problems)),
         };
-        let answer = Answer {
-            execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ..without_credentials(answer)
+        let answer = match answered {
+            Answered::Wrote(answer) => {
+                let answer = Answer {
+                    execution_time_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+                    ..without_credentials(answer)
+                };
+                let errors: Vec<Kind> = answer.errors.iter().map(|problem| problem.kind).collect();
+                tracing::info!(
+                    pull_request = answer.pr_url,
+                    ?errors,
+                    "pull request call answered"
+                );
+                serde_json::to_value(&answer)
+            }
+            Answered::Looked(look) => serde_json::to_value(&look),
         };
-        let errors: Vec<Kind> = answer.errors.iter().map(|problem| problem.kind).collect();
-        tracing::info!(
-            pull_request = answer.pr_url,
-            ?errors,
-            "pull request call answered"
-        );
         let kept = PullRequestAnswer {
             taken_at: bootstrap::now(),
-            answer: Some(serde_json::to_value(&answer).unwrap_or_default()),
+            answer: Some(answer.unwrap_or_default()),
         };
         if let Err(error) = self.calls.keep_answer(&call.id, &kept, revision).await {
             tracing::warn!(error = %chain(&error), "answer not kept; the call is carried out again, which repeats nothing");
         }
     }
 
-    async fn answered(&self, request: &Request) -> Answer {
-        if let Err(problem) = self.is_allowed(request) {
-            return Answer::failed(vec![problem]);
-        }
-        let ground = match self.direct.look(request).await {
-            Ok(ground) => ground,
-            Err(problem) => return Answer::failed(vec![problem]),
+    async fn answered(&self, request: Request) -> Answered {
+        let failed = |problem| Answered::Wrote(Answer::failed(vec![problem]));
+        let request = match self.under_the_rules(request) {
+            Ok(request) => request,
+            Err(problem) => return failed(problem),
         };
-        match self.direct.plan(request, &ground, None) {
-            Ok(plan) => self.direct.write(request, &ground, &plan).await,
-            Err(problem) => Answer::failed(vec![problem]),
+        let ground = match self.direct.look(&request).await {
+            Ok(ground) => ground,
+            Err(problem) => return failed(problem),
+        };
+        match self.direct.plan(&request, &ground, None) {
+            Ok(plan) if request.dry_run => Answered::Looked(only_looked(plan)),
+            Ok(plan) => Answered::Wrote(self.direct.write(&request, &ground, &plan).await),
+            Err(problem) => failed(problem),
         }
     }
 
-    /// Only repositories that somebody wrote rules for are written to, whoever asks.
-    fn is_allowed(&self, request: &Request) -> Result<(), Problem> {
+    /// Only repositories that somebody wrote rules for are written to, whoever asks. What these fill in on screens of
+    /// transitions is filled in here, too.
+    fn under_the_rules(&self, mut request: Request) -> Result<Request, Problem> {
         let Place::GitHub(repository) = &request.place else {
             return Err(Problem::new(Kind::UnknownError, "The branch is not at GitHub"));
         };
         let book = self.rules.book();
-        if book.for_repository(repository).is_some() {
-            return Ok(());
+        if let Some(rules) = book.for_repository(repository) {
+            for (name, value) in &rules.jira.transition_fields {
+                let given = request.transition_fields.entry(name.clone());
+                given.or_insert_with(|| value.clone());
+            }
+            return Ok(request);
         }
         let message = format!("no rules name the repository {repository}");
         Err(Problem::new(Kind::ValidationError, message).about_field("repository"))

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use domain::{CommitId, RepositoryName, TicketKey};
+use domain::{CommitId, RepositoryName, SecretPlace, TicketKey};
 use git::{Folder, Repository};
 use github::PullRequestState;
 use pullrequest::{Heads, IssueSeen, Kind, Open, Place, Problem, Request, Seen, repository_path};
@@ -13,12 +13,7 @@ use super::{
     tries::{GaveUp, tried},
 };
 use crate::{
-    draft::Draft,
-    message,
-    mirror::blocking,
-    moves,
-    outgoing::Outgoing,
-    policy::{self, check_branch_name},
+    draft::Draft, message, mirror::blocking, moves, outgoing::Outgoing, policy::check_branch_name,
     trouble::Trouble,
 };
 
@@ -63,9 +58,9 @@ impl Direct {
     /// # Errors
     /// Why there will be no pull request.
     pub async fn look(&self, request: &Request) -> Result<Ground, Problem> {
-        let title = Outgoing::by_the_model(message::asked_title(&request.title), policy::Place::Title);
+        let title = Outgoing::by_the_model(message::asked_title(&request.title), SecretPlace::Title);
         let title = title.map_err(|trouble| invalid("title", &trouble))?;
-        let body = Outgoing::by_the_model(message::asked_body(&request.description), policy::Place::Body);
+        let body = Outgoing::by_the_model(message::asked_body(&request.description), SecretPlace::Body);
         let body = body.map_err(|trouble| invalid("description", &trouble))?;
         let (repository, local) = match &request.place {
             Place::Folder(folder) => {
@@ -121,7 +116,7 @@ impl Direct {
             .map_err(|gave_up| not_created(draft, &gave_up))?
             .default_branch;
         check_branch_name(&draft.branch, &[&default, &draft.base_branch]).map_err(|violation| {
-            Problem::new(Kind::ValidationError, message::refusal(&[violation])).about_field("branch")
+            Problem::new(Kind::ValidationError, message::refused(&violation.into())).about_field("branch")
         })
     }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use bootstrap::settings::{self, TextList};
 use domain::{Instance, cause::chain};
-use pullrequest::{Answer, Context, Kind, Plan, Problem, Request};
+use pullrequest::{Answer, Context, DryRun, Kind, Plan, Problem, Request};
 use serde::Deserialize;
 
 use crate::{scan, trouble::Trouble};
@@ -83,19 +83,14 @@ impl Direct {
     }
 
     /// With the accounts of the reporter.
-    pub(crate) fn with(
-        github: github::Writer,
-        jira: Option<&jira::Settings>,
-        acronyms: &[String],
-    ) -> Result<Self, jira::Error> {
-        let jira = jira.filter(|jira| !jira.is_empty());
-        Ok(Self {
+    pub(crate) fn with(github: github::Writer, jira: Option<jira::Writer>, acronyms: &[String]) -> Self {
+        Self {
             github,
-            jira: jira.map(jira::Writer::new).transpose()?,
+            jira,
             // A request names its repository.
             servers: Vec::new(),
             acronyms: acronyms.to_vec(),
-        })
+        }
     }
 
     /// What has to be written; `choice` names a transition in the place of the request's.
@@ -147,16 +142,30 @@ fn jira_problem(kind: Kind, key: &str, message: String, gave_up: &GaveUp) -> Pro
 
 /// The answer without anything that looks like a credential: it quotes what others said.
 pub fn without_credentials(mut answer: Answer) -> Answer {
-    let clean = |text: &mut String| *text = scan::redact(text).into_owned();
-    for Problem { message, context, .. } in &mut answer.errors {
-        clean(message);
+    clean(&mut answer.errors);
+    answer.jira_status.error.iter_mut().for_each(redact);
+    answer
+}
+
+/// The answer to who only wants to see, in the same way.
+pub fn only_looked(plan: Plan) -> DryRun {
+    let mut look = DryRun::from(plan);
+    clean(&mut look.errors);
+    look
+}
+
+fn clean(errors: &mut [Problem]) {
+    for Problem { message, context, .. } in errors {
+        redact(message);
         let Context {
             branch, error_output, ..
         } = context;
-        [branch, error_output].into_iter().flatten().for_each(clean);
+        [branch, error_output].into_iter().flatten().for_each(redact);
     }
-    answer.jira_status.error.iter_mut().for_each(clean);
-    answer
+}
+
+fn redact(text: &mut String) {
+    *text = scan::redact(text).into_owned();
 }
 
 #[cfg(test)]

@@ -81,7 +81,10 @@ mod tests {
         };
         assert_eq!(calls(3, later).await, (4, 3));
         assert_eq!(calls(2, || Trouble::Unknown(String::new())).await, (3, 2));
-        assert_eq!(calls(3, || Trouble::Refused(String::new())).await, (1, 0));
+        assert_eq!(
+            calls(3, || Trouble::Refused(domain::Refusal::NotInspected)).await,
+            (1, 0)
+        );
         let long = || Trouble::Later {
             detail: String::new(),
             after: Some(Duration::from_secs(3600)),

@@ -1,6 +1,8 @@
 //! Carries out a plan.
 
-use domain::{CommitId, PullRequestRef, TicketKey};
+use std::collections::BTreeMap;
+
+use domain::{CommitId, PullRequestRef, Refusal, TicketKey};
 use git::Transport;
 use pullrequest::{Answer, Kind, Open, Plan, Problem, Request, Step};
 
@@ -68,9 +70,10 @@ impl Direct {
             Step::MoveIssue {
                 jira_key,
                 leads_to,
+                fields,
                 id,
                 ..
-            } => match self.move_issue(jira_key, id, leads_to).await {
+            } => match self.move_issue(jira_key, id, leads_to, fields).await {
                 Ok(status) => {
                     answer.jira_status.transitioned = true;
                     answer.jira_status.current_state = Some(status);
@@ -96,9 +99,8 @@ impl Direct {
         let transport = Transport::new(view.path());
         let pushed = tried(Kind::GitPushFailed.retries(), || async {
             let (url, auth) = addressed(self.github.push_remote(&ground.draft.repository)).await?;
-            Ok(transport
-                .push(&url, Some(&auth), commit, branch, expected)
-                .await?)
+            let pushed = transport.push(&url, Some(&auth), commit, branch, expected);
+            pushed.await.map_err(|error| Trouble::of_push(error, branch))
         });
         let failed = |gave_up| {
             problem(
@@ -126,7 +128,10 @@ impl Direct {
     /// The one that an earlier try opened, although its answer was lost.
     async fn opened_before(&self, ground: &Ground) -> Result<Option<Open>, Trouble> {
         match self.find_open(&ground.draft).await? {
-            Some(open) if !open.by_us => Err(Trouble::Refused(message::opened_by_others(open.number))),
+            Some(open) if !open.by_us => Err(Trouble::Refused(Refusal::ForeignPullRequest {
+                number: open.number,
+                author: String::new(),
+            })),
             found => Ok(found),
         }
     }
@@ -187,13 +192,18 @@ impl Direct {
     }
 
     /// Moves the issue; gives the status that it has then.
-    async fn move_issue(&self, key: &str, transition: &str, leads_to: &str) -> Result<String, Problem> {
+    async fn move_issue(
+        &self,
+        key: &str,
+        transition: &str,
+        leads_to: &str,
+        fields: &BTreeMap<String, String>,
+    ) -> Result<String, Problem> {
         let (jira, issue) = self.issue_to_write(key)?;
-        // A person chose the move, and fills in at Jira what it asks for.
-        let nothing = serde_json::Map::new();
         let moved = tried(Kind::JiraTransitionFailed.retries(), || async {
+            let filled = filled_in(jira, &issue, transition, fields).await?;
             match jira
-                .transition(&issue, transition, &nothing)
+                .transition(&issue, transition, &filled)
                 .await
                 .map_err(Trouble::from)
             {
@@ -214,6 +224,21 @@ impl Direct {
         let pair = self.jira.as_ref().zip(TicketKey::jira(key).ok());
         pair.ok_or_else(|| Problem::new(Kind::UnknownError, "The issue was not looked at").about_issue(key))
     }
+}
+
+/// What goes to the fields of the transition's screen. Where the caller gives nothing, the screen needs no look.
+async fn filled_in(
+    jira: &jira::Writer,
+    issue: &TicketKey,
+    transition: &str,
+    fields: &BTreeMap<String, String>,
+) -> Result<serde_json::Map<String, serde_json::Value>, Trouble> {
+    if fields.is_empty() {
+        return Ok(serde_json::Map::new());
+    }
+    let offered = jira.transitions(issue).await?;
+    let meant = offered.iter().find(|one| one.id == transition);
+    Ok(meant.map(|one| one.fill(fields).fields).unwrap_or_default())
 }
 
 /// Comments unless a comment of ours about this pull request is there.
@@ -246,7 +271,7 @@ mod tests {
             token: Some(SecretString::from("secret")),
             ..github::Settings::default()
         };
-        let direct = Direct::with(github::Writer::new(&account).unwrap(), None, &[]).unwrap();
+        let direct = Direct::with(github::Writer::new(&account).unwrap(), None, &[]);
         let repository: domain::RepositoryName = "acme/shop".parse().unwrap();
         let request = Request {
             branch: "feature/login".to_owned(),
@@ -257,6 +282,8 @@ mod tests {
             mark_ready: false,
             draft: true,
             transition: None,
+            transition_fields: BTreeMap::new(),
+            dry_run: false,
             place: Place::GitHub(repository.clone()),
         };
         let ground = Ground {

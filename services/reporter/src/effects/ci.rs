@@ -46,7 +46,7 @@ pub(super) async fn configured(
     draft: &PullRequestRef,
     head: &CommitId,
 ) -> Result<Option<String>, Trouble> {
-    let mirror = outside.mirrors.fresh(&draft.repository).await?;
+    let mirror = outside.mirrors.with_commit(&draft.repository, head).await?;
     let commit = head.clone();
     let file = blocking(move || ci_file(&Repository::open(&mirror)?, &commit)).await?;
     match file {

@@ -1,7 +1,7 @@
 //! Open an issue of GitHub.
 
 use async_trait::async_trait;
-use domain::{PlannedIssue, RepositoryName};
+use domain::{PlannedIssue, Refusal, RepositoryName, SecretPlace as Place};
 
 use super::{
     Asked, Effect, Outside,
@@ -11,17 +11,18 @@ use crate::{
     made::{Made, MadeIssue},
     message,
     outgoing::Outgoing,
-    policy::Place,
     trouble::Trouble,
 };
 
-/// Open one of the issues of a plan, with a marker. The rules say how many a plan may have.
+/// Open one of the issues of a plan, or of the parts of an issue, with a marker. The rules say how many there may be.
 #[derive(Debug)]
 pub(crate) struct CreateIssue {
     pub(crate) repository: RepositoryName,
     pub(crate) issue: PlannedIssue,
     /// How many the plan has.
     pub(crate) of: usize,
+    /// The issue that they are parts of.
+    pub(crate) parent: Option<u64>,
 }
 
 #[async_trait]
@@ -39,18 +40,46 @@ impl Effect for CreateIssue {
         Ok(found.map(|opened| made(opened, &self.issue)))
     }
 
-    /// A plan with too many is refused at its first issue, so that none of it is there.
+    /// What may not be opened is refused at its first issue, so that none of it is there.
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        let allowed = asked.rules.map_or(0, |rules| rules.issues.most_planned);
-        if self.of > allowed {
-            return Err(Trouble::Refused(message::too_many_issues(self.of, allowed)));
-        }
+        self.check(asked)?;
+        self.check_parent(outside, asked).await?;
         let title = Outgoing::by_the_model(message::issue_title(&self.issue), Place::IssueTitle)?;
         let (ticket, run) = (&asked.report.ticket, asked.report.run.as_ref());
         let text = Outgoing::by_the_model(message::issue_text(&self.issue, ticket, run), Place::IssueText)?;
         let opened = open_issue(&outside.github, &self.repository, &title, &text, asked.id).await?;
         tracing::info!(repository = %self.repository, number = opened.number, "issue opened");
         Ok(made(opened, &self.issue))
+    }
+}
+
+impl CreateIssue {
+    fn check(&self, asked: &Asked<'_>) -> Result<(), Trouble> {
+        let (rules, planned) = (asked.rules, self.of as u64);
+        let refusal = match self.parent {
+            Some(_) => {
+                let allowed = rules.map_or(0, |rules| rules.triage.most_sub_issues) as u64;
+                (planned > allowed).then_some(Refusal::TooManyParts { planned, allowed })
+            }
+            None => {
+                let allowed = rules.map_or(0, |rules| rules.issues.most_planned) as u64;
+                (planned > allowed).then_some(Refusal::TooManyIssues { planned, allowed })
+            }
+        };
+        refusal.map_or(Ok(()), |refusal| Err(Trouble::Refused(refusal)))
+    }
+
+    /// A second triage opens no second set of parts, whoever made the first.
+    async fn check_parent(&self, outside: &Outside, asked: &Asked<'_>) -> Result<(), Trouble> {
+        let is_first = asked.made.issues.is_empty();
+        let Some(parent) = self.parent.filter(|_| is_first) else {
+            return Ok(());
+        };
+        let parts = outside.github.sub_issues(&self.repository, parent).await?;
+        match parts.is_empty() {
+            true => Ok(()),
+            false => Err(Trouble::Refused(Refusal::PartedAlready)),
+        }
     }
 }
 

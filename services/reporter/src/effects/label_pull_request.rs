@@ -1,10 +1,10 @@
 //! Put the labels of the rules on a pull request of ours.
 
 use async_trait::async_trait;
-use domain::TicketKey;
+use domain::{SecretPlace, TicketKey};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, message, outgoing::Outgoing, policy::Place, trouble::Trouble};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Put these labels on the pull request of the report; those that are there stay.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Effect for LabelPullRequest {
         };
         let labels = self.labels.iter();
         let labels = labels
-            .map(|label| Outgoing::by_the_model(label.clone(), Place::Label))
+            .map(|label| Outgoing::by_the_model(label.clone(), SecretPlace::Label))
             .collect::<Result<Vec<_>, _>>()?;
         // GitHub labels a pull request as the issue of its number.
         let issue = TicketKey::GitHub {

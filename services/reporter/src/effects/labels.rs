@@ -1,10 +1,10 @@
 //! Put labels on the ticket.
 
 use async_trait::async_trait;
-use domain::TicketKey;
+use domain::{SecretPlace, TicketKey};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, outgoing::Outgoing, policy::Place, trouble::Trouble};
+use crate::{made::Made, outgoing::Outgoing, trouble::Trouble};
 
 /// Put labels on the ticket; those that are there stay.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Effect for AddLabels {
         let checked = self
             .labels
             .iter()
-            .map(|label| Outgoing::by_the_model(label.clone(), Place::Label))
+            .map(|label| Outgoing::by_the_model(label.clone(), SecretPlace::Label))
             .collect::<Result<Vec<_>, _>>()?;
         outside.label(&self.ticket, &checked).await?;
         tracing::info!(ticket = %self.ticket, labels = self.labels.len(), "ticket labeled");

@@ -1,7 +1,7 @@
 //! Take a draft out of draft.
 
 use async_trait::async_trait;
-use domain::{CiRequired, CommitId, PullRequestRef, TicketKey};
+use domain::{CiRequired, CommitId, PullRequestRef, Refusal, TicketKey};
 use github::PullRequestState;
 
 use super::{Asked, Effect, Outside, ci};
@@ -79,7 +79,9 @@ async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRe
     if known.is_some_and(|known| known.number == draft.number) {
         Ok(())
     } else {
-        Err(Trouble::Refused(message::unknown_pull_request(draft.number)))
+        Err(Trouble::Refused(Refusal::UnknownPullRequest {
+            number: draft.number,
+        }))
     }
 }
 
@@ -91,7 +93,7 @@ async fn create_unchecked(
     required: CiRequired,
 ) -> Result<Made, Trouble> {
     let awaited = match required {
-        CiRequired::Always => Some("ci.required: true".to_owned()),
+        CiRequired::Always => Some(message::required_by_rules()),
         CiRequired::Auto => ci::configured(outside, draft, head).await?,
         CiRequired::Never => None,
     };
@@ -112,7 +114,10 @@ async fn create(outside: &Outside, draft: &PullRequestRef, head: &CommitId) -> R
         .pull_request(&draft.repository, draft.number)
         .await?;
     if found.head != *head {
-        return Err(Trouble::Refused(message::moved_since_checks(head, &found.head)));
+        return Err(Trouble::Refused(Refusal::UncheckedHead {
+            known: head.clone(),
+            now: found.head,
+        }));
     }
     let github = &outside.github;
     let marked = github.mark_ready(&draft.repository, draft.number, &found.node_id);

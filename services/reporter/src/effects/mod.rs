@@ -1,7 +1,10 @@
 //! The effects on the outside: each one can look whether it is done, and do it.
 
 mod add_sub_issue;
+mod assign;
 mod back_to_draft;
+mod begin_work;
+mod call;
 mod check_run;
 mod ci;
 mod close_discussion;
@@ -11,6 +14,8 @@ mod create_issue;
 mod label_pull_request;
 mod labels;
 mod letters;
+mod link_issues;
+mod link_threads;
 mod mark_answer;
 mod mark_ready;
 mod patch;
@@ -23,25 +28,30 @@ mod remote_link;
 mod reply;
 mod request_review;
 mod rerun_checks;
+mod research_thread;
 mod resolve_thread;
+mod set_issue_type;
+mod set_priority;
+mod set_project_fields;
 mod show_change;
 mod show_files;
 mod submit_review;
 mod summary;
 mod thread;
+mod touched;
 mod transition;
 mod unassign;
 
 use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
-use domain::{BranchRecord, PullRequestRef, Report, RepositoryName, Rules, TicketKey, Trigger};
+use domain::{BranchRecord, PullRequestRef, Refusal, Report, RepositoryName, Rules, TicketKey, Trigger};
 use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
     inspect::Inspector,
     made::Made,
-    message::{self, RoundsText},
+    message::RoundsText,
     mirror::Mirrors,
     outgoing::Outgoing,
     policy::LimitSettings,
@@ -50,7 +60,10 @@ use crate::{
 };
 
 pub(crate) use add_sub_issue::AddSubIssue;
+pub(crate) use assign::AssignTicket;
 pub(crate) use back_to_draft::BackToDraft;
+pub(crate) use begin_work::BeginWork;
+pub(crate) use call::{Call, CallFor};
 pub(crate) use check_run::CheckRun;
 pub(crate) use close_discussion::CloseDiscussion;
 pub(crate) use close_issue::CloseIssue;
@@ -59,6 +72,8 @@ pub(crate) use create_issue::CreateIssue;
 pub(crate) use label_pull_request::LabelPullRequest;
 pub(crate) use labels::AddLabels;
 pub(crate) use letters::{comment_on_issue, link_pull_request, open_pull_request};
+pub(crate) use link_issues::LinkIssues;
+pub(crate) use link_threads::LinkThreads;
 pub(crate) use mark_answer::MarkAnswer;
 pub(crate) use mark_ready::{MarkReady, MarkReadyUnchecked};
 pub(crate) use pull_request::OpenPullRequest;
@@ -70,7 +85,11 @@ pub(crate) use remote_link::LinkPullRequest;
 pub(crate) use reply::{Reply, Said};
 pub(crate) use request_review::RequestReview;
 pub(crate) use rerun_checks::RerunChecks;
+pub(crate) use research_thread::ResearchThread;
 pub(crate) use resolve_thread::ResolveThread;
+pub(crate) use set_issue_type::SetIssueType;
+pub(crate) use set_priority::SetPriority;
+pub(crate) use set_project_fields::SetProjectFields;
 pub(crate) use show_change::ShowChange;
 pub(crate) use show_files::ShowFiles;
 pub(crate) use submit_review::SubmitReview;
@@ -123,7 +142,7 @@ pub(crate) struct Outside {
     pub(crate) objects: Objects,
     pub(crate) branches: Branches,
     pub(crate) pull_requests: PullRequests,
-    /// Read only: what people decided stands there.
+    /// What people decided stands there, and what their comments may begin; to that alone something is added.
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: Inspector,
     pub(crate) limits: LimitSettings,
@@ -145,7 +164,8 @@ pub(crate) struct Asked<'a> {
 }
 
 impl Outside {
-    fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {
+    /// The page of a Jira issue.
+    pub(crate) fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {
         let TicketKey::Jira { .. } = ticket else {
             return None;
         };
@@ -170,9 +190,12 @@ impl Outside {
         branch: &str,
     ) -> Result<Option<(BranchRecord, queue::Revision)>, Trouble> {
         match self.branches.get(repository, branch).await? {
-            Some((record, _)) if record.ticket != *ticket => Err(Trouble::Refused(
-                message::branch_of_another_ticket(&record.branch, &record.ticket),
-            )),
+            Some((record, _)) if record.ticket != *ticket => {
+                Err(Trouble::Refused(Refusal::BranchOfAnotherTicket {
+                    branch: record.branch,
+                    ticket: record.ticket,
+                }))
+            }
             known => Ok(known),
         }
     }

@@ -1,6 +1,6 @@
 //! In a local folder a patch and its text stand in the place of the pull request.
 
-use domain::{BranchRecord, PullRequestRef, TicketKey};
+use domain::{BranchRecord, PullRequestRef, Refusal, SecretPlace as Place, TicketKey};
 
 use super::{Asked, Outside};
 use crate::{
@@ -10,7 +10,6 @@ use crate::{
     message,
     mirror::blocking,
     outgoing::Outgoing,
-    policy::Place,
     trouble::Trouble,
 };
 
@@ -23,13 +22,17 @@ pub(super) async fn create(
 ) -> Result<Made, Trouble> {
     let ticket = &asked.report.ticket;
     let TicketKey::Folder { number, .. } = ticket else {
-        let refusal = message::foreign_project(ticket, &draft.repository);
-        return Err(Trouble::Refused(refusal));
+        return Err(Trouble::Refused(Refusal::ForeignProject {
+            ticket: ticket.clone(),
+            repository: draft.repository.clone(),
+        }));
     };
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
-    let (record, last) = own
-        .await?
-        .ok_or_else(|| Trouble::Refused(message::not_pushed(&draft.branch)))?;
+    let (record, last) = own.await?.ok_or_else(|| {
+        Trouble::Refused(Refusal::NotPushed {
+            branch: draft.branch.clone(),
+        })
+    })?;
     let body = message::patch_text(draft, ticket, asked.report.run.as_ref());
     let body = Outgoing::by_the_model(body, Place::Body)?;
     let change = Delivery {

@@ -1,11 +1,13 @@
 //! Open the draft pull request, or adopt the open one of the same branch.
 
 use async_trait::async_trait;
-use domain::{BranchRecord, PullRequestRecord, PullRequestStatus, cause::chain};
+use domain::{
+    BranchRecord, PullRequestRecord, PullRequestStatus, Refusal, SecretPlace as Place, cause::chain,
+};
 use github::PullRequestState;
 
 use super::{Asked, Effect, Outside, letters::open_pull_request, patch};
-use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, policy::Place, trouble::Trouble};
+use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Open the draft, or adopt the open one of the same branch.
 #[derive(Debug)]
@@ -41,8 +43,10 @@ async fn look(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Opt
     if is_ours(outside, asked, draft, &found).await? {
         remember(outside, asked, draft, &found).await.map(Some)
     } else {
-        let refusal = message::foreign_pull_request(found.number, &found.author);
-        Err(Trouble::Refused(refusal))
+        Err(Trouble::Refused(Refusal::ForeignPullRequest {
+            number: found.number,
+            author: found.author,
+        }))
     }
 }
 
@@ -71,11 +75,20 @@ async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<M
     let ticket = &asked.report.ticket;
     let own = outside.own_branch(ticket, &draft.repository, &draft.branch);
     if own.await?.is_none() {
-        return Err(Trouble::Refused(message::not_pushed(&draft.branch)));
+        return Err(Trouble::Refused(Refusal::NotPushed {
+            branch: draft.branch.clone(),
+        }));
     }
     let ticket_url = outside.ticket_url(ticket, asked.rules);
     let title = Outgoing::by_the_model(message::pull_request_title(draft), Place::Title)?;
-    let body = message::pull_request_body(draft, ticket, ticket_url.as_deref(), asked.report.run.as_ref());
+    let board_url = asked
+        .rules
+        .and_then(|rules| board_url(ticket_url.as_deref()?, rules.jira.board_id));
+    let (links, run) = (
+        (ticket_url.as_deref(), board_url.as_deref()),
+        asked.report.run.as_ref(),
+    );
+    let body = message::pull_request_body(draft, ticket, links.0, links.1, run);
     let body = Outgoing::by_the_model(body, Place::Body)?;
     let open = open_pull_request(&outside.github, draft, &title, &body, true);
     match failpoint::around("reporter.pull_request.open", open).await {
@@ -86,6 +99,12 @@ async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<M
             .ok_or_else(|| Trouble::Unknown(chain(&error))),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The page of the board of the rules, at the site of the ticket. Jira leads from there to a board of either kind.
+fn board_url(ticket_url: &str, board: u64) -> Option<String> {
+    let (site, _) = ticket_url.rsplit_once("/browse/")?;
+    (board > 0).then(|| format!("{site}/secure/RapidBoard.jspa?rapidView={board}"))
 }
 
 /// Later events of the pull request find their ticket by the branch's record.

@@ -1,14 +1,16 @@
 //! Inspect and push a branch.
 
 use async_trait::async_trait;
-use domain::{Approval, BranchRecord, CommitId, PushBranch as Push, Reason, Rules, RunId, Verdict as Answer};
+use domain::{
+    Approval, BranchRecord, CommitId, PushBranch as Push, Reason, Refusal, Rules, RunId, Verdict as Answer,
+    Violation,
+};
 
 use super::{Asked, Effect, Outside};
 use crate::{
     inspect::{Rendered, Task, Verdict},
     made::Made,
-    message,
-    policy::{self, Violation},
+    message, policy,
     trouble::Trouble,
 };
 
@@ -44,20 +46,29 @@ async fn look(outside: &Outside, push: &Push) -> Result<Option<Made>, Trouble> {
 async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Made, Trouble> {
     let rules = usable_rules(asked, push)?;
     if rules.agent.approval == Approval::BeforePush && !is_approved(outside, asked, &push.head).await? {
-        return Err(Trouble::Refused(message::not_approved(&push.head)));
+        return Err(Trouble::Refused(Refusal::NotApproved {
+            head: push.head.clone(),
+        }));
     }
     is_ours_or_new(outside, asked, push).await?;
+    is_where_expected(outside, push).await?;
     // What is imported into it must be there when it is pushed.
     let _mirror = outside.mirrors.hold(&push.repository);
     let (_, strayed) = inspected(outside, asked, push, false).await?;
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
-        return Err(Trouble::Refused(message::out_of_scope(&strayed)));
+        return Err(Trouble::Refused(Refusal::OutOfScope { files: strayed }));
     }
     record(outside, asked, push).await?;
     if let Err(trouble) = outside.mirrors.push(push).await {
-        // An earlier try that was thought lost may have arrived; then the lease is stale and the branch as wanted.
-        let arrived = look(outside, push).await.ok().flatten();
-        return arrived.ok_or(trouble);
+        let there = outside.mirrors.remote_head(&push.repository, &push.branch).await;
+        return match (there, trouble) {
+            // An earlier try that was thought lost may have arrived; then the lease is stale and the branch as wanted.
+            (Ok(Some(head)), _) if head == push.head => Ok(made(head)),
+            (Ok(head), Trouble::Refused(Refusal::BranchMoved { branch, .. })) => {
+                Err(Trouble::Refused(Refusal::BranchMoved { branch, head }))
+            }
+            (_, trouble) => Err(trouble),
+        };
     }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
     Ok(made(push.head.clone()))
@@ -65,13 +76,19 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
 
 /// The repository's rules, if they are for this ticket: a planner names both, so they are compared here.
 fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble> {
-    let no_rules = || Trouble::Refused(message::no_usable_rules(&push.repository));
+    let no_rules = || {
+        Trouble::Refused(Refusal::NoRules {
+            repository: push.repository.clone(),
+        })
+    };
     let rules = asked.rules.ok_or_else(no_rules)?;
     if rules.cover(&asked.report.ticket) {
         Ok(rules)
     } else {
-        let refusal = message::foreign_project(&asked.report.ticket, &push.repository);
-        Err(Trouble::Refused(refusal))
+        Err(Trouble::Refused(Refusal::ForeignProject {
+            ticket: asked.report.ticket.clone(),
+            repository: push.repository.clone(),
+        }))
     }
 }
 
@@ -108,8 +125,28 @@ async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Re
     if push.expected.is_none() && there.is_none() {
         Ok(())
     } else {
-        Err(Trouble::Refused(message::foreign_branch(&push.branch)))
+        Err(Trouble::Refused(Refusal::ForeignBranch {
+            branch: push.branch.clone(),
+        }))
     }
+}
+
+/// Somebody who pushed meanwhile is told of before the change is inspected: its base may be gone with their push.
+async fn is_where_expected(outside: &Outside, push: &Push) -> Result<(), Trouble> {
+    if push.expected.is_none() {
+        return Ok(());
+    }
+    let there = outside
+        .mirrors
+        .remote_head(&push.repository, &push.branch)
+        .await?;
+    if there == push.expected {
+        return Ok(());
+    }
+    Err(Trouble::Refused(Refusal::BranchMoved {
+        branch: push.branch.clone(),
+        head: there,
+    }))
 }
 
 fn made(head: CommitId) -> Made {
@@ -129,14 +166,15 @@ pub(super) async fn inspected(
 ) -> Result<(Option<Rendered>, Vec<domain::Outside>), Trouble> {
     let rules = usable_rules(asked, push)?;
     let ticket = &asked.report.ticket;
-    let refused = |violations: &[Violation]| Trouble::Refused(message::refusal(violations));
-    policy::check_branch(&push.branch, ticket, rules).map_err(|violation| refused(&[violation]))?;
+    policy::check_branch(&push.branch, ticket, rules)
+        .map_err(|violation| Trouble::Refused(violation.into()))?;
     if push.pack.size_bytes > outside.limits.max_pack_bytes {
         let (size_bytes, limit_bytes) = (push.pack.size_bytes, outside.limits.max_pack_bytes);
-        return Err(refused(&[Violation::PackTooLarge {
+        let violation = Violation::PackTooLarge {
             size_bytes,
             limit_bytes,
-        }]));
+        };
+        return Err(Trouble::Refused(violation.into()));
     }
     let mirror = outside.mirrors.fresh(&push.repository).await?;
     let task = Task {
@@ -155,8 +193,8 @@ pub(super) async fn inspected(
     let inspection = outside.inspector.inspect(&mirror, &task, pack);
     match failpoint::around("reporter.pack.import", inspection).await? {
         Verdict::Clean { shown, outside } => Ok((shown, outside)),
-        Verdict::Breach { violations } => Err(refused(&violations)),
-        Verdict::BadPack { detail } => Err(Trouble::Refused(message::bad_pack(&detail))),
+        Verdict::Breach { violations } => Err(Trouble::Refused(Refusal::Policy { violations })),
+        Verdict::BadPack { detail } => Err(Trouble::Refused(Refusal::BadPack { detail })),
         Verdict::Trouble { detail } => Err(Trouble::Later { detail, after: None }),
     }
 }

@@ -6,7 +6,8 @@ use domain::TicketKey;
 use super::{Asked, Effect, Outside, letters::link_pull_request};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Link the pull request of the report on the Jira issue; a repetition replaces the link.
+/// Link the pull request of the report on the Jira issue; a repetition replaces the link. What Jira refuses for good is
+/// said on the ticket, where the comment has the link instead.
 #[derive(Debug)]
 pub(crate) struct LinkPullRequest {
     /// The Jira issue.
@@ -28,7 +29,19 @@ impl Effect for LinkPullRequest {
             return Err(Trouble::Failed(message::nothing_to_link()));
         };
         let title = Outgoing::without_credentials(&message::remote_link_title(pull_request));
-        link_pull_request(&outside.jira, &self.issue, pull_request, &title).await?;
-        Ok(Made::default())
+        let linked = link_pull_request(&outside.jira, &self.issue, pull_request, &title).await;
+        let detail = match linked.map_err(Trouble::from) {
+            Ok(()) => return Ok(Made::default()),
+            Err(Trouble::Refused(refusal)) => message::refused(&refusal),
+            Err(Trouble::Denied { detail, .. }) => {
+                tracing::error!(%detail, "permission missing: the pull request is not linked on the issue");
+                detail
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        Ok(Made {
+            unlinked: Some(detail),
+            ..Made::default()
+        })
     }
 }

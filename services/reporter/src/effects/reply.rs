@@ -18,8 +18,8 @@ pub(crate) struct Reply {
 /// What a reply says.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// What became of the comment, and the commit that was pushed for the review.
-    Done(ThreadReply, Option<CommitId>),
+    /// What became of the comment, the commit that was pushed for the review, and who decides what only a person can.
+    Done(ThreadReply, Option<CommitId>, Vec<String>),
     /// That people have to decide.
     Left(LeftThreads),
 }
@@ -55,7 +55,7 @@ impl Effect for Reply {
 
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let text = match &self.said {
-            Said::Done(reply, commit) => message::thread_reply(reply, commit.as_ref()),
+            Said::Done(reply, commit, deciders) => message::thread_reply(reply, commit.as_ref(), deciders),
             Said::Left(left) => message::thread_left(left),
         };
         let text = Outgoing::without_credentials(&text);

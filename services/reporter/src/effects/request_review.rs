@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use domain::PullRequestRef;
+use domain::{PullRequestRef, PullRequestRules};
 use github::{Review, ReviewState};
 
-use super::{Asked, Effect, Outside};
+use super::{Asked, Effect, Outside, touched};
 use crate::{made::Made, trouble::Trouble};
 
 /// Ask those for a review whose last one was no approval, never the author and no program.
@@ -33,31 +33,72 @@ impl Effect for RequestReview {
             repository, number, ..
         } = &self.pull_request;
         let reviews = outside.github.reviews(repository, *number).await?;
-        let named = asked.rules.map_or(&[][..], |rules| &rules.pull_request.reviewers);
-        if reviews.is_empty() && named.is_empty() {
+        let rules = asked
+            .rules
+            .map_or_else(PullRequestRules::default, |rules| rules.pull_request.clone());
+        let now = outside.github.pull_request(repository, *number).await?;
+        let mut waiting = reviewers(&reviews, &now.author, &named(&rules));
+        waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
+        self.ask(outside, &waiting).await?;
+        // An earlier review that is over says who looks at it.
+        if self.of.is_some() || !reviews.is_empty() {
             return Ok(Made::default());
         }
-        let author = outside.github.pull_request(repository, *number).await?.author;
-        let mut reviewers = reviewers(&reviews, &author, named);
-        reviewers.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
-        if !reviewers.is_empty() {
-            let requested = outside.github.request_reviewers(repository, *number, &reviewers);
-            match requested.await {
-                // Somebody left the organization, or the pull request was merged in between.
-                Err(github::Error::Rejected { detail }) => {
-                    tracing::info!(%repository, number, detail, "nobody is asked for a review");
-                    return Ok(Made::default());
-                }
-                done => done?,
-            }
-            tracing::info!(%repository, number, reviewers = reviewers.len(), "review asked for");
+        let mut others = Vec::new();
+        if rules.code_owners {
+            others = touched::code_owners(outside, &self.pull_request, &now).await?;
         }
+        let is_nobody = waiting.is_empty() && others.is_empty() && now.requested_reviewers.is_empty();
+        if is_nobody && rules.touched_authors > 0 {
+            others = touched::authors(outside, &self.pull_request, &now, rules.touched_authors).await?;
+        }
+        others.retain(|login| !waiting.iter().any(|known| known.eq_ignore_ascii_case(login)));
+        self.ask(outside, &others).await?;
         Ok(Made::default())
     }
 }
 
+impl RequestReview {
+    /// Together: GitHub asks nobody when one of them cannot be.
+    async fn ask(&self, outside: &Outside, logins: &[String]) -> Result<(), Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        if logins.is_empty() {
+            return Ok(());
+        }
+        match outside
+            .github
+            .request_reviewers(repository, *number, logins)
+            .await
+        {
+            // Somebody left the organization, or the pull request was merged in between.
+            Err(github::Error::Rejected { detail }) => {
+                tracing::info!(%repository, number, detail, "nobody is asked for a review");
+            }
+            done => {
+                done?;
+                tracing::info!(%repository, number, reviewers = logins.len(), "review asked for");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Those that the rules name, and whoever stands for us where they want our own review.
+fn named(rules: &PullRequestRules) -> Vec<String> {
+    let PullRequestRules {
+        reviewers,
+        reviewer,
+        self_review,
+        ..
+    } = rules;
+    let ourselves = self_review.then(|| reviewer.clone());
+    reviewers.iter().cloned().chain(ourselves).collect()
+}
+
 /// Everybody whose last judgement is not an approval, and of those that the rules name who has said nothing yet. A comment
-/// is no judgement where there was one before. Code owners are asked by GitHub itself when a draft becomes ready.
+/// is no judgement where there was one before.
 fn reviewers(reviews: &[Review], author: &str, named: &[String]) -> Vec<String> {
     let mut last: BTreeMap<&str, ReviewState> = BTreeMap::new();
     for review in reviews {
@@ -112,6 +153,18 @@ mod tests {
             review("linter[bot]", ChangesRequested),
         ];
         assert_eq!(reviewers(&reviews, "Journeyman", &[]), ["ann", "dan", "eve"]);
+    }
+
+    #[test]
+    fn our_own_review_is_asked_for_where_the_rules_want_it() {
+        let rules = |self_review| PullRequestRules {
+            reviewer: "agent".to_owned(),
+            reviewers: vec!["fay".to_owned()],
+            self_review,
+            ..PullRequestRules::default()
+        };
+        assert_eq!(named(&rules(false)), ["fay"]);
+        assert_eq!(named(&rules(true)), ["fay", "agent"]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Submit a review of a pull request of somebody.
 
 use async_trait::async_trait;
-use domain::{PullRequestRef, report::PullRequestReviewed};
-use github::{NewComment, NewReview};
+use domain::{PullRequestRef, Refusal, report::PullRequestReviewed};
+use github::{NewComment, NewReview, PullRequestState};
 
 use super::{
     Asked, Effect, Outside,
@@ -37,18 +37,28 @@ impl Effect for SubmitReview {
         Ok(reviews.iter().any(is_it).then(Made::default))
     }
 
+    /// Nobody waits for a review of what is merged or closed.
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let PullRequestRef {
             repository, number, ..
         } = &self.0.pull_request;
         let github = &outside.github;
+        // GitHub lets nobody judge what is his own.
+        let judges = self.0.review.is_blocking() && {
+            let author = github.pull_request(repository, *number).await?.author;
+            !author.eq_ignore_ascii_case(&github.login(repository.instance()).await?)
+        };
+        let now = github.pull_request(repository, *number).await?;
+        if now.state != PullRequestState::Open {
+            return Err(Trouble::Refused(Refusal::PullRequestOver { number: *number }));
+        }
         let run = asked.report.run.as_ref();
-        let with_comments = self.written(true, asked.id, run);
+        let with_comments = self.written((true, judges), asked.id, run);
         match github.submit_review(repository, *number, &with_comments).await {
             // A push took a line away in between: what is to be said of it stands in the text then.
             Err(github::Error::Rejected { detail }) => {
                 tracing::info!(%repository, number, detail, "comments on lines are refused");
-                let as_text = self.written(false, asked.id, run);
+                let as_text = self.written((false, judges), asked.id, run);
                 github.submit_review(repository, *number, &as_text).await?;
             }
             done => drop(done?),
@@ -59,7 +69,12 @@ impl Effect for SubmitReview {
 }
 
 impl SubmitReview {
-    fn written(&self, on_lines: bool, marker: &str, run: Option<&domain::RunId>) -> NewReview {
+    fn written(
+        &self,
+        (on_lines, judges): (bool, bool),
+        marker: &str,
+        run: Option<&domain::RunId>,
+    ) -> NewReview {
         let PullRequestReviewed { head, review, .. } = &self.0;
         let body = Outgoing::without_credentials(&message::review(review, on_lines, run));
         let comments = review
@@ -69,13 +84,14 @@ impl SubmitReview {
             .map(|remark| NewComment {
                 path: remark.path.clone(),
                 line: remark.line,
+                start_line: remark.start_line,
                 body: Outgoing::without_credentials(&message::line_remark(remark))
                     .as_str()
                     .to_owned(),
             });
         NewReview {
             commit: head.clone(),
-            asks_for_changes: review.is_blocking(),
+            asks_for_changes: judges,
             body: marked(&body, marker),
             comments: comments.collect(),
         }

@@ -1,6 +1,6 @@
 //! Where text goes: one place for each kind of thread that people talk in.
 
-use domain::{RepositoryName, TicketKey};
+use domain::{PullRequestRef, RepositoryName, TicketKey};
 
 use super::{Outside, letters::marker_of};
 use crate::{message, trouble::Trouble};
@@ -21,6 +21,11 @@ pub(crate) enum Thread {
 }
 
 impl Thread {
+    /// The conversation of a pull request.
+    pub(crate) fn on(pull_request: &PullRequestRef) -> Self {
+        Self::GitHub(pull_request.repository.clone(), pull_request.number)
+    }
+
     /// The thread of a ticket.
     pub(crate) fn of(ticket: &TicketKey) -> Self {
         match ticket {

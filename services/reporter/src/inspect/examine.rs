@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use domain::{CommitId, Outside, Scope, cause::chain};
+use domain::{CommitId, Outside, Scope, Violation, cause::chain};
 use git::{Budget, Repository};
 
 use super::{Rendered, Task, Verdict};
-use crate::policy::{self, Limits, MAX_COMMITS, Violation};
+use crate::policy::{self, Limits, MAX_COMMITS};
 
 const MAX_OBJECTS: u32 = 200_000;
 /// A difference that a person decides about must be whole.

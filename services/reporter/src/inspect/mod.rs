@@ -7,12 +7,12 @@ mod examine;
 mod process;
 mod program;
 
-use domain::{ModuleRules, Outside, PushBranch, TicketKey};
+use domain::{ModuleRules, Outside, PushBranch, TicketKey, Violation};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::process::Inspector;
 pub use self::program::run as run_inspector;
-use crate::policy::{LimitSettings, Violation};
+use crate::policy::LimitSettings;
 
 /// What is to be looked at. The pack follows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

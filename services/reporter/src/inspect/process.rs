@@ -110,11 +110,11 @@ impl Inspector {
             Ok(Ok(verdict)) => Ok(verdict),
             Ok(Err(problem)) => {
                 tracing::error!(repository = %task.push.repository, problem, "inspector ended without a verdict");
-                Err(Trouble::Refused(crate::message::not_inspected()))
+                Err(Trouble::Refused(domain::Refusal::NotInspected))
             }
             Err(_) => {
                 tracing::error!(repository = %task.push.repository, "inspector took too long");
-                Err(Trouble::Refused(crate::message::not_inspected()))
+                Err(Trouble::Refused(domain::Refusal::NotInspected))
             }
         }
     }

@@ -19,8 +19,3 @@ pub(crate) fn asked_body(description: &str) -> String {
 pub(crate) fn link_comment(pull_request: &PullRequestRef) -> String {
     format!("Pull Request: {}", pull_request.url)
 }
-
-/// Another one was opened meanwhile.
-pub(crate) fn opened_by_others(number: u64) -> String {
-    format!("somebody else opened pull request {number} for the branch")
-}

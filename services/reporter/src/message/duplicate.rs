@@ -5,11 +5,13 @@ use domain::TicketKey;
 use super::words::code;
 
 /// `of` is the other one's key as people write it: `ENG-5` or `acme/shop#5`. The trackers make a link of it.
-pub(crate) fn duplicate(of: &str) -> String {
+pub(crate) fn duplicate(of: &str, is_linked: bool) -> String {
     let is_key = TicketKey::jira(of).is_ok() || format!("github:{of}").parse::<TicketKey>().is_ok();
     let name = if is_key { of.to_owned() } else { code(of) };
+    let linked = if is_linked { " The two are linked." } else { "" };
     format!(
-        "This seems to ask for the same as {name}, which is open. Please close one of them if that is so; Journeyman closes neither."
+        "This seems to ask for the same as {name}, which is open.{linked} Please close one of them if that is so; Journeyman closes \
+         neither."
     )
 }
 
@@ -19,8 +21,9 @@ mod tests {
 
     #[test]
     fn the_other_ticket_is_linked_and_what_is_no_key_links_nothing() {
-        assert!(duplicate("ENG-5").contains("same as ENG-5,"));
-        assert!(duplicate("acme/shop#5").contains("same as acme/shop#5,"));
-        assert!(duplicate("@everyone").contains("same as `@everyone`,"));
+        assert!(duplicate("ENG-5", false).contains("same as ENG-5,"));
+        assert!(duplicate("acme/shop#5", false).contains("same as acme/shop#5,"));
+        assert!(duplicate("@everyone", false).contains("same as `@everyone`,"));
+        assert!(duplicate("ENG-5", true).contains("which is open. The two are linked. Please"));
     }
 }

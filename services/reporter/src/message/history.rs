@@ -1,8 +1,12 @@
 //! The rounds of work on a pull request, for its check run and for programs that read the status comment.
 
-use domain::{CommitId, Job};
-use serde_json::json;
+use domain::{CommitId, Job, RepositoryName, TicketKey};
+use serde_json::{Value, json};
 
+use super::{
+    status::run_page,
+    words::{is_web_link, person},
+};
 use crate::{
     board::Board,
     rounds::{Checked, Round, Rounds},
@@ -18,53 +22,104 @@ pub(crate) struct RoundsText {
     pub(crate) passed: bool,
 }
 
+/// What the check run leads to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoundsLinks<'a> {
+    pub(crate) ticket: &'a TicketKey,
+    /// The page of the ticket; absent for issues of GitHub.
+    pub(crate) ticket_url: Option<&'a str>,
+    /// Where the pull request is.
+    pub(crate) repository: &'a RepositoryName,
+    /// The page of a run with `{run}` in the place of its id.
+    pub(crate) run_url: Option<&'a str>,
+}
+
 /// The rounds as a table, the newest first.
-pub(crate) fn rounds(rounds: &Rounds) -> RoundsText {
-    let last = rounds.rows.last().and_then(|round| round.checked);
+pub(crate) fn rounds(rounds: &Rounds, links: &RoundsLinks<'_>) -> RoundsText {
+    let last = rounds.rows.iter().rfind(|round| round.commit.is_some());
+    let last = last.and_then(|round| round.checked);
     let count = rounds.count();
     let mut lines = vec![
         "| Round | Began with | Commit | Checks | Failed tries | Cost |".to_owned(),
         "|---|---|---|---|---|---|".to_owned(),
     ];
     let numbered = rounds.rows.iter().enumerate().rev();
-    lines.extend(numbered.map(|(index, round)| row(rounds.dropped + index + 1, round)));
-    let rows = if count == 1 {
-        "1 round of work"
-    } else {
-        "rounds of work"
+    lines.extend(numbered.map(|(index, round)| row(rounds.dropped + index + 1, round, links.run_url)));
+    let counted = match count {
+        1 => "1 round of work".to_owned(),
+        count => format!("{count} rounds of work"),
     };
-    let counted = if count == 1 {
-        rows.to_owned()
-    } else {
-        format!("{count} {rows}")
+    let failures = match rounds.failures() {
+        0 => String::new(),
+        1 => " The last try or check failed.".to_owned(),
+        count => format!(" {count} tries or checks failed in a row."),
     };
     RoundsText {
         title: format!("{counted}; the last commit {}", standing(last)),
         summary: format!(
-            "What Journeyman did on this pull request. This check decides nothing: it is neutral until the checks of the \
-             last commit have passed.\n\n{}",
+            "What Journeyman did on this pull request{}. This check decides nothing: it is neutral until the checks of the \
+             last commit have passed.{failures}\n\n{}",
+            about(rounds, links),
             lines.join("\n")
         ),
         passed: last == Some(Checked::Passed),
     }
 }
 
-fn row(number: usize, round: &Round) -> String {
+/// Which pull request and which ticket.
+fn about(rounds: &Rounds, links: &RoundsLinks<'_>) -> String {
+    let linked = |name: &str, url: Option<&str>| match url.filter(|url| is_web_link(url)) {
+        Some(url) => format!("[{name}](<{url}>)"),
+        None => name.to_owned(),
+    };
+    let pull_request = rounds
+        .number
+        .map(|number| linked(&format!("#{number}"), Some(&rounds.url)));
+    let pull_request = pull_request.map_or_else(String::new, |name| format!(" ({name})"));
+    let issue = match links.ticket {
+        TicketKey::GitHub { repository, number } if repository == links.repository => rounds
+            .url
+            .rsplit_once("/pull/")
+            .map(|(home, _)| format!("{home}/issues/{number}")),
+        _ => None,
+    };
+    let url = links.ticket_url.or(issue.as_deref());
+    format!("{pull_request} for {}", linked(&links.ticket.short(), url))
+}
+
+fn row(number: usize, round: &Round, run_url: Option<&str>) -> String {
     let cost = round
         .cost
         .map_or_else(|| "unknown".to_owned(), |cost| cost.to_string());
+    let page = run_url.and_then(|url| run_page(&round.run, url));
+    let number = page.map_or_else(|| number.to_string(), |page| format!("[{number}](<{page}>)"));
     let commit = round.commit.as_ref().map_or("none", CommitId::short);
-    let (began, checks, failures) = (began_with(round.job), result(round.checked), round.failures);
+    let checks = match is_web_link(&round.page) {
+        true => format!("[{}](<{}>)", result(round.checked), round.page),
+        false => result(round.checked).to_owned(),
+    };
+    let (began, failures) = (began_with(round), round.failures);
     format!("| {number} | {began} | {commit} | {checks} | {failures} | {cost} |")
 }
 
-const fn began_with(job: Job) -> &'static str {
-    match job {
-        Job::FixCi => "failed checks",
-        Job::AddressReview => "a review",
-        Job::BackToDraft => "a push by somebody else",
-        Job::Reopen => "the pull request was opened again",
-        _ => "the ticket",
+/// Nothing in a name ends its cell.
+fn began_with(round: &Round) -> String {
+    let by = round.begun.by.as_ref().map(|by| person(&by.replace('|', "/")));
+    let by = |what: &str| match &by {
+        Some(by) => format!("{what} by {by}"),
+        None => what.to_owned(),
+    };
+    let what = match round.job {
+        Job::FixCi => "failed checks".to_owned(),
+        Job::AddressReview => by("a review"),
+        Job::BackToDraft => by("a push"),
+        Job::Reopen => by("the pull request was opened again"),
+        _ => "the ticket".to_owned(),
+    };
+    match (round.is_reset, round.begun.is_command) {
+        (true, _) => by("asked for once more"),
+        (false, true) => format!("{}: {what}", by("a command")),
+        (false, false) => what,
     }
 }
 
@@ -97,6 +152,7 @@ pub(crate) fn hidden_state(board: &Board) -> String {
         "branch": rounds.branch,
         "pr_number": rounds.number,
         "last_ci_commit": checked.and_then(|round| round.commit.as_ref()),
+        "last_ci_run": checked.and_then(|round| ci_run(&round.page)),
         "last_ci_result": checked.and_then(|round| round.checked),
         "consecutive_failures": rounds.failures(),
         "failure_type": failed.map(|(reason, _)| reason),
@@ -108,9 +164,17 @@ pub(crate) fn hidden_state(board: &Board) -> String {
     format!("<!-- journeyman:state {text} -->")
 }
 
+/// The id of a run of GitHub Actions, else the page of the check.
+fn ci_run(page: &str) -> Option<Value> {
+    match github::actions_run(page) {
+        Some(run) => Some(run.into()),
+        None => is_web_link(page).then(|| page.into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use domain::{Dollars, RunId, TicketKey, Timestamp};
+    use domain::{Dollars, RunId, Timestamp, report::Begun};
     use insta::assert_snapshot;
 
     use super::*;
@@ -122,16 +186,30 @@ mod tests {
             job,
             commit: Some(commit.repeat(40).parse().unwrap()),
             checked,
+            page: String::new(),
             failures: 0,
+            begun: Begun::default(),
+            is_reset: false,
             noted: 5,
             cost: Some(Dollars::from_micros(120_000)),
+        }
+    }
+
+    fn begun(by: &str, is_command: bool, is_again: bool) -> Begun {
+        Begun {
+            by: Some(by.to_owned()),
+            is_command,
+            is_again,
         }
     }
 
     fn two_rounds() -> Rounds {
         Rounds {
             rows: vec![
-                round(1, Job::Implement, "a", Some(Checked::Failed)),
+                Round {
+                    page: "https://github.example/acme/shop/actions/runs/77/job/9".to_owned(),
+                    ..round(1, Job::Implement, "a", Some(Checked::Failed))
+                },
                 Round {
                     failures: 1,
                     cost: None,
@@ -140,6 +218,7 @@ mod tests {
             ],
             branch: Some("fix/-->7".to_owned()),
             number: Some(8),
+            url: "https://github.example/acme/shop/pull/8".to_owned(),
             failed: Some((
                 "model_failed".to_owned(),
                 Timestamp::from_unix_ms(1_795_255_200_000),
@@ -148,29 +227,76 @@ mod tests {
         }
     }
 
+    fn shown(known: &Rounds) -> RoundsText {
+        let (ticket, repository) = (
+            "github:acme/shop#7".parse().unwrap(),
+            "acme/shop".parse().unwrap(),
+        );
+        let links = RoundsLinks {
+            ticket: &ticket,
+            ticket_url: None,
+            repository: &repository,
+            run_url: Some("https://journeyman.example/runs/{run}"),
+        };
+        rounds(known, &links)
+    }
+
     #[test]
-    fn the_check_run_shows_each_round_in_a_row() {
+    fn the_check_run_shows_each_round_in_a_row_and_links_issue_pull_request_and_runs() {
         let RoundsText {
             title,
             summary,
             passed,
-        } = rounds(&two_rounds());
+        } = shown(&two_rounds());
         assert!(!passed);
         assert_snapshot!(title, @r#"2 rounds of work; the last commit waits for its checks"#);
         assert_snapshot!(summary, @r#"
-        What Journeyman did on this pull request. This check decides nothing: it is neutral until the checks of the last commit have passed.
+        What Journeyman did on this pull request ([#8](<https://github.example/acme/shop/pull/8>)) for [acme/shop#7](<https://github.example/acme/shop/issues/7>). This check decides nothing: it is neutral until the checks of the last commit have passed. 2 tries or checks failed in a row.
 
         | Round | Began with | Commit | Checks | Failed tries | Cost |
         |---|---|---|---|---|---|
-        | 2 | failed checks | bbbbbbbbbbbb | not complete | 1 | unknown |
-        | 1 | the ticket | aaaaaaaaaaaa | failed | 0 | $0.12 |
+        | [2](<https://journeyman.example/runs/github%3Aacme%2Fshop%237%402>) | failed checks | bbbbbbbbbbbb | not complete | 1 | unknown |
+        | [1](<https://journeyman.example/runs/github%3Aacme%2Fshop%237%401>) | the ticket | aaaaaaaaaaaa | [failed](<https://github.example/acme/shop/actions/runs/77/job/9>) | 0 | $0.12 |
         "#);
         let mut done = two_rounds();
         done.rows.truncate(1);
         done.rows[0].checked = Some(Checked::Passed);
-        let text = rounds(&done);
+        let text = shown(&done);
         assert!(text.passed);
         assert_eq!(text.title, "1 round of work; the last commit passed its checks");
+    }
+
+    #[test]
+    fn a_round_says_what_it_began_with_and_who_asked() {
+        let with = |job, begun, is_reset| {
+            began_with(&Round {
+                begun,
+                is_reset,
+                ..round(1, job, "a", None)
+            })
+        };
+        let rita = || begun("ri|ta", false, false);
+        assert_eq!(with(Job::Implement, rita(), false), "the ticket");
+        assert_eq!(
+            with(Job::Implement, rita(), true),
+            "asked for once more by `ri/ta`"
+        );
+        assert_eq!(with(Job::FixCi, Begun::default(), false), "failed checks");
+        assert_eq!(with(Job::AddressReview, rita(), false), "a review by `ri/ta`");
+        assert_eq!(with(Job::BackToDraft, rita(), false), "a push by `ri/ta`");
+        let ordered = begun("ops", true, false);
+        assert_eq!(
+            with(Job::FixCi, ordered, false),
+            "a command by `ops`: failed checks"
+        );
+    }
+
+    #[test]
+    fn work_that_has_no_commit_yet_changes_nothing_about_the_commit_before_it() {
+        let mut known = two_rounds();
+        known.rows[0].checked = Some(Checked::Passed);
+        known.rows[1].commit = None;
+        assert!(shown(&known).passed);
     }
 
     #[test]
@@ -189,7 +315,7 @@ mod tests {
             state,
             serde_json::json!({
                 "iteration": 2, "branch": "fix/-->7", "pr_number": 8, "last_ci_commit": "a".repeat(40),
-                "last_ci_result": "failed", "consecutive_failures": 1, "failure_type": "model_failed",
+                "last_ci_run": 77, "last_ci_result": "failed", "consecutive_failures": 2, "failure_type": "model_failed",
                 "last_failure_timestamp": "2026-11-21T10:00:00Z", "complete": false,
             })
         );

@@ -41,6 +41,18 @@ fn place(ticket: &TicketKey) -> String {
 
 /// Which issues were opened; nothing when none was.
 pub(crate) fn issues_opened(issues: &[MadeIssue]) -> Vec<String> {
+    listed("I opened these issues:", issues)
+}
+
+/// Which parts a ticket that is too large has now.
+pub(crate) fn parts_opened(issues: &[MadeIssue]) -> Vec<String> {
+    listed(
+        "This is too large for one pull request, so I opened an issue for each part of it. Close those that are not meant:",
+        issues,
+    )
+}
+
+fn listed(heading: &str, issues: &[MadeIssue]) -> Vec<String> {
     if issues.is_empty() {
         return Vec::new();
     }
@@ -51,20 +63,7 @@ pub(crate) fn issues_opened(issues: &[MadeIssue]) -> Vec<String> {
             false => format!("- {} {title}", code(&format!("#{}", issue.number))),
         }
     });
-    vec![
-        "I opened these issues:".to_owned(),
-        lines.collect::<Vec<_>>().join("\n"),
-    ]
-}
-
-/// The rules allow fewer.
-pub(crate) fn too_many_issues(planned: usize, allowed: usize) -> String {
-    match allowed {
-        0 => "the rules of the repository let me open no issues (`issues.most_planned`)".to_owned(),
-        _ => format!(
-            "the plan has {planned} issues, and the rules of the repository allow {allowed} (`issues.most_planned`)"
-        ),
-    }
+    vec![heading.to_owned(), lines.collect::<Vec<_>>().join("\n")]
 }
 
 #[cfg(test)]

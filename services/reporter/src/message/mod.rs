@@ -1,7 +1,6 @@
-//! Every text that a person reads on Jira or GitHub, and what the model reads of a refusal, as pure functions: one file
-//! per notice.
+//! Every text that a person reads on Jira or GitHub, as pure functions: one file per notice.
 
-use domain::{Job, PullRequestRef, RepositoryName, RunId};
+use domain::{Job, PullRequestRef, RepositoryName, RunId, report::Begun};
 
 mod answer;
 mod approval;
@@ -25,41 +24,40 @@ mod rounds;
 mod skipped;
 mod status;
 mod stopped;
+mod triage;
 mod undone;
 mod words;
 
-pub(crate) use answer::{answered, discussed, summary};
+pub(crate) use answer::{answered, discussed, research, research_thread, summary};
 pub(crate) use approval::{decision_needed, excerpt};
 pub(crate) use aside::{quarantined, unreadable};
 pub(crate) use cost::cost;
-pub(crate) use direct::{asked_body, asked_title, link_comment, opened_by_others};
+pub(crate) use direct::{asked_body, asked_title, link_comment};
 pub(crate) use done::{changed, delivered, done, shown_change, what_fits};
 pub(crate) use duplicate::duplicate;
 pub(crate) use effort::forecast;
-pub(crate) use history::{RoundsText, hidden_state, rounds};
-pub(crate) use issues::{issue_text, issue_title, issues_opened, too_many_issues};
+pub(crate) use history::{RoundsLinks, RoundsText, hidden_state, rounds};
+pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
 pub(crate) use moved::try_again;
 pub(crate) use proposal::proposed;
 pub(crate) use pull_request::{
-    checks_failed, checks_rerun, opened, patch_text, pull_request_body, pull_request_title, ready,
-    remote_link_title, run_of_another_commit, unchecked,
+    checks_call, checks_failed, checks_rerun, not_linked, opened, patch_text, pull_request_body,
+    pull_request_title, ready, remote_link_title, required_by_rules, run_of_another_commit, unchecked,
 };
 pub(crate) use question::asked;
-pub(crate) use refusal::{
-    bad_pack, denied, foreign_branch, foreign_project, foreign_pull_request, no_usable_rules, not_approved,
-    not_inspected, out_of_scope, refusal, unknown_pull_request,
-};
+pub(crate) use refusal::denied;
+pub use refusal::refused;
 pub(crate) use review::{line_remark, review};
 pub(crate) use rounds::{
-    addressed, pushed_by_others, reopened, repaired, review_awaited, thread_left, thread_reply,
+    addressed, decision_call, pushed_by_others, reopened, repaired, review_awaited, thread_left, thread_reply,
 };
 pub(crate) use skipped::skipped;
 pub(crate) use status::status;
 pub(crate) use stopped::{retry_scheduled, stopped};
+pub(crate) use triage::left;
 pub(crate) use undone::{
-    branch_has_moved, branch_of_another_ticket, credentials_refused, moved_since_checks,
-    no_comment_of_github, no_difference, no_run, no_such_folder, no_tracker, not_pushed, nothing_to_link,
-    replies_stay, unreadable_request, work_was_cut,
+    credentials_refused, no_comment_of_github, no_difference, no_run, no_such_folder, no_tracker,
+    nothing_to_link, replies_stay, unreadable_request, work_was_cut,
 };
 use words::{code, link, person};
 
@@ -102,7 +100,7 @@ pub(crate) fn closed(by: &str, pull_request: &PullRequestRef) -> String {
     )
 }
 
-pub(crate) fn started(job: Job, repository: &RepositoryName) -> String {
+pub(crate) fn started(job: Job, repository: &RepositoryName, begun: &Begun) -> String {
     let work = match job {
         Job::Implement => "work on this ticket",
         Job::Triage => "triage this ticket",
@@ -118,5 +116,13 @@ pub(crate) fn started(job: Job, repository: &RepositoryName) -> String {
         Job::Rehearse => "tell what a job would write",
         Job::Remind => "remind of the review",
     };
-    format!("Journeyman has started to {work} in `{repository}`.")
+    match &begun.by {
+        Some(by) if begun.is_again => {
+            format!(
+                "{} asked for it once more: Journeyman goes on to {work} in `{repository}`.",
+                person(by)
+            )
+        }
+        _ => format!("Journeyman has started to {work} in `{repository}`."),
+    }
 }

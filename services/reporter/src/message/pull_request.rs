@@ -1,9 +1,12 @@
 //! Texts of and about pull requests.
 
-use domain::{FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, text::capped};
+use domain::{
+    FailedCheck, FailureClass, PullRequestRef, RepairEnd, RunId, TicketKey, report::ChecksFailed,
+    text::capped,
+};
 
 use super::description;
-use super::words::{code, is_web_link, link};
+use super::words::{calling, code, is_web_link, link};
 use crate::{draft::Draft, made::Rerun, sanitize};
 
 /// GitHub's limit for titles.
@@ -28,6 +31,7 @@ pub(crate) fn pull_request_body(
     draft: &Draft,
     ticket: &TicketKey,
     ticket_url: Option<&str>,
+    board_url: Option<&str>,
     run: Option<&RunId>,
 ) -> String {
     let body = match &draft.description {
@@ -44,16 +48,17 @@ pub(crate) fn pull_request_body(
         (_, Some(url)) => format!("For [{name}]({url})"),
         (_, None) => format!("For {name}"),
     };
+    let board = board_url.map_or_else(String::new, |url| format!(" ([board]({url}))"));
     let run = run
         .map(|run| format!(" (run {})", code(&run.to_string())))
         .unwrap_or_default();
-    let footer = format!("---\n\n{ticket}. Written by Journeyman{run}; a person reviews and merges.");
+    let footer = format!("---\n\n{ticket}{board}. Written by Journeyman{run}; a person reviews and merges.");
     format!("{}\n\n{footer}\n", body.trim()).trim_start().to_owned()
 }
 
 /// What lies beside a patch: title and body of what would be a pull request.
 pub(crate) fn patch_text(draft: &Draft, ticket: &TicketKey, run: Option<&RunId>) -> String {
-    let body = pull_request_body(draft, ticket, None, run);
+    let body = pull_request_body(draft, ticket, None, None, run);
     format!("# {}\n\n{body}", pull_request_title(draft))
 }
 
@@ -74,6 +79,14 @@ pub(crate) fn opened(pull_request: Option<&PullRequestRef>) -> String {
     }
 }
 
+/// That Jira did not take the link, with its own words.
+pub(crate) fn not_linked(detail: &str) -> String {
+    format!(
+        "Jira did not link it on this ticket: {} The link above leads there all the same.",
+        sentence(detail)
+    )
+}
+
 pub(crate) fn ready(pull_request: &PullRequestRef) -> String {
     format!(
         "All checks passed: {} is ready for review. Please review and merge it; Journeyman never merges.",
@@ -82,6 +95,11 @@ pub(crate) fn ready(pull_request: &PullRequestRef) -> String {
 }
 
 /// `awaited` is what should have reported.
+/// What waits for checks where the rules do.
+pub(crate) fn required_by_rules() -> String {
+    "ci.required: true".to_owned()
+}
+
 pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
     let link = link(pull_request);
     match awaited {
@@ -103,12 +121,31 @@ pub(crate) fn checks_failed(
     failed: &[FailedCheck],
     why: Option<RepairEnd>,
 ) -> Vec<String> {
-    let mut paragraphs = what_failed(pull_request, failed);
+    let mut paragraphs = what_failed(pull_request, failed).to_vec();
     paragraphs.push(why.and_then(not_repaired).unwrap_or_default().to_owned());
     paragraphs.push(
         "Please look at the failed checks: push a fix to the branch, or close the pull request.".to_owned(),
     );
     paragraphs
+}
+
+/// It calls those who are asked, by their logins.
+pub(crate) fn checks_call(report: &ChecksFailed) -> String {
+    let [first, list] = what_failed(&report.pull_request, &report.failed);
+    let people = match report.asked.as_slice() {
+        [] => "Please go on here".to_owned(),
+        asked => format!("Please go on here, {}", calling(asked)),
+    };
+    let next = format!(
+        "{} {people}: push a fix to the branch, ask for the work once more, or close the pull request.",
+        report.calls().and_then(not_repaired).unwrap_or_default()
+    );
+    let paragraphs = [first, list, next.trim().to_owned()];
+    paragraphs
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 /// `rerun` is what became of the failed jobs; absent: that is not known.
@@ -135,7 +172,7 @@ pub(crate) fn checks_rerun(
             "None of them is about this change, and the failed jobs could not be started again. {people}"
         ),
     };
-    let mut paragraphs = what_failed(pull_request, failed);
+    let mut paragraphs = what_failed(pull_request, failed).to_vec();
     paragraphs.push(next);
     paragraphs
 }
@@ -145,9 +182,9 @@ pub(crate) fn run_of_another_commit() -> String {
     "the run that a check names is one of another commit".to_owned()
 }
 
-fn what_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> Vec<String> {
+fn what_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> [String; 2] {
     let list: Vec<String> = failed.iter().take(20).map(failed_check).collect();
-    vec![
+    [
         format!("Checks failed on {}. It stays a draft.", link(pull_request)),
         list.join("\n"),
     ]

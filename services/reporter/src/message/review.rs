@@ -1,8 +1,11 @@
 //! A review of a pull request of somebody.
 
-use domain::{LineRemark, ReviewOfChange, RunId, Weight, text::capped};
+use domain::{CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, RunId, Weight, text::capped};
 
-use super::{signed, words::code};
+use super::{
+    signed,
+    words::{code, harmless},
+};
 use crate::sanitize;
 
 const SUMMARY_CHARS: usize = 2_000;
@@ -12,6 +15,9 @@ const REMARK_CHARS: usize = 1_000;
 pub(crate) fn review(review: &ReviewOfChange, has_comments: bool, run: Option<&RunId>) -> String {
     let verdict = match (review.is_blocking(), review.comments.is_empty()) {
         (true, _) => "Journeyman asks for changes.",
+        (false, _) if review.leaves_open() => {
+            "Journeyman found nothing else that stands in the way of a merge, but the ticket asks for more than this does."
+        }
         (false, false) => {
             "Journeyman found nothing that stands in the way of a merge, and something to consider."
         }
@@ -21,14 +27,43 @@ pub(crate) fn review(review: &ReviewOfChange, has_comments: bool, run: Option<&R
         format!("{verdict} A person decides."),
         sanitize::markdown(&capped(&review.summary, SUMMARY_CHARS)),
     ];
+    paragraphs.push(criteria(&review.criteria));
     if !has_comments {
         paragraphs.extend(review.comments.iter().map(|remark| {
-            let place = code(&format!("{}:{}", remark.path, remark.line));
+            let lines = match remark.start_line {
+                Some(start) => format!("{start}-{}", remark.line),
+                None => remark.line.to_string(),
+            };
+            let place = code(&format!("{}:{lines}", remark.path));
             format!("{place}: {}", line_remark(remark))
         }));
     }
     paragraphs.retain(|paragraph| !paragraph.trim().is_empty());
     signed(&paragraphs.join("\n\n"), run)
+}
+
+/// A row for each criterion of the ticket; empty for none.
+fn criteria(judged: &[JudgedCriterion]) -> String {
+    let row = |judged: &JudgedCriterion| {
+        let verdict = match judged.verdict {
+            CriterionVerdict::Met => "met",
+            CriterionVerdict::NotMet => "**not met**",
+            CriterionVerdict::NeedsPerson => "a person has to look",
+        };
+        // A title of the text that others wrote cannot end the cell.
+        let quote = harmless(&judged.quote).replace("\\|", "|").replace('|', "\\|");
+        format!("| {quote} | {verdict} |")
+    };
+    match judged.is_empty() {
+        true => String::new(),
+        false => {
+            let rows: Vec<String> = judged.iter().map(row).collect();
+            format!(
+                "| the ticket asks | this change |\n|---|---|\n{}",
+                rows.join("\n")
+            )
+        }
+    }
 }
 
 /// A comment on a line.
@@ -58,6 +93,7 @@ mod tests {
         LineRemark {
             path: "shop/`mean`.py".to_owned(),
             line: 2,
+            start_line: None,
             trigger: "An empty cart, says @sam".to_owned(),
             why: "It divides by zero, fixes #7".to_owned(),
             weight,
@@ -67,7 +103,11 @@ mod tests {
 
     fn of(comments: Vec<LineRemark>) -> ReviewOfChange {
         let summary = "Adds a mean. ![x](https://evil.example/x.png)".to_owned();
-        ReviewOfChange { summary, comments }
+        ReviewOfChange {
+            summary,
+            comments,
+            criteria: Vec::new(),
+        }
     }
 
     #[test]
@@ -91,6 +131,45 @@ mod tests {
         Adds a mean. x
 
         `shop/'mean'.py:2`: **Blocking.** It divides by zero, fixes `#7`
+
+        When: An empty cart, says `@sam`
+
+        ```suggestion
+            return 0
+        ```
+        "#);
+    }
+
+    #[test]
+    fn the_criteria_of_the_ticket_are_a_table_that_no_quotation_leaves() {
+        let judged = |quote: &str, verdict| JudgedCriterion {
+            quote: quote.to_owned(),
+            verdict,
+        };
+        let several = LineRemark {
+            start_line: Some(1),
+            ..remark(Weight::Advice)
+        };
+        let said = ReviewOfChange {
+            criteria: vec![
+                judged("An empty cart costs 0", CriterionVerdict::Met),
+                judged("Tell @sam | then\n| x | fixes #7", CriterionVerdict::NotMet),
+                judged("It looks good", CriterionVerdict::NeedsPerson),
+            ],
+            ..of(vec![several])
+        };
+        assert_snapshot!(review(&said, false, None), @r#"
+        Journeyman found nothing else that stands in the way of a merge, but the ticket asks for more than this does. A person decides.
+
+        Adds a mean. x
+
+        | the ticket asks | this change |
+        |---|---|
+        | An empty cart costs 0 | met |
+        | Tell `@sam` \| then \| x \| fixes `#7` | **not met** |
+        | It looks good | a person has to look |
+
+        `shop/'mean'.py:1-2`: It divides by zero, fixes `#7`
 
         When: An empty cart, says `@sam`
 

@@ -3,7 +3,7 @@
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed, ReviewAwaited};
 use domain::{CommitId, Disposition, LeftThreads, PullRequestRef, ThreadReply, text::capped};
 
-use super::words::{called, code, link, person, quoted};
+use super::words::{calling, code, link, person, quoted};
 use crate::sanitize;
 
 pub(crate) fn repaired(report: &ChecksRepaired) -> Vec<String> {
@@ -34,15 +34,10 @@ pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
             left,
         ];
     }
-    let open = report
-        .replies
-        .iter()
-        .filter(|reply| reply.disposition == Disposition::Asked)
-        .count();
-    let asked = match open {
+    let asked = match report.undecided() {
         0 => String::new(),
-        1 => " One comment waits for an answer.".to_owned(),
-        open => format!(" {open} comments wait for an answer."),
+        1 => format!(" One comment waits for a decision{}.", by(&report.deciders)),
+        open => format!(" {open} comments wait for a decision{}.", by(&report.deciders)),
     };
     let text = match &report.commit {
         Some(commit) => format!(
@@ -52,6 +47,28 @@ pub(crate) fn addressed(report: &ReviewAddressed) -> Vec<String> {
         None => format!("The review of {what} by {who} is answered; nothing was changed.{asked}"),
     };
     vec![text, quoted(&report.summary), left]
+}
+
+fn by(deciders: &[String]) -> String {
+    let names: Vec<String> = deciders.iter().map(|name| person(name)).collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(" by {}", names.join(", ")),
+    }
+}
+
+/// For people of the ticket who are not known where the review is.
+pub(crate) fn decision_call(report: &ReviewAddressed) -> String {
+    let (comments, they) = match report.undecided() {
+        1 => ("One comment of the review".to_owned(), "It waits"),
+        open => (format!("{open} comments of the review"), "They wait"),
+    };
+    format!(
+        "{comments} of {} by {} cannot be settled by what this ticket says. {they} for a decision there: please reply in the \
+         thread, or say here what the ticket means.",
+        link(&report.pull_request),
+        person(&report.reviewer)
+    )
 }
 
 fn left_to_people(left: &LeftThreads) -> String {
@@ -69,12 +86,11 @@ fn left_to_people(left: &LeftThreads) -> String {
 
 /// The reply in a thread that is left to people. It calls those who are asked.
 pub(crate) fn thread_left(left: &LeftThreads) -> String {
-    let names: Vec<String> = left.asked.iter().map(|login| called(login)).collect();
     format!(
         "Journeyman has worked on this thread {} and leaves it to people now. Please decide here what is right, {}, and push it \
          to the branch or resolve the thread.",
         times(left.rounds),
-        names.join(", ")
+        calling(&left.asked)
     )
 }
 
@@ -88,12 +104,11 @@ fn times(count: u32) -> String {
 
 /// It calls those who are asked.
 pub(crate) fn review_awaited(report: &ReviewAwaited) -> String {
-    let names: Vec<String> = report.reviewers.iter().map(|login| called(login)).collect();
     let since = report.since.to_string();
     let day = since.split('T').next().unwrap_or_default();
     format!(
         "This pull request has waited for a review since {day}: {}. Please review it, or ask somebody else to.",
-        names.join(", ")
+        calling(&report.reviewers)
     )
 }
 
@@ -114,14 +129,21 @@ pub(crate) fn reopened(by: &str, pull_request: &PullRequestRef) -> String {
     )
 }
 
-/// What the reviewer reads in the thread; the first sentence names the commit.
-pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>) -> String {
+/// What the reviewer reads in the thread; the first sentence names the commit. What only a person can decide calls
+/// `deciders`.
+pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>, deciders: &[String]) -> String {
     let words = sanitize::markdown(&capped(&reply.reply, 2_000));
     let lead = match (reply.disposition, commit) {
         (Disposition::Changed, Some(commit)) => format!("Changed in {}.", code(commit.short())),
         (Disposition::Changed, None) => "The branch has it already.".to_owned(),
         (Disposition::Declined, _) => "Not changed.".to_owned(),
-        (Disposition::Asked, _) => "This needs a decision.".to_owned(),
+        (Disposition::Asked, _) => {
+            return format!(
+                "This needs a decision, {}. {words}\n\nReply here with what is right: Journeyman follows the reply of whoever may \
+                 write to the repository.",
+                calling(deciders)
+            );
+        }
         (Disposition::Answered, _) => return words,
     };
     format!("{lead} {words}")

@@ -51,7 +51,9 @@ fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
         elapsed.map(|seconds| format!("{} after the start", duration(seconds))),
         cost.filter(|cost| cost.micros() > 0)
             .map(|cost| format!("{cost} spent")),
-        run.zip(run_url).and_then(|(run, url)| follow(run, url)),
+        run.zip(run_url)
+            .and_then(|(run, url)| run_page(run, url))
+            .map(|url| format!("[follow it](<{url}>)")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     parts.join(", ")
@@ -78,10 +80,10 @@ const fn doing(phase: Phase) -> &'static str {
 }
 
 /// The id of a run holds characters that an address may not.
-fn follow(run: &RunId, run_url: &str) -> Option<String> {
+pub(super) fn run_page(run: &RunId, run_url: &str) -> Option<String> {
     let run = run.to_string();
     let url = run_url.replace("{run}", &utf8_percent_encode(&run, NON_ALPHANUMERIC).to_string());
-    is_web_link(&url).then(|| format!("[follow it](<{url}>)"))
+    is_web_link(&url).then_some(url)
 }
 
 fn marked(entry: &Entry) -> String {

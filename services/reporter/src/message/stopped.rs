@@ -2,9 +2,10 @@
 
 use domain::{
     BranchRef, Budget, BudgetOf, Dollars, GiveUp, Job, Period, PullRequestRef, Repetition, RepetitionKind,
-    SharedBudget, StopReason, Timestamp, text::tail,
+    SharedBudget, StopReason, Timestamp, Withdrawal, text::tail,
 };
 
+use super::refused;
 use super::words::{code, fenced, harmless, link, person, quoted};
 
 pub(crate) fn stopped(
@@ -17,7 +18,7 @@ pub(crate) fn stopped(
     let mut paragraphs = stop_reason(job, reason);
     match (pull_request, branch, reason) {
         (Some(draft), _, _) => paragraphs.push(format!("The draft stays open: {}. {retry}", link(draft))),
-        (None, _, StopReason::Completed | StopReason::Superseded) => {}
+        (None, _, StopReason::Completed | StopReason::Superseded | StopReason::Withdrawn { .. }) => {}
         (None, Some(pushed), _) => paragraphs.push(format!(
             "The branch {} was pushed to `{}`, but it has no pull request. Open one yourself or delete the branch. {retry}",
             code(&pushed.branch),
@@ -117,10 +118,10 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             "Journeyman stopped: the repository's setup commands failed. The end of their log:".to_owned(),
             fenced("", &tail(log_tail, 4_000)),
         ],
-        StopReason::ReportRefused { detail } => {
+        StopReason::ReportRefused(refusal) => {
             vec![
                 "Journeyman stopped: the change was refused.".to_owned(),
-                quoted(detail),
+                quoted(&refused(refusal)),
             ]
         }
         StopReason::ReportFailed { detail } => vec![
@@ -138,6 +139,15 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             "Journeyman stopped: the journal of this run is gone, so the run cannot be continued.".to_owned(),
         ),
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
+        StopReason::Withdrawn { why } => say(withdrawn(*why).to_owned()),
+    }
+}
+
+const fn withdrawn(why: Withdrawal) -> &'static str {
+    match why {
+        Withdrawal::Merged => "The pull request was merged, so no review follows.",
+        Withdrawal::Closed => "The pull request was closed, so no review follows.",
+        Withdrawal::Unrequested => "The review is not asked for any more, so none follows.",
     }
 }
 

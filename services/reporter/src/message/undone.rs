@@ -1,35 +1,6 @@
-//! Why an effect was not done, for the model and for people.
+//! Why an effect failed, for people.
 
-use domain::{CommitId, Instance, TicketKey};
-
-/// The pull request has another head than the one whose checks are known.
-pub(crate) fn moved_since_checks(known: &CommitId, now: &CommitId) -> String {
-    format!(
-        "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
-        known.short(),
-        now.short()
-    )
-}
-
-/// Another ticket pushed the branch.
-pub(crate) fn branch_of_another_ticket(branch: &str, ticket: &TicketKey) -> String {
-    format!(
-        "the branch `{branch}` belongs to the ticket {}; create a branch with another name",
-        ticket.short()
-    )
-}
-
-/// The branch on the remote is not where the push expects it.
-pub(crate) fn branch_has_moved(detail: &str) -> String {
-    format!(
-        "{detail}. Somebody else pushed to this branch, or it exists already: create a branch with another name"
-    )
-}
-
-/// There is nothing that a pull request could be opened from.
-pub(crate) fn not_pushed(branch: &str) -> String {
-    format!("the branch `{branch}` was not pushed; push it first")
-}
+use domain::{Instance, TicketKey};
 
 /// The settings do not name the folder.
 pub(crate) fn no_such_folder(folder: &Instance) -> String {

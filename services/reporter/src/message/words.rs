@@ -31,6 +31,12 @@ pub(super) fn called(login: &str) -> String {
     }
 }
 
+/// The names of several, each as [`called`] writes it.
+pub(super) fn calling(logins: &[String]) -> String {
+    let names: Vec<String> = logins.iter().map(|login| called(login)).collect();
+    names.join(", ")
+}
+
 pub(super) fn code(text: &str) -> String {
     format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
 }

@@ -2,16 +2,14 @@
 
 mod links;
 mod smart_commits;
-mod violation;
 
 use std::collections::BTreeSet;
 
-use domain::{RepositoryName, Rules, TicketKey};
+use domain::{RepositoryName, Rules, SecretPlace as Place, TicketKey, Violation};
 use git::{ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::violation::{Place, Violation};
 use crate::scan;
 
 /// More commits than this in one push are not a reviewable change.
@@ -292,7 +290,7 @@ mod tests {
         if violations.is_empty() {
             String::new()
         } else {
-            crate::message::refusal(&violations)
+            crate::message::refused(&domain::Refusal::Policy { violations })
         }
     }
 

@@ -13,7 +13,7 @@ impl Kind for ChecksAbsent {
             required: asked.rules.ci.required,
         })];
         effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
-        effects.push(checked(&self.pull_request, &self.head, Checked::Absent));
+        effects.push(checked(&self.pull_request, &self.head, Checked::Absent, ""));
         effects
     }
 

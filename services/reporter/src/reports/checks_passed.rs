@@ -16,7 +16,7 @@ impl Kind for ChecksPassed {
             pull_request: self.pull_request.clone(),
             of: None,
         }));
-        effects.push(checked(&self.pull_request, &self.head, Checked::Passed));
+        effects.push(checked(&self.pull_request, &self.head, Checked::Passed, &self.page));
         effects
     }
 

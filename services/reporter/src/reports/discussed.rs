@@ -1,10 +1,10 @@
 //! Something was done in a discussion.
 
-use domain::{DiscussionTask, TicketKey, report::Discussed};
+use domain::{DiscussionTask, RepositoryName, TicketKey, report::Discussed};
 
 use super::{Asked, Effects, Heard, Kind, Told};
 use crate::{
-    effects::{CloseDiscussion, MarkAnswer, Summary, Thread},
+    effects::{CloseDiscussion, LinkThreads, MarkAnswer, ResearchThread, Summary, Thread},
     message,
 };
 
@@ -31,7 +31,8 @@ impl Kind for Discussed {
                 Box::new(MarkAnswer { repository: repository.clone(), number }),
                 Box::new(CloseDiscussion { repository, number }),
             ],
-            DiscussionTask::Research | DiscussionTask::Summarize | DiscussionTask::Plan => Effects::new(),
+            DiscussionTask::Research => self.threads(repository, number, asked.rules.discussions.threads),
+            DiscussionTask::Summarize | DiscussionTask::Plan => Effects::new(),
         }
     }
 
@@ -44,5 +45,34 @@ impl Kind for Discussed {
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {
         message::discussed(self.task, &self.answer)
+    }
+}
+
+/// What a research found: a thread for each of the first questions, and then their links.
+trait Threads {
+    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> Effects;
+}
+
+impl Threads for Discussed {
+    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> Effects {
+        let first = self.answer.questions.iter().take(most).enumerate();
+        let mut effects: Effects = first
+            .map(|(index, found)| {
+                Box::new(ResearchThread {
+                    repository: repository.clone(),
+                    number,
+                    index,
+                    found: found.clone(),
+                }) as _
+            })
+            .collect();
+        if !effects.is_empty() {
+            effects.push(Box::new(LinkThreads {
+                repository,
+                number,
+                answer: self.answer.clone(),
+            }));
+        }
+        effects
     }
 }

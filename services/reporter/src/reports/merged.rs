@@ -12,6 +12,7 @@ impl Kind for Merged {
             status: PullRequestStatus::Merged,
         })];
         effects.extend(asked.done());
+        effects.extend(asked.celebrated());
         effects
     }
 

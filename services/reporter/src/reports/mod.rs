@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 
 use domain::{
-    CommitId, PullRequestRef, Receipt, Report, ReportRequest, RepositoryName, Rules, RunId, StopReason,
-    TicketKey,
+    Assign, CommitId, PullRequestRef, Reactable, Reaction, Receipt, Report, ReportRequest, RepositoryName,
+    Rules, RunId, StopReason, TicketKey,
 };
 
 use crate::{
     board::{Lasting, Mark},
-    effects::{CheckRun, CloseIssue, Comment, Effect, Thread, Transition},
+    effects::{AssignTicket, CheckRun, CloseIssue, Comment, Effect, React, Thread, Transition, Unassign},
     made::Made,
     message,
     rounds::{Checked, RoundEvent},
@@ -69,6 +69,8 @@ pub(crate) enum Heard {
     Nowhere,
     /// In the ticket's one status comment.
     InStatus,
+    /// There too, but only where there is something to say.
+    IfAny,
     /// In the status comment, which begins anew.
     AtStart,
     /// In the status comment's line about how far the work is.
@@ -106,6 +108,34 @@ impl Asked<'_> {
     fn on_jira<E: Effect + 'static>(&self, effect: impl FnOnce(TicketKey) -> E) -> Option<Box<dyn Effect>> {
         let ticket = &self.report.ticket;
         matches!(ticket, TicketKey::Jira { .. }).then(|| Box::new(effect(ticket.clone())) as Box<dyn Effect>)
+    }
+
+    /// The ticket goes to the account that the rules name, if they name one and the ticket can have one.
+    fn assigned(&self) -> Option<Box<dyn Effect>> {
+        let can_have = matches!(
+            self.report.ticket,
+            TicketKey::Jira { .. } | TicketKey::GitHub { .. }
+        );
+        let ticket = self.report.ticket.clone();
+        let is_wanted = can_have && self.rules.agent.assign != Assign::Nobody;
+        is_wanted.then(|| Box::new(AssignTicket { ticket }) as Box<dyn Effect>)
+    }
+
+    /// The ticket is given back, if it can be given to anybody.
+    fn given_back(&self, from_anybody: bool) -> Option<Box<dyn Effect>> {
+        let ticket = self.report.ticket.clone();
+        let has_assignee = !matches!(ticket, TicketKey::Folder { .. });
+        has_assignee.then(|| Box::new(Unassign { ticket, from_anybody }) as Box<dyn Effect>)
+    }
+
+    /// Whoever looks at the list of issues sees that it is done.
+    fn celebrated(&self) -> Option<Box<dyn Effect>> {
+        let TicketKey::GitHub { repository, number } = &self.report.ticket else {
+            return None;
+        };
+        let to = Reactable::issue(repository, *number);
+        let reaction = Reaction::Rocket;
+        Some(Box::new(React { to, reaction }))
     }
 
     /// The end of the ticket: its move to its last status at Jira, closed at GitHub.
@@ -176,7 +206,7 @@ reports! {
     retry_scheduled: RetryScheduled,
     quarantined: Quarantined,
     unreadable: Unreadable,
-    add_labels: AddLabels,
+    triaged: Triaged,
     open_issues: OpenIssues,
     discussed: Discussed,
     skipped: Skipped,
@@ -221,9 +251,12 @@ fn shows(repository: &RepositoryName, event: RoundEvent) -> Box<dyn Effect> {
 }
 
 /// Shows what came of the checks of a commit.
-fn checked(pull_request: &PullRequestRef, head: &CommitId, result: Checked) -> Box<dyn Effect> {
-    let head = head.clone();
-    shows(&pull_request.repository, RoundEvent::Checked { head, result })
+fn checked(pull_request: &PullRequestRef, head: &CommitId, result: Checked, page: &str) -> Box<dyn Effect> {
+    let (head, page) = (head.clone(), page.to_owned());
+    shows(
+        &pull_request.repository,
+        RoundEvent::Checked { head, result, page },
+    )
 }
 
 /// Shows that a try failed.

@@ -16,6 +16,7 @@ impl Kind for OpenIssues {
                 repository: self.repository.clone(),
                 issue: issue.clone(),
                 of: self.issues.len(),
+                parent: self.parent,
             }) as _
         });
         let first_part = usize::from(self.parent.is_none());
@@ -34,6 +35,9 @@ impl Kind for OpenIssues {
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {
-        message::issues_opened(&told.made.issues)
+        match self.parent {
+            Some(_) => message::parts_opened(&told.made.issues),
+            None => message::issues_opened(&told.made.issues),
+        }
     }
 }

@@ -37,7 +37,10 @@ impl Kind for OpenPullRequest {
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {
-        vec![message::opened(told.made.pull_request.as_ref())]
+        vec![
+            message::opened(told.made.pull_request.as_ref()),
+            told.made.unlinked.as_deref().map_or_else(String::new, message::not_linked),
+        ]
     }
 
     fn lasting(&self, told: &Told<'_>) -> Lasting {

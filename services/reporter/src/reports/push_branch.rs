@@ -10,6 +10,7 @@ impl Kind for PushBranch {
         let pushed = RoundEvent::Pushed {
             branch: Some(self.branch.clone()),
             head: self.head.clone(),
+            by: None,
         };
         vec![
             Box::new(effects::PushBranch(self.clone())),

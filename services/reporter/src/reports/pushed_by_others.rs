@@ -10,6 +10,7 @@ impl Kind for PushedByOthers {
         let pushed = RoundEvent::Pushed {
             branch: None,
             head: self.head.clone(),
+            by: Some(self.by.clone()),
         };
         vec![
             Box::new(BackToDraft {

@@ -2,10 +2,20 @@
 
 use domain::{Reactable, TicketKey, report::QuestionAnswered};
 
-use super::{Heard, Kind, Told};
-use crate::{effects::Thread, message};
+use super::{Asked, Effects, Heard, Kind, Told};
+use crate::{
+    effects::{BeginWork, Thread},
+    message,
+};
 
 impl Kind for QuestionAnswered {
+    fn effects(&self, _: &Asked<'_>) -> Effects {
+        match self.answer.needs_change {
+            true => vec![Box::new(BeginWork)],
+            false => Effects::new(),
+        }
+    }
+
     fn heard(&self) -> Heard {
         Heard::Apart
     }
@@ -21,7 +31,7 @@ impl Kind for QuestionAnswered {
         }
     }
 
-    fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::answered(&self.question, &self.answer)
+    fn words(&self, told: &Told<'_>) -> Vec<String> {
+        message::answered(&self.question, &self.answer, told.made.begun)
     }
 }

@@ -12,7 +12,8 @@ impl Kind for RerunChecks {
             head: self.head.clone(),
             runs: self.runs.clone(),
         });
-        vec![rerun, checked(&self.pull_request, &self.head, Checked::Failed)]
+        let page = self.failed.first().map_or("", |check| check.url.as_str());
+        vec![rerun, checked(&self.pull_request, &self.head, Checked::Failed, page)]
     }
 
     fn words(&self, told: &Told<'_>) -> Vec<String> {

@@ -5,18 +5,22 @@ use domain::{Disposition, report::ReviewAddressed};
 use super::{Asked, Effects, Kind, Told};
 use crate::{
     board::Lasting,
-    effects::{BackToDraft, Reply, RequestReview, ResolveThread, Said, ShowFiles},
+    effects::{BackToDraft, Call, CallFor, Reply, RequestReview, ResolveThread, Said, ShowFiles, Thread},
     message,
 };
 
 impl Kind for ReviewAddressed {
     /// What was pushed has to pass its checks first: then the pull request is ready again, and the review is asked for.
-    fn effects(&self, _: &Asked<'_>) -> Effects {
+    fn effects(&self, asked: &Asked<'_>) -> Effects {
+        let deciders = match self.deciders.as_slice() {
+            [] => vec![self.reviewer.clone()],
+            named => named.to_vec(),
+        };
         let replies = self.replies.iter().map(|reply| {
             Box::new(Reply {
                 pull_request: self.pull_request.clone(),
                 comment: reply.id,
-                said: Said::Done(reply.clone(), self.commit.clone()),
+                said: Said::Done(reply.clone(), self.commit.clone(), deciders.clone()),
             }) as _
         });
         let left = self.left.iter().flat_map(|left| {
@@ -49,7 +53,15 @@ impl Kind for ReviewAddressed {
                 comment: reply.id,
             }) as _
         }));
-        if self.commit.is_none() && !self.is_left() {
+        let is_open = self.undecided() > 0;
+        if is_open && self.deciders.is_empty() {
+            effects.extend(asked.on_jira(|issue| Call {
+                thread: Thread::of(&issue),
+                why: CallFor::Decision(self.clone()),
+            }));
+        }
+        // Another look is of no use before somebody has decided.
+        if self.commit.is_none() && !self.is_left() && !is_open {
             effects.push(Box::new(RequestReview {
                 pull_request: self.pull_request.clone(),
                 of: Some(self.reviewer.clone()),

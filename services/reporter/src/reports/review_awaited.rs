@@ -13,7 +13,7 @@ impl Kind for ReviewAwaited {
 
     /// Where they would review.
     fn thread(&self, _: &TicketKey) -> Thread {
-        Thread::GitHub(self.pull_request.repository.clone(), self.pull_request.number)
+        Thread::on(&self.pull_request)
     }
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {

@@ -1,19 +1,20 @@
 //! A run ended without its goal.
 
-use domain::{StopReason, TicketKey, report::RunStopped};
+use domain::{Job, StopReason, report::RunStopped};
 
 use super::{Asked, Effects, Kind, Told, failed};
-use crate::{board::Mark, effects::Unassign, message};
+use crate::{board::Mark, message};
 
 impl Kind for RunStopped {
-    /// What failed again and again is taken from its assignee, so that giving it back asks for work.
+    /// What failed again and again is taken from its assignee, so that giving it back asks for work. Work on a change that
+    /// came to no end by itself is taken from us alone.
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         let mut effects = vec![failed(self.pull_request.as_ref(), &self.reason)];
-        let has_assignee = !matches!(asked.report.ticket, TicketKey::Folder { .. });
-        if has_assignee && self.reason.breaks_circuit() {
-            effects.push(Box::new(Unassign {
-                ticket: asked.report.ticket.clone(),
-            }));
+        let is_change = matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview);
+        if self.reason.breaks_circuit() {
+            effects.extend(asked.given_back(true));
+        } else if is_change && self.reason.gives_back() {
+            effects.extend(asked.given_back(false));
         }
         effects
     }

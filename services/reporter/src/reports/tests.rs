@@ -64,9 +64,10 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
     assert_eq!(
         of(ReportRequest::WorkStarted(report::WorkStarted {
             job: Job::Implement,
-            repository: repository.clone()
+            repository: repository.clone(),
+            begun: report::Begun::default(),
         })),
-        ["transition", "comment"]
+        ["transition", "check_run", "comment"]
     );
     assert_eq!(
         of(ReportRequest::OpenPullRequest(report::OpenPullRequest {
@@ -95,7 +96,8 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
     assert_eq!(
         of(ReportRequest::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request(),
-            head: commit()
+            head: commit(),
+            page: String::new(),
         })),
         ["mark_ready", "request_review", "check_run", "comment"]
     );
@@ -105,6 +107,8 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
             head: commit(),
             failed: vec![],
             unrepaired: None,
+            asked: Vec::new(),
+            page: String::new(),
         })),
         ["check_run", "comment"]
     );
@@ -145,6 +149,106 @@ fn every_request_on_a_jira_ticket_has_its_effects_in_order() {
 }
 
 #[test]
+fn exhausted_repairs_call_a_person_on_the_pull_request_and_on_jira_when_nobody_is_known_on_github() {
+    use domain::RepairEnd::{Forgotten, NotOurs, Off, PerHead};
+    let of = |ticket: &str, why, asked: &[&str]| {
+        let red = report::ChecksFailed {
+            pull_request: pull_request(),
+            head: commit(),
+            failed: vec![],
+            unrepaired: Some(why),
+            asked: asked.iter().map(|login| (*login).to_owned()).collect(),
+            page: String::new(),
+        };
+        let effects = names(ticket, &Rules::default(), ReportRequest::ChecksFailed(red));
+        effects.iter().filter(|name| **name == "call").count()
+    };
+    assert_eq!(of("jira:ENG-12", PerHead, &["grace"]), 1);
+    assert_eq!(of("jira:ENG-12", Forgotten, &[]), 2);
+    assert_eq!(of("github:acme/shop#7", PerHead, &[]), 1);
+    assert_eq!(of("jira:ENG-12", Off, &[]) + of("jira:ENG-12", NotOurs, &[]), 0);
+}
+
+#[test]
+fn what_a_person_has_to_decide_asks_nobody_for_another_review_and_calls_the_ticket_when_no_login_is_known() {
+    use domain::Disposition::{Answered, Asked};
+    let of = |dispositions: &[domain::Disposition], deciders: &[&str]| {
+        let replies = dispositions
+            .iter()
+            .enumerate()
+            .map(|(id, disposition)| domain::ThreadReply {
+                id: id as u64,
+                disposition: *disposition,
+                reply: "Because.".to_owned(),
+            });
+        let addressed = report::ReviewAddressed {
+            pull_request: pull_request(),
+            reviewer: "rita".to_owned(),
+            commit: None,
+            summary: String::new(),
+            replies: replies.collect(),
+            left: None,
+            deciders: deciders.iter().map(|login| (*login).to_owned()).collect(),
+        };
+        names(
+            "jira:ENG-12",
+            &Rules::default(),
+            ReportRequest::ReviewAddressed(addressed),
+        )
+    };
+    assert_eq!(of(&[Answered], &[]), ["reply", "request_review", "comment"]);
+    assert_eq!(of(&[Answered, Asked], &["grace"]), ["reply", "reply", "comment"]);
+    assert_eq!(of(&[Asked], &[]), ["reply", "call", "comment"]);
+}
+
+#[test]
+fn work_that_came_to_no_end_gives_the_ticket_back_and_the_rules_say_who_gets_it_at_the_start() {
+    use domain::{Assign, StopReason};
+    let stopped = |ticket: &str, job, reason| {
+        let stopped = report::RunStopped {
+            job,
+            reason,
+            pull_request: None,
+            branch: None,
+        };
+        names(ticket, &Rules::default(), ReportRequest::RunStopped(stopped))
+    };
+    let (back, kept) = (["check_run", "unassign", "comment"], ["check_run", "comment"]);
+    let limit = || StopReason::TurnLimit { turns: 60 };
+    assert_eq!(stopped("jira:ENG-12", Job::Implement, limit()), back);
+    assert_eq!(stopped("github:acme/shop#7", Job::FixCi, limit()), back);
+    assert_eq!(
+        stopped("jira:ENG-12", Job::Answer, limit()),
+        kept,
+        "it is no work on the ticket"
+    );
+    let by_ann = StopReason::Stopped { by: "ann".to_owned() };
+    assert_eq!(stopped("jira:ENG-12", Job::Implement, by_ann), kept);
+    let mut rules = Rules::default();
+    rules.agent.assign = Assign::Us;
+    let started = |ticket: &str, job| {
+        let repository = "acme/shop".parse().unwrap();
+        let begun = report::Begun::default();
+        let started = report::WorkStarted {
+            job,
+            repository,
+            begun,
+        };
+        names(ticket, &rules, ReportRequest::WorkStarted(started))
+    };
+    assert_eq!(
+        started("jira:ENG-12", Job::Implement),
+        ["assign", "transition", "check_run", "comment"]
+    );
+    assert_eq!(
+        started("github:acme/shop#7", Job::Implement),
+        ["assign", "check_run", "comment"]
+    );
+    assert_eq!(started("jira:ENG-12", Job::FixCi), ["check_run", "comment"]);
+    assert_eq!(started("jira:ENG-12", Job::Answer), ["comment"]);
+}
+
+#[test]
 fn issues_of_a_plan_are_opened_before_they_are_linked() {
     let planned = |title: &str| domain::PlannedIssue {
         title: title.to_owned(),
@@ -181,7 +285,10 @@ fn two_effects_of_one_kind_have_two_names() {
     let comment = || Comment {
         thread: Thread::of(&issue()),
     };
-    let unassign = crate::effects::Unassign { ticket: issue() };
+    let unassign = crate::effects::Unassign {
+        ticket: issue(),
+        from_anybody: false,
+    };
     let effects: Effects = vec![
         Box::new(comment()),
         Box::new(unassign),
@@ -199,6 +306,7 @@ fn a_review_status_moves_the_ticket_at_hand_over() {
     let request = ReportRequest::ChecksPassed(report::ChecksPassed {
         pull_request: pull_request(),
         head: commit(),
+        page: String::new(),
     });
     assert_eq!(
         names("jira:ENG-12", &rules, request),
@@ -221,7 +329,7 @@ fn a_github_ticket_is_closed_and_neither_moved_nor_linked() {
     });
     assert_eq!(
         names("github:acme/shop#7", &rules, request),
-        ["record_end", "close_issue", "comment"]
+        ["record_end", "close_issue", "rocket", "comment"]
     );
 }
 
@@ -248,6 +356,7 @@ fn a_rehearsal_has_no_effects_and_gives_back_those_of_other_requests_under_the_r
     let started = report::WorkStarted {
         job: Job::Implement,
         repository: repository.clone(),
+        begun: report::Begun::default(),
     };
     let rehearse = report::Rehearse {
         job: Job::Implement,
@@ -265,7 +374,7 @@ fn a_rehearsal_has_no_effects_and_gives_back_those_of_other_requests_under_the_r
     let [started, push] = would.as_slice() else {
         panic!("{would:?}")
     };
-    assert_eq!(started.effects, ["transition", "comment"]);
+    assert_eq!(started.effects, ["transition", "check_run", "comment"]);
     assert_eq!(
         started.words,
         "Journeyman has started to work on this ticket in `acme/shop`."

@@ -2,10 +2,10 @@
 
 use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{
-    BranchRef, Budget, BudgetOf, ChangeSize, CheckRow, CommitId, Demonstrated, Description, FailedCheck,
-    FileChange, FileNote, FileRole, Handover, Job, ObjectRef, Period, Plan, PlanStep, PullRequestRef,
-    PushBranch, Repetition, RepetitionKind, ReportRequest, RunId, SharedBudget, SkipPlace, SkipReason,
-    StopReason, TicketKey, Timestamp, report,
+    BranchRef, Budget, BudgetOf, ChangeSize, CheckRow, Demonstrated, Description, FailedCheck, FileChange,
+    FileNote, FileRole, Handover, Job, ObjectRef, Period, Plan, PlanStep, PullRequestRef, PushBranch,
+    Repetition, RepetitionKind, ReportRequest, RunId, SharedBudget, SkipPlace, SkipReason, StopReason,
+    TicketKey, Timestamp, Withdrawal, report,
 };
 use insta::assert_snapshot;
 
@@ -105,6 +105,7 @@ fn started() {
     let say = ReportRequest::WorkStarted(report::WorkStarted {
         job: Job::Implement,
         repository: "acme/shop".parse().unwrap(),
+        begun: report::Begun::default(),
     });
     assert_snapshot!(said(&say), @"
     Journeyman has started to work on this ticket in `acme/shop`.
@@ -128,7 +129,7 @@ fn opened() {
 
 #[test]
 fn ready() {
-    assert_snapshot!(said(&ReportRequest::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(said(&ReportRequest::ChecksPassed(report::ChecksPassed { pull_request: pull_request(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
     All checks passed: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review. Please review and merge it; Journeyman never merges.
 
     Journeyman, run `jira:ENG-12@57`
@@ -143,19 +144,89 @@ fn checks_failed() {
         log_tail: String::new(),
         class: domain::FailureClass::Real,
         step: String::new(),
+        command: String::new(),
         log: String::new(),
     };
     let failed = vec![
         failed("test (3.11)", "https://ci.example/1"),
         failed("lint`s", "javascript:alert(1)"),
     ];
-    assert_snapshot!(said(&ReportRequest::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, head: "a".repeat(40).parse().unwrap() })), @"
+    assert_snapshot!(said(&ReportRequest::ChecksFailed(report::ChecksFailed { pull_request: pull_request(), failed, unrepaired: None, asked: Vec::new(), page: String::new(), head: "a".repeat(40).parse().unwrap() })), @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
     - `test (3.11)` ([log](<https://ci.example/1>))
     - `lint's`
 
     Please look at the failed checks: push a fix to the branch, or close the pull request.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn repairs_that_are_used_up_call_people() {
+    let red = vec![FailedCheck {
+        name: "test".into(),
+        url: "https://ci.example/1".into(),
+        log_tail: String::new(),
+        class: domain::FailureClass::Real,
+        step: String::new(),
+        command: String::new(),
+        log: String::new(),
+    }];
+    let asked = ["grace".to_owned(), "not a login".to_owned()];
+    let call = |failed, why, asked: &[String]| {
+        checks_call(&report::ChecksFailed {
+            pull_request: pull_request(),
+            head: "a".repeat(40).parse().unwrap(),
+            failed,
+            unrepaired: Some(why),
+            asked: asked.to_vec(),
+            page: String::new(),
+        })
+    };
+    assert_snapshot!(call(red, domain::RepairEnd::PerHead, &asked), @"
+    Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
+
+    - `test` ([log](<https://ci.example/1>))
+
+    Journeyman has tried to repair this commit as often as it may. Please go on here, @grace, `not a login`: push a fix to the branch, ask for the work once more, or close the pull request.
+    ");
+    let unknown = call(Vec::new(), domain::RepairEnd::Repeated, &[]);
+    assert_snapshot!(unknown, @"
+    Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
+
+    The same failure came again after a repair of it. Please go on here: push a fix to the branch, ask for the work once more, or close the pull request.
+    ");
+}
+
+#[test]
+fn what_contradicts_the_ticket_calls_who_decides() {
+    let reply = domain::ThreadReply {
+        id: 4,
+        disposition: domain::Disposition::Asked,
+        reply: "The ticket asks for net totals, @rita.".to_owned(),
+    };
+    assert_snapshot!(thread_reply(&reply, None, &["grace".to_owned()]), @"
+    This needs a decision, @grace. The ticket asks for net totals, `@rita`.
+
+    Reply here with what is right: Journeyman follows the reply of whoever may write to the repository.
+    ");
+    let mut addressed = report::ReviewAddressed {
+        pull_request: pull_request(),
+        reviewer: "rita".to_owned(),
+        commit: None,
+        summary: "One thread is open.".to_owned(),
+        replies: vec![reply],
+        left: None,
+        deciders: Vec::new(),
+    };
+    assert_snapshot!(decision_call(&addressed), @"One comment of the review of [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) by `rita` cannot be settled by what this ticket says. It waits for a decision there: please reply in the thread, or say here what the ticket means.");
+    addressed.deciders = vec!["grace".to_owned()];
+    assert_snapshot!(said(&addressed.into()), @"
+    The review of [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) by `rita` is answered; nothing was changed. One comment waits for a decision by `grace`.
+
+    > One thread is open.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -452,7 +523,7 @@ fn a_large_change_and_one_to_several_modules_say_so_and_lock_files_do_not_count(
     let body = |files: &[(&str, u32, u32, FileRole)], modules: &[&str]| {
         let mut draft = draft("x", "");
         draft.description = Some(described(files, modules));
-        pull_request_body(&draft, &jira(), None, None)
+        pull_request_body(&draft, &jira(), None, None, None)
     };
     let locked = [
         ("shop/cart.py", 200, 100, FileRole::Product),
@@ -707,8 +778,17 @@ fn every_reason_to_stop_has_its_first_sentence() {
         StopReason::ModelFailed { detail: detail() },
         StopReason::WorkspaceUnavailable { detail: detail() },
         StopReason::SetupFailed { log_tail: detail() },
-        StopReason::ReportRefused { detail: detail() },
+        StopReason::ReportRefused(domain::Refusal::Outside { detail: detail() }),
         StopReason::Superseded,
+        StopReason::Withdrawn {
+            why: Withdrawal::Merged,
+        },
+        StopReason::Withdrawn {
+            why: Withdrawal::Closed,
+        },
+        StopReason::Withdrawn {
+            why: Withdrawal::Unrequested,
+        },
     ]
     .map(first)
     .into();
@@ -722,6 +802,9 @@ fn every_reason_to_stop_has_its_first_sentence() {
     Journeyman stopped: the repository's setup commands failed. The end of their log:
     Journeyman stopped: the change was refused.
     A newer request took this run's place.
+    The pull request was merged, so no review follows.
+    The pull request was closed, so no review follows.
+    The review is not asked for any more, so none follows.
     ");
 }
 
@@ -745,10 +828,20 @@ fn skipped() {
         skipped(SkipReason::NotAllowed {
             actor: "@eve".into(),
             group: "agents".into(),
+            role: String::new(),
         }),
         skipped(SkipReason::NotAllowed {
             actor: "ann".into(),
             group: String::new(),
+            role: String::new(),
+        }),
+        skipped(SkipReason::NotAllowed {
+            actor: "ann".into(),
+            group: "agents".into(),
+            role: "Developers".into(),
+        }),
+        skipped(SkipReason::Bot {
+            actor: "tidy[bot]".into(),
         }),
         skipped(SkipReason::NoWritePermission { actor: "@eve".into() }),
         skipped(SkipReason::StatusLeft {
@@ -764,6 +857,8 @@ fn skipped() {
     Journeyman leaves this ticket alone: [a pull request](<https://github.example/x/pull/1>) by `bob` is open for it. Close that one first. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `@eve` asked for: only members of the Jira group **agents** may ask for it. A member can start it. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `ann` asked for: nobody is set up who may. An operator names the Jira group whose members may ask for work in the setting `ingest.jira_trigger_group`. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work that `ann` asked for: only members of the Jira group **agents** and people with the role **Developers** in this project may ask for it. A member can start it. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work that `tidy[bot]` asked for: that is a program, and the rules of this repository do not name it in `review.agents`. A person can start it. I will not say this again here. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `@eve` asked for: only people with write permission in this repository may ask for it. One of them can start it. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: when it heard that the ticket was moved to **Ready**, the ticket was in **Done** already. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: `eve`, who may not ask for work, changed the ticket's text after it was asked for. Read the text again. To try again, move the ticket back to **Ready for Agent**.
@@ -782,6 +877,7 @@ fn a_pull_request_says_where_it_comes_from() {
         &draft,
         &jira(),
         Some("https://jira.example/browse/ENG-12"),
+        None,
         Some(&run()),
     );
     assert_snapshot!(body, @"
@@ -799,7 +895,12 @@ fn a_pull_request_says_where_it_comes_from() {
 fn titles_and_bodies_stay_within_the_limits() {
     let draft = draft(&"x".repeat(500), &"y".repeat(200_000));
     assert_eq!(pull_request_title(&draft).chars().count(), 256);
-    assert!(pull_request_body(&draft, &jira(), None, None).chars().count() < 65_536);
+    assert!(
+        pull_request_body(&draft, &jira(), None, None, None)
+            .chars()
+            .count()
+            < 65_536
+    );
 }
 
 #[test]
@@ -843,13 +944,7 @@ fn what_could_not_be_read_is_owned_up_to_with_what_to_do() {
 
 #[test]
 fn what_was_not_done_says_why_and_what_to_try() {
-    let commit = |digit: &str| -> CommitId { digit.repeat(40).parse().unwrap() };
-    let (known, now) = (commit("a"), commit("b"));
     let texts = [
-        moved_since_checks(&known, &now),
-        branch_of_another_ticket("fix/tax", &jira()),
-        branch_has_moved("the remote branch has moved: fetch first"),
-        not_pushed("fix/tax"),
         credentials_refused(),
         unreadable_request(),
         no_comment_of_github(),
@@ -859,10 +954,6 @@ fn what_was_not_done_says_why_and_what_to_try() {
         work_was_cut(),
     ];
     assert_snapshot!(texts.join("\n"), @"
-    what is known of checks is about aaaaaaaaaaaa and the pull request is at bbbbbbbbbbbb now; it stays a draft until that is checked
-    the branch `fix/tax` belongs to the ticket ENG-12; create a branch with another name
-    the remote branch has moved: fetch first. Somebody else pushed to this branch, or it exists already: create a branch with another name
-    the branch `fix/tax` was not pushed; push it first
     the reporter's credentials are refused; an operator must look into it
     the reporter could not read what it was asked for
     the ledger names no comment of GitHub

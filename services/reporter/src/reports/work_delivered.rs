@@ -18,6 +18,7 @@ impl Kind for WorkDelivered {
             Box::new(effects::PushBranch(self.push.clone())),
         ];
         effects.extend(asked.done());
+        effects.extend(asked.celebrated());
         effects
     }
 

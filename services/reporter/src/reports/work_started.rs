@@ -2,17 +2,21 @@
 
 use domain::{Job, report::WorkStarted};
 
-use super::{Asked, Effects, Heard, Kind, Told};
-use crate::{board::Lasting, message};
+use super::{Asked, Effects, Heard, Kind, Told, shows};
+use crate::{board::Lasting, message, rounds::RoundEvent};
 
 impl Kind for WorkStarted {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
+        let mut effects = Effects::new();
         // What goes on with a pull request leaves its ticket where it is.
-        if self.job != Job::Implement {
-            return Effects::new();
+        if self.job == Job::Implement {
+            let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
+            effects.extend(asked.assigned().into_iter().chain(moved));
         }
-        let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
-        moved.into_iter().collect()
+        if matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview) {
+            effects.push(shows(&self.repository, RoundEvent::Begun(self.begun.clone())));
+        }
+        effects
     }
 
     fn heard(&self) -> Heard {
@@ -21,12 +25,12 @@ impl Kind for WorkStarted {
 
     fn lasting(&self, _: &Told<'_>) -> Lasting {
         match self.job {
-            Job::Implement => Lasting::nothing(),
+            Job::Implement if !self.begun.is_again => Lasting::nothing(),
             _ => Lasting::default(),
         }
     }
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {
-        vec![message::started(self.job, &self.repository)]
+        vec![message::started(self.job, &self.repository, &self.begun)]
     }
 }

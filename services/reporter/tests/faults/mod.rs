@@ -1,5 +1,7 @@
 //! An outside that lies and limits: whatever it answers, every effect is there once in the end.
 
+mod effects;
+
 use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
@@ -49,6 +51,7 @@ async fn play(rig: &Rig) -> PushBranch {
         ReportRequest::ChecksPassed(report::ChecksPassed {
             pull_request: pull_request.clone(),
             head,
+            page: String::new(),
         }),
     )
     .await;
@@ -202,6 +205,13 @@ async fn a_ticket_that_must_wait_long_holds_no_slot() {
         ..RigOptions::default()
     })
     .await;
+    rig.github
+        .commit("acme/shop", "theirs", "docs", &[("notes.md", "x\n")])
+        .unwrap();
+    let number = rig
+        .github
+        .open_pull_request_as("acme/shop", "ann", "theirs", "Other", "It is.")
+        .unwrap();
     rig.jira
         .fail_next(Fault::new("ENG-1/transitions", 1, 429).on("POST").retry_after(8));
     let limited = rig.report(2, started());
@@ -210,7 +220,8 @@ async fn a_ticket_that_must_wait_long_holds_no_slot() {
     eventually("the first ticket is limited", DEADLINE, refused)
         .await
         .unwrap();
-    let other = TicketKey::jira(&rig.jira.create_issue("ENG", "Other", "It is.", "Bug", &[])).unwrap();
+    // Jira refuses everything now, and GitHub nothing.
+    let other: TicketKey = format!("github:acme/shop#{number}").parse().unwrap();
     let run = domain::RunId::new(other.clone(), 1);
     let report = Report {
         id: run.call(2).into(),
@@ -219,7 +230,7 @@ async fn a_ticket_that_must_wait_long_holds_no_slot() {
         ..rig.report(0, started())
     };
     rig.queue.reports().append(&report).await.unwrap();
-    let told = async || rig.jira.comments("ENG-2").pop();
+    let told = async || rig.github.comments("acme/shop", number).pop();
     eventually("the second ticket is told", DEADLINE, told)
         .await
         .unwrap();
@@ -430,9 +441,7 @@ async fn a_commit_that_would_close_another_ticket_is_refused_in_words() {
     let files = [("cart.py", "total = 2\n")];
     let push = rig.change_as(BRANCH, &files, "fix: totals\n\nCloses #99").await;
     let outcome = rig.settled(&rig.report(2, ReportRequest::PushBranch(push))).await;
-    let ReportOutcome::Refused { detail } = outcome else {
-        panic!("{outcome:?}")
-    };
+    let detail = super::refusal(&outcome);
     assert!(detail.contains("Closes #99"), "{detail}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);
     rig.stop().await;

@@ -45,9 +45,9 @@ async fn a_credential_in_a_title_a_body_or_a_label_is_refused_to_the_model() {
         (said(&format!("fix: {}", token()), "Body."), "the title"),
         (said("fix: totals", &format!("```\n{}\n```", token())), "the body"),
         (
-            ReportRequest::AddLabels(report::AddLabels {
+            ReportRequest::Triaged(report::Triaged {
                 labels: vec![token()],
-                duplicate_of: None,
+                ..report::Triaged::default()
             }),
             "a label",
         ),
@@ -98,7 +98,7 @@ async fn a_pull_request_that_a_person_opened_from_our_branch_is_not_adopted() {
         .open_pull_request_as("acme/shop", "ann", BRANCH, "Mine", "")
         .unwrap();
     let outcome = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
-    assert!(refusal(&outcome).contains("by `ann`"), "{outcome:?}");
+    assert!(refusal(&outcome).contains("`ann` opened"), "{outcome:?}");
     let pull_request = domain::PullRequestRef {
         repository: "acme/shop".parse().unwrap(),
         number,
@@ -106,7 +106,11 @@ async fn a_pull_request_that_a_person_opened_from_our_branch_is_not_adopted() {
         branch: BRANCH.to_owned(),
     };
     let head = rig.github.branches("acme/shop")[BRANCH].parse().unwrap();
-    let passed = ReportRequest::ChecksPassed(report::ChecksPassed { pull_request, head });
+    let passed = ReportRequest::ChecksPassed(report::ChecksPassed {
+        pull_request,
+        head,
+        page: String::new(),
+    });
     let outcome = rig.settled(&rig.report(6, passed)).await;
     assert!(
         refusal(&outcome).contains("not opened for this ticket"),

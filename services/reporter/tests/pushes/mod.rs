@@ -22,7 +22,7 @@ async fn refused(rig: &Rig, here: &str, position: u64) -> String {
     let outcome = rig
         .settled(&rig.report(position, ReportRequest::PushBranch(push)))
         .await;
-    refusal(&outcome).to_owned()
+    refusal(&outcome)
 }
 
 #[tokio::test(flavor = "multi_thread")]

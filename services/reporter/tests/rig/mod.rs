@@ -20,8 +20,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 const DEADLINE: Duration = Duration::from_secs(20);
-const RULES: &str =
-    "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nagent:\n  review_status: In Review\n";
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
+const AGENT_RULES: &str = "agent:\n  review_status: In Review\n";
 
 /// What a story may want otherwise.
 pub(crate) struct RigOptions {
@@ -31,12 +31,18 @@ pub(crate) struct RigOptions {
     pub(crate) clone_limit_s: u64,
     /// Added to the repository's rules, below `agent`.
     pub(crate) agent: &'static str,
+    /// Added to them, below `jira`.
+    pub(crate) jira: &'static str,
     /// Another program in the inspector's place.
     pub(crate) inspector: Option<PathBuf>,
     /// Whether the writer is a GitHub App, and not a token.
     pub(crate) as_app: bool,
+    /// Whether the settings have a token for projects.
+    pub(crate) has_project_token: bool,
     /// Where git finds GitHub; the stand-in's own address without it.
     pub(crate) git_url: Option<String>,
+    /// A Redis that is shared with other replicas.
+    pub(crate) redis: Option<String>,
 }
 
 impl Default for RigOptions {
@@ -45,9 +51,12 @@ impl Default for RigOptions {
             slots: 8,
             clone_limit_s: 600,
             agent: "",
+            jira: "",
             inspector: None,
             as_app: false,
+            has_project_token: false,
             git_url: None,
+            redis: None,
         }
     }
 }
@@ -87,7 +96,11 @@ impl Rig {
         let folder = tempfile::tempdir().unwrap();
         let rules = folder.path().join("configs");
         std::fs::create_dir(&rules).unwrap();
-        std::fs::write(rules.join("shop.yaml"), format!("{RULES}{}", options.agent)).unwrap();
+        std::fs::write(
+            rules.join("shop.yaml"),
+            format!("{RULES}{}{AGENT_RULES}{}", options.jira, options.agent),
+        )
+        .unwrap();
         let keys = grant::generate();
         let queue_settings = queue::Settings {
             url: nats.url(),
@@ -95,6 +108,11 @@ impl Rig {
         };
         let config = Config {
             nats: queue_settings.clone(),
+            redis: lease::Settings {
+                // Nothing listens on the discard port of a loopback address.
+                url: options.redis.unwrap_or_else(|| "redis://127.0.0.1:9".to_owned()),
+                ..lease::Settings::default()
+            },
             telemetry: bootstrap::telemetry::Settings::default(),
             rules: bootstrap::rules::Settings { dir: rules },
             reporter: Settings {
@@ -113,6 +131,9 @@ impl Rig {
                 git_url: options.git_url.unwrap_or_else(|| github.git_url()),
                 token: (!options.as_app).then(|| SecretString::from(github::WRITER_TOKEN)),
                 app_id: options.as_app.then_some(github::WRITER_APP_ID),
+                project_token: options
+                    .has_project_token
+                    .then(|| SecretString::from(github::PROJECT_TOKEN)),
                 private_key: options.as_app.then(|| github::APP_PRIVATE_KEY.into()),
                 ..::github::Settings::default()
             },
@@ -162,7 +183,7 @@ impl Rig {
         }
     }
 
-    /// Asks for a report and waits for its outcome.
+    /// Asks for a report and waits for its outcome; long, as a limit makes every case of a table wait for the others.
     pub(crate) async fn settled(&self, report: &Report) -> ReportOutcome {
         self.queue.reports().append(report).await.unwrap();
         let triggers = self.queue.triggers();
@@ -173,7 +194,7 @@ impl Rig {
                 _ => None,
             })
         };
-        eventually("the report is settled", DEADLINE * 3, look)
+        eventually("the report is settled", DEADLINE * 9, look)
             .await
             .unwrap()
     }

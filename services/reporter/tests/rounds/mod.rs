@@ -79,6 +79,8 @@ async fn the_check_run_of_a_pull_request_shows_every_round_once_although_reports
         head: head.clone(),
         failed: Vec::<FailedCheck>::new(),
         unrepaired: None,
+        asked: Vec::new(),
+        page: String::new(),
     };
     let red = of(2, 3, Job::MarkReady, 0, ReportRequest::ChecksFailed(red));
     receipt(rig.settled(&red).await);
@@ -167,7 +169,7 @@ async fn the_status_comment_follows_the_phases_of_the_run_and_carries_its_state_
     said("$0.12 spent");
     receipt(rig.settled(&of(6, Some(Phase::Work), 30, progressed())).await);
     said("(implement: making the change), ");
-    said("\"iteration\":0");
+    said("\"iteration\":1");
     let stopped = report::RunStopped {
         job: Job::Implement,
         reason: StopReason::NoPlan,

@@ -16,6 +16,7 @@ pub(super) use checks::CI_LOGIN;
 pub(super) use commits::{pushed_commit, simple_commit};
 pub(super) use people::{account, actor, app, collaborator, installation, user};
 pub(super) use pulls::label_json;
+pub(super) use talk::issue_type_json;
 
 /// An object with more properties.
 pub(super) fn with(mut object: Value, more: Value) -> Value {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{number_of, user, with};
-use crate::github::history;
 use crate::github::state::{LineComment, Pull, Repo, Review};
+use crate::github::{history, hunks};
 
 /// A label.
 pub(in crate::github) fn label_json(repo: &Repo, label: &str, url: &str) -> Value {
@@ -142,17 +142,24 @@ impl Repo {
         let json = |comment: &LineComment| {
             let own = format!("{}/pulls/comments/{}", self.own_url(url), comment.id);
             let page = format!("{}#discussion_r{}", links.page, comment.id);
+            let hunk = hunks::of_comment(self, pull, &review.sha, &comment.path, comment.line);
             let reply = comment.in_reply_to.map(|to| json!({"in_reply_to_id": to}));
             let json = json!({
                 "url": own, "id": comment.id, "node_id": format!("PRRC_{}", comment.id),
-                "pull_request_review_id": review.id, "diff_hunk": format!("@@ -{0} +{0} @@", comment.line),
+                "pull_request_review_id": review.id, "diff_hunk": hunk,
                 "path": comment.path, "line": comment.line, "original_line": comment.line, "side": "RIGHT",
                 "commit_id": review.sha, "original_commit_id": review.sha, "user": user(&review.author),
                 "body": comment.body, "created_at": review.submitted, "updated_at": review.submitted, "html_url": page,
                 "pull_request_url": links.own, "author_association": "MEMBER",
                 "_links": {"self": {"href": own}, "html": {"href": page}, "pull_request": {"href": links.own}},
             });
-            with(json, reply.unwrap_or_else(|| json!({})))
+            let range = comment.start.map(
+                |start| json!({"start_line": start, "original_start_line": start, "start_side": "RIGHT"}),
+            );
+            with(
+                with(json, reply.unwrap_or_else(|| json!({}))),
+                range.unwrap_or_else(|| json!({})),
+            )
         };
         review.lines.iter().map(json).collect()
     }

@@ -3,13 +3,22 @@
 use serde_json::{Value, json};
 
 use super::people::app_of;
-use super::{user, with};
+use super::{number_of, user, with};
 use crate::github::state::{Comment, Issue, Pull, Repo};
 
 pub(super) fn reactions(own: &str) -> Value {
     json!({
         "url": format!("{own}/reactions"), "total_count": 0, "+1": 0, "-1": 0, "laugh": 0, "confused": 0, "heart": 0,
         "hooray": 0, "eyes": 0, "rocket": 0,
+    })
+}
+
+/// A type of issues.
+pub(in crate::github) fn issue_type_json(name: &str) -> Value {
+    let id = number_of(name);
+    json!({
+        "id": id, "node_id": format!("IT_{id}"), "name": name, "description": null, "color": "gray", "is_enabled": true,
+        "created_at": "2025-01-01T00:00:00Z", "updated_at": "2025-01-01T00:00:00Z",
     })
 }
 
@@ -65,6 +74,7 @@ impl Repo {
             "title": issue.title, "body": issue.body, "state": if issue.is_open() { "open" } else { "closed" },
             "state_reason": issue.closed_as, "created_at": issue.created, "updated_at": issue.updated,
             "closed_at": issue.closed, "html_url": self.issue_url(issue.number, url),
+            "type": issue.issue_type.as_deref().map(issue_type_json),
         });
         with(self.thread_json(&thread, url), more)
     }

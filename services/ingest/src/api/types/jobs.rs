@@ -1,6 +1,6 @@
 //! Jobs as the API takes them.
 
-use domain::Job;
+use domain::{Job, RepairResult};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -8,9 +8,10 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobBody {
-    /// The ticket or pull request: `ENG-12`, `jira:ENG-12`, `github:acme/shop#7` or `folder:shop#1`.
+    /// The ticket or pull request: `ENG-12`, `jira:ENG-12`, `github:acme/shop#7`, `github:acme/shop/discussions/7` or
+    /// `folder:shop#1`.
     pub ticket: String,
-    /// The kind of work: `implement`, `triage`, `answer`, `review`, `fix_ci` or `address_review`.
+    /// The kind of work: `implement`, `triage`, `answer`, `discuss`, `review`, `fix_ci` or `address_review`.
     #[schema(value_type = String)]
     pub job: Job,
     /// For the job `implement` the repository, `acme/shop`; the one of the ticket's project unless given.
@@ -46,6 +47,13 @@ pub struct ContextBody {
     /// The issue, which must be the ticket; a number or its digits, empty for none.
     #[schema(value_type = Option<Object>)]
     pub issue_number: Option<serde_json::Value>,
+    /// The issue, pull request or discussion, which must be the ticket; a number or its digits, empty for none.
+    #[schema(value_type = Option<Object>)]
+    pub resource_number: Option<serde_json::Value>,
+    /// For `answer` and `discuss`: the comment on GitHub that asks. It gets the reaction, and in a discussion the answer. The
+    /// number of a comment on an issue or pull request, or its digits; the GraphQL id of one in a discussion; empty for none.
+    #[schema(value_type = Option<Object>)]
+    pub comment_id: Option<serde_json::Value>,
     /// For `discuss`, which needs it: `research`, `summarize`, `plan` or `complete`.
     pub task: Option<String>,
     /// The discussion, which must be the ticket; a number or its digits, empty for none.
@@ -114,6 +122,16 @@ pub struct TextBody {
     /// Markdown.
     #[serde(default)]
     pub description: String,
+}
+
+/// What came of a request for a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum JobStarted {
+    /// It was taken.
+    Accepted(JobAccepted),
+    /// It was a repair, and there is nothing to repair.
+    Needless(RepairResult),
 }
 
 /// A job that was taken.

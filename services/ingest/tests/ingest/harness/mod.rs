@@ -71,6 +71,8 @@ fn api_token(token: &str, role: Role) -> ApiToken {
 fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path::Path, poll: u64) -> Config {
     let mut config = Config::default();
     config.nats.url = nats.url();
+    // Nothing listens on the discard port of a loopback address.
+    config.redis.url = "redis://127.0.0.1:9".to_owned();
     config.rules.dir = rules.to_path_buf();
     config.ingest.github_webhook_secrets = SecretList::new([GITHUB_SECRET.to_owned()]);
     config.ingest.jira_webhook_secrets = SecretList::new([JIRA_SECRET.to_owned()]);
@@ -83,6 +85,7 @@ fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path:
     config.ingest.poll_interval_s = poll;
     config.ingest.sweep_interval_s = 1;
     config.ingest.journal_days = 0;
+    config.ingest.checks_settle_s = 0;
     config.ingest.jira_trigger_group = "agents".to_owned();
     config.ingest.own_accounts = [OURS.to_owned()].into();
     config.ingest.max_body_bytes = 64 * 1024;
@@ -471,6 +474,10 @@ impl Forge {
                     let state = one.lock().expect("state");
                     Json(state.pulls.iter().find(|pull| pull["number"] == number).cloned())
                 }),
+            )
+            .route(
+                "/repos/acme/shop/pulls/{number}/files",
+                get(async || Json(json!([]))),
             )
             .route(
                 "/repos/acme/shop/issues/comments",

@@ -1,4 +1,4 @@
-//! Labels for a new ticket. Nobody waits for them.
+//! What fits a new ticket. Nobody waits for it.
 
 use domain::Job;
 

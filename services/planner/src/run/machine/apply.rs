@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::{
     Class, CodeSeed, CommitId, Decision, Entry, Fact, News, PhaseOutput, PullRequestRef, RepositoryName,
-    Return, RunId, Snapshot, Verdict, WaitsFor, WorkspaceInfo,
+    Return, RunId, Snapshot, Source, Verdict, WaitsFor, WorkspaceInfo, report::Begun,
 };
 
 use super::budget::Spending;
@@ -13,7 +13,7 @@ use super::work::Work;
 use super::{CallState, Checks, Input, RunState, hash};
 
 /// What is on the remote already of the pull request that a run goes on with.
-fn begun(input: &Input) -> BTreeMap<RepositoryName, Work> {
+pub(super) fn begun(input: &Input) -> BTreeMap<RepositoryName, Work> {
     let Input::Request(request) = input else {
         return BTreeMap::new();
     };
@@ -72,9 +72,15 @@ impl RunState {
         };
         let input = Input::of(trigger).ok_or_else(|| illegal("its trigger opens no run"))?;
         let works = begun(&input);
+        let begun = Begun {
+            by: trigger.actor.clone(),
+            is_command: trigger.source == Source::Api,
+            is_again: false,
+        };
         Ok(Self {
             run: run.clone(),
             input,
+            begun,
             nonce: format!("{:016x}", hash(&entry.nonce)),
             position: 1,
             fence: entry.fence,
@@ -83,6 +89,7 @@ impl RunState {
             dialogs: Vec::new(),
             outputs: Vec::new(),
             returns: Vec::new(),
+            moves: 0,
             code: None,
             settled: 0,
             lookups: 0,
@@ -190,6 +197,7 @@ impl RunState {
             Fact::PhaseFinished { output } => self.phase_finished(output, entry.position),
             Fact::ClassRaised { class } => self.class_raised(*class),
             Fact::Returned { why } => self.returned(why),
+            Fact::HeadMoved { head, .. } => self.begin_again(head),
             Fact::SnapshotTaken { snapshot, repository } => self
                 .work_in(repository.as_ref())?
                 .snapshot_taken(snapshot, entry.position),

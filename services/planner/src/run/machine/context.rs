@@ -241,13 +241,15 @@ pub(crate) const fn tokens_of(bytes: usize) -> u64 {
     bytes as u64 * 10 / BYTES_OF_TEN
 }
 
+/// About the length of a refusal in words.
+const REFUSAL: usize = 500;
+
 const fn bytes(call: &Call) -> usize {
     match &call.state {
         CallState::Finished { result, .. } => match result {
             CallResult::Ran(result) => result.content.len(),
-            CallResult::Settled(ReportOutcome::Refused { detail } | ReportOutcome::Failed { detail }) => {
-                detail.len()
-            }
+            CallResult::Settled(ReportOutcome::Failed { detail }) => detail.len(),
+            CallResult::Settled(ReportOutcome::Refused(_)) => REFUSAL,
             CallResult::Settled(ReportOutcome::Done(_)) => 0,
         },
         CallState::Waiting | CallState::Running { .. } => 0,

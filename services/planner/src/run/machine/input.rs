@@ -78,6 +78,7 @@ impl Input {
                 }),
             ),
             Reason::Skipped(_)
+            | Reason::ReviewWithdrawn { .. }
             | Reason::CostAsked { .. }
             | Reason::StopRequested { .. }
             | Reason::RetryRequested
@@ -99,6 +100,7 @@ fn only_left(request: &JobRequest) -> Option<Input> {
         summary: String::new(),
         replies: Vec::new(),
         left: Some(left.clone()),
+        deciders: round.deciders.clone(),
     };
     Some(Input::Notice(request.job, Box::new(told.into())))
 }
@@ -106,9 +108,18 @@ fn only_left(request: &JobRequest) -> Option<Input> {
 /// What people are told of checks that are complete.
 fn of_checks(checks: &ChecksSummary) -> Input {
     let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
+    let page = checks.page.clone();
     let failed = || checks.failed.clone();
     let (job, request) = match checks.conclusion {
-        Conclusion::Success => (Job::MarkReady, report::ChecksPassed { pull_request, head }.into()),
+        Conclusion::Success => (
+            Job::MarkReady,
+            report::ChecksPassed {
+                pull_request,
+                head,
+                page,
+            }
+            .into(),
+        ),
         Conclusion::Absent => (Job::MarkReady, report::ChecksAbsent { pull_request, head }.into()),
         Conclusion::Failure if !checks.rerun.is_empty() => {
             let (failed, runs) = (failed(), checks.rerun.clone());
@@ -121,12 +132,13 @@ fn of_checks(checks: &ChecksSummary) -> Input {
             (Job::FixCi, again.into())
         }
         Conclusion::Failure => {
-            let (failed, unrepaired) = (failed(), checks.unrepaired);
             let told = report::ChecksFailed {
                 pull_request,
                 head,
-                failed,
-                unrepaired,
+                failed: failed(),
+                unrepaired: checks.unrepaired,
+                asked: checks.asked.clone(),
+                page,
             };
             (Job::FixCi, told.into())
         }

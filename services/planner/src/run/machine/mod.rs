@@ -8,6 +8,7 @@ mod context;
 pub(crate) mod conversation;
 mod dialog;
 mod input;
+mod moved;
 mod outputs;
 mod proof;
 mod repetition;

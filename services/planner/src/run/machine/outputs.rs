@@ -123,6 +123,7 @@ impl RunState {
         match (self.intake().flatten(), self.request()) {
             (Some(intake), _) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
             // What the ticket asks was shown before.
+            (None, Some(request)) if request.about.change().is_some() => request.background.criteria(),
             (None, Some(request)) if !request.about.is_ticket() => Vec::new(),
             (None, Some(request)) => acceptance_criteria(&request.text.description),
             (None, None) => Vec::new(),

@@ -70,7 +70,7 @@ impl RunState {
             ReportOutcome::Done(
                 Receipt::Told | Receipt::DecisionAsked { .. } | Receipt::Rehearsed { .. },
             )
-            | ReportOutcome::Refused { .. }
+            | ReportOutcome::Refused(_)
             | ReportOutcome::Failed { .. } => {}
         }
         // What failed in the end is tried again later; only then the model would be of use.

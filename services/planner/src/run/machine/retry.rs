@@ -1,6 +1,6 @@
 //! The wait between two tries of a run.
 
-use domain::{ReportId, ReportOutcome, StopReason, Timestamp};
+use domain::{ReportId, ReportOutcome, ReportRequest, StopReason, Timestamp, report::Begun};
 
 use super::apply::{Applied, legal};
 use super::work::Work;
@@ -47,8 +47,13 @@ impl RunState {
     /// Puts back what failed, so that it is asked for again under a new id.
     pub(super) fn retried(&mut self, by: Option<&str>) -> Applied {
         legal(self.retry.take().is_some(), "no retry is scheduled")?;
-        if by.is_some() {
+        if let Some(by) = by {
             self.retries = 0;
+            self.begun = Begun {
+                by: Some(by.to_owned()),
+                is_again: true,
+                ..Begun::default()
+            };
         }
         if matches!(self.input, Input::Notice(..)) {
             self.reports.clear();
@@ -60,7 +65,10 @@ impl RunState {
         }
         self.refused = None;
         for report in &mut self.reports {
-            report.is_void |= matches!(report.outcome, Some(ReportOutcome::Failed { .. }));
+            let has_failed = matches!(report.outcome, Some(ReportOutcome::Failed { .. }));
+            // The ticket hears that a person made the work go on.
+            let is_said_anew = by.is_some() && matches!(report.request, ReportRequest::WorkStarted(_));
+            report.is_void |= has_failed || is_said_anew;
         }
         let void: Vec<ReportId> = self
             .reports

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::{
     CallId, Class, CodeSeed, CommitId, Decision, Fact, Forecast, Job, JobRequest, News, Phase, PhaseOutput,
     ReportId, ReportOutcome, ReportRequest, RepositoryName, Return, RunFence, RunId, RunLimits, StopReason,
-    TicketLimits, Timestamp, ToolResult, WaitsFor, WorkspaceInfo, report,
+    TicketLimits, Timestamp, ToolResult, WaitsFor, WorkspaceInfo, report, report::Begun,
 };
 
 use super::best::Best;
@@ -18,6 +18,8 @@ use super::{Call, CallResult, CallState, Checks, Dialog, DialogSpec, Input, Retr
 pub(crate) struct RunState {
     pub(crate) run: RunId,
     pub(crate) input: Input,
+    /// Who asked for the work, or for it to go on.
+    pub(crate) begun: Begun,
     /// A code that nobody outside the run knows: it marks the tags around text by others.
     pub(crate) nonce: String,
     /// The position of the next entry.
@@ -35,6 +37,8 @@ pub(crate) struct RunState {
     /// The position of the last output.
     pub(crate) settled: u64,
     pub(crate) returns: Vec<Returned>,
+    /// How often somebody pushed to the branch while the run worked towards a push of its own.
+    pub(crate) moves: u32,
     /// Code that the ticket may be about, once it was looked up, and what else there is to say of it.
     pub(crate) code: Option<(Vec<CodeSeed>, String)>,
     /// How often code was looked up.
@@ -270,6 +274,7 @@ impl RunState {
             Fact::Retried { .. } => self.retry.is_some(),
             Fact::Decided { decision, .. } => self.asks_about() == Some(&decision.head),
             Fact::RunFinished { .. } => true,
+            Fact::HeadMoved { head, .. } => self.begins_again_at(head),
             Fact::NewsArrived { sequence, .. } => {
                 self.request().is_some() && self.news.iter().all(|heard| heard.sequence != *sequence)
             }

@@ -98,6 +98,8 @@ pub(crate) enum Answer {
     Argument(Argument),
     /// A name does not follow the rules; the right form.
     Misnamed { right: String },
+    /// The work belongs on the branch of its pull request, which is this.
+    OtherBranch { branch: String },
     /// The exit is taken.
     Noted,
     /// There is not enough left for anything but these tools.
@@ -126,6 +128,10 @@ pub(crate) enum Argument {
     Reason,
     /// What the ticket asks for and no row is about.
     Criteria(Vec<String>),
+    /// What the ticket of a pull request asks for and no verdict is about.
+    Verdicts(Vec<String>),
+    /// A comment on lines that are no range, or too many.
+    Range,
     /// Not every comment of the review has one reply; those that have none.
     Replies(Vec<u64>),
     /// A quotation that the ticket does not have.
@@ -135,6 +141,8 @@ pub(crate) enum Argument {
     /// What the ticket is said to repeat is none of these.
     Citation(Vec<String>),
     OneLiner,
+    /// A question that was found without its words, or without an answer.
+    Found,
     /// A quotation that no tool has shown.
     Unseen(String),
     /// A command that shows nothing of what the code does.
@@ -154,9 +162,16 @@ pub(crate) enum Argument {
     NoLabels,
     /// No ticket that was shown has this key; with those that were.
     UnknownTicket(Vec<String>),
-    UnknownLabel {
-        label: String,
+    /// What was chosen for something is none of what the rules allow.
+    UnknownChoice {
+        field: String,
+        value: String,
         allowed: Vec<String>,
+    },
+    /// The parts of a ticket are too few, too many or say nothing, or it has none because it repeats another.
+    Parts {
+        /// How many the rules allow.
+        most: usize,
     },
 }
 
@@ -260,7 +275,7 @@ pub(crate) fn park(state: &RunState, waits_for: WaitsFor) -> Action {
 pub(crate) fn await_report(state: &RunState, id: &ReportId, waits_for: WaitsFor) -> Step {
     match state.report(id).and_then(|report| report.outcome.as_ref()) {
         Some(ReportOutcome::Failed { detail }) => Step::Retry(report_failed(detail)),
-        Some(ReportOutcome::Done(_) | ReportOutcome::Refused { .. }) | None => park(state, waits_for).into(),
+        Some(ReportOutcome::Done(_) | ReportOutcome::Refused(_)) | None => park(state, waits_for).into(),
     }
 }
 

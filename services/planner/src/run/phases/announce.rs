@@ -13,6 +13,7 @@ fn next(state: &RunState) -> Step {
             let started = ReportRequest::WorkStarted(report::WorkStarted {
                 job: request.job,
                 repository: request.repository.clone(),
+                begun: state.begun.clone(),
             });
             ask(state, started, None).into()
         }

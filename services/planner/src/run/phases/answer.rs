@@ -2,7 +2,8 @@
 
 use domain::report::QuestionAnswered;
 use domain::{
-    About, Answered, Fact, ModelRole, Phase, PhaseOutput, ReportOutcome, ReportRequest, StopReason, WaitsFor,
+    About, Answered, CommentQuestion, Fact, ModelRole, Phase, PhaseOutput, ReportOutcome, ReportRequest,
+    StopReason, WaitsFor,
 };
 
 use super::converse::handed_in;
@@ -54,16 +55,21 @@ fn tell(state: &RunState, answer: &Answered) -> Step {
         None => {
             let told = ReportRequest::QuestionAnswered(QuestionAnswered {
                 repository: request.repository.clone(),
-                question: (**question).clone(),
-                answer: answer.clone(),
+                // The reporter takes the work from where it was pinned.
+                question: CommentQuestion {
+                    work: None,
+                    ..(**question).clone()
+                },
+                answer: Answered {
+                    needs_change: answer.needs_change && question.work.is_some(),
+                    ..answer.clone()
+                },
             });
             ask(state, told, None).into()
         }
         Some(asked) => match &asked.outcome {
             Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused { detail }) => Step::Finish(StopReason::ReportRefused {
-                detail: detail.clone(),
-            }),
+            Some(ReportOutcome::Refused(refusal)) => Step::Finish(StopReason::ReportRefused(refusal.clone())),
             Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
         },
     }

@@ -1,6 +1,6 @@
 //! A person decides about something that has an id: a commit, or a plan.
 
-use domain::{CommitId, ReportOutcome, ReportRequest, Return, StopReason, Verdict, WaitsFor};
+use domain::{CommitId, Refusal, ReportOutcome, ReportRequest, Return, StopReason, Verdict, WaitsFor};
 
 use super::back::back;
 use crate::run::machine::{RunState, Step, ask, await_report, park};
@@ -11,7 +11,7 @@ pub(super) fn approved(
     id: &CommitId,
     request: impl FnOnce() -> ReportRequest,
     revise: impl FnOnce(String, String) -> Return,
-    refused: impl FnOnce(String) -> Step,
+    refused: impl FnOnce(Refusal) -> Step,
 ) -> Step {
     if state.approved.as_ref() == Some(id) {
         return Step::Over;
@@ -28,7 +28,7 @@ pub(super) fn approved(
     };
     match &asked.outcome {
         Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Decision).into(),
-        Some(ReportOutcome::Refused { detail }) => refused(detail.clone()),
+        Some(ReportOutcome::Refused(refusal)) => refused(refusal.clone()),
         Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
     }
 }

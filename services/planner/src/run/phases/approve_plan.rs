@@ -36,6 +36,6 @@ fn decide(state: &RunState, request: &JobRequest, plan: &Plan, id: &CommitId) ->
         })
     };
     let revise = |by, feedback| Return::Replan { by, feedback };
-    let refused = |detail| Step::Close(StopReason::ReportRefused { detail });
+    let refused = |refusal| Step::Close(StopReason::ReportRefused(refusal));
     approved(state, id, proposal, revise, refused)
 }

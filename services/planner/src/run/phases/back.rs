@@ -23,10 +23,8 @@ pub(super) fn back(state: &RunState, why: Return) -> Step {
                 revisions: u32::try_from(tried).unwrap_or(u32::MAX),
             })
         }
-        Return::Refused { detail } if tried >= MOST_TRIES || state.cut_short().is_some() => {
-            Step::Close(StopReason::ReportRefused {
-                detail: detail.clone(),
-            })
+        Return::Refused(refusal) if tried >= MOST_TRIES || state.cut_short().is_some() => {
+            Step::Close(StopReason::ReportRefused(refusal.clone()))
         }
         Return::Unkept { reason } if tried >= MOST_TRIES => Step::Close(StopReason::Unfinished {
             summary: String::new(),

@@ -1,6 +1,6 @@
 //! The change gets its branch and its commit, named by the rules. What the model committed itself stays.
 
-use domain::{About, JobRequest, Named, Naming, Return, ToolStatus};
+use domain::{About, JobRequest, Named, Naming, Refusal, Return, ToolStatus};
 use serde_json::{Value, json};
 
 use super::back::back;
@@ -33,8 +33,8 @@ fn next(state: &RunState) -> Step {
             &json!({ "branch_name": branch(request, &naming, named) }),
         );
     }
-    if let Some(detail) = refused(state, CREATE_BRANCH).filter(|_| work.branch.is_none()) {
-        return back(state, Return::Refused { detail });
+    if let Some(refusal) = refused(state, CREATE_BRANCH).filter(|_| work.branch.is_none()) {
+        return back(state, Return::Refused(refusal));
     }
     if state.own(COMMIT_CHANGES).is_none() {
         let trailers = naming.trailers(&state.run).join("\n");
@@ -54,8 +54,8 @@ fn next(state: &RunState) -> Step {
     let has_commit = kept.is_some_and(|kept| kept.head.as_ref().is_some_and(|head| *head != kept.base));
     match refused(state, COMMIT_CHANGES) {
         _ if has_commit => Step::Over,
-        Some(detail) if kept.is_some_and(|kept| kept.files_changed > 0) => {
-            back(state, Return::Refused { detail })
+        Some(refusal) if kept.is_some_and(|kept| kept.files_changed > 0) => {
+            back(state, Return::Refused(refusal))
         }
         // A review may be answered in words alone.
         _ if matches!(request.about, About::Review(_)) => Step::Over,
@@ -76,7 +76,9 @@ fn wanted(state: &RunState, name: &str, input: &Value) -> Step {
 }
 
 /// What a call of the planner's own was refused with.
-fn refused(state: &RunState, name: &str) -> Option<String> {
+fn refused(state: &RunState, name: &str) -> Option<Refusal> {
     let result = state.own_result(name)?;
-    (result.status != ToolStatus::Ok).then(|| result.content.clone())
+    (result.status != ToolStatus::Ok).then(|| Refusal::Workspace {
+        detail: result.content.clone(),
+    })
 }

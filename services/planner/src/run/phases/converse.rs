@@ -134,6 +134,9 @@ fn tool_step(
     if dialog.is_read_only && state.open_workspace().is_some_and(is_changing) {
         return answer(state, call, Answer::ReadOnly).into();
     }
+    if let Some(branch) = other_branch(request, call) {
+        return answer(state, call, Answer::OtherBranch { branch }).into();
+    }
     if let Some(right) = misnamed(state, request, call) {
         return answer(state, call, Answer::Misnamed { right }).into();
     }
@@ -152,12 +155,22 @@ fn out_of_scope(state: &RunState, request: &JobRequest, call: &Call) -> Option<O
     call.paths().into_iter().find_map(|path| scope.outside(path))
 }
 
+/// The branch of the pull request that the work is about, when a call would leave it.
+fn other_branch(request: &JobRequest, call: &Call) -> Option<String> {
+    let (ours, _) = request.about.pull_request()?;
+    let wanted = call.call.input.get("branch_name")?.as_str()?;
+    (call.call.name == "create_branch" && wanted != ours.branch).then(|| ours.branch.clone())
+}
+
 /// The right form of a branch's name or a commit's message that does not follow the rules.
 fn misnamed(state: &RunState, request: &JobRequest, call: &Call) -> Option<String> {
     let naming = Naming::new(&request.rules, state.run.ticket());
     let text = |field: &str| call.call.input.get(field)?.as_str();
     match call.call.name.as_str() {
-        "create_branch" => naming.check_branch(text("branch_name")?).err(),
+        // A branch that stands has the name that it has.
+        "create_branch" if request.about.pull_request().is_none() => {
+            naming.check_branch(text("branch_name")?).err()
+        }
         "commit_changes" => naming.check_message(text("message")?).err(),
         _ => None,
     }

@@ -1,13 +1,13 @@
 //! The branch is pushed and the pull request opened.
 
 use domain::{
-    Finish, Handover, Job, JobRequest, Naming, PushBranch, ReportOutcome, ReportRequest, Return, ScopeOf,
-    WaitsFor, report,
+    Finish, Handover, Job, JobRequest, Naming, PushBranch, Refusal, ReportOutcome, ReportRequest, Return,
+    ScopeOf, StopReason, WaitsFor, report,
 };
 
 use super::back::back;
 use super::describe::describe;
-use crate::run::machine::{PhaseSpec, ReportState, RunState, Step, ask, await_report};
+use crate::run::machine::{Action, PhaseSpec, ReportState, RunState, Step, ask, await_report};
 use crate::run::tools::widen_scope;
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
@@ -75,15 +75,27 @@ fn close(state: &RunState, request: &JobRequest, wanted: PushBranch, handover: &
 /// A report that is under way, or that came to nothing.
 fn settled(state: &RunState, asked: &ReportState) -> Step {
     match &asked.outcome {
-        Some(ReportOutcome::Refused { detail }) => back(
-            state,
-            Return::Refused {
-                detail: detail.clone(),
-            },
-        ),
+        Some(ReportOutcome::Refused(refusal)) => refused(state, refusal),
         Some(ReportOutcome::Done(_) | ReportOutcome::Failed { .. }) | None => {
             await_report(state, &asked.id, WaitsFor::Report)
         }
+    }
+}
+
+/// On the branch of a pull request, who pushed meanwhile wins: the work begins again on their commit.
+fn refused(state: &RunState, refusal: &Refusal) -> Step {
+    let on_a_pull_request = state
+        .request()
+        .is_some_and(|request| request.about.pull_request().is_some());
+    match refusal {
+        Refusal::BranchMoved { head, .. } if on_a_pull_request => {
+            let begins_again = head.as_ref().and_then(|head| state.moved_to(head));
+            begins_again.map_or_else(
+                || Step::Close(StopReason::ReportRefused(refusal.clone())),
+                |fact| Action::Record(fact).into(),
+            )
+        }
+        _ => back(state, Return::Refused(refusal.clone())),
     }
 }
 

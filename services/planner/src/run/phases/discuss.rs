@@ -104,9 +104,7 @@ fn tell(state: &RunState, told: ReportRequest) -> Step {
         None => ask(state, told, None).into(),
         Some(asked) => match &asked.outcome {
             Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused { detail }) => Step::Finish(StopReason::ReportRefused {
-                detail: detail.clone(),
-            }),
+            Some(ReportOutcome::Refused(refusal)) => Step::Finish(StopReason::ReportRefused(refusal.clone())),
             Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
         },
     }

@@ -32,6 +32,6 @@ fn next(state: &RunState) -> Step {
     };
     let revise = |by, feedback| Return::Feedback { by, feedback };
     // Nobody is asked about a change that may not be pushed: the model hears why.
-    let refused = |detail| back(state, Return::Refused { detail });
+    let refused = |refusal| back(state, Return::Refused(refusal));
     approved(state, &head, proposal, revise, refused)
 }

@@ -104,7 +104,7 @@ fn put(state: &RunState, questions: &[Question]) -> Step {
         Some(ReportOutcome::Done(_)) if state.has_answer_since(looks) => Step::Over,
         Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Answer).into(),
         // The work goes on with what is known.
-        Some(ReportOutcome::Refused { .. }) => Step::Over,
+        Some(ReportOutcome::Refused(_)) => Step::Over,
         Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
     }
 }

@@ -17,6 +17,7 @@ pub(super) mod intake;
 pub(super) mod keep;
 pub(super) mod locate;
 pub(super) mod look;
+mod moved;
 pub(super) mod open;
 pub(super) mod plan;
 pub(super) mod prove;
@@ -30,3 +31,5 @@ pub(super) mod tell;
 pub(super) mod tidy;
 pub(super) mod triage;
 pub(super) mod work;
+
+pub(super) use moved::moved;

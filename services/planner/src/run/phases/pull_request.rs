@@ -2,7 +2,8 @@
 
 use domain::report::PullRequestReviewed;
 use domain::{
-    Fact, ModelRole, Phase, PhaseOutput, ReportOutcome, ReportRequest, ReviewOfChange, StopReason, WaitsFor,
+    Fact, ModelRole, Phase, PhaseOutput, Refusal, ReportOutcome, ReportRequest, ReviewOfChange, StopReason,
+    WaitsFor, Withdrawal,
 };
 
 use super::converse::handed_in;
@@ -60,9 +61,12 @@ fn tell(state: &RunState, review: &ReviewOfChange) -> Step {
         }
         Some(asked) => match &asked.outcome {
             Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused { detail }) => Step::Finish(StopReason::ReportRefused {
-                detail: detail.clone(),
-            }),
+            Some(ReportOutcome::Refused(Refusal::PullRequestOver { .. })) => {
+                Step::Finish(StopReason::Withdrawn {
+                    why: Withdrawal::Closed,
+                })
+            }
+            Some(ReportOutcome::Refused(refusal)) => Step::Finish(StopReason::ReportRefused(refusal.clone())),
             Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
         },
     }

@@ -1,13 +1,13 @@
 //! What a job asks the reporter for when all goes well, with fixed words where a model would answer.
 
 use domain::report::{
-    AddLabels, ChecksRepaired, Discussed, OpenIssues, OpenPullRequest, PlanProposed, PullRequestReviewed,
-    QuestionAnswered, Rehearse, RepairStrategy, ReviewAddressed, WorkDelivered, WorkStarted,
+    Begun, ChecksRepaired, Discussed, OpenIssues, OpenPullRequest, PlanProposed, PullRequestReviewed,
+    QuestionAnswered, Rehearse, RepairStrategy, ReviewAddressed, Triaged, WorkDelivered, WorkStarted,
 };
 use domain::{
-    About, Answered, Approval, CommitId, Description, DiscussionTask, Disposition, Finish, Handover, Job,
-    JobRequest, Naming, ObjectRef, Plan, PlannedIssue, Proposal, PullRequestRef, PushBranch, Rehearsal,
-    ReportOutcome, ReportRequest, ReviewOfChange, StopReason, ThreadReply, WaitsFor,
+    About, Answered, Approval, CommentQuestion, CommitId, Description, DiscussionTask, Disposition, Finish,
+    Handover, Job, JobRequest, Naming, ObjectRef, Plan, PlannedIssue, Proposal, PullRequestRef, PushBranch,
+    Rehearsal, ReportOutcome, ReportRequest, ReviewOfChange, StopReason, ThreadReply, WaitsFor,
 };
 
 use crate::run::machine::{PhaseSpec, RunState, Step, ask, park, report_failed};
@@ -35,9 +35,9 @@ fn next(state: &RunState) -> Step {
         }
         Some(None) => park(state, WaitsFor::Report).into(),
         Some(Some(ReportOutcome::Done(_))) => Step::Over,
-        Some(Some(ReportOutcome::Refused { detail })) => Step::Finish(StopReason::ReportRefused {
-            detail: detail.clone(),
-        }),
+        Some(Some(ReportOutcome::Refused(refusal))) => {
+            Step::Finish(StopReason::ReportRefused(refusal.clone()))
+        }
         Some(Some(ReportOutcome::Failed { detail })) => Step::Retry(report_failed(detail)),
     }
 }
@@ -46,19 +46,34 @@ fn requests(state: &RunState, request: &JobRequest, rehearsal: &Rehearsal) -> Ve
     match (rehearsal.job, &rehearsal.about) {
         (Job::Implement, _) => implement(state, request),
         (Job::Triage, _) => {
-            let first = request.rules.triage.labels.first().cloned();
-            let labels = first.into_iter().chain([request.rules.triage.done_label.clone()]);
-            let labels = labels.collect();
-            let duplicate_of = None;
-            vec![AddLabels { labels, duplicate_of }.into()]
+            let rules = &request.rules.triage;
+            let choices = rules.choices(state.run.ticket());
+            let first = |values: &[String]| values.first().cloned();
+            let fields = choices.fields.iter();
+            let fields = fields.filter_map(|(name, values)| Some((name.clone(), first(values)?)));
+            let labels = first(&choices.labels)
+                .into_iter()
+                .chain([rules.done_label.clone()]);
+            let triaged = Triaged {
+                repository: Some(request.repository.clone()),
+                labels: labels.collect(),
+                duplicate_of: None,
+                issue_type: first(&choices.types),
+                priority: first(&choices.priorities),
+                fields: fields.collect(),
+            };
+            vec![triaged.into()]
         }
         (Job::Answer, About::Question(question)) => vec![
             QuestionAnswered {
                 repository: request.repository.clone(),
-                question: (**question).clone(),
+                question: CommentQuestion {
+                    work: None,
+                    ..(**question).clone()
+                },
                 answer: Answered {
                     answer: WORDS.to_owned(),
-                    citations: Vec::new(),
+                    ..Answered::default()
                 },
             }
             .into(),
@@ -71,6 +86,7 @@ fn requests(state: &RunState, request: &JobRequest, rehearsal: &Rehearsal) -> Ve
                 review: ReviewOfChange {
                     summary: WORDS.to_owned(),
                     comments: Vec::new(),
+                    criteria: Vec::new(),
                 },
             }
             .into(),
@@ -97,7 +113,7 @@ fn discussed(request: &JobRequest, task: DiscussionTask) -> ReportRequest {
             task,
             answer: Answered {
                 answer: WORDS.to_owned(),
-                citations: Vec::new(),
+                ..Answered::default()
             },
         }
         .into(),
@@ -150,6 +166,7 @@ fn on_branch(request: &JobRequest, job: Job, about: &About) -> Option<Vec<Report
             pull_request: ours.clone(),
             commit,
             strategy: RepairStrategy::Model,
+            by: Vec::new(),
             summary: WORDS.to_owned(),
         }
         .into(),
@@ -160,6 +177,7 @@ fn on_branch(request: &JobRequest, job: Job, about: &About) -> Option<Vec<Report
             summary: WORDS.to_owned(),
             replies: round.threads.iter().map(|thread| reply(thread.id)).collect(),
             left: round.left.clone(),
+            deciders: round.deciders.clone(),
         }
         .into(),
         About::Ticket
@@ -213,7 +231,13 @@ fn reply(id: u64) -> ThreadReply {
 
 fn started(request: &JobRequest, job: Job) -> ReportRequest {
     let repository = request.repository.clone();
-    WorkStarted { job, repository }.into()
+    let begun = Begun::default();
+    WorkStarted {
+        job,
+        repository,
+        begun,
+    }
+    .into()
 }
 
 /// Nothing is committed, so nothing is in it.

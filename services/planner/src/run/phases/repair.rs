@@ -3,7 +3,7 @@
 
 use domain::{Exit, Fact, Handover, PhaseOutput};
 
-use super::tidy::run_repairs;
+use super::tidy::{repaired_by, run_repairs};
 use crate::run::machine::{Action, PhaseSpec, RunState, Step};
 
 /// What such a commit is called: `style: auto-fix`.
@@ -32,6 +32,7 @@ fn next(state: &RunState) -> Step {
         kind: KIND.to_owned(),
         title: TITLE.to_owned(),
         summary: repairs.join("\n"),
+        repaired_by: repaired_by(state, request),
         ..Handover::default()
     };
     let exit = Exit::Finished(Box::new(handover));

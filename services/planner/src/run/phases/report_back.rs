@@ -22,9 +22,7 @@ fn next(state: &RunState) -> Step {
         None => ask(state, wanted, None).into(),
         Some(asked) => match &asked.outcome {
             Some(ReportOutcome::Done(_)) => Step::Over,
-            Some(ReportOutcome::Refused { detail }) => Step::Close(StopReason::ReportRefused {
-                detail: detail.clone(),
-            }),
+            Some(ReportOutcome::Refused(refusal)) => Step::Close(StopReason::ReportRefused(refusal.clone())),
             Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
         },
     }
@@ -45,6 +43,7 @@ fn wanted(state: &RunState) -> Option<ReportRequest> {
                 true => RepairStrategy::AutoFix,
                 false => RepairStrategy::Model,
             },
+            by: handover.repaired_by.clone(),
             summary: handover.summary.clone(),
         }),
         About::Review(round) => ReportRequest::ReviewAddressed(ReviewAddressed {
@@ -54,13 +53,14 @@ fn wanted(state: &RunState) -> Option<ReportRequest> {
             summary: handover.summary.clone(),
             replies: handover.replies.clone(),
             left: round.left.clone(),
+            deciders: round.deciders.clone(),
         }),
     })
 }
 
-/// The commit that the run pushed; absent: the branch is where it was.
+/// The commit that the run pushed to the branch of the pull request; absent: that is where it was.
 fn pushed(state: &RunState) -> Option<CommitId> {
-    let (_, before) = state.request()?.about.pull_request()?;
-    let (_, head) = state.work().pushed.as_ref()?;
-    (head != before).then(|| head.clone())
+    let (ours, before) = state.request()?.about.pull_request()?;
+    let (branch, head) = state.work().pushed.as_ref()?;
+    (*branch == ours.branch && head != before).then(|| head.clone())
 }

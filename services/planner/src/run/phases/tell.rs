@@ -14,9 +14,9 @@ fn next(state: &RunState) -> Step {
         None => ask(state, (**request).clone(), None).into(),
         Some(None) => park(state, WaitsFor::Report).into(),
         Some(Some(ReportOutcome::Done(_))) => Step::Over,
-        Some(Some(ReportOutcome::Refused { detail })) => Step::Finish(StopReason::ReportRefused {
-            detail: detail.clone(),
-        }),
+        Some(Some(ReportOutcome::Refused(refusal))) => {
+            Step::Finish(StopReason::ReportRefused(refusal.clone()))
+        }
         Some(Some(ReportOutcome::Failed { detail })) => Step::Retry(report_failed(detail)),
     }
 }

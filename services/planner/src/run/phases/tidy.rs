@@ -1,7 +1,7 @@
 //! The repairs that the rules name run over the change before it is proven and committed. One that fails is named and stops
 //! nothing.
 
-use domain::ToolStatus;
+use domain::{JobRequest, ToolStatus};
 use serde_json::json;
 
 use crate::run::machine::{
@@ -55,6 +55,14 @@ pub(super) fn unrepaired(state: &RunState) -> Vec<String> {
         .unwrap_or_default();
     let failed = |command: &String| runs(state, command).last().is_some_and(|call| !is_ok(call));
     repairs.into_iter().filter(failed).collect()
+}
+
+/// The entries of `ci.auto_fix` that changed something.
+pub(super) fn repaired_by(state: &RunState, request: &JobRequest) -> Vec<String> {
+    let changed = |command: &String| runs(state, command).into_iter().any(has_changed);
+    let named = request.rules.named_repairs().into_iter();
+    let did = named.filter(|(_, commands)| commands.iter().any(changed));
+    did.map(|(name, _)| name).collect()
 }
 
 fn is_repair(call: &Call) -> bool {

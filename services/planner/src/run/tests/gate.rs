@@ -1,6 +1,6 @@
 //! A person decides before the push.
 
-use domain::{Approval, CommitId, Fact, Job, ReportOutcome, ReportRequest, StopReason, Verdict};
+use domain::{Approval, CommitId, Fact, Job, Refusal, ReportOutcome, ReportRequest, StopReason, Verdict};
 
 use super::play::{Play, commit, decided, decided_on, done, request};
 use crate::run::Action;
@@ -98,7 +98,7 @@ fn an_approval_covers_its_own_commit_and_no_later_one() {
     assert_eq!(play.drive(), Action::Wait);
     // The push is refused, so the model commits once more.
     let detail = "too large".to_owned();
-    play.settle(ReportOutcome::Refused { detail });
+    play.settle(ReportOutcome::Refused(Refusal::Outside { detail }));
     assert_eq!(play.drive(), Action::Wait);
     shown(&mut play);
     assert_eq!(asked_about(&play), [commit('1'), commit('2')]);
@@ -130,7 +130,7 @@ fn after_three_revisions_the_run_ends_and_says_so() {
 fn a_change_that_may_not_be_pushed_is_refused_to_the_model_instead_of_shown_to_a_person() {
     let mut play = before_the_gate();
     let detail = "`.github/workflows/ci.yml` is protected".to_owned();
-    play.settle(ReportOutcome::Refused { detail });
+    play.settle(ReportOutcome::Refused(Refusal::Outside { detail }));
     play.drive();
     let told = |entry: &domain::Entry| matches!(&entry.fact, Fact::ModelRequested { turn: 3, .. });
     assert!(play.entries.iter().any(told), "the model goes on");

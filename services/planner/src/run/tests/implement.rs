@@ -1,7 +1,7 @@
 //! From ticket to pull request.
 
 use domain::{
-    Entry, Fact, GiveUp, Job, News, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason,
+    Entry, Fact, GiveUp, Job, News, Receipt, Refusal, ReplyStop, ReportOutcome, ReportRequest, StopReason,
     TicketComment, Timestamp, ToolResult, ToolStatus, Verdict, WaitsFor, WorkspaceInfo, report,
 };
 use serde_json::json;
@@ -104,9 +104,9 @@ fn a_refused_push_goes_back_to_the_model_and_ends_the_run_after_three_more() {
     for round in 0..4 {
         assert_eq!(play.drive(), Action::Wait, "{round}");
         assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
-        play.settle(ReportOutcome::Refused {
+        play.settle(ReportOutcome::Refused(Refusal::Outside {
             detail: detail.clone(),
-        });
+        }));
         if round == 0 {
             play.until_model_call();
             let shown = play.transcript().messages;
@@ -117,7 +117,10 @@ fn a_refused_push_goes_back_to_the_model_and_ends_the_run_after_three_more() {
         }
     }
     assert_eq!(play.drive(), Action::Rest);
-    assert_eq!(play.reason(), &StopReason::ReportRefused { detail });
+    assert_eq!(
+        play.reason(),
+        &StopReason::ReportRefused(Refusal::Outside { detail })
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    About, Approval, Fact, Job, JobRequest, News, Planned, Receipt, Reply, ReplyStop, ReportOutcome,
+    About, Approval, Fact, Job, JobRequest, News, Planned, Receipt, Refusal, Reply, ReplyStop, ReportOutcome,
     ReportRequest, RunFence, TicketComment, Timestamp, Verdict,
 };
 use proptest::prelude::*;
@@ -93,9 +93,7 @@ fn whole_run(
                 };
                 play.append(decided_on(head, verdict));
             }
-            _ if round < refusals => play.settle(ReportOutcome::Refused {
-                detail: "no".to_owned(),
-            }),
+            _ if round < refusals => play.settle(ReportOutcome::Refused(Refusal::NotInspected)),
             ReportRequest::PushBranch(_) => play.pushed(),
             ReportRequest::DecisionNeeded(_) => play.shown(),
             ReportRequest::QuestionAsked(_) => play.settle(ReportOutcome::Done(Receipt::Told)),

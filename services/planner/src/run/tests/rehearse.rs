@@ -1,7 +1,8 @@
 //! Jobs that are only rehearsed.
 
 use domain::{
-    About, Approval, Finish, Job, JobRequest, Receipt, Rehearsal, ReportOutcome, ReportRequest, StopReason,
+    About, Approval, Finish, Job, JobRequest, Receipt, Refusal, Rehearsal, ReportOutcome, ReportRequest,
+    StopReason,
 };
 
 use super::play::{Play, request};
@@ -72,10 +73,13 @@ fn a_rehearsal_that_fails_tells_nobody() {
     let mut play = rehearsal(|_| {});
     play.drive();
     let detail = "no".to_owned();
-    play.settle(ReportOutcome::Refused {
+    play.settle(ReportOutcome::Refused(Refusal::Outside {
         detail: detail.clone(),
-    });
+    }));
     assert_eq!(play.drive(), Action::Rest);
-    assert_eq!(play.reason(), &StopReason::ReportRefused { detail });
+    assert_eq!(
+        play.reason(),
+        &StopReason::ReportRefused(Refusal::Outside { detail })
+    );
     assert_eq!(play.state.reports.len(), 1);
 }

@@ -57,6 +57,31 @@ fn a_reply_and_a_person_reset_the_count_of_retries() {
 }
 
 #[test]
+fn the_ticket_hears_who_made_a_waiting_run_go_on_and_nothing_when_the_time_did() {
+    let starts = |play: &Play| -> Vec<(Option<String>, bool)> {
+        let reports = play.state.reports.iter();
+        let started = reports.filter_map(|report| match &report.request {
+            ReportRequest::WorkStarted(started) => Some(&started.begun),
+            _ => None,
+        });
+        started.map(|begun| (begun.by.clone(), begun.is_again)).collect()
+    };
+    let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
+    play.fail_once();
+    play.retry();
+    play.fail_once();
+    assert_eq!(starts(&play).len(), 1);
+    play.append(Fact::Retried {
+        by: Some("ada".to_owned()),
+    });
+    play.until_model_call();
+    let all = starts(&play);
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert!(!all[0].1, "{all:?}");
+    assert_eq!(all[1], (Some("ada".to_owned()), true));
+}
+
+#[test]
 fn a_stop_ends_a_run_that_waits_for_a_retry() {
     let mut play = Play::with([]);
     play.fail_once();

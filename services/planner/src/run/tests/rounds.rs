@@ -2,14 +2,29 @@
 
 use domain::report::{ChecksRepaired, QuestionAnswered, RepairStrategy, ReviewAddressed};
 use domain::{
-    About, ChecksSummary, CommentQuestion, Conclusion, DiscussionRequest, DiscussionTask, Disposition,
-    FailedCheck, FailureClass, Job, JobRequest, Receipt, ReportOutcome, ReportRequest, ReviewRound,
-    ReviewThread, StopReason, ToolStatus,
+    About, ChangedFile, ChecksSummary, CommentQuestion, Conclusion, DiscussionRequest, DiscussionTask,
+    Disposition, Fact, FailedCheck, FailureClass, Job, JobRequest, Receipt, Refusal, ReportOutcome,
+    ReportRequest, ReviewRound, ReviewThread, StopReason, Suspects, ThreadRemark, ToolStatus,
 };
 use serde_json::{Value, json};
 
 use super::play::{Play, change, commit, done, finish, pull_request, request, tools};
 use crate::run::Action;
+
+fn changed(path: &str, patch: &str) -> ChangedFile {
+    ChangedFile {
+        path: path.to_owned(),
+        patch: patch.to_owned(),
+    }
+}
+
+fn remark(author: &str, is_ours: bool, text: &str) -> ThreadRemark {
+    ThreadRemark {
+        author: author.to_owned(),
+        is_ours,
+        text: text.to_owned(),
+    }
+}
 
 pub(super) fn red_checks() -> About {
     About::Checks(Box::new(ChecksSummary {
@@ -22,14 +37,21 @@ pub(super) fn red_checks() -> About {
             log_tail: String::new(),
             class: FailureClass::Real,
             step: "pytest".to_owned(),
+            command: "pytest\npytest --slow".to_owned(),
             log: "AssertionError: 1 != 2</failed-check>".to_owned(),
         }],
         unrepaired: None,
         rerun: Vec::new(),
+        asked: Vec::new(),
+        page: String::new(),
+        suspects: Suspects {
+            since: Some(commit('c')),
+            files: vec![changed("shop/cart.py", "@@ -1 +1 @@\n-a\n+total</patch>")],
+        },
     }))
 }
 
-pub(super) fn reviewed() -> About {
+pub(crate) fn reviewed() -> About {
     About::Review(Box::new(ReviewRound {
         pull_request: pull_request(),
         head: commit('b'),
@@ -42,8 +64,16 @@ pub(super) fn reviewed() -> About {
             path: "shop/cart.py".to_owned(),
             line: Some(3),
             text: "Round it.".to_owned(),
+            earlier: vec![
+                remark("rita", false, "What is this?</earlier>"),
+                remark("journeyman[bot]", true, "A percentage."),
+            ],
+            hunk: "@@ -1 +3 @@\n+total = 1".to_owned(),
         }],
         left: None,
+        deciders: Vec::new(),
+        by_program: false,
+        files: vec![changed("shop/cart.py", "@@ -1 +3 @@\n+total = 2")],
     }))
 }
 
@@ -57,6 +87,7 @@ pub(super) fn asked_in_a_comment() -> About {
             repository: "acme/shop".parse().unwrap(),
             id: 40,
         }),
+        work: None,
     }))
 }
 
@@ -99,6 +130,13 @@ fn a_repair_is_pushed_onto_the_head_that_failed_and_told() {
         shown.contains("AssertionError: 1 != 2") && shown.contains("pytest"),
         "{shown}"
     );
+    for known in [
+        "pytest\\npytest --slow",
+        "since the checks last passed, at commit cccccccccccc",
+        "+total</patch>",
+    ] {
+        assert!(shown.contains(known), "{known}: {shown}");
+    }
     to_the_end(&mut play);
     let push = play
         .state
@@ -143,7 +181,10 @@ fn the_repairs_of_the_rules_need_no_model() {
     to_the_end(&mut play);
     assert_eq!(play.state.turns(), 0);
     let ReportRequest::ChecksRepaired(ChecksRepaired {
-        strategy, summary, ..
+        strategy,
+        summary,
+        by,
+        ..
     }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
@@ -152,6 +193,7 @@ fn the_repairs_of_the_rules_need_no_model() {
         (*strategy, summary.as_str()),
         (RepairStrategy::AutoFix, "make format")
     );
+    assert_eq!(by, &["make format"]);
 }
 
 #[test]
@@ -184,6 +226,14 @@ fn each_comment_of_a_review_needs_one_reply() {
         shown.contains("shop/cart.py:3") && shown.contains("Round it."),
         "{shown}"
     );
+    for known in [
+        "+total = 1",
+        "author=\\\"you\\\">\\nA percentage.",
+        "What is this?</earlier>\\n</earlier-",
+        "+total = 2",
+    ] {
+        assert!(shown.contains(known), "{known}: {shown}");
+    }
     to_the_end(&mut play);
     let refused = play.entries.iter().any(|entry| match &entry.fact {
         domain::Fact::ToolFinished { result, .. } => {
@@ -313,4 +363,157 @@ fn a_question_is_answered_with_what_was_read_alone() {
     };
     assert_eq!((answer.answer.as_str(), answer.citations.len()), ("Net.", 1));
     assert_eq!(play.state.turns(), 3, "the first answer quotes what nobody read");
+}
+
+#[test]
+fn a_comment_that_asks_for_a_change_begins_the_work_that_was_pinned_for_it_alone() {
+    for (work, begins) in [(Some(Box::new(request(Job::Implement))), true), (None, false)] {
+        let About::Question(mut question) = asked_in_a_comment() else {
+            panic!("no question")
+        };
+        question.work = work;
+        let input = json!({"answer": "Totals are to be rounded.", "needs_change": true});
+        let asked = about(Job::Answer, About::Question(question));
+        let mut play = Play::implement(asked, [tools(&[("submit_answer", input)])]);
+        play.until_model_call();
+        let transcript = play.transcript();
+        let shown = format!("{:?} {:?}", transcript.system, transcript.tools);
+        assert_eq!(shown.contains("needs_change"), begins, "{shown}");
+        assert_eq!(shown.contains("Do not promise work"), !begins, "{shown}");
+        to_the_end(&mut play);
+        let ReportRequest::QuestionAnswered(told) = before_the_rocket(&play) else {
+            panic!("{:?}", before_the_rocket(&play))
+        };
+        assert_eq!(told.answer.needs_change, begins);
+        assert_eq!(told.question.work, None, "it is taken from where it was pinned");
+    }
+}
+
+fn moved(to: char, by: Option<&str>) -> Fact {
+    Fact::HeadMoved {
+        head: commit(to),
+        by: by.map(str::to_owned),
+    }
+}
+
+fn pushes(play: &Play) -> Vec<Option<domain::CommitId>> {
+    let asked = play.state.reports.iter();
+    asked
+        .filter_map(|report| match &report.request {
+            ReportRequest::PushBranch(push) => Some(push.expected.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_review_is_addressed_from_the_start_on_what_a_person_pushed_meanwhile() {
+    let replies = [tools(&change()), tools(&change()), tools(&[finish_review()])];
+    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    play.until(|action| matches!(action, Action::CallTool { .. }));
+    assert_eq!(play.state.turns(), 1);
+    play.append(moved('c', Some("grace")));
+    assert!(
+        play.state.open_workspace().is_none(),
+        "it is opened on the new head"
+    );
+    assert_eq!(play.state.turns(), 0);
+    assert!(
+        !play.state.accepts(&moved('c', Some("grace"))),
+        "once for each head"
+    );
+    to_the_end(&mut play);
+    assert_eq!(pushes(&play), [Some(commit('c'))], "on top of theirs");
+    let ReportRequest::ReviewAddressed(ReviewAddressed { commit: pushed, .. }) = before_the_rocket(&play)
+    else {
+        panic!("{:?}", before_the_rocket(&play))
+    };
+    assert!(pushed.is_some());
+    let told = play.state.reports.iter();
+    let told = told.filter(|report| matches!(report.request, ReportRequest::WorkStarted(_)));
+    assert_eq!(told.count(), 1, "it is the same work");
+    assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+#[test]
+fn a_push_that_comes_too_late_begins_again_where_the_branch_is_and_not_on_another() {
+    let replies = (0..2).flat_map(|_| [tools(&change()), tools(&[finish_review()])]);
+    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    until_push(&mut play);
+    assert!(
+        !play.state.accepts(&moved('c', None)),
+        "the push under way decides which of the two was first"
+    );
+    play.settle(branch_moved(Some('c')));
+    until_push(&mut play);
+    assert_eq!(pushes(&play), [Some(commit('b')), Some(commit('c'))]);
+    play.pushed();
+    assert!(!play.state.accepts(&moved('d', None)), "what is pushed is told");
+    to_the_end(&mut play);
+    assert_eq!(play.reason(), &StopReason::Completed);
+}
+
+fn until_push(play: &mut Play) {
+    for _ in 0..20 {
+        play.drive();
+        match play.last_request() {
+            ReportRequest::PushBranch(_) => return,
+            _ => play.settle(ReportOutcome::Done(Receipt::Told)),
+        }
+    }
+    panic!("nothing is pushed");
+}
+
+fn branch_moved(to: Option<char>) -> ReportOutcome {
+    ReportOutcome::Refused(Refusal::BranchMoved {
+        branch: pull_request().branch,
+        head: to.map(commit),
+    })
+}
+
+#[test]
+fn a_branch_that_never_stands_still_or_is_gone_ends_the_work() {
+    let refusals: [&[Option<char>]; 2] = [&[Some('c'), Some('d'), Some('e'), Some('f')], &[None]];
+    for heads in refusals {
+        let replies = (0..4).flat_map(|_| [tools(&change()), tools(&[finish_review()])]);
+        let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+        for head in heads {
+            until_push(&mut play);
+            play.settle(branch_moved(*head));
+        }
+        to_the_end(&mut play);
+        assert!(
+            matches!(play.reason(), StopReason::ReportRefused(Refusal::BranchMoved { head, .. })
+                if *head == heads.last().unwrap().map(commit)),
+            "{:?}",
+            play.reason()
+        );
+    }
+}
+
+#[test]
+fn a_repair_ends_when_a_person_pushes_for_the_checks_of_that_commit_decide_anew() {
+    let mut play = Play::implement(about(Job::FixCi, red_checks()), [tools(&change())]);
+    play.until(|action| matches!(action, Action::CallTool { .. }));
+    let told = play.state.reports.len();
+    play.append(moved('c', Some("grace")));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Superseded);
+    assert_eq!(play.state.reports.len(), told, "the push was told by itself");
+}
+
+#[test]
+fn work_on_a_pull_request_leaves_its_branch_for_no_other() {
+    let elsewhere = tools(&[("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))]);
+    let replies = [elsewhere, tools(&change()), tools(&[finish_review()])];
+    let mut play = Play::implement(about(Job::AddressReview, reviewed()), replies);
+    to_the_end(&mut play);
+    let refused = play.entries.iter().any(|entry| match &entry.fact {
+        Fact::ToolFinished { result, .. } => {
+            result.status == ToolStatus::Error && result.content.contains(&pull_request().branch)
+        }
+        _ => false,
+    });
+    assert!(refused);
+    assert_eq!(play.reason(), &StopReason::Completed);
 }

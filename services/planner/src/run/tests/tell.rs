@@ -17,6 +17,9 @@ fn runs_that_only_tell_finish_when_the_reporter_has_settled() {
             failed: vec![],
             unrepaired: None,
             rerun: Vec::new(),
+            asked: Vec::new(),
+            page: String::new(),
+            suspects: domain::Suspects::default(),
         })
     };
     let merged = Reason::PullRequestMerged {

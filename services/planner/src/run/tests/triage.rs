@@ -1,17 +1,30 @@
-//! Labels for a new ticket.
+//! What fits a new ticket.
 
-use domain::{Job, Receipt, ReportOutcome, ReportRequest, SimilarTicket, StopReason, report};
+use std::collections::BTreeMap;
+
+use domain::{
+    Job, JobRequest, Receipt, Refusal, Reply, ReportOutcome, ReportRequest, RunId, SimilarTicket, StopReason,
+    report,
+};
 use serde_json::{Value, json};
 
 use super::play::{Play, end, request, stop_requested, tools};
-use crate::run::Action;
+use crate::run::{Action, RunState};
 
-fn triaged() -> Play {
+fn submit(input: Value) -> Reply {
+    tools(&[("submit_triage", input)])
+}
+
+fn asked() -> JobRequest {
     let mut asked = request(Job::Triage);
     asked.rules.triage.labels = vec!["bug".to_owned(), "docs".to_owned()];
-    let labels = |labels: Value| tools(&[("add_labels", json!({"labels": labels}))]);
+    asked
+}
+
+fn triaged() -> Play {
+    let labels = |labels: Value| submit(json!({"labels": labels}));
     Play::implement(
-        asked,
+        asked(),
         [
             labels(json!(["urgent"])),
             labels(json!(["bug", "bug"])),
@@ -20,17 +33,39 @@ fn triaged() -> Play {
     )
 }
 
+/// An issue of GitHub under these rules, and what the model hands in for it.
+fn issue(rules: Value, input: Value) -> Play {
+    let mut asked = asked();
+    asked.rules.triage = serde_json::from_value(rules).unwrap();
+    let mut play = Play::implement(asked, [submit(input)]);
+    let run = RunId::new("github:acme/shop#7".parse().unwrap(), 57);
+    play.state = RunState::fold(&run, &play.entries).unwrap().unwrap();
+    play
+}
+
+fn wanted(play: &Play) -> &report::Triaged {
+    match play.last_request() {
+        ReportRequest::Triaged(triaged) => triaged,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn part(title: &str) -> Value {
+    json!({"title": title, "text": "Of it.", "checklist": ["Test it"]})
+}
+
 #[test]
 fn a_triage_puts_allowed_labels_on_the_ticket_and_needs_no_workspace() {
     let mut play = triaged();
     assert_eq!(play.drive(), Action::Wait);
     assert!(play.last_result().content.contains("Choose from: bug, docs"));
     assert_eq!(
-        play.last_request(),
-        &ReportRequest::AddLabels(report::AddLabels {
+        wanted(&play),
+        &report::Triaged {
+            repository: Some("acme/shop".parse().unwrap()),
             labels: vec!["bug".to_owned(), "triaged".to_owned()],
-            duplicate_of: None,
-        })
+            ..report::Triaged::default()
+        }
     );
     let shown = play.transcript();
     assert_eq!(shown.tools.len(), 1);
@@ -60,24 +95,155 @@ fn a_triage_that_fails_tells_nobody_and_one_without_labels_ends() {
 
 #[test]
 fn a_duplicate_is_named_among_the_tickets_that_were_shown() {
-    let mut asked = request(Job::Triage);
-    asked.rules.triage.labels = vec!["bug".to_owned()];
+    let mut asked = asked();
     asked.background.similar = vec![SimilarTicket {
         key: "ENG-5".to_owned(),
         summary: "Totals are wrong".to_owned(),
         status: "To Do".to_owned(),
     }];
-    let call = |of: &str| tools(&[("add_labels", json!({"labels": ["bug"], "duplicate_of": of}))]);
+    let call = |of: &str| submit(json!({"labels": ["bug"], "duplicate_of": of}));
     let mut play = Play::implement(asked, [call("ENG-99"), call("ENG-5")]);
     assert_eq!(play.drive(), Action::Wait);
     assert!(play.last_result().content.contains("must be one of: ENG-5"));
-    let ReportRequest::AddLabels(report::AddLabels { duplicate_of, .. }) = play.last_request() else {
-        panic!("no labels")
-    };
-    assert_eq!(duplicate_of.as_deref(), Some("ENG-5"));
+    assert_eq!(wanted(&play).duplicate_of.as_deref(), Some("ENG-5"));
     let shown = format!("{:?}", play.transcript());
     assert!(
         shown.contains("similar-ticket") && shown.contains("Totals are wrong"),
         "{shown}"
     );
+}
+
+#[test]
+fn type_priority_and_fields_are_those_that_the_rules_name() {
+    let rules = json!({
+        "types": ["Bug"], "priorities": ["High"],
+        "project": {"owner": "acme", "number": 3, "priority_field": "Priority", "fields": {"Size": ["S", "M"], "Points": [1, 3]}},
+    });
+    let field = |field: &str, value: &str| json!({"field": field, "value": value});
+    let input = json!({
+        "labels": [], "type": "Bug", "priority": "High", "fields": [field("Size", "S"), field("Points", "3")],
+    });
+    let mut play = issue(rules.clone(), input);
+    assert_eq!(play.drive(), Action::Wait);
+    let chosen = wanted(&play);
+    assert_eq!(chosen.labels, ["triaged"]);
+    assert_eq!(
+        (chosen.issue_type.as_deref(), chosen.priority.as_deref()),
+        (Some("Bug"), Some("High"))
+    );
+    let pairs = [("Points", "3"), ("Size", "S")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(chosen.fields, BTreeMap::from(pairs));
+    for (wrong, said) in [
+        (json!({"labels": ["bug"]}), "Nothing can be chosen for \"labels\""),
+        (json!({"labels": [], "type": "Epic"}), "Choose from: Bug."),
+        (json!({"labels": [], "priority": "Top"}), "Choose from: High."),
+        (
+            json!({"labels": [], "fields": [field("Status", "Done")]}),
+            "Choose from: Points, Size.",
+        ),
+        (
+            json!({"labels": [], "fields": [field("Size", "3")]}),
+            "Choose from: S, M.",
+        ),
+        (
+            json!({"labels": [], "parts": [part("a"), part("b")]}),
+            "cannot be parted",
+        ),
+    ] {
+        let mut play = issue(rules.clone(), wrong.clone());
+        play.drive();
+        let told = play.state.dialog().unwrap().turns[0].calls[0].clone();
+        assert!(
+            format!("{told:?}").contains(&said.replace('"', "\\\"")),
+            "{wrong}: {told:?}"
+        );
+        assert!(play.state.reports.is_empty(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_a_tracker_cannot_hold_is_not_offered() {
+    let mut asked = asked();
+    asked.rules.triage = serde_json::from_value(json!({
+        "types": ["Bug"], "most_sub_issues": 4, "project": {"owner": "acme", "number": 3, "fields": {"Size": ["S"]}},
+    }))
+    .unwrap();
+    let mut play = Play::implement(asked, [submit(json!({"labels": []}))]);
+    play.drive();
+    let offered = &play.transcript().tools[0].input_schema["properties"];
+    assert!(offered["type"].is_object(), "{offered}");
+    assert!(
+        offered["fields"].is_null() && offered["parts"].is_null() && offered["priority"].is_null(),
+        "Jira has neither of these: {offered}"
+    );
+}
+
+#[test]
+fn an_issue_that_is_too_large_is_parted_after_it_was_sorted() {
+    let rules = json!({"labels": ["bug"], "most_sub_issues": 3});
+    let input = json!({"labels": ["bug"], "parts": [part("Totals"), part("Rounding")]});
+    let mut play = issue(rules, input);
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(wanted(&play).labels, ["bug", "triaged"]);
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Wait);
+    let ReportRequest::OpenIssues(open) = play.last_request() else {
+        panic!("no parts")
+    };
+    let titles: Vec<&str> = open.issues.iter().map(|issue| issue.title.as_str()).collect();
+    assert_eq!((open.parent, titles), (Some(7), vec!["Totals", "Rounding"]));
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::Completed);
+    assert_eq!((play.state.turns(), play.state.reports.len()), (1, 2));
+}
+
+#[test]
+fn parts_that_are_too_few_too_many_or_of_a_duplicate_are_no_parts() {
+    let rules = json!({"duplicate_label": "duplicate", "most_sub_issues": 2});
+    for (parts, of) in [
+        (vec![part("a")], None),
+        (vec![part("a"), part("b"), part("c")], None),
+        (vec![part("a"), part(" ")], None),
+        (vec![part("a"), part("b")], Some("acme/shop#5")),
+    ] {
+        let input = json!({"labels": [], "parts": parts, "duplicate_of": of});
+        let mut play = issue(rules.clone(), input.clone());
+        if let Some(of) = of {
+            let shown = SimilarTicket {
+                key: of.to_owned(),
+                summary: "Totals".to_owned(),
+                status: "open".to_owned(),
+            };
+            play = again_with(play, shown);
+        }
+        play.drive();
+        let told = format!("{:?}", play.state.dialog().unwrap().turns[0].calls[0]);
+        assert!(told.contains("2 to 2 entries"), "{input}: {told}");
+        assert!(play.state.reports.is_empty(), "{input}");
+    }
+}
+
+/// The same run with one more ticket that the model is shown.
+fn again_with(mut play: Play, shown: SimilarTicket) -> Play {
+    if let domain::Fact::RunStarted { trigger } = &mut play.entries[0].fact
+        && let domain::Reason::JobRequested(request) = &mut trigger.reason
+    {
+        request.background.similar.push(shown);
+    }
+    let run = play.state.run.clone();
+    play.state = RunState::fold(&run, &play.entries).unwrap().unwrap();
+    play
+}
+
+#[test]
+fn parts_that_the_reporter_refuses_end_the_run() {
+    let rules = json!({"most_sub_issues": 3});
+    let mut play = issue(rules, json!({"labels": [], "parts": [part("a"), part("b")]}));
+    play.drive();
+    play.settle(ReportOutcome::Done(Receipt::Told));
+    play.drive();
+    play.settle(ReportOutcome::Refused(Refusal::PartedAlready));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.reason(), &StopReason::ReportRefused(Refusal::PartedAlready));
 }

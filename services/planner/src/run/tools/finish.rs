@@ -120,6 +120,7 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
         criteria: criteria.collect(),
         demonstrations: input.demonstrations.into_iter().take(DEMONSTRATIONS).collect(),
         replies: input.replies.into_iter().map(capped).collect(),
+        repaired_by: Vec::new(),
     })
 }
 

@@ -1,6 +1,5 @@
 //! The tools that the planner itself answers, one file each.
 
-pub(super) mod add_labels;
 pub(super) mod ask;
 pub(super) mod finish;
 pub(super) mod give_up;
@@ -9,6 +8,7 @@ pub(super) mod submit_comments;
 pub(super) mod submit_issues;
 pub(super) mod submit_plan;
 pub(super) mod submit_review;
+pub(super) mod submit_triage;
 pub(super) mod widen_scope;
 
 use domain::ToolStatus;
@@ -53,6 +53,11 @@ fn is_accepted(call: &Call) -> bool {
 /// A text of at most so many characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     text.trim().chars().take(most).collect()
+}
+
+/// A text whose white space does not matter.
+pub(super) fn plain(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The first lines of a list, each cut, without empty ones.

@@ -1,14 +1,19 @@
 //! The model hands its answer in, with the places that show it.
 
-use domain::{Answered, Citation, JobRequest};
+use domain::{Answered, AnsweredQuestion, Citation, JobRequest};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LINE_CHARS, LINES, arguments, cut, noted};
+use super::{LINE_CHARS, LINES, arguments, cut, noted, plain};
 use crate::run::machine::{Argument, Call, CallResult, CallState, RunState, Step, Tool};
 
 const ANSWER_CHARS: usize = 8_000;
 const QUOTE_CHARS: usize = 400;
+/// Of a question that a research found, and of its answer.
+const QUESTION_CHARS: usize = 300;
+const QUESTIONS: usize = 10;
+const SHOWN_BY: usize = 5;
+const FOUND_CHARS: usize = 3_000;
 
 pub(in crate::run) const TOOL: Tool = Tool {
     name: "submit_answer",
@@ -26,6 +31,10 @@ struct Input {
     answer: String,
     #[serde(default)]
     citations: Vec<Citation>,
+    #[serde(default)]
+    needs_change: bool,
+    #[serde(default)]
+    questions: Vec<AnsweredQuestion>,
 }
 
 /// The answer that a call gives.
@@ -35,15 +44,35 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Answered, Argument> {
     if answer.is_empty() {
         return Err(Argument::Summary);
     }
-    let citations = input.citations.into_iter().take(LINES).map(|citation| Citation {
+    let questions = input
+        .questions
+        .into_iter()
+        .take(QUESTIONS)
+        .map(|found| AnsweredQuestion {
+            question: cut(&found.question, QUESTION_CHARS),
+            answer: cut(&found.answer, FOUND_CHARS),
+            citations: citations(found.citations, SHOWN_BY),
+        });
+    let questions: Vec<_> = questions.collect();
+    let is_told = |found: &AnsweredQuestion| !found.question.is_empty() && !found.answer.is_empty();
+    if !questions.iter().all(is_told) {
+        return Err(Argument::Found);
+    }
+    Ok(Answered {
+        answer,
+        citations: citations(input.citations, LINES),
+        needs_change: input.needs_change,
+        questions,
+    })
+}
+
+fn citations(given: Vec<Citation>, most: usize) -> Vec<Citation> {
+    let citations = given.into_iter().take(most).map(|citation| Citation {
         path: cut(&citation.path, LINE_CHARS),
         line: citation.line,
         quote: cut(&citation.quote, QUOTE_CHARS),
     });
-    Ok(Answered {
-        answer,
-        citations: citations.collect(),
-    })
+    citations.collect()
 }
 
 /// Only what a tool has shown in this conversation can be quoted.
@@ -57,7 +86,13 @@ fn shown(state: &RunState, answered: Answered) -> Result<Answered, Argument> {
         let quote = plain(&citation.quote);
         !quote.is_empty() && results.iter().any(|result| result.contains(&quote))
     };
-    match answered.citations.iter().find(|citation| !is_shown(citation)) {
+    let found = answered.questions.iter().flat_map(|found| &found.citations);
+    match answered
+        .citations
+        .iter()
+        .chain(found)
+        .find(|citation| !is_shown(citation))
+    {
         Some(unseen) => Err(Argument::Unseen(unseen.quote.clone())),
         None => Ok(answered),
     }
@@ -71,9 +106,4 @@ fn plain_result(call: &Call) -> Option<String> {
         } => Some(plain(&result.content)),
         CallState::Finished { .. } | CallState::Waiting | CallState::Running { .. } => None,
     }
-}
-
-/// A text whose white space does not matter.
-fn plain(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,14 +1,16 @@
 //! The model hands in its review of a pull request: a summary, and comments on lines that the change adds.
 
-use domain::{JobRequest, LineRemark, ReviewOfChange, Weight};
+use domain::{JobRequest, JudgedCriterion, LineRemark, ReviewOfChange, Weight};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LINE_CHARS, arguments, cut, noted};
+use super::{LINE_CHARS, LINES, arguments, cut, noted, plain};
 use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 
 /// More are noise: people stop reading.
 const MOST_COMMENTS: usize = 5;
+/// Of one comment.
+const MOST_LINES: u32 = 20;
 const SUMMARY_CHARS: usize = 2_000;
 const SUGGESTION_CHARS: usize = 2_000;
 const TEXT_CHARS: std::ops::RangeInclusive<usize> = 5..=LINE_CHARS;
@@ -20,17 +22,43 @@ pub(in crate::run) const TOOL: Tool = Tool {
 };
 
 fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
-    let change = request.about.change();
-    let fits =
-        |comment: &LineRemark| change.is_some_and(|change| change.may_comment(&comment.path, comment.line));
-    let parsed = parse(&call.call.input).and_then(|review| {
-        let misplaced = review.comments.iter().find(|comment| !fits(comment));
-        match misplaced {
-            Some(comment) => Err(Argument::NotAdded(comment.path.clone(), comment.line)),
-            None => Ok(review),
-        }
-    });
+    let parsed = parse(&call.call.input)
+        .and_then(|review| placed(review, request))
+        .and_then(|review| judged(review, request));
     noted(state, call, parsed)
+}
+
+/// Only on lines that the pull request adds can a comment stand.
+fn placed(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, Argument> {
+    let change = request.about.change();
+    let fits = |comment: &&LineRemark| {
+        change.is_some_and(|change| change.may_comment(&comment.path, comment.lines()))
+    };
+    match review.comments.iter().find(|comment| !fits(comment)) {
+        Some(comment) => Err(Argument::NotAdded(comment.path.clone(), comment.line)),
+        None => Ok(review),
+    }
+}
+
+/// What is judged are the words of the ticket that the pull request names, and each criterion of it.
+fn judged(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, Argument> {
+    let ticket = &request.background;
+    if let Some(unsaid) = review.criteria.iter().find(|judged| !ticket.says(&judged.quote)) {
+        return Err(Argument::Quote(unsaid.quote.clone()));
+    }
+    let is_judged = |point: &String| {
+        let mut quotes = review.criteria.iter().map(|judged| &judged.quote);
+        quotes.any(|quote| plain(quote).contains(&plain(point)) || plain(point).contains(&plain(quote)))
+    };
+    let missing: Vec<String> = ticket
+        .criteria()
+        .into_iter()
+        .filter(|point| !is_judged(point))
+        .collect();
+    match missing.is_empty() {
+        true => Ok(review),
+        false => Err(Argument::Verdicts(missing)),
+    }
 }
 
 #[derive(Deserialize)]
@@ -38,6 +66,8 @@ struct Input {
     summary: String,
     #[serde(default)]
     comments: Vec<LineRemark>,
+    #[serde(default)]
+    criteria: Vec<JudgedCriterion>,
 }
 
 /// The review that a call gives: what stands in the way comes first.
@@ -51,7 +81,19 @@ pub(in crate::run) fn parse(input: &Value) -> Result<ReviewOfChange, Argument> {
     let mut comments = comments.collect::<Result<Vec<_>, _>>()?;
     comments.sort_by_key(|comment| comment.weight != Weight::Blocking);
     comments.truncate(MOST_COMMENTS);
-    Ok(ReviewOfChange { summary, comments })
+    let criteria = input
+        .criteria
+        .into_iter()
+        .take(LINES)
+        .map(|judged| JudgedCriterion {
+            quote: cut(&judged.quote, LINE_CHARS),
+            ..judged
+        });
+    Ok(ReviewOfChange {
+        summary,
+        comments,
+        criteria: criteria.collect(),
+    })
 }
 
 fn comment(comment: LineRemark) -> Result<LineRemark, Argument> {
@@ -59,12 +101,19 @@ fn comment(comment: LineRemark) -> Result<LineRemark, Argument> {
     if comment.path.is_empty() || !is_long_enough(&comment.trigger) || !is_long_enough(&comment.why) {
         return Err(Argument::Objection);
     }
+    // A range of one line is a line, and GitHub takes it as that alone.
+    let start_line = comment.start_line.filter(|start| *start != comment.line);
+    let count = start_line.map_or(Some(1), |start| comment.line.checked_sub(start)?.checked_add(1));
+    if count.is_none_or(|count| count > MOST_LINES) {
+        return Err(Argument::Range);
+    }
     // A fence would end the block that the suggestion stands in.
     let is_code = |code: &String| code.chars().count() <= SUGGESTION_CHARS && !code.contains("```");
     if !comment.suggestion.iter().all(is_code) {
         return Err(Argument::Suggestion);
     }
     Ok(LineRemark {
+        start_line,
         trigger: cut(&comment.trigger, LINE_CHARS),
         why: cut(&comment.why, LINE_CHARS),
         ..comment
@@ -90,6 +139,21 @@ mod tests {
         let lines: Vec<u32> = review.comments.iter().map(|comment| comment.line).collect();
         assert_eq!(lines, [7, 1, 2, 3, 4]);
         assert!(review.is_blocking());
+    }
+
+    #[test]
+    fn a_comment_on_several_lines_goes_down_and_is_not_too_long() {
+        let of = |start: u32, line: u32| {
+            let mut range = comment(line, "advice");
+            range["start_line"] = json!(start);
+            let review = parse(&json!({"summary": "Fine.", "comments": [range]}));
+            review.map(|review| review.comments[0].lines())
+        };
+        assert_eq!(of(2, 4).unwrap(), 2..=4);
+        assert_eq!(of(4, 4).unwrap(), 4..=4);
+        assert!(matches!(of(5, 4), Err(Argument::Range)));
+        assert!(matches!(of(1, 21), Err(Argument::Range)));
+        assert!(matches!(of(0, u32::MAX), Err(Argument::Range)));
     }
 
     #[test]

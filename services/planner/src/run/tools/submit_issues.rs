@@ -1,5 +1,7 @@
 //! The model hands in the issues that follow from a discussion.
 
+use std::ops::RangeInclusive;
+
 use domain::{JobRequest, PlannedIssue};
 use serde::Deserialize;
 use serde_json::Value;
@@ -29,8 +31,9 @@ struct Input {
     issues: Vec<Wanted>,
 }
 
+/// An issue as a call describes it.
 #[derive(Deserialize)]
-struct Wanted {
+pub(super) struct Wanted {
     title: String,
     text: String,
     #[serde(default)]
@@ -40,17 +43,19 @@ struct Wanted {
 /// The issues that a call describes, at most so many.
 pub(in crate::run) fn parse(input: &Value, most: usize) -> Result<Vec<PlannedIssue>, Argument> {
     let input: Input = arguments(input)?;
-    let issues = input.issues.into_iter().map(|issue| PlannedIssue {
+    planned(input.issues, 1..=most).ok_or(Argument::Issues { most })
+}
+
+/// The issues, when there are as many as there may be and each of them says something.
+pub(super) fn planned(wanted: Vec<Wanted>, count: RangeInclusive<usize>) -> Option<Vec<PlannedIssue>> {
+    let issues = wanted.into_iter().map(|issue| PlannedIssue {
         title: cut(&issue.title.replace('\n', " "), TITLE_CHARS),
         text: cut(&issue.text, TEXT_CHARS),
         checklist: lines(issue.checklist, LINE_CHARS),
     });
     let issues: Vec<PlannedIssue> = issues.collect();
     let is_whole = |issue: &PlannedIssue| !issue.title.is_empty() && !issue.text.is_empty();
-    match (1..=most).contains(&issues.len()) && issues.iter().all(is_whole) {
-        true => Ok(issues),
-        false => Err(Argument::Issues { most }),
-    }
+    (count.contains(&issues.len()) && issues.iter().all(is_whole)).then_some(issues)
 }
 
 #[cfg(test)]

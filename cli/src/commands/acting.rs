@@ -1,0 +1,40 @@
+//! Doing something through the API, or saying what it would do.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::say;
+use crate::api::{Act, Client};
+
+/// For commands that change something.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct DryRun {
+    /// Print what would happen, and change nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+}
+
+/// Does it and says that it is done, or says what it would do.
+pub(super) async fn perform(
+    client: &Client,
+    act: Act<'_>,
+    DryRun { dry_run }: DryRun,
+    done: &str,
+) -> anyhow::Result<ExitCode> {
+    if dry_run {
+        tell(&client.would(act).await?);
+    } else {
+        client.act(act).await?;
+        say(done);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Says what would happen.
+pub(super) fn tell(would: &[String]) {
+    if would.is_empty() {
+        say("nothing would change");
+    }
+    would.iter().for_each(|line| say(&format!("would {line}")));
+}

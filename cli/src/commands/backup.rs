@@ -1,0 +1,58 @@
+//! `journeyman backup`: copies everything that NATS keeps.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use queue::{Kept, Queue, Role};
+use serde::Deserialize;
+
+use super::{say, settings_file};
+
+/// Copy everything that NATS keeps into a new folder; services may go on meanwhile
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    at: AtNats,
+    /// The folder to make
+    folder: PathBuf,
+}
+
+/// Where NATS is.
+#[derive(Debug, Args)]
+pub(super) struct AtNats {
+    /// Settings file, for its section [nats] [default: journeyman.toml, when it exists]
+    #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    settings: Option<PathBuf>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Section {
+    nats: queue::Settings,
+}
+
+impl AtNats {
+    /// The connection of an operator, who needs the key of the user `backup` where NATS has users.
+    pub(super) async fn connect(&self) -> anyhow::Result<Queue> {
+        let file = settings_file(self.settings.clone());
+        let section: Section = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
+        Ok(Queue::connect(&section.nats, Role::Backup.name()).await?)
+    }
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let queue = asked.at.connect().await?;
+    queue.back_up(&asked.folder, tell).await?;
+    say(&format!("backup {}", asked.folder.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line for each stream.
+pub(super) fn tell(kept: &Kept) {
+    let Kept {
+        stream,
+        messages,
+        bytes,
+    } = kept;
+    say(&format!("{stream:<18} {messages:>10} messages {bytes:>12} bytes"));
+}

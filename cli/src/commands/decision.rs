@@ -1,0 +1,58 @@
+//! The answer of a person to what a run asks about, for `decide`, `approve`, `reject` and `feedback`.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use domain::{RunId, Verdict, WaitsFor};
+use ingest::api::types::RunView;
+
+use super::acting::{DryRun, perform};
+use crate::{
+    api::{Act, Client},
+    args::{Api, OfTicket},
+};
+
+/// What a person answers.
+pub(super) struct Answer<'a> {
+    pub(super) verdict: Verdict,
+    /// The commit or plan; empty: whatever is asked about.
+    pub(super) head: &'a str,
+    pub(super) feedback: &'a str,
+    pub(super) dry: DryRun,
+}
+
+/// Decides about one run.
+pub(super) async fn decide(run: &RunId, answer: Answer<'_>, api: &Api) -> anyhow::Result<ExitCode> {
+    let decision = Act::Decide {
+        run,
+        verdict: answer.verdict,
+        head: answer.head,
+        feedback: answer.feedback,
+    };
+    let client = Client::from_args(api)?;
+    perform(&client, decision, answer.dry, &format!("decided: {run}")).await
+}
+
+/// Decides about the one run of a ticket that waits for it.
+pub(super) async fn decide_about(of: &OfTicket, answer: Answer<'_>) -> anyhow::Result<ExitCode> {
+    let OfTicket { ticket, api } = of;
+    let runs = Client::from_args(api)?.runs(Some(ticket)).await?;
+    let waits = |run: &&RunView| run.waits_for.as_deref() == Some(WaitsFor::Decision.as_str());
+    let waiting: Vec<RunId> = runs
+        .iter()
+        .filter(waits)
+        .map(|run| run.id.parse())
+        .collect::<Result<_, _>>()?;
+    match waiting.as_slice() {
+        [run] => decide(run, answer, api).await,
+        [] => bail!("no run of {ticket} waits for a decision (`journeyman runs --ticket {ticket}`)"),
+        several => {
+            let several: Vec<String> = several.iter().map(ToString::to_string).collect();
+            bail!(
+                "{} runs of {ticket} wait for a decision; decide about one with `journeyman decide RUN`: {}",
+                several.len(),
+                several.join(", ")
+            )
+        }
+    }
+}

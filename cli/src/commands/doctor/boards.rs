@@ -1,0 +1,71 @@
+//! The projects of GitHub that triages put issues into: whether the token sees them, and whether they have what the rules name.
+
+use bootstrap::rules::RulesBook;
+use domain::{Rules, cause::chain};
+use github::Writer;
+
+use super::{Finding, Findings, Sections, instances::Instances, within};
+
+pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
+    // Rules that cannot be read are told elsewhere.
+    let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
+        return;
+    };
+    for rules in book.repositories() {
+        if rules.triage.project.is_none() {
+            continue;
+        }
+        let account = match &rules.repo.instance {
+            None => sections.github_writer.as_ref(),
+            Some(name) => instances.github_writer(name),
+        };
+        let finding = match account {
+            Some(settings) if settings.project_token.is_some() => within(seen(settings, rules)).await,
+            Some(_) | None => {
+                let left = "the fields of projects are left alone: project_token is not set";
+                Finding::Skipped(left.to_owned())
+            }
+        };
+        findings.add("project", finding);
+    }
+}
+
+async fn seen(settings: &github::Settings, rules: &Rules) -> Result<String, String> {
+    let repository = rules.repository().map_err(|error| chain(&error))?;
+    // The account of an instance is looked at by itself here, so it is the default one.
+    let repository = repository.on(None);
+    let Some(wanted) = &rules.triage.project else {
+        return Err("the rules name none".to_owned());
+    };
+    let writer = Writer::new(settings).map_err(|error| chain(&error))?;
+    let found = writer
+        .project(&repository, &wanted.owner, wanted.number)
+        .await
+        .map_err(|error| chain(&error))?;
+    let place = format!("{} ({}/{})", found.title, wanted.owner, wanted.number);
+    let lacking = lacking(&found, rules);
+    match lacking.is_empty() {
+        true => Ok(format!("{place}, for {repository}")),
+        false => Err(format!("{place} has no {}", lacking.join(", "))),
+    }
+}
+
+/// Fields and values that the rules name and the project does not have.
+fn lacking(project: &github::Project, rules: &Rules) -> Vec<String> {
+    let triage = &rules.triage;
+    let named = triage.project.iter();
+    let of_fields = named.clone().flat_map(|wanted| &wanted.fields);
+    let of_priority = named.filter(|wanted| !wanted.priority_field.is_empty());
+    let of_priority = of_priority.map(|wanted| (&wanted.priority_field, &triage.priorities));
+    let mut lacking = Vec::new();
+    for (name, values) in of_fields.chain(of_priority) {
+        match project.field(name) {
+            None => lacking.push(format!("field {name:?}")),
+            Some(field) => {
+                let unknown = values.iter().filter(|value| field.value(value).is_none());
+                lacking.extend(unknown.map(|value| format!("{value:?} in {name:?}")));
+            }
+        }
+    }
+    lacking
+}

@@ -1,0 +1,55 @@
+//! Arguments of `eval`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::args::Format;
+
+/// Play tasks whose solutions are known by their tests, and say how many are resolved and at what cost
+#[derive(Debug, Clone, Args)]
+pub(in super::super) struct Arguments {
+    /// The data set: one instance a line, as JSON
+    #[arg(value_name = "DATASET")]
+    pub(super) dataset: PathBuf,
+    /// The model, as its provider names it
+    #[arg(long, value_name = "NAME")]
+    pub(super) model: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    pub(super) base_url: Option<String>,
+    /// Settings file; only the model and the limits in it count
+    #[arg(long, value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
+    pub(super) settings: Option<PathBuf>,
+    /// Rules for every instance, without `repo:`
+    #[arg(long = "config", value_name = "FILE")]
+    pub(super) rules: Option<PathBuf>,
+    /// Instances at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) jobs: u16,
+    /// How often each instance is played
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) runs: u32,
+    /// Begin no run once this much is spent, in dollars; runs that go on then may still cost something
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(super) max_cost: Option<f64>,
+    /// Folder for results and journals
+    #[arg(long, value_name = "DIR", default_value = "eval-results")]
+    pub(super) out: PathBuf,
+    /// Keep the results that are there, and play what has none
+    #[arg(long)]
+    pub(super) resume: bool,
+    /// Results of another evaluation (its folder) to compare with, instance by instance
+    #[arg(long, value_name = "RESULTS")]
+    pub(super) compare: Option<PathBuf>,
+    /// How the result is printed
+    #[arg(long, short, value_enum, default_value = "text")]
+    pub(super) output: Format,
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
+    amount
+        .filter(|usd| usd.is_finite() && *usd > 0.0)
+        .ok_or_else(|| "must be more than 0, such as 2.50".to_owned())
+}

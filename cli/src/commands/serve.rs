@@ -1,0 +1,56 @@
+//! `journeyman serve`: `up`, with what a server is usually told on its command line.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::Args;
+
+use super::{settings_file, up::start};
+use crate::args::Settings;
+
+/// The same as `up`, with the port and the folder of rules on the command line
+#[derive(Debug, Clone, Args)]
+pub(super) struct Arguments {
+    /// Port for webhooks and the API, at the address of `ingest.listen` [default: that of the settings, else 7401]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Folder with one rules file for each repository [default: that of the settings]
+    #[arg(long, value_name = "DIR")]
+    config_dir: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let mut more = Vec::new();
+    if let Some(port) = asked.port {
+        let file = settings_file(asked.settings.settings.clone());
+        let known: Listening = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
+        let address = known
+            .ingest
+            .listen
+            .map_or(Ipv4Addr::LOCALHOST.into(), |listen| listen.ip());
+        let listen = SocketAddr::new(address, port);
+        more.push(("JOURNEYMAN__INGEST__LISTEN".to_owned(), listen.to_string()));
+    }
+    if let Some(folder) = &asked.config_dir {
+        anyhow::ensure!(folder.is_dir(), "--config-dir {} is no folder", folder.display());
+        more.push(("JOURNEYMAN__RULES__DIR".to_owned(), folder.display().to_string()));
+    }
+    start(asked.settings, more).await
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Listening {
+    ingest: Listen,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Listen {
+    listen: Option<SocketAddr>,
+}

@@ -1,0 +1,20 @@
+//! `journeyman try`: a text about a local folder.
+
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::folder::{self, ticket_of};
+
+/// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// What to do: one line, and more lines with details
+    text: String,
+    #[command(flatten)]
+    asked: folder::InFolder,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    folder::run(ticket_of(&asked.text)?, asked.asked).await
+}

@@ -1,0 +1,224 @@
+//! Why nothing is done, in the one wording that everybody shows: the reporter on tickets, ingest over the API.
+
+use super::{RepositoryChoice, SkipPlace, SkipReason};
+
+/// How the parts of a sentence that come from outside are written where it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks {
+    /// A name of a program, a phrase or a setting.
+    pub code: fn(&str) -> String,
+    /// A person.
+    pub person: fn(&str) -> String,
+    /// A name of the tracker, e.g. of a status.
+    pub name: fn(&str) -> String,
+    /// Words that lead to an address.
+    pub link: fn(&str, &str) -> String,
+}
+
+impl Marks {
+    /// As it is.
+    pub const PLAIN: Self = Self {
+        code: str::to_owned,
+        person: str::to_owned,
+        name: str::to_owned,
+        link: |words, url| format!("{words} ({url})"),
+    };
+}
+
+impl SkipReason {
+    /// What is not done, why, and what would help.
+    pub fn words(&self, marks: &Marks) -> String {
+        let Marks {
+            code,
+            person,
+            name,
+            link,
+        } = marks;
+        match self {
+            Self::NotAllowed { .. } | Self::NoWritePermission { .. } | Self::Bot { .. } | Self::MayNotAsk { .. } => {
+                self.words_about_who(marks)
+            }
+            Self::Phrase { phrase, place } => format!(
+                "Journeyman leaves this ticket alone: {} is in {}. Remove it first.",
+                code(phrase),
+                match place {
+                    SkipPlace::Summary => "the summary".to_owned(),
+                    SkipPlace::Description => "the description".to_owned(),
+                    SkipPlace::Comment { author } => format!("a comment by {}", person(author)),
+                }
+            ),
+            Self::Label { label } => format!(
+                "Journeyman leaves this ticket alone: it has the label {}. Remove the label first.",
+                code(label)
+            ),
+            Self::PullRequestExists { url, author } => format!(
+                "Journeyman leaves this ticket alone: {} by {} is open for it. Close that one first.",
+                link("a pull request", url),
+                person(author)
+            ),
+            Self::StatusLeft { wanted, status } => format!(
+                "Journeyman did not start work: when it heard that the ticket was moved to {}, the ticket was in {} already.",
+                name(wanted),
+                name(status)
+            ),
+            Self::TextChanged { by } => format!(
+                "Journeyman did not start work: {}, who may not ask for work, changed the ticket's text after it was asked \
+                 for. Read the text again.",
+                person(by)
+            ),
+            Self::UnclearDecision { heads } => {
+                let heads: Vec<String> = heads
+                    .iter()
+                    .map(|head| code(&format!("/approve {head}")))
+                    .collect();
+                format!(
+                    "Journeyman did not take the decision: it has to name what it is about. Comment {}; to refuse or to change \
+                     it, name it in the same way.",
+                    heads.join(" or ")
+                )
+            }
+            Self::UnclearRepository { .. } => {
+                "Journeyman did not start work: several repositories share this project, and the ticket does not say which one \
+                 is meant. Give it what exactly one of them goes by."
+                    .to_owned()
+            }
+            Self::NoIssues => format!(
+                "I open no issues here: the rules of this repository allow none. {} in the rules says how many a plan may have.",
+                code("issues.most_planned")
+            ),
+            Self::Unreadable => "Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text \
+                                 simpler, for example with fewer nested lists."
+                .to_owned(),
+        }
+    }
+
+    /// What is not done because of who asked for it.
+    fn words_about_who(&self, marks: &Marks) -> String {
+        let Marks {
+            code, person, name, ..
+        } = marks;
+        match self {
+            Self::NotAllowed { actor, group, role } if group.is_empty() && role.is_empty() => format!(
+                "Journeyman did not start work that {} asked for: nobody is set up who may. An operator names the Jira \
+                 group whose members may ask for work in the setting {}.",
+                person(actor),
+                code("ingest.jira_trigger_group")
+            ),
+            Self::NotAllowed { actor, group, role } => format!(
+                "Journeyman did not start work that {} asked for: only {} may ask for it. A member can start it.",
+                person(actor),
+                may_ask(group, role, *name)
+            ),
+            Self::NoWritePermission { actor } => format!(
+                "Journeyman did not start work that {} asked for: only people with write permission in this repository may \
+                 ask for it. One of them can start it.",
+                person(actor)
+            ),
+            Self::Bot { actor } => format!(
+                "Journeyman did not start work that {} asked for: that is a program, and the rules of this repository do not \
+                 name it in {}. A person can start it. I will not say this again here.",
+                person(actor),
+                code("review.agents")
+            ),
+            Self::MayNotAsk { actor, group, on } => {
+                let who = match (group.as_str(), on.is_some()) {
+                    ("", true) => "people with write permission in this repository".to_owned(),
+                    ("", false) => "people who may ask for work on this ticket".to_owned(),
+                    (group, _) => format!("members of the Jira group {}", name(group)),
+                };
+                format!(
+                    "{} mentioned Journeyman, which answers {who} only. One of them can ask the same.",
+                    person(actor)
+                )
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// What there is to choose from, one a line; nothing for most reasons.
+    pub fn choices(&self, marks: &Marks) -> Vec<String> {
+        let Self::UnclearRepository { choices } = self else {
+            return Vec::new();
+        };
+        choices.iter().map(|one| choice(one, marks)).collect()
+    }
+
+    /// Whether asking for the same once more helps, once the cause is gone.
+    pub const fn can_be_retried(&self) -> bool {
+        !matches!(
+            self,
+            Self::UnclearDecision { .. } | Self::NoIssues | Self::MayNotAsk { .. }
+        )
+    }
+}
+
+fn may_ask(group: &str, role: &str, name: fn(&str) -> String) -> String {
+    let members = format!("members of the Jira group {}", name(group));
+    let players = format!("people with the role {} in this project", name(role));
+    match (group.is_empty(), role.is_empty()) {
+        (false, true) => members,
+        (true, _) => players,
+        (false, false) => format!("{members} and {players}"),
+    }
+}
+
+fn choice(choice: &RepositoryChoice, marks: &Marks) -> String {
+    let code = marks.code;
+    let named = |what: &str, names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| code(name)).collect();
+        (!names.is_empty()).then(|| format!("the {what} {}", names.join(" or ")))
+    };
+    let found = [
+        named("component", &choice.components),
+        named("label", &choice.labels),
+    ];
+    let field = choice.field.as_ref().map(|field| {
+        let values: Vec<String> = field.values.iter().map(|value| code(value)).collect();
+        format!("{} in the field {}", values.join(" or "), code(&field.name))
+    });
+    let found: Vec<String> = found.into_iter().flatten().chain(field).collect();
+    format!("{}: {}", code(&choice.repository), found.join(", or "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_may_not_ask_hears_who_may() {
+        let may_not_ask = |group: &str, on| SkipReason::MayNotAsk {
+            actor: "@eve".to_owned(),
+            group: group.to_owned(),
+            on,
+        };
+        let pull_request = crate::PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 7,
+            branch: "fix/ENG-1".to_owned(),
+            url: String::new(),
+        };
+        assert_eq!(
+            may_not_ask("agents", None).words(&Marks::PLAIN),
+            "@eve mentioned Journeyman, which answers members of the Jira group agents only. One of them can ask the same."
+        );
+        let on_github = may_not_ask("", Some(pull_request)).words(&Marks::PLAIN);
+        assert!(on_github.contains("people with write permission"), "{on_github}");
+        let elsewhere = may_not_ask("", None).words(&Marks::PLAIN);
+        assert!(elsewhere.contains("people who may ask for work"), "{elsewhere}");
+    }
+
+    #[test]
+    fn a_reason_reads_the_same_everywhere_but_for_the_marks_around_names() {
+        let quoted = Marks {
+            code: |text| format!("`{text}`"),
+            ..Marks::PLAIN
+        };
+        let reason = SkipReason::Label {
+            label: "no-agent".to_owned(),
+        };
+        let plain = reason.words(&Marks::PLAIN);
+        assert!(plain.contains("it has the label no-agent."), "{plain}");
+        assert_eq!(reason.words(&quoted).replace('`', ""), plain);
+        assert!(reason.can_be_retried() && !SkipReason::NoIssues.can_be_retried());
+    }
+}

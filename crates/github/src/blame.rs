@@ -1,0 +1,168 @@
+//! Who wrote lines of a commit last. GitHub tells it over GraphQL alone.
+
+use std::collections::BTreeMap;
+
+use domain::{CommitId, RepositoryName};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Error, Permission, Writer, client::encode, permissions::Access, wire::WirePermission};
+
+/// Lines of a file as a commit has it, from 1, the last one included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lines {
+    /// The file.
+    pub path: String,
+    /// The first line.
+    pub first: u32,
+    /// The last line.
+    pub last: u32,
+}
+
+#[derive(Deserialize)]
+struct WireBlame {
+    ranges: Vec<WireRange>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireRange {
+    starting_line: u32,
+    ending_line: u32,
+    commit: WireBlamed,
+}
+
+#[derive(Deserialize)]
+struct WireBlamed {
+    author: Option<WireGitActor>,
+}
+
+/// An author's account is not known when nobody on GitHub has the address.
+#[derive(Deserialize)]
+struct WireGitActor {
+    user: Option<WireLogin>,
+}
+
+#[derive(Deserialize)]
+struct WireLogin {
+    login: String,
+}
+
+/// One `blame` for each file, under an alias.
+fn query(files: usize) -> String {
+    let variables: String = (0..files).map(|file| format!(", $p{file}: String!")).collect();
+    let blames: Vec<String> = (0..files)
+        .map(|file| {
+            format!(
+                "f{file}: blame(path: $p{file}) {{ ranges {{ startingLine endingLine commit {{ author {{ user {{ login }} }} }} }} }}"
+            )
+        })
+        .collect();
+    format!(
+        "query($owner: String!, $name: String!, $commit: GitObjectID!{variables}) {{ repository(owner: $owner, name: $name) \
+         {{ object(oid: $commit) {{ __typename ... on Commit {{ {} }} }} }} }}",
+        blames.join(" ")
+    )
+}
+
+impl Writer {
+    /// How many of these lines each account wrote last, by its login. Every file must be there; nobody whose account is
+    /// not known is counted.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when one of the files is not there.
+    pub async fn authors_of(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        lines: &[Lines],
+    ) -> Result<BTreeMap<String, u32>, Error> {
+        let mut paths: Vec<&str> = lines.iter().map(|lines| lines.path.as_str()).collect();
+        paths.dedup();
+        if paths.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let mut variables = Map::from_iter([("commit".to_owned(), commit.as_str().into())]);
+        let named = paths.iter().enumerate();
+        variables.extend(named.map(|(file, path)| (format!("p{file}"), Value::from(*path))));
+        let (client, query) = (self.clients.of(repository)?, query(paths.len()));
+        let data = client
+            .query(repository, Access::Write, &query, Value::Object(variables))
+            .await?;
+        let mut authors = BTreeMap::new();
+        for (file, path) in paths.iter().enumerate() {
+            let blame = data["repository"]["object"][format!("f{file}")].clone();
+            let blame: WireBlame = serde_json::from_value(blame).map_err(|error| Error::Malformed {
+                detail: format!("the authors of lines, {:?} error", error.classify()),
+            })?;
+            let wanted = lines.iter().filter(|lines| lines.path == *path);
+            for (login, count) in wanted.flat_map(|wanted| written(&blame, wanted)) {
+                *authors.entry(login).or_default() += count;
+            }
+        }
+        Ok(authors)
+    }
+
+    /// What an account may do in the repository, by its login of today.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn permission(&self, repository: &RepositoryName, login: &str) -> Result<Permission, Error> {
+        let path = format!("/collaborators/{}/permission", encode(login));
+        let client = self.clients.of(repository)?;
+        let found = client
+            .get::<WirePermission>(repository, Access::Write, &path)
+            .await;
+        Ok(Error::none_if_missing(found)?.map_or(Permission::None, |found| found.level()))
+    }
+}
+
+/// Who wrote how many of the wanted lines.
+fn written(blame: &WireBlame, wanted: &Lines) -> Vec<(String, u32)> {
+    let found = blame.ranges.iter().filter_map(|range| {
+        let first = range.starting_line.max(wanted.first);
+        let last = range.ending_line.min(wanted.last);
+        let user = range.commit.author.as_ref()?.user.as_ref()?;
+        (first <= last).then(|| (user.login.clone(), last - first + 1))
+    });
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_asks_for_every_file_by_a_variable_of_its_own() {
+        let query = query(2);
+        assert!(query.contains("$p0: String!, $p1: String!") && query.contains("f1: blame(path: $p1)"));
+        assert_eq!(query.matches('{').count(), query.matches('}').count());
+    }
+
+    #[test]
+    fn lines_are_counted_where_a_range_of_one_author_meets_those_that_are_wanted() {
+        let range = |starting_line, ending_line, login: Option<&str>| WireRange {
+            starting_line,
+            ending_line,
+            commit: WireBlamed {
+                author: Some(WireGitActor {
+                    user: login.map(|login| WireLogin {
+                        login: login.to_owned(),
+                    }),
+                }),
+            },
+        };
+        let ranges = vec![
+            range(1, 4, Some("ann")),
+            range(5, 6, None),
+            range(7, 9, Some("bob")),
+        ];
+        let wanted = Lines {
+            path: "a.rs".to_owned(),
+            first: 3,
+            last: 7,
+        };
+        let found = written(&WireBlame { ranges }, &wanted);
+        assert_eq!(found, [("ann".to_owned(), 2), ("bob".to_owned(), 1)]);
+    }
+}

@@ -1,0 +1,54 @@
+//! Reads that are repeated: GitHub is asked whether the answer that is known still holds.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use domain::RepositoryName;
+use serde::de::DeserializeOwned;
+
+use super::{Client, Kind, Request};
+use crate::{
+    Error,
+    kept::Kept,
+    limits::Caller,
+    permissions::Access,
+    transport::{self, Answer, Call},
+};
+
+impl Client {
+    /// Reads below the repository's address what is read again and again: while it does not change, the same answer comes
+    /// from memory and costs nothing of the rate limit.
+    pub(crate) async fn get_again<T: DeserializeOwned>(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+        path: &str,
+    ) -> Result<T, Error> {
+        let request = Request {
+            repository,
+            access,
+            path,
+            kind: Kind::GetAgain,
+        };
+        self.exchange(request).await?.parse()
+    }
+
+    /// GitHub says whether an answer is the same for this caller; nothing is given from memory without that.
+    pub(super) async fn read_again(&self, caller: &Caller, path: &str) -> Result<Answer, Error> {
+        let known = self.kept().find(path);
+        let Some((tag, body)) = known else {
+            let answer = transport::read(caller, Call::Get(path)).await?;
+            self.kept().keep(path, &answer);
+            return Ok(answer);
+        };
+        let answer = transport::read(caller, Call::GetUnless(path, &tag)).await?;
+        if answer.is_unchanged {
+            return Ok(answer.with_body(body));
+        }
+        self.kept().keep(path, &answer);
+        Ok(answer)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,104 @@
+//! Answers that are asked for again: kept with their tags, so that those without news cost nothing of the rate limit.
+
+use std::collections::HashMap;
+
+use crate::{ETag, transport::Answer};
+
+/// Answers at most.
+const MOST: usize = 1_000;
+/// Bytes of all of them at most.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// A larger answer is not kept.
+const LARGEST: usize = 1024 * 1024;
+
+struct Entry {
+    tag: ETag,
+    body: String,
+    used: u64,
+}
+
+/// The answers that were used last.
+#[derive(Default)]
+pub(crate) struct Kept {
+    entries: HashMap<String, Entry>,
+    bytes: usize,
+    uses: u64,
+}
+
+impl Kept {
+    pub(crate) fn find(&mut self, path: &str) -> Option<(ETag, String)> {
+        self.uses += 1;
+        let entry = self.entries.get_mut(path)?;
+        entry.used = self.uses;
+        Some((entry.tag.clone(), entry.body.clone()))
+    }
+
+    /// In the place of what was kept of the path.
+    pub(crate) fn keep(&mut self, path: &str, answer: &Answer) {
+        if let Some(tag) = &answer.etag {
+            self.put(path, tag.clone(), answer.body());
+        } else {
+            self.forget(path);
+        }
+    }
+
+    fn put(&mut self, path: &str, tag: ETag, body: &str) {
+        self.forget(path);
+        if body.len() > LARGEST {
+            return;
+        }
+        while self.entries.len() >= MOST || self.bytes + body.len() > MOST_BYTES {
+            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
+            let Some(oldest) = oldest.map(|(path, _)| path.clone()) else {
+                break;
+            };
+            self.forget(&oldest);
+        }
+        self.uses += 1;
+        self.bytes += body.len();
+        let entry = Entry {
+            tag,
+            body: body.to_owned(),
+            used: self.uses,
+        };
+        self.entries.insert(path.to_owned(), entry);
+    }
+
+    fn forget(&mut self, path: &str) {
+        if let Some(entry) = self.entries.remove(path) {
+            self.bytes -= entry.body.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tag() -> ETag {
+        ETag("W/\"1\"".to_owned())
+    }
+
+    #[test]
+    fn memory_is_bounded_and_what_is_used_stays() {
+        let mut kept = Kept::default();
+        let large = "x".repeat(LARGEST);
+        for number in 0..40 {
+            kept.put(&format!("/{number}"), tag(), &large);
+            assert!(kept.find("/0").is_some(), "it is used all the time");
+            assert!(kept.bytes <= MOST_BYTES);
+        }
+        assert!(kept.find("/1").is_none() && kept.find("/39").is_some());
+        kept.put("/39", tag(), &"x".repeat(LARGEST + 1));
+        assert!(
+            kept.find("/39").is_none(),
+            "the answer of before is not the answer"
+        );
+        for number in 0..2 * MOST {
+            kept.put(&format!("/small/{number}"), tag(), "x");
+        }
+        assert!(kept.entries.len() <= MOST);
+        let sum: usize = kept.entries.values().map(|entry| entry.body.len()).sum();
+        assert_eq!(kept.bytes, sum);
+    }
+}

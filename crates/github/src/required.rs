@@ -1,0 +1,81 @@
+//! The checks that GitHub requires before a merge.
+
+use domain::RepositoryName;
+
+use crate::{
+    Error, Reader, Writer,
+    client::{Client, encode},
+    permissions::Access,
+    wire::{WireBranch, WireBranchRule},
+};
+
+const PAGE: usize = 100;
+
+impl Client {
+    async fn protecting(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+        branch: &str,
+    ) -> Result<Vec<String>, Error> {
+        let path = format!("/branches/{}", encode(branch));
+        let found = self.get::<WireBranch>(repository, access, &path).await;
+        Ok(Error::none_if_missing(found)?.map_or_else(Vec::new, WireBranch::required))
+    }
+
+    async fn of_rulesets(
+        &self,
+        repository: &RepositoryName,
+        access: Access,
+        branch: &str,
+    ) -> Result<Vec<String>, Error> {
+        let path = format!("/rules/branches/{}?per_page={PAGE}", encode(branch));
+        let found = self.get::<Vec<WireBranchRule>>(repository, access, &path).await;
+        let rules = Error::none_if_missing(found)?.unwrap_or_default();
+        Ok(rules.iter().flat_map(WireBranchRule::required).collect())
+    }
+}
+
+impl Writer {
+    /// The checks that must pass before a merge into a branch, by branch protection and by rulesets.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] when they may not be read.
+    pub async fn required_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<String>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut required = client.protecting(repository, Access::Write, branch).await?;
+        required.extend(client.of_rulesets(repository, Access::Write, branch).await?);
+        Ok(required)
+    }
+}
+
+impl Reader {
+    /// The checks that must pass before a merge into a branch, as far as our account may know: a reader App without the
+    /// right to see contents knows those of rulesets alone.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn required_checks(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Vec<String>, Error> {
+        let client = self.clients.of(repository)?;
+        let mut required = Vec::new();
+        for found in [
+            client.protecting(repository, Access::Look, branch).await,
+            client.of_rulesets(repository, Access::Look, branch).await,
+        ] {
+            match found {
+                Ok(found) => required.extend(found),
+                Err(Error::Forbidden { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(required)
+    }
+}

@@ -1,0 +1,185 @@
+//! Discussions and reactions.
+
+use domain::{Reactable, Reaction};
+use github::Error;
+use testkit::github::{Reacted, WRITER_LOGIN};
+
+use crate::{Hub, hub, shop};
+
+fn discussion(hub: &Hub, category: &str) -> u64 {
+    let asked = ("Which rounding?", "Up or down?");
+    hub.hub
+        .start_discussion("acme/shop", "rita", category, asked)
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_discussion_is_read_with_its_threads_by_both_and_found_by_its_change() {
+    let hub = hub().await;
+    let number = discussion(&hub, "Q&A");
+    let other = discussion(&hub, "General");
+    let first = hub
+        .hub
+        .discuss_as("acme/shop", number, "sam", "Up.", None)
+        .unwrap();
+    hub.hub
+        .discuss_as("acme/shop", number, "rita", "Why?", Some(first))
+        .unwrap();
+    let read = hub.reader.discussion(&shop(), number).await.unwrap();
+    assert_eq!(hub.writer.discussion(&shop(), number).await.unwrap(), read);
+    assert_eq!(
+        (read.title.as_str(), read.body.as_str()),
+        ("Which rounding?", "Up or down?")
+    );
+    assert!(read.is_open && read.is_answerable && read.answer.is_none());
+    let said: Vec<(&str, bool)> = read
+        .comments
+        .iter()
+        .map(|comment| (comment.body.as_str(), comment.thread == comment.node_id))
+        .collect();
+    assert_eq!(said, [("Up.", true), ("Why?", false)], "the second is a reply");
+
+    let changed = hub.reader.changed_discussions(&shop()).await.unwrap();
+    let mut numbers: Vec<u64> = changed.iter().map(|stub| stub.number).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [number, other]);
+    let missing = hub.reader.discussion(&shop(), 99).await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn what_we_say_in_a_discussion_is_changed_and_deleted_and_nobody_elses_is() {
+    let hub = hub().await;
+    let number = discussion(&hub, "General");
+    let theirs = hub
+        .hub
+        .discuss_as("acme/shop", number, "sam", "Up.", None)
+        .unwrap();
+    let read = hub.writer.discussion(&shop(), number).await.unwrap();
+    let beside = read.comments[0].node_id.clone();
+    let own = hub
+        .writer
+        .comment_on_discussion(&shop(), number, None, "A thread of our own")
+        .await
+        .unwrap();
+    hub.writer
+        .comment_on_discussion(&shop(), number, Some(&beside), "A reply")
+        .await
+        .unwrap();
+    hub.writer
+        .update_discussion_comment(&shop(), &own, "Other words")
+        .await
+        .unwrap();
+    let said = hub.hub.discussion("acme/shop", number).unwrap().comments;
+    let ours: Vec<(&str, Option<u64>)> = said
+        .iter()
+        .filter(|said| said.author == WRITER_LOGIN)
+        .map(|said| (said.body.as_str(), said.reply_to))
+        .collect();
+    assert_eq!(ours, [("Other words", None), ("A reply", Some(theirs))]);
+
+    hub.writer.delete_discussion_comment(&shop(), &own).await.unwrap();
+    let again = hub.writer.delete_discussion_comment(&shop(), &own).await;
+    assert!(matches!(again, Err(Error::NotFound { .. })), "{again:?}");
+    let gone = hub.writer.update_discussion_comment(&shop(), &own, "x").await;
+    assert!(matches!(gone, Err(Error::NotFound { .. })), "{gone:?}");
+    assert_eq!(hub.hub.discussion("acme/shop", number).unwrap().comments.len(), 2);
+    hub.assert_clean();
+    let refused = hub.writer.delete_discussion_comment(&shop(), &beside).await;
+    assert!(matches!(refused, Err(Error::Forbidden { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_answer_is_marked_where_there_can_be_one_and_a_discussion_is_closed_once() {
+    let hub = hub().await;
+    let (asked, talked) = (discussion(&hub, "Q&A"), discussion(&hub, "General"));
+    let say = async |number| {
+        hub.writer
+            .comment_on_discussion(&shop(), number, None, "Up.")
+            .await
+            .unwrap()
+    };
+    let (answer, word) = (say(asked).await, say(talked).await);
+    for _ in 0..2 {
+        hub.writer.mark_answer(&shop(), &answer).await.unwrap();
+    }
+    let read = hub.writer.discussion(&shop(), asked).await.unwrap();
+    assert_eq!(read.answer, Some(answer));
+    let refused = hub.writer.mark_answer(&shop(), &word).await.unwrap_err();
+    assert!(matches!(refused, Error::Rejected { .. }), "{refused}");
+
+    hub.writer.close_discussion(&shop(), &read.node_id).await.unwrap();
+    assert!(!hub.reader.discussion(&shop(), asked).await.unwrap().is_open);
+    let again = hub.writer.close_discussion(&shop(), &read.node_id).await;
+    assert!(matches!(again, Err(Error::Rejected { .. })), "{again:?}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn everything_that_can_be_reacted_to_has_our_reaction_once() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    let said = hub
+        .hub
+        .comment_as("acme/shop", made.number, "mia", "/stop")
+        .unwrap();
+    let line = hub.hub.next_id() + 1;
+    hub.hub
+        .review_lines(
+            "acme/shop",
+            made.number,
+            "rita",
+            ("commented", ""),
+            &[("a.txt", 1, "Why?")],
+        )
+        .unwrap();
+    let number = discussion(&hub, "General");
+    let talk = hub
+        .hub
+        .discuss_as("acme/shop", number, "sam", "Up.", None)
+        .unwrap();
+    let read = hub.reader.discussion(&shop(), number).await.unwrap();
+    let in_discussion = Reactable::Discussion {
+        repository: shop(),
+        number,
+        comment: Some(read.comments[0].node_id.clone()),
+    };
+    let comment = Reactable::Comment {
+        repository: shop(),
+        id: said,
+    };
+    let line_comment = Reactable::LineComment {
+        repository: shop(),
+        id: line,
+    };
+    for (to, shown) in [
+        (
+            Reactable::issue(&shop(), made.number),
+            Reacted::Issue(made.number),
+        ),
+        (comment, Reacted::Comment(said)),
+        (line_comment, Reacted::LineComment(line)),
+        (
+            Reactable::discussion(&shop(), number),
+            Reacted::Discussion(number),
+        ),
+        (in_discussion, Reacted::DiscussionComment(talk)),
+    ] {
+        for reaction in [Reaction::Eyes, Reaction::Eyes, Reaction::Rocket] {
+            hub.writer.react(&to, reaction).await.unwrap();
+        }
+        assert_eq!(
+            hub.hub.reactions("acme/shop", shown),
+            ["eyes", "rocket"],
+            "{to:?}"
+        );
+    }
+    let missing = Reactable::Comment {
+        repository: shop(),
+        id: 1,
+    };
+    let refused = hub.writer.react(&missing, Reaction::Eyes).await.unwrap_err();
+    assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
+    hub.assert_clean();
+}

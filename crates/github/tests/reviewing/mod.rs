@@ -1,0 +1,197 @@
+//! Reviews by us and of us, what pull requests change and must pass, and jobs that run again.
+
+use std::time::Duration;
+
+use domain::Timestamp;
+use github::{Error, NewComment, NewReview, actions_run};
+use testkit::{
+    eventually,
+    github::{Conclusion, READER_LOGIN, Ruleset, WRITER_LOGIN},
+};
+
+use crate::{hub, shop};
+
+#[tokio::test]
+async fn what_a_pull_request_changes_is_read_by_both_with_its_commits() {
+    let hub = hub().await;
+    let first = hub.branch("feat/x");
+    let second = hub
+        .hub
+        .commit("acme/shop", "feat/x", "more", &[("b.txt", "one\ntwo\n")])
+        .unwrap();
+    let number = hub
+        .hub
+        .open_pull_request_as("acme/shop", "mia", "feat/x", "Work", "")
+        .unwrap();
+    let files = hub.reader.changed_files(&shop(), number).await.unwrap();
+    assert_eq!(hub.writer.changed_files(&shop(), number).await.unwrap(), files);
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["a.txt", "b.txt"]);
+    assert!(files[1].patch.contains("+two"), "{files:?}");
+    let commits = hub.reader.pull_request_commits(&shop(), number).await.unwrap();
+    assert_eq!(commits, [first, second.parse().unwrap()]);
+    let missing = hub.reader.changed_files(&shop(), 99).await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn a_review_of_ours_has_all_its_comments_or_none_and_everything_that_was_said_is_read() {
+    let hub = hub().await;
+    let head = hub.branch("feat/x");
+    let number = hub
+        .hub
+        .open_pull_request_as("acme/shop", "mia", "feat/x", "Work", "")
+        .unwrap();
+    let review = |line| NewReview {
+        commit: head.clone(),
+        asks_for_changes: true,
+        body: "Not yet.".to_owned(),
+        comments: vec![NewComment {
+            start_line: None,
+            path: "a.txt".to_owned(),
+            line,
+            body: "Why?".to_owned(),
+        }],
+    };
+    let elsewhere = hub.writer.submit_review(&shop(), number, &review(9)).await;
+    assert!(matches!(elsewhere, Err(Error::Rejected { .. })), "{elsewhere:?}");
+    let id = hub
+        .writer
+        .submit_review(&shop(), number, &review(1))
+        .await
+        .unwrap();
+    let reviews = hub.writer.reviews(&shop(), number).await.unwrap();
+    let ours: Vec<(u64, &str)> = reviews
+        .iter()
+        .map(|review| (review.id, review.author.as_str()))
+        .collect();
+    assert_eq!(ours, [(id, WRITER_LOGIN)]);
+
+    hub.hub
+        .comment_as("acme/shop", number, "mia", "It rounds.")
+        .unwrap();
+    let remarks = hub.reader.remarks(&shop(), number).await.unwrap();
+    let mut said: Vec<(&str, bool)> = remarks
+        .iter()
+        .map(|remark| (remark.text.as_str(), remark.by_bot))
+        .collect();
+    said.sort_unstable();
+    assert_eq!(said, [("It rounds.", false), ("Not yet.", true), ("Why?", true)]);
+    let asked = &hub.hub.reviews("acme/shop", number).unwrap()[0];
+    assert_eq!(asked.state, "changes_requested");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn who_asked_for_a_review_is_read_and_a_thread_is_resolved_once() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    hub.hub
+        .ask_for_review("acme/shop", made.number, "rita", "mia")
+        .unwrap();
+    let requests = hub.reader.review_requests(&shop(), made.number).await.unwrap();
+    let asked: Vec<(&str, Option<&str>)> = requests
+        .iter()
+        .map(|request| {
+            let by = request.by.as_ref().map(|by| by.login.as_str());
+            (request.reviewer.as_str(), by)
+        })
+        .collect();
+    assert_eq!(asked, [("rita", Some("mia"))]);
+
+    let comment = hub.hub.next_id() + 1;
+    let judged = ("changes_requested", "No.");
+    hub.hub
+        .review_lines("acme/shop", made.number, "rita", judged, &[("a.txt", 1, "Why?")])
+        .unwrap();
+    let open = async || {
+        hub.writer
+            .open_thread(&shop(), made.number, comment)
+            .await
+            .unwrap()
+    };
+    let thread = open().await.unwrap();
+    for _ in 0..2 {
+        hub.writer.resolve_thread(&shop(), &thread).await.unwrap();
+    }
+    assert_eq!(open().await, None, "it is resolved");
+    assert_eq!(hub.hub.resolved("acme/shop", made.number).unwrap(), [comment]);
+    let none = hub.writer.open_thread(&shop(), made.number, 1).await.unwrap();
+    assert_eq!(none, None);
+    let missing = hub.writer.resolve_thread(&shop(), "PRRT_1").await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn what_must_pass_is_read_from_the_branch_and_from_its_rulesets() {
+    let hub = hub().await;
+    let required = async |branch: &str| hub.writer.required_checks(&shop(), branch).await.unwrap();
+    assert!(required("main").await.is_empty());
+    assert!(required("no-such").await.is_empty());
+    hub.hub.require_checks("acme/shop", "main", &["build"]).unwrap();
+    let ruleset = Ruleset {
+        branches: vec!["main".to_owned()],
+        required_checks: vec!["quick tests".to_owned()],
+        ..Ruleset::default()
+    };
+    hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    assert_eq!(required("main").await, ["build", "quick tests"]);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn the_failed_jobs_of_a_run_start_again_and_the_run_says_so() {
+    let hub = hub().await;
+    let made = hub.draft("feat/x").await;
+    let head = made.head.as_str();
+    let red = [("unit", Conclusion::Failure, "The runner has lost the connection.")];
+    hub.hub.run_checks("acme/shop", head, &red).unwrap();
+    let checks = hub.reader.checks(&shop(), &made.head).await.unwrap();
+    let run = actions_run(&checks[0].url).unwrap();
+    let now = async || hub.writer.workflow_run(&shop(), run).await.unwrap();
+    let first = now().await;
+    assert_eq!(
+        (first.head, first.attempt, first.is_complete),
+        (made.head.clone(), 1, true)
+    );
+    hub.writer.rerun_failed_jobs(&shop(), run).await.unwrap();
+    let second = now().await;
+    assert_eq!((second.attempt, second.is_complete), (2, false));
+    let again = hub.writer.rerun_failed_jobs(&shop(), run).await.unwrap_err();
+    assert!(matches!(again, Error::Forbidden { .. }), "{again}");
+    let missing = hub.writer.workflow_run(&shop(), 1).await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn both_accounts_know_their_names_and_what_a_webhook_carried_is_read_again() {
+    let hub = hub().await;
+    assert_eq!(hub.writer.login(None).await.unwrap(), WRITER_LOGIN);
+    assert_eq!(hub.reader.whoami().await.unwrap().login, READER_LOGIN);
+    let repository = hub.writer.repository(&shop()).await.unwrap();
+    assert_eq!(repository.default_branch, "main");
+    let made = hub.draft("feat/x").await;
+    let read = hub.writer.pull_request(&shop(), made.number).await.unwrap();
+    assert_eq!(read, made);
+    let found = hub.reader.find_pull_request_by_head(&shop(), "feat/x").await;
+    assert_eq!(found.unwrap().map(|found| found.number), Some(made.number));
+
+    hub.hub
+        .set_webhook(&format!("{}/nowhere", hub.hub.api_url()), "secret");
+    hub.branch("feat/y");
+    let start = Timestamp::from_unix_ms(0);
+    let delivered = async || {
+        let found = hub.reader.hook_deliveries(None, start).await.ok()?;
+        found.into_iter().next()
+    };
+    let delivery = eventually("a delivery", Duration::from_secs(10), delivered)
+        .await
+        .unwrap();
+    let payload = hub.reader.hook_payload(None, delivery.id).await.unwrap();
+    assert_eq!(payload["ref"], "refs/heads/feat/y");
+    let missing = hub.reader.hook_payload(None, 4_711).await.unwrap_err();
+    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+}

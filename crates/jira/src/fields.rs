@@ -1,0 +1,91 @@
+//! Fields of issues by the names that people know them by.
+
+use std::collections::BTreeMap;
+
+use domain::{TicketKey, json};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{Error, Reader, wire};
+
+#[derive(Deserialize)]
+struct WireNamed {
+    /// The name of each field, by its id.
+    #[serde(default)]
+    names: BTreeMap<String, String>,
+    #[serde(default)]
+    fields: BTreeMap<String, Option<Box<RawValue>>>,
+}
+
+impl Reader {
+    /// The values that fields of an issue have, each with the field's name; a field that nobody filled in has none. Choices,
+    /// names and plain texts are values.
+    ///
+    /// # Errors
+    /// As for [`Self::issue`].
+    pub async fn field_values(
+        &self,
+        key: &TicketKey,
+        names: &[String],
+    ) -> Result<Vec<(String, String)>, Error> {
+        let path = format!("{}?fields=*all&expand=names", wire::issue_path(key)?);
+        let found: WireNamed = self.clients.of(key)?.get(&path).await?;
+        let is_wanted = |name: &String| {
+            names
+                .iter()
+                .any(|wanted| wanted.to_lowercase() == name.to_lowercase())
+        };
+        let wanted = found.names.iter().filter(|(_, name)| is_wanted(name));
+        let mut values = Vec::new();
+        for (id, name) in wanted {
+            let raw = found.fields.get(id).and_then(Option::as_deref);
+            // One that is too deep to be read is no choice.
+            let value: Option<Value> = raw.and_then(|raw| json::from_slice(raw.get().as_bytes()).ok());
+            let texts = value.as_ref().map(texts).unwrap_or_default();
+            values.extend(texts.into_iter().map(|text| (name.clone(), text)));
+        }
+        Ok(values)
+    }
+}
+
+/// The texts of a value: of a list those of its items, of a choice its own and that of the choice below it.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Number(number) => vec![number.to_string()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(choice) => {
+            let own = ["value", "name", "displayName"]
+                .iter()
+                .find_map(|key| choice.get(*key)?.as_str());
+            let below = choice.get("child").map(texts).unwrap_or_default();
+            own.map(str::to_owned).into_iter().chain(below).collect()
+        }
+        Value::Null | Value::Bool(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::texts;
+
+    #[test]
+    fn choices_lists_and_plain_texts_have_values_and_what_is_empty_has_none() {
+        for (value, expected) in [
+            (json!("Tax"), vec!["Tax"]),
+            (json!({"id": "1", "value": "Tax"}), vec!["Tax"]),
+            (json!([{"value": "Tax"}, {"name": "VAT"}]), vec!["Tax", "VAT"]),
+            (
+                json!({"value": "Shop", "child": {"value": "Tax"}}),
+                vec!["Shop", "Tax"],
+            ),
+            (json!(7), vec!["7"]),
+            (json!(null), vec![]),
+            (json!([]), vec![]),
+        ] {
+            assert_eq!(texts(&value), expected, "{value}");
+        }
+    }
+}

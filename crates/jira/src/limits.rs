@@ -1,0 +1,82 @@
+//! The limits that hold for an account: asked before each request, told of each refusal.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{
+    Instance,
+    limits::{Heard, Knock, LimitClass, LimitGate},
+};
+use reqwest::header::HeaderMap;
+
+use crate::Error;
+
+const RESOURCE: &str = "rest";
+
+/// The limits of one account; without a gate none is known before Jira tells.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Limits {
+    gate: Option<Arc<dyn LimitGate>>,
+    account: String,
+}
+
+impl Limits {
+    /// Those of an account of an instance, `reader` or `writer`.
+    pub(crate) fn of(gate: Option<&Arc<dyn LimitGate>>, role: &str, instance: Option<&Instance>) -> Self {
+        let instance = instance.map_or("default", Instance::as_str);
+        Self {
+            gate: gate.cloned(),
+            account: format!("jira:{role}:{instance}"),
+        }
+    }
+
+    fn knock(&self) -> Knock<'_> {
+        Knock {
+            account: &self.account,
+            resource: RESOURCE,
+            pace: None,
+        }
+    }
+
+    /// Refuses what Jira would refuse; nothing was sent then.
+    pub(crate) async fn admit(&self) -> Result<(), Error> {
+        let Some(gate) = &self.gate else { return Ok(()) };
+        let admitted = gate.admit(self.knock()).await;
+        admitted.map_err(|retry_after| Error::RateLimited { retry_after })
+    }
+
+    pub(crate) async fn hear(&self, wait: Duration) {
+        if let Some(gate) = &self.gate {
+            let heard = Heard {
+                refused: Some((LimitClass::Primary, wait)),
+                ..Heard::default()
+            };
+            gate.hear(self.knock(), heard).await;
+        }
+    }
+}
+
+/// Whether too much was written to one issue, which says nothing of the others.
+pub(crate) fn is_of_one_issue(headers: &HeaderMap) -> bool {
+    let reason = headers.get("ratelimit-reason");
+    let reason = reason.and_then(|reason| reason.to_str().ok());
+    reason.is_some_and(|reason| reason.contains("per-issue"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_one_issue_is_told_from_one_of_the_account() {
+        for (reason, is_of_one) in [
+            ("jira-per-issue-on-write", true),
+            ("jira-quota-tenant-based", false),
+            ("jira-burst-based", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("ratelimit-reason", reason.parse().unwrap());
+            assert_eq!(is_of_one_issue(&headers), is_of_one, "{reason}");
+        }
+        assert!(!is_of_one_issue(&HeaderMap::new()));
+    }
+}

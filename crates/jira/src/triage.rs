@@ -1,0 +1,84 @@
+//! What a triage sets: priority and type of an issue, and links between issues.
+
+use domain::TicketKey;
+use serde_json::{Value, json};
+
+use crate::{
+    Error, Writer,
+    client::Method,
+    wire::{self, WireLinkTypes, WireSorted},
+};
+
+/// What an issue is sorted by, and which other issues it is linked with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sorted {
+    /// The name of its priority; empty where the project has none.
+    pub priority: String,
+    /// The name of its type.
+    pub issue_type: String,
+    /// The keys of the issues that it is linked with, as people write them, each with the name of the type of link.
+    pub links: Vec<(String, String)>,
+}
+
+impl Writer {
+    /// How an issue is sorted.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when the issue does not exist.
+    pub async fn sorted(&self, key: &TicketKey) -> Result<Sorted, Error> {
+        let path = format!("{}?fields=priority,issuetype,issuelinks", wire::issue_path(key)?);
+        let found: WireSorted = self.clients.of(key)?.get(&path).await?;
+        Ok(found.into())
+    }
+
+    /// Gives an issue a priority, by its name.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when its project has no such priority, or its screen no priority.
+    pub async fn set_priority(&self, key: &TicketKey, name: &str) -> Result<(), Error> {
+        self.set_field(key, "priority", name).await
+    }
+
+    /// Gives an issue a type, by its name.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] when its project has no such type, or an issue cannot become one without being moved.
+    pub async fn set_issue_type(&self, key: &TicketKey, name: &str) -> Result<(), Error> {
+        self.set_field(key, "issuetype", name).await
+    }
+
+    async fn set_field(&self, key: &TicketKey, field: &str, name: &str) -> Result<(), Error> {
+        let body = json!({ "fields": { field: { "name": name } } });
+        let client = self.clients.of(key)?;
+        let path = wire::issue_path(key)?;
+        client.write(Method::Put, &path, &body).await.map(|_: Value| ())
+    }
+
+    /// The name of the type of link that is called so, as the site writes it. Case does not matter.
+    ///
+    /// # Errors
+    /// [`Error`] when Jira cannot be read.
+    pub async fn link_type(&self, key: &TicketKey, name: &str) -> Result<Option<String>, Error> {
+        let found: WireLinkTypes = self.clients.of(key)?.get("/rest/api/3/issueLinkType").await?;
+        let is_it = |known: &String| known.to_lowercase() == name.to_lowercase();
+        Ok(found.names().find(is_it))
+    }
+
+    /// Links an issue with another one of its site, which `to` names as people write it: what the type's outward words say,
+    /// such as "duplicates", is said of the first about the second. A link that is there stays as it is.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when one of them does not exist or there is no such type of link, [`Error::Rejected`] where links
+    /// are switched off.
+    pub async fn link(&self, key: &TicketKey, link_type: &str, to: &str) -> Result<(), Error> {
+        // In a request, the inward issue is the one that the outward words are about.
+        let body = json!({
+            "type": { "name": link_type }, "inwardIssue": { "key": key.short() }, "outwardIssue": { "key": to },
+        });
+        let client = self.clients.of(key)?;
+        client
+            .write(Method::Post, "/rest/api/3/issueLink", &body)
+            .await
+            .map(|_: Value| ())
+    }
+}

@@ -1,0 +1,60 @@
+//! What a triage looks at: priority, type and links of an issue, and the types of link of a site.
+
+use serde::Deserialize;
+
+use super::value::WireName;
+use crate::Sorted;
+
+#[derive(Deserialize)]
+pub(crate) struct WireSorted {
+    fields: WireFields,
+}
+
+#[derive(Deserialize)]
+struct WireFields {
+    priority: Option<WireName>,
+    issuetype: Option<WireName>,
+    #[serde(default)]
+    issuelinks: Vec<WireLink>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireLink {
+    r#type: WireName,
+    inward_issue: Option<WireKey>,
+    outward_issue: Option<WireKey>,
+}
+
+#[derive(Deserialize)]
+struct WireKey {
+    key: String,
+}
+
+impl From<WireSorted> for Sorted {
+    fn from(wire: WireSorted) -> Self {
+        let name = |known: Option<WireName>| known.map(|known| known.name).unwrap_or_default();
+        let links = wire.fields.issuelinks.into_iter();
+        let links = links.filter_map(|link| {
+            let other = link.inward_issue.or(link.outward_issue)?;
+            Some((other.key, link.r#type.name))
+        });
+        Self {
+            priority: name(wire.fields.priority),
+            issue_type: name(wire.fields.issuetype),
+            links: links.collect(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WireLinkTypes {
+    issue_link_types: Vec<WireName>,
+}
+
+impl WireLinkTypes {
+    pub(crate) fn names(self) -> impl Iterator<Item = String> {
+        self.issue_link_types.into_iter().map(|known| known.name)
+    }
+}

@@ -1,0 +1,220 @@
+//! What this process knows of the limits, by the names that they have at the server.
+
+use std::{collections::HashMap, time::Duration};
+
+use domain::limits::{Bucket, LimitClass, Quota};
+use tokio::time::Instant;
+
+use super::{
+    LONGEST_IN_PLACE,
+    store::{Known, Names},
+};
+
+/// What is over is forgotten when there is so much of it.
+const MANY: usize = 1_000;
+
+/// Whether a request may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It may, after so long.
+    Go(Duration),
+    /// The service refuses everything until then.
+    Closed(LimitClass, Duration),
+    /// It is a write, and there were too many of them.
+    Early(Duration),
+}
+
+/// What became of a quota.
+pub(super) struct Noted {
+    pub(super) quota: Quota,
+    /// Another window, or another tenth of the limit.
+    pub(super) is_news: bool,
+    /// The first in its window with little left.
+    pub(super) is_newly_scarce: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    closed: HashMap<String, Instant>,
+    /// Until when the writes of a bucket would take that came one after another.
+    ahead: HashMap<String, Instant>,
+    quotas: HashMap<String, Quota>,
+}
+
+impl Book {
+    /// The longer of the waits that are known.
+    pub(super) fn closed(&self, names: &Names, now: Instant) -> Option<Verdict> {
+        let wait = |class: LimitClass| {
+            let until = self.closed.get(names.of_class(class)).copied();
+            let left = until.map(|until| until.saturating_duration_since(now));
+            left.filter(|left| !left.is_zero()).map(|left| (left, class))
+        };
+        let waits = [LimitClass::Secondary, LimitClass::Primary].into_iter();
+        let longest = waits.filter_map(wait).max_by_key(|(left, _)| *left);
+        longest.map(|(left, class)| Verdict::Closed(class, left))
+    }
+
+    /// Never opens earlier than was said before; whether it opens later now.
+    pub(super) fn close(&mut self, name: &str, until: Instant) -> bool {
+        raise(&mut self.closed, name, until)
+    }
+
+    /// Takes over what all together know.
+    pub(super) fn learn(
+        &mut self,
+        names: &Names,
+        buckets: &[Bucket],
+        known: &Known,
+        now: Instant,
+    ) -> Verdict {
+        for (class, left) in known.closed {
+            self.close(names.of_class(class), now + left);
+        }
+        for (bucket, ahead) in buckets.iter().zip(&known.ahead) {
+            raise(&mut self.ahead, &names.of_bucket(bucket), now + *ahead);
+        }
+        match self.closed(names, now) {
+            Some(closed) => closed,
+            None if known.wait > LONGEST_IN_PLACE => Verdict::Early(known.wait),
+            None => Verdict::Go(known.wait),
+        }
+    }
+
+    /// Decides alone.
+    pub(super) fn admit(&mut self, names: &Names, buckets: &[Bucket], now: Instant) -> Verdict {
+        if let Some(closed) = self.closed(names, now) {
+            return closed;
+        }
+        let ahead = |book: &Self, bucket: &Bucket| {
+            let until = book.ahead.get(&names.of_bucket(bucket)).copied();
+            until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+        };
+        let waits = buckets.iter().map(|bucket| bucket.wait(ahead(self, bucket)));
+        let wait = waits.max().unwrap_or_default();
+        if wait > LONGEST_IN_PLACE {
+            return Verdict::Early(wait);
+        }
+        for bucket in buckets {
+            let until = now + ahead(self, bucket) + bucket.interval;
+            raise(&mut self.ahead, &names.of_bucket(bucket), until);
+        }
+        Verdict::Go(wait)
+    }
+
+    pub(super) fn note(&mut self, names: &Names, quota: Quota) -> Noted {
+        let before = self.quotas.get(&names.quota).copied();
+        let merged = before.map_or(quota, |before| before.merged(quota));
+        self.quotas.insert(names.quota.clone(), merged);
+        let known = before.filter(|before| before.reset_unix_s == merged.reset_unix_s);
+        Noted {
+            quota: merged,
+            is_news: known.is_none_or(|known| tenth(known) != tenth(merged)),
+            is_newly_scarce: merged.is_scarce() && !known.is_some_and(Quota::is_scarce),
+        }
+    }
+}
+
+fn tenth(quota: Quota) -> u64 {
+    quota.remaining.saturating_mul(10) / quota.limit.max(1)
+}
+
+/// The later of two instants under a name; whether that is the new one.
+fn raise(instants: &mut HashMap<String, Instant>, name: &str, until: Instant) -> bool {
+    if instants.len() >= MANY {
+        let now = Instant::now();
+        instants.retain(|_, end| *end > now);
+    }
+    match instants.get_mut(name) {
+        Some(known) if *known >= until => false,
+        Some(known) => {
+            *known = until;
+            true
+        }
+        None => {
+            instants.insert(name.to_owned(), until);
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::limits::{Knock, Pace};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn names() -> Names {
+        Names::of(&Knock {
+            account: "github:writer:default",
+            resource: "core",
+            pace: None,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_account_stays_closed_until_the_latest_end_that_was_ever_told(
+            told in prop::collection::vec((any::<bool>(), 1..10_000_u64), 1..20)
+        ) {
+            let (mut book, now, names) = (Book::default(), Instant::now(), names());
+            let mut before = Duration::ZERO;
+            for (is_primary, ms) in &told {
+                let class = if *is_primary { LimitClass::Primary } else { LimitClass::Secondary };
+                book.close(names.of_class(class), now + Duration::from_millis(*ms));
+                let Some(Verdict::Closed(_, wait)) = book.closed(&names, now) else {
+                    return Err(TestCaseError::fail("it is open"));
+                };
+                prop_assert!(wait >= before);
+                before = wait;
+            }
+            let latest = told.iter().map(|(_, ms)| *ms).max().unwrap_or_default();
+            prop_assert_eq!(before, Duration::from_millis(latest));
+            prop_assert_eq!(book.closed(&names, now + Duration::from_millis(latest)), None);
+        }
+    }
+
+    #[test]
+    fn writes_alone_keep_the_pace_and_say_how_long_the_next_one_waits() {
+        let (mut book, now, names) = (Book::default(), Instant::now(), names());
+        let pace = Pace {
+            a_minute: 80,
+            an_hour: 500,
+        };
+        let buckets: Vec<Bucket> = pace.buckets().collect();
+        let mut admit = |after_s: u64| book.admit(&names, &buckets, now + Duration::from_secs(after_s));
+        for _ in 0..20 {
+            assert_eq!(admit(0), Verdict::Go(Duration::ZERO));
+        }
+        assert_eq!(admit(0), Verdict::Go(Duration::from_secs(1)));
+        assert_eq!(admit(0), Verdict::Go(Duration::from_secs(2)));
+        assert_eq!(admit(0), Verdict::Early(Duration::from_secs(3)));
+        assert_eq!(admit(1), Verdict::Go(Duration::from_secs(2)));
+        assert_eq!(admit(61), Verdict::Go(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_is_left_is_news_once_for_each_tenth_of_a_window() {
+        let mut book = Book::default();
+        let mut note = |reset_unix_s, remaining| {
+            let limit = 100;
+            book.note(
+                &names(),
+                Quota {
+                    reset_unix_s,
+                    limit,
+                    remaining,
+                },
+            )
+        };
+        assert!(note(1, 99).is_news);
+        assert!(!note(1, 98).is_news);
+        assert!(note(1, 85).is_news);
+        let late = note(1, 95);
+        assert!(!late.is_news && late.quota.remaining == 85);
+        assert!(note(1, 10).is_newly_scarce);
+        assert!(!note(1, 5).is_newly_scarce);
+        let next = note(2, 100);
+        assert!(next.is_news && next.quota.remaining == 100);
+    }
+}

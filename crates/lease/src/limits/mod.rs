@@ -1,0 +1,216 @@
+//! Limits of services outside that replicas share: what one is refused, or sees coming, the others know before they ask.
+//!
+//! Redis holds nothing but short-lived knowledge, and times in it are those that are left of a key, so clocks need not agree. A
+//! wait only ever gets longer while it lasts. When Redis does not answer soon, what this process saw itself counts alone.
+
+mod book;
+mod store;
+mod telemetry;
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use domain::limits::{Bucket, Heard, Knock, LimitClass, LimitGate, Pending, Quota};
+use tokio::time::Instant;
+
+use crate::{Settings, error::Error};
+use book::{Book, Verdict};
+pub(crate) use store::PREFIX;
+use store::{Known, Names, Store};
+
+/// A write waits so long for its turn here; who has to wait longer is told.
+const LONGEST_IN_PLACE: Duration = Duration::from_secs(2);
+/// Between two looks whether a server that did not answer does so again. Requests do not wait for it meanwhile.
+const REST: Duration = Duration::from_secs(1);
+/// No limit lasts longer: what says otherwise is a mistake.
+const LONGEST_CLOSED: Duration = Duration::from_secs(2 * 3600);
+
+/// The limits of all accounts of a service. Cheap to clone.
+#[derive(Clone)]
+pub struct Limits(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    book: Mutex<Book>,
+    is_away: AtomicBool,
+}
+
+impl fmt::Debug for Limits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limits").finish_non_exhaustive()
+    }
+}
+
+impl Limits {
+    /// Does not connect yet: the first use does, and each later one that finds no connection.
+    ///
+    /// # Errors
+    /// [`Error::Address`].
+    pub fn open(settings: &Settings) -> Result<Self, Error> {
+        Ok(Self(Arc::new(Inner {
+            store: Store::open(settings)?,
+            book: Mutex::default(),
+            is_away: AtomicBool::new(false),
+        })))
+    }
+
+    /// One round trip (1 s limit).
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.0.store.ping().await
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the server did not answer, and has not since.
+    fn is_away(&self) -> bool {
+        self.0.is_away.load(Ordering::Acquire)
+    }
+
+    /// Looks for the server until it answers again, or nobody needs it any more.
+    fn went_away(&self) {
+        if self.0.is_away.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner = Arc::downgrade(&self.0);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(REST).await;
+                let Some(inner) = inner.upgrade() else { return };
+                if inner.store.ping().await.is_ok() {
+                    inner.is_away.store(false, Ordering::Release);
+                    return;
+                }
+            }
+        });
+    }
+
+    async fn verdict(&self, knock: &Knock<'_>, names: &Names) -> Verdict {
+        let now = Instant::now();
+        if let Some(closed) = self.book().closed(names, now) {
+            return closed;
+        }
+        let buckets: Vec<Bucket> = knock.pace.into_iter().flat_map(|pace| pace.buckets()).collect();
+        match self.ask(names, &buckets).await {
+            Some(known) => self.book().learn(names, &buckets, &known, Instant::now()),
+            None => self.book().admit(names, &buckets, Instant::now()),
+        }
+    }
+
+    /// What all together know; nothing while the server does not answer.
+    async fn ask(&self, names: &Names, buckets: &[Bucket]) -> Option<Known> {
+        if self.is_away() {
+            return None;
+        }
+        let asked = self.0.store.ask(names, buckets);
+        match failpoint::around("lease.limits.ask", asked).await {
+            Ok(known) => Some(known),
+            Err(_) => {
+                self.went_away();
+                None
+            }
+        }
+    }
+
+    async fn admitted(&self, knock: Knock<'_>) -> Result<(), Duration> {
+        let names = Names::of(&knock);
+        let verdict = self.verdict(&knock, &names).await;
+        let refused = match verdict {
+            Verdict::Go(wait) if wait.is_zero() => return Ok(()),
+            Verdict::Go(wait) => {
+                tokio::time::sleep(wait).await;
+                // Somebody may have been refused meanwhile.
+                self.book().closed(&names, Instant::now())
+            }
+            refused => Some(refused),
+        };
+        match refused {
+            Some(Verdict::Closed(class, wait)) => {
+                telemetry::held_back(&knock, class.as_str());
+                Err(wait)
+            }
+            Some(Verdict::Early(wait)) => {
+                telemetry::held_back(&knock, "pace");
+                Err(wait)
+            }
+            Some(Verdict::Go(_)) | None => Ok(()),
+        }
+    }
+
+    async fn take_note(&self, knock: Knock<'_>, heard: Heard) {
+        let names = Names::of(&knock);
+        if let Some((class, wait)) = heard.refused {
+            telemetry::refused(&knock, class);
+            tracing::warn!(
+                account = knock.account,
+                resource = knock.resource,
+                limit = class.as_str(),
+                wait_s = wait.as_secs(),
+                "a service outside asks to wait"
+            );
+            self.close(&names, class, wait).await;
+        }
+        if let Some((quota, left)) = heard.quota {
+            if quota.remaining == 0 {
+                self.close(&names, LimitClass::Primary, left).await;
+            }
+            self.share(&knock, &names, quota, left).await;
+        }
+    }
+
+    async fn close(&self, names: &Names, class: LimitClass, wait: Duration) {
+        let wait = wait.min(LONGEST_CLOSED);
+        let name = names.of_class(class);
+        if !self.book().close(name, Instant::now() + wait) {
+            return;
+        }
+        // A refusal is rare and costs the others a call each: it is told even to a server that was slow before. What could
+        // not be told they find out themselves.
+        let telling = self.0.store.close(name, wait);
+        if let Ok(left) = failpoint::around("lease.limits.close", telling).await {
+            self.book().close(name, Instant::now() + left);
+        }
+    }
+
+    /// Tells the others what is left, once for each tenth of the limit.
+    async fn share(&self, knock: &Knock<'_>, names: &Names, quota: Quota, left: Duration) {
+        let noted = self.book().note(names, quota);
+        telemetry::remaining(knock, noted.quota.remaining);
+        if noted.is_newly_scarce {
+            tracing::warn!(
+                account = knock.account,
+                resource = knock.resource,
+                remaining = noted.quota.remaining,
+                limit = noted.quota.limit,
+                "most of a rate limit is used"
+            );
+        }
+        if !noted.is_news || self.is_away() {
+            return;
+        }
+        let telling = self.0.store.share(&names.quota, noted.quota, left);
+        if let Ok(theirs) = failpoint::around("lease.limits.share", telling).await {
+            self.book().note(names, theirs);
+        }
+    }
+}
+
+impl LimitGate for Limits {
+    fn admit<'a>(&'a self, knock: Knock<'a>) -> Pending<'a, Result<(), Duration>> {
+        Box::pin(self.admitted(knock))
+    }
+
+    fn hear<'a>(&'a self, knock: Knock<'a>, heard: Heard) -> Pending<'a, ()> {
+        Box::pin(self.take_note(knock, heard))
+    }
+}

@@ -1,0 +1,211 @@
+//! What the server is asked and told.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{
+    Cause,
+    limits::{Bucket, Knock, LimitClass, Quota},
+};
+use redis::{FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager};
+use tokio::time::timeout;
+
+use super::LONGEST_IN_PLACE;
+use crate::{Settings, connection::Connection, error::Error, outage::Outage, server::RESPONSE_TIMEOUT};
+
+/// Every key begins so.
+pub(crate) const PREFIX: &str = "journeyman:limits:";
+/// The longest wait for an answer before a request goes out.
+const LOOK: Duration = Duration::from_millis(200);
+const OUTAGE: &str = "each replica finds out for itself when a service outside asks to wait";
+
+/// What is left of both waits, the wait of a write, and how far each bucket is ahead of the clock, with this write where it may
+/// come. Nothing is taken from a bucket by what may not be sent.
+const ASK: &str = "
+local function left(key)
+  local ms = redis.call('PTTL', key)
+  if ms < 0 then return 0 end
+  return ms
+end
+local answer = {left(KEYS[1]), left(KEYS[2]), 0}
+for place = 3, #KEYS do
+  answer[place + 1] = left(KEYS[place])
+  local wait = answer[place + 1] - ARGV[2 * place - 4]
+  if wait > answer[3] then answer[3] = wait end
+end
+if answer[1] == 0 and answer[2] == 0 and answer[3] <= tonumber(ARGV[1]) then
+  for place = 3, #KEYS do
+    answer[place + 1] = answer[place + 1] + ARGV[2 * place - 3]
+    redis.call('SET', KEYS[place], '1', 'PX', answer[place + 1])
+  end
+end
+return answer";
+/// The later end counts.
+const CLOSE: &str = "
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], '1', 'PX', ARGV[1]) end
+return redis.call('PTTL', KEYS[1])";
+/// The later window counts, and of one window the least that is left.
+const QUOTA: &str = "
+local function known(field) return tonumber(redis.call('HGET', KEYS[1], field) or '-1') end
+local reset, remaining = known('reset'), known('remaining')
+if tonumber(ARGV[1]) > reset or (tonumber(ARGV[1]) == reset and tonumber(ARGV[3]) < remaining) then
+  redis.call('HSET', KEYS[1], 'reset', ARGV[1], 'limit', ARGV[2], 'remaining', ARGV[3])
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+return {known('reset'), known('limit'), known('remaining')}";
+
+/// Keys about one account and one kind of request. The braces make one hash slot of all about an account.
+pub(super) struct Names {
+    base: String,
+    secondary: String,
+    primary: String,
+    pub(super) quota: String,
+}
+
+impl Names {
+    pub(super) fn of(knock: &Knock<'_>) -> Self {
+        let base = format!("{PREFIX}{{{}}}", knock.account);
+        Self {
+            secondary: format!("{base}:secondary"),
+            primary: format!("{base}:primary:{}", knock.resource),
+            quota: format!("{base}:quota:{}", knock.resource),
+            base,
+        }
+    }
+
+    pub(super) fn of_class(&self, class: LimitClass) -> &str {
+        match class {
+            LimitClass::Primary => &self.primary,
+            LimitClass::Secondary => &self.secondary,
+        }
+    }
+
+    pub(super) fn of_bucket(&self, bucket: &Bucket) -> String {
+        format!("{}:writes:{}", self.base, bucket.name)
+    }
+}
+
+/// What all together know.
+pub(super) struct Known {
+    /// How long each limit still holds.
+    pub(super) closed: [(LimitClass, Duration); 2],
+    /// How long a write waits for its turn.
+    pub(super) wait: Duration,
+    /// Of each bucket.
+    pub(super) ahead: Vec<Duration>,
+}
+
+struct Scripts {
+    ask: Script,
+    close: Script,
+    quota: Script,
+}
+
+pub(super) struct Store {
+    connection: ConnectionManager,
+    address: Arc<str>,
+    outage: Outage,
+    scripts: Scripts,
+}
+
+impl Store {
+    pub(super) fn open(settings: &Settings) -> Result<Self, Error> {
+        let Connection { manager, address } = Connection::open(settings)?;
+        Ok(Self {
+            connection: manager,
+            address,
+            outage: Outage::new(OUTAGE),
+            scripts: Scripts {
+                ask: Script::new(ASK),
+                close: Script::new(CLOSE),
+                quota: Script::new(QUOTA),
+            },
+        })
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), Error> {
+        let mut connection = self.connection.clone();
+        let ping = redis::cmd("PING");
+        let asking = ping.query_async::<String>(&mut connection);
+        self.bounded(RESPONSE_TIMEOUT, asking).await.map(drop)
+    }
+
+    pub(super) async fn ask(&self, names: &Names, buckets: &[Bucket]) -> Result<Known, Error> {
+        let mut ask = self.scripts.ask.prepare_invoke();
+        ask.key(&names.secondary)
+            .key(&names.primary)
+            .arg(ms(LONGEST_IN_PLACE));
+        for bucket in buckets {
+            ask.key(names.of_bucket(bucket))
+                .arg(ms(bucket.interval * (bucket.burst - 1)))
+                .arg(ms(bucket.interval));
+        }
+        let answer: Vec<u64> = self.run(LOOK, &ask).await?;
+        let at = |place: usize| Duration::from_millis(answer.get(place).copied().unwrap_or_default());
+        Ok(Known {
+            closed: [(LimitClass::Secondary, at(0)), (LimitClass::Primary, at(1))],
+            wait: at(2),
+            ahead: (3..answer.len()).map(at).collect(),
+        })
+    }
+
+    /// Tells how long a limit holds, and gives how long it does for all together.
+    pub(super) async fn close(&self, name: &str, wait: Duration) -> Result<Duration, Error> {
+        let mut close = self.scripts.close.prepare_invoke();
+        close.key(name).arg(ms(wait).max(1));
+        let left: i64 = self.run(RESPONSE_TIMEOUT, &close).await?;
+        Ok(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
+    }
+
+    /// Tells what is left, and gives what all together know of it.
+    pub(super) async fn share(&self, name: &str, quota: Quota, left: Duration) -> Result<Quota, Error> {
+        let mut share = self.scripts.quota.prepare_invoke();
+        share
+            .key(name)
+            .arg(quota.reset_unix_s)
+            .arg(quota.limit)
+            .arg(quota.remaining)
+            .arg(ms(left).max(1));
+        let [reset_unix_s, limit, remaining]: [u64; 3] = self.run(LOOK, &share).await?;
+        Ok(Quota {
+            reset_unix_s,
+            limit,
+            remaining,
+        })
+    }
+
+    async fn run<T: FromRedisValue>(
+        &self,
+        limit: Duration,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, Error> {
+        let mut connection = self.connection.clone();
+        self.bounded(limit, script.invoke_async(&mut connection)).await
+    }
+
+    /// The client's own limit does not cover the wait for a reconnect.
+    async fn bounded<T>(
+        &self,
+        limit: Duration,
+        asking: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Result<T, Error> {
+        let unavailable = |source: Cause| Error::Unavailable {
+            address: self.address.to_string(),
+            source,
+        };
+        let answer = match timeout(limit, asking).await {
+            Ok(answer) => answer.map_err(|error| unavailable(error.into())),
+            Err(_) => Err(unavailable(
+                format!("no answer within {} ms", limit.as_millis()).into(),
+            )),
+        };
+        match &answer {
+            Ok(_) => self.outage.answered(),
+            Err(error) => self.outage.failed(error),
+        }
+        answer
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

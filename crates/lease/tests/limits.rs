@@ -1,0 +1,276 @@
+//! Shared limits against a real Redis server.
+#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
+
+use std::time::Duration;
+
+use domain::limits::{Heard, Knock, LimitClass, LimitGate, Pace, Quota};
+use lease::{Error, Leases, Limits, Settings, User};
+use servers::{RedisOptions, RedisServer};
+use tokio::time::timeout;
+
+const LIMIT: Duration = Duration::from_secs(10);
+const MINUTE: Duration = Duration::from_secs(60);
+/// SHA-256 of `secret`.
+const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+
+/// Two replicas and their server.
+struct World {
+    server: RedisServer,
+    first: Limits,
+    second: Limits,
+}
+
+impl World {
+    async fn new() -> Self {
+        let server = RedisServer::start().await.unwrap();
+        let open = || Limits::open(&settings(&server)).unwrap();
+        let (first, second) = (open(), open());
+        first.ping().await.unwrap();
+        second.ping().await.unwrap();
+        Self {
+            server,
+            first,
+            second,
+        }
+    }
+}
+
+fn settings(server: &RedisServer) -> Settings {
+    Settings {
+        url: server.url(),
+        ..Settings::default()
+    }
+}
+
+const fn knock(account: &str) -> Knock<'_> {
+    Knock {
+        account,
+        resource: "core",
+        pace: None,
+    }
+}
+
+const fn refused(class: LimitClass, wait: Duration) -> Heard {
+    Heard {
+        quota: None,
+        refused: Some((class, wait)),
+    }
+}
+
+#[tokio::test]
+async fn what_one_replica_is_refused_no_other_one_asks_for_until_then() {
+    let world = World::new().await;
+    world.second.admit(knock("github:writer")).await.unwrap();
+    let heard = refused(LimitClass::Secondary, MINUTE);
+    world.first.hear(knock("github:writer"), heard).await;
+    let wait = world.second.admit(knock("github:writer")).await.unwrap_err();
+    assert!(
+        wait <= MINUTE && wait > MINUTE - LIMIT,
+        "{wait:?} of {MINUTE:?} are left"
+    );
+    let graphql = Knock {
+        resource: "graphql",
+        ..knock("github:writer")
+    };
+    assert!(
+        world.second.admit(graphql).await.is_err(),
+        "a secondary limit holds for everything"
+    );
+    world.second.admit(knock("github:reader")).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_primary_limit_holds_for_its_kind_of_requests_alone() {
+    let world = World::new().await;
+    let graphql = Knock {
+        resource: "graphql",
+        ..knock("github:writer")
+    };
+    world
+        .first
+        .hear(graphql, refused(LimitClass::Primary, MINUTE))
+        .await;
+    assert!(world.second.admit(graphql).await.is_err());
+    world.second.admit(knock("github:writer")).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_request_of_a_window_closes_it_before_anybody_is_refused() {
+    let world = World::new().await;
+    let quota = |remaining| Heard {
+        quota: Some((
+            Quota {
+                reset_unix_s: 1_782_000_000,
+                limit: 5_000,
+                remaining,
+            },
+            MINUTE,
+        )),
+        refused: None,
+    };
+    world.first.hear(knock("github:writer"), quota(1)).await;
+    world.second.admit(knock("github:writer")).await.unwrap();
+    world.first.hear(knock("github:writer"), quota(0)).await;
+    assert!(world.second.admit(knock("github:writer")).await.is_err());
+}
+
+#[tokio::test]
+async fn a_shorter_wait_never_opens_what_a_longer_one_closed_whoever_tells_it() {
+    let world = World::new().await;
+    let account = knock("jira:writer");
+    let tell = |replica: &Limits, minutes: u32| {
+        let replica = replica.clone();
+        async move {
+            let heard = refused(LimitClass::Primary, MINUTE * minutes);
+            replica.hear(account, heard).await;
+        }
+    };
+    for minutes in [3, 20, 1] {
+        tell(&world.first, minutes).await;
+    }
+    tell(&world.second, 7).await;
+    let third = Limits::open(&settings(&world.server)).unwrap();
+    third.ping().await.unwrap();
+    for replica in [&world.first, &world.second, &third] {
+        let wait = replica.admit(account).await.unwrap_err();
+        assert!(wait > MINUTE * 20 - LIMIT && wait <= MINUTE * 20, "{wait:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_ends_for_everybody() {
+    let world = World::new().await;
+    let account = knock("github:writer");
+    world
+        .first
+        .hear(
+            account,
+            refused(LimitClass::Secondary, Duration::from_millis(300)),
+        )
+        .await;
+    assert!(world.second.admit(account).await.is_err());
+    let opened = async {
+        while world.first.admit(account).await.is_err() || world.second.admit(account).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, opened).await.unwrap();
+}
+
+#[tokio::test]
+async fn writes_of_all_replicas_together_keep_one_pace() {
+    let world = World::new().await;
+    // Two at once, then one in ten seconds.
+    let write = Knock {
+        pace: Some(Pace {
+            a_minute: 8,
+            an_hour: 0,
+        }),
+        ..knock("github:writer")
+    };
+    world.first.admit(write).await.unwrap();
+    world.second.admit(write).await.unwrap();
+    for replica in [&world.first, &world.second] {
+        let wait = replica.admit(write).await.unwrap_err();
+        assert!(wait <= LIMIT, "{wait:?}");
+        assert!(wait > LIMIT / 2, "{wait:?}");
+    }
+    world.first.admit(knock("github:writer")).await.unwrap();
+}
+
+#[tokio::test]
+async fn without_redis_requests_go_on_and_each_replica_obeys_what_it_heard_itself() {
+    let mut world = World::new().await;
+    let account = knock("github:writer");
+    world.server.kill();
+    timeout(LIMIT, world.first.admit(account)).await.unwrap().unwrap();
+    let heard = refused(LimitClass::Secondary, MINUTE);
+    timeout(LIMIT, world.first.hear(account, heard)).await.unwrap();
+    assert!(world.first.admit(account).await.is_err());
+    timeout(LIMIT, world.second.admit(account))
+        .await
+        .unwrap()
+        .unwrap();
+    world.server.restart().await.unwrap();
+    // What is heard from now on is shared again, as soon as both find their connection.
+    let other = knock("jira:writer");
+    let shared = async {
+        let mut minutes = 1;
+        while world.second.admit(other).await.is_ok() {
+            // Each of them is news: it ends later.
+            let heard = refused(LimitClass::Primary, MINUTE * minutes);
+            world.first.hear(other, heard).await;
+            minutes += 1;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(LIMIT, shared).await.unwrap();
+}
+
+#[tokio::test]
+async fn each_user_of_the_server_may_do_its_part_alone() {
+    let server = RedisServer::start_with(RedisOptions {
+        acl: Some(lease::acl(User::ALL.map(|user| (user, SECRET)))),
+        ..RedisOptions::default()
+    })
+    .await
+    .unwrap();
+    let known = |user: User, password: &str| Settings {
+        username: Some(user.name().to_owned()),
+        password: Some(password.into()),
+        ..settings(&server)
+    };
+    let account = knock("github:writer");
+    let write = Knock {
+        pace: Some(Pace {
+            a_minute: 80,
+            an_hour: 500,
+        }),
+        ..account
+    };
+    let [reporter, ingest] = [User::Reporter, User::Ingest].map(|user| Limits::open(&known(user, "secret")));
+    let (reporter, ingest) = (reporter.unwrap(), ingest.unwrap());
+    ingest.ping().await.unwrap();
+    reporter.admit(write).await.unwrap();
+    reporter
+        .hear(account, refused(LimitClass::Secondary, MINUTE))
+        .await;
+    assert!(ingest.admit(account).await.is_err());
+
+    let guessed = Limits::open(&known(User::Ingest, "guess")).unwrap();
+    assert!(matches!(guessed.ping().await, Err(Error::Unavailable { .. })));
+    let planner = Leases::open(&known(User::Planner, "secret")).unwrap();
+    planner.ping().await.unwrap();
+    for (user, command) in [
+        (User::Reporter, vec!["SET", "journeyman:lease:{jira:ENG-1}", "1"]),
+        (
+            User::Reporter,
+            vec!["HSET", "journeyman:budget:{all}:x", "a", "1"],
+        ),
+        (
+            User::Reporter,
+            vec!["DEL", "journeyman:limits:{github:writer}:secondary"],
+        ),
+        (User::Ingest, vec!["GET", "journeyman:lease:{jira:ENG-1}"]),
+        (User::Ingest, vec!["FLUSHALL"]),
+        (User::Ingest, vec!["KEYS", "*"]),
+        (
+            User::Planner,
+            vec!["GET", "journeyman:limits:{github:writer}:secondary"],
+        ),
+    ] {
+        let url = server
+            .url()
+            .replace("redis://", &format!("redis://{}:secret@", user.name()));
+        let client = redis::Client::open(url).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut built = redis::cmd(command[0]);
+        built.arg(&command[1..]);
+        let answer: redis::RedisResult<redis::Value> = built.query_async(&mut connection).await;
+        let refused = answer.unwrap_err().to_string();
+        assert!(
+            refused.contains("permission") || refused.contains("can't access"),
+            "{user:?} {command:?}: {refused}"
+        );
+    }
+}

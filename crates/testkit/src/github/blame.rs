@@ -1,0 +1,88 @@
+//! Who wrote which lines last, as GraphQL tells it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use git2::{BlameOptions, Oid, Repository};
+use serde_json::{Map, Value, json};
+
+use super::FakeGitHub;
+use super::auth::Caller;
+use super::graphql::failed;
+use super::hub::Hub;
+use crate::http::answer;
+
+/// More files than these no query of ours names.
+const MAX_FILES: usize = 20;
+
+impl FakeGitHub {
+    /// Commits files to a branch as somebody whose account GitHub knows by the address of the commit; nobody knows the
+    /// addresses of all other commits.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn commit_by(
+        &self,
+        repository: &str,
+        branch: &str,
+        login: &str,
+        message: &str,
+        files: &[(&str, &str)],
+    ) -> anyhow::Result<String> {
+        let address = super::repository::address_of(login);
+        self.hub.world().addresses.insert(address, login.to_owned());
+        self.hub
+            .commit_as(repository, branch, message, (login, login), files)
+    }
+}
+
+/// The ranges of each file that the query names by `$p0`, `$p1` …
+pub(super) fn handle(hub: &Arc<Hub>, caller: &Caller, variables: &Value) -> Response {
+    let text = |name: &str| variables[name].as_str().unwrap_or_default();
+    let full_name = format!("{}/{}", text("owner"), text("name"));
+    if caller
+        .token
+        .may(Some(&full_name), &[("contents", "read")])
+        .is_err()
+    {
+        return failed("FORBIDDEN", "Resource not accessible by integration");
+    }
+    let mut world = hub.world();
+    let addresses = world.addresses.clone();
+    let Ok(repo) = world.repo(&full_name) else {
+        return failed("NOT_FOUND", "Could not resolve to a Repository");
+    };
+    let mut files = Map::from_iter([("__typename".to_owned(), Value::from("Commit"))]);
+    for file in 0..MAX_FILES {
+        let Some(path) = variables[format!("p{file}")].as_str() else {
+            break;
+        };
+        let Ok(ranges) = ranges(&repo.path, text("commit"), path) else {
+            return failed("NOT_FOUND", "Could not resolve file for path");
+        };
+        let ranges = ranges.into_iter().map(|(first, last, address)| {
+            let user = addresses.get(&address).map(|login| json!({"login": login}));
+            json!({"startingLine": first, "endingLine": last, "commit": {"author": {"user": user}}})
+        });
+        files.insert(format!("f{file}"), json!({"ranges": ranges.collect::<Vec<_>>()}));
+    }
+    answer(StatusCode::OK, json!({"data": {"repository": {"object": files}}}))
+}
+
+/// First and last line of each range, and the address of its author.
+fn ranges(repository: &Path, commit: &str, path: &str) -> anyhow::Result<Vec<(usize, usize, String)>> {
+    let repository = Repository::open_bare(repository)?;
+    let mut options = BlameOptions::new();
+    options.newest_commit(Oid::from_str(commit)?);
+    let blame = repository.blame_file(Path::new(path), Some(&mut options))?;
+    let ranges = blame.iter().map(|hunk| {
+        let (first, lines) = (hunk.final_start_line(), hunk.lines_in_hunk());
+        let address = hunk
+            .final_signature()
+            .map(|author| String::from_utf8_lossy(author.email_bytes()).into_owned());
+        (first, first + lines - 1, address.unwrap_or_default())
+    });
+    Ok(ranges.collect())
+}

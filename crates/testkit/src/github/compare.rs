@@ -1,0 +1,55 @@
+//! What differs between two commits.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use super::auth::{Caller, not_found};
+use super::history;
+use super::hub::Hub;
+use super::hunks;
+use super::repository;
+use super::rest::{Handled, with_repo};
+use crate::http::answer;
+
+/// `BASE...HEAD`: what the head changes since it left the base, with all files and all commits.
+pub(super) async fn compare(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    Path((owner, name, range)): Path<(String, String, String)>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let (base, head) = range.split_once("...").ok_or_else(not_found)?;
+        let diff = repository::diff(&repo.path, base, head).map_err(|_| not_found())?;
+        let base_commit = history::commit(&repo.path, base).map_err(|_| not_found())?;
+        let left = history::merge_base(&repo.path, base, head).map_err(|_| not_found())?;
+        let left = history::commit(&repo.path, &left).map_err(|_| not_found())?;
+        let ahead = history::pushed(&repo.path, Some(&base.to_owned()), head).unwrap_or_default();
+        let behind = history::pushed(&repo.path, Some(&head.to_owned()), base).unwrap_or_default();
+        let status = match (ahead.is_empty(), behind.is_empty()) {
+            (true, true) => "identical",
+            (false, true) => "ahead",
+            (true, false) => "behind",
+            (false, false) => "diverged",
+        };
+        let page = format!("{}/{}/compare/{range}", hub.url, repo.name);
+        let files = hunks::files_of(&diff);
+        let files: Vec<Value> = files.iter().map(|file| file.json(repo, head, &hub.url)).collect();
+        let commits: Vec<Value> = ahead
+            .iter()
+            .map(|commit| repo.commit_json(commit, &hub.url))
+            .collect();
+        Ok(answer(
+            StatusCode::OK,
+            json!({
+                "url": format!("{}/compare/{range}", repo.api_url(&hub.url)), "html_url": page, "permalink_url": page,
+                "diff_url": format!("{page}.diff"), "patch_url": format!("{page}.patch"), "status": status,
+                "base_commit": repo.commit_json(&base_commit, &hub.url),
+                "merge_base_commit": repo.commit_json(&left, &hub.url), "ahead_by": ahead.len(),
+                "behind_by": behind.len(), "total_commits": ahead.len(), "commits": commits, "files": files,
+            }),
+        ))
+    })
+}

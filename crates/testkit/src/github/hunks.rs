@@ -1,0 +1,139 @@
+//! Files of diffs, and the hunks that comments stand at.
+
+use serde_json::{Value, json};
+
+use super::repository;
+use super::state::{Pull, Repo};
+
+/// A file of a diff: path, state and hunks.
+pub(super) struct File {
+    pub(super) path: String,
+    pub(super) status: &'static str,
+    pub(super) patch: String,
+}
+
+/// The files of a unified diff.
+pub(super) fn files_of(diff: &str) -> Vec<File> {
+    let of_file = |part: &str| {
+        let header = part
+            .lines()
+            .take_while(|line| !line.starts_with("@@"))
+            .collect::<Vec<_>>();
+        let path = header.first()?.rsplit_once(" b/")?.1.to_owned();
+        let is = |start: &str| header.iter().any(|line| line.starts_with(start));
+        let status = match (is("new file"), is("deleted file")) {
+            (true, _) => "added",
+            (false, true) => "removed",
+            (false, false) => "modified",
+        };
+        let patch = part
+            .find("\n@@")
+            .map_or("", |at| part[at + 1..].trim_end_matches('\n'));
+        let patch = patch.to_owned();
+        Some(File { path, status, patch })
+    };
+    diff.split("diff --git ")
+        .filter(|part| !part.is_empty())
+        .filter_map(of_file)
+        .collect()
+}
+
+/// What a pull request changes.
+pub(super) fn changed(repo: &Repo, pull: &Pull) -> Vec<File> {
+    let diff = repository::diff(&repo.path, &pull.base_sha, &pull.head_sha);
+    files_of(&diff.unwrap_or_default())
+}
+
+impl File {
+    /// As lists of files carry it.
+    pub(super) fn json(&self, repo: &Repo, sha: &str, url: &str) -> Value {
+        let count = |sign: char| self.patch.lines().filter(|line| line.starts_with(sign)).count();
+        let (added, removed, path) = (count('+'), count('-'), &self.path);
+        let page = format!("{url}/{}", repo.name);
+        json!({
+            "sha": sha, "filename": path, "status": self.status, "additions": added, "deletions": removed,
+            "changes": added + removed, "blob_url": format!("{page}/blob/{sha}/{path}"),
+            "raw_url": format!("{page}/raw/{sha}/{path}"),
+            "contents_url": format!("{}/contents/{path}?ref={sha}", repo.api_url(url)), "patch": self.patch,
+        })
+    }
+}
+
+/// The hunks of a patch: of each its lines, and the first line of the new file.
+fn hunks(patch: &str) -> Vec<(Vec<&str>, u64)> {
+    let mut hunks: Vec<(Vec<&str>, u64)> = Vec::new();
+    for line in patch.lines() {
+        if let Some(header) = line.strip_prefix("@@ ") {
+            let new = header.split_once('+').map_or("", |(_, new)| new);
+            let first = new.split([',', ' ']).next().unwrap_or_default();
+            hunks.push((vec![line], first.parse().unwrap_or_default()));
+        } else if let Some((lines, _)) = hunks.last_mut() {
+            lines.push(line);
+        }
+    }
+    hunks
+}
+
+/// Whether one hunk shows these lines of the new file: only there can a comment stand.
+pub(super) fn shows(patch: &str, first: u64, last: u64) -> bool {
+    hunks(patch).into_iter().any(|(lines, from)| {
+        let count = lines[1..]
+            .iter()
+            .filter(|line| !line.starts_with(['-', '\\']))
+            .count();
+        from <= first && last < from + u64::try_from(count).unwrap_or_default()
+    })
+}
+
+/// The hunk that shows a line of the new file, up to that line, as comments carry it.
+pub(super) fn up_to(patch: &str, wanted: u64) -> Option<String> {
+    let (lines, mut next) = hunks(patch)
+        .into_iter()
+        .find(|(lines, _)| shows(&lines.join("\n"), wanted, wanted))?;
+    let mut shown = vec![lines[0]];
+    for line in &lines[1..] {
+        shown.push(line);
+        if !line.starts_with(['-', '\\']) {
+            if next == wanted {
+                break;
+            }
+            next += 1;
+        }
+    }
+    Some(shown.join("\n"))
+}
+
+/// The hunk that a comment on a line of a commit stands at; of a line that the change does not show, the line alone.
+pub(super) fn of_comment(repo: &Repo, pull: &Pull, sha: &str, path: &str, line: u64) -> String {
+    let diff = repository::diff(&repo.path, &pull.base_sha, sha).unwrap_or_default();
+    let files = files_of(&diff);
+    let file = files.iter().find(|file| file.path == path);
+    file.and_then(|file| up_to(&file.patch, line))
+        .unwrap_or_else(|| format!("@@ -{line} +{line} @@"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATCH: &str = "@@ -1,3 +1,4 @@\n a\n-b\n+B\n+C\n d\n@@ -20 +21,2 @@ fn x()\n-x\n+y\n+z";
+
+    #[test]
+    fn a_comment_stands_on_lines_of_one_hunk_and_its_hunk_ends_there() {
+        for (first, last, is_shown) in [
+            (1, 1, true),
+            (2, 4, true),
+            (4, 5, false),
+            (3, 21, false),
+            (21, 22, true),
+        ] {
+            assert_eq!(shows(PATCH, first, last), is_shown, "{first} to {last}");
+        }
+        assert_eq!(up_to(PATCH, 2).as_deref(), Some("@@ -1,3 +1,4 @@\n a\n-b\n+B"));
+        assert_eq!(
+            up_to(PATCH, 22).as_deref(),
+            Some("@@ -20 +21,2 @@ fn x()\n-x\n+y\n+z")
+        );
+        assert_eq!(up_to(PATCH, 9), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Suggestions in comments on lines, applied as the button on the page does it.
+
+use anyhow::{Context as _, ensure};
+
+use super::FakeGitHub;
+use super::repository;
+
+impl FakeGitHub {
+    /// A person applies the suggestion of a comment on lines: the lines that the comment stands on become the suggestion's,
+    /// in a commit on the pull request's branch. Gives the commit.
+    ///
+    /// # Errors
+    /// When there is no such comment, it suggests nothing, or its lines changed since.
+    pub fn apply_suggestion(
+        &self,
+        repository: &str,
+        number: u64,
+        comment: u64,
+        by: &str,
+    ) -> anyhow::Result<String> {
+        let (path, branch, line, sha) = {
+            let mut world = self.hub.world();
+            let repo = world.repo(repository)?;
+            let path = repo.path.clone();
+            let pull = repo.pull(number)?;
+            let mut said = pull
+                .reviews
+                .iter()
+                .flat_map(|review| review.lines.iter().map(move |line| (review, line)));
+            let (review, line) = said
+                .find(|(_, line)| line.id == comment)
+                .context("there is no such comment")?;
+            (path, pull.head.clone(), line.clone(), review.sha.clone())
+        };
+        let suggested = suggestion(&line.body).context("the comment suggests nothing")?;
+        let of = |files: std::collections::BTreeMap<String, String>| files.get(&line.path).cloned();
+        let then = of(repository::files(&path, &sha)?).context("the file was not there")?;
+        let now = of(repository::files(&path, &branch)?).context("the file is gone")?;
+        let (first, last) = (line.start.unwrap_or(line.line), line.line);
+        ensure!(
+            lines(&then, first, last)? == lines(&now, first, last)?,
+            "the lines changed since: the comment is outdated"
+        );
+        let text = replaced(&now, first, last, &suggested)?;
+        let message = format!("Apply the suggestion of a review\n\nBy {by}");
+        self.commit(repository, &branch, &message, &[(&line.path, &text)])
+    }
+}
+
+/// The lines in the first block of a comment that is marked as a suggestion.
+fn suggestion(body: &str) -> Option<Vec<&str>> {
+    let mut rest = body.lines().skip_while(|line| line.trim_end() != "```suggestion");
+    rest.next()?;
+    let code: Vec<&str> = rest
+        .by_ref()
+        .take_while(|line| line.trim_end() != "```")
+        .collect();
+    Some(code)
+}
+
+fn index(line: u64) -> anyhow::Result<usize> {
+    usize::try_from(line)?.checked_sub(1).context("lines begin at 1")
+}
+
+fn lines(text: &str, first: u64, last: u64) -> anyhow::Result<Vec<&str>> {
+    let all: Vec<&str> = text.lines().collect();
+    let lines = all.get(index(first)?..usize::try_from(last)?);
+    Ok(lines.context("the file has no such lines")?.to_vec())
+}
+
+fn replaced(text: &str, first: u64, last: u64, by: &[&str]) -> anyhow::Result<String> {
+    let mut all: Vec<&str> = text.lines().collect();
+    lines(text, first, last)?;
+    all.splice(index(first)?..usize::try_from(last)?, by.iter().copied());
+    Ok(all.join("\n") + if text.ends_with('\n') { "\n" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suggestion_replaces_exactly_the_lines_that_its_comment_stands_on() {
+        let body = "Better:\n\n```suggestion\nx\n  y\n\nz\n```\nSee above.";
+        let code = suggestion(body).unwrap();
+        assert_eq!(code, ["x", "  y", "", "z"]);
+        assert_eq!(
+            replaced("a\nb\nc\nd\n", 2, 3, &code).unwrap(),
+            "a\nx\n  y\n\nz\nd\n"
+        );
+        assert_eq!(replaced("a\nb", 2, 2, &[]).unwrap(), "a");
+        assert!(replaced("a\n", 1, 2, &code).is_err() && replaced("a\n", 0, 1, &code).is_err());
+        assert_eq!(suggestion("```\nx\n```"), None);
+    }
+}

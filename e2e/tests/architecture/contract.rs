@@ -1,0 +1,49 @@
+//! What the stand-ins are compared with: every call of the clients is made by a test that the contract records.
+
+use std::{fs, path::Path};
+
+use crate::{production_lines, root, rust_files};
+
+/// The calls of a client's file: whose they are, `reader` or `writer`, and their names.
+fn calls(file: &Path) -> Vec<(&'static str, String)> {
+    let mut whose = None;
+    let mut found = Vec::new();
+    for line in production_lines(file) {
+        match line.as_str() {
+            "impl Reader {" => whose = Some("reader"),
+            "impl Writer {" => whose = Some("writer"),
+            "}" => whose = None,
+            _ => {}
+        }
+        let name = line.strip_prefix("    pub async fn ");
+        let name = name.and_then(|line| line.split(['(', '<']).next());
+        found.extend(whose.zip(name.map(str::to_owned)));
+    }
+    found
+}
+
+#[test]
+fn every_call_of_the_clients_is_made_against_the_stand_ins() {
+    let mut lacking = Vec::new();
+    let mut known = 0;
+    for client in ["github", "jira"] {
+        let crate_folder = root().join("crates").join(client);
+        let tests = rust_files(&crate_folder.join("tests"));
+        let tests = tests.iter().map(|file| fs::read_to_string(file).unwrap());
+        let tests: String = tests
+            .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        for file in rust_files(&crate_folder.join("src")) {
+            let calls = calls(&file);
+            known += calls.len();
+            let is_made = |(whose, name): &(&str, String)| tests.contains(&format!("{whose}.{name}("));
+            let lacks = calls.into_iter().filter(|call| !is_made(call));
+            lacking.extend(lacks.map(|(whose, name)| format!("{client}: {whose}.{name}")));
+        }
+    }
+    assert!(known > 80, "the clients are not read as expected: {known}");
+    assert!(
+        lacking.is_empty(),
+        "no test in crates/*/tests makes these calls, so `make contract` compares none of them: {lacking:#?}"
+    );
+}

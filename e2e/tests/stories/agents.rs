@@ -1,0 +1,186 @@
+//! Programs beside us, our own review, skip labels, and pull requests of people that name a ticket.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{
+    Step,
+    fixture::{self, REPOSITORY},
+    github::Conclusion,
+};
+
+use crate::{comment_with, commits, end_of, only_pull_request};
+
+/// How the first messages of these jobs begin.
+const REPAIR: &str = "Checks failed on the pull request";
+const REVIEW: &str = "A review of the pull request";
+const OUR_REVIEW: &str = "Review this pull request";
+
+async fn opened(rules: &str) -> (World, String) {
+    let options = Options {
+        rules: rules.to_owned(),
+        ..Options::default()
+    };
+    let world = World::start(options).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    (world, key)
+}
+
+fn check(world: &World, conclusion: Conclusion) {
+    let head = only_pull_request(world).head_sha;
+    let checks = [("notes", conclusion, "AssertionError: no note on rounding")];
+    world.github.run_checks(REPOSITORY, &head, &checks).unwrap();
+}
+
+fn change(replies: &serde_json::Value) -> Vec<Step> {
+    vec![
+        Step::call(
+            "write_file",
+            json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+        ),
+        Step::call(
+            "finish",
+            json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+                "summary": "Adds the note that was missing.", "replies": replies}),
+        ),
+    ]
+}
+
+async fn runs(world: &World, key: &str) -> usize {
+    let ticket = domain::TicketKey::jira(key).unwrap();
+    world.client.runs(Some(&ticket)).await.unwrap().len()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn red_checks_of_our_pull_request_with_a_skip_label_are_repaired_once_the_label_is_gone() {
+    let (world, key) = opened("").await;
+    let mut script = change(&json!([]));
+    if let Some(reply) = script.last_mut() {
+        *reply = Step::call(
+            "finish",
+            json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+                "summary": "Adds the note that was missing."}),
+        );
+    }
+    world.model.set_script_of(REPAIR, "", script);
+    let number = only_pull_request(&world).number;
+    let label = |labels: &[&str]| {
+        world
+            .github
+            .set_pull_request_labels(REPOSITORY, number, labels, "rita")
+            .unwrap();
+    };
+    label(&["skip-dispatch"]);
+    check(&world, Conclusion::Failure);
+    label(&[]);
+    check(&world, Conclusion::Failure);
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    comment_with(&world, &key, "The failing checks are repaired").await;
+    assert_eq!(
+        runs(&world, &key).await,
+        2,
+        "the first red checks started nothing"
+    );
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_by_a_program_is_addressed_where_the_rules_name_it() {
+    let (world, key) = opened("review:\n  agents: ['lint[bot]']\n").await;
+    check(&world, Conclusion::Success);
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    // Of the stranger nothing follows, so the next run of the ticket is that of the program that the rules name.
+    let lines = [("shop/cart.py", 3, "Please add a note on rounding.")];
+    let review = |by: &str| {
+        world
+            .github
+            .review_lines(REPOSITORY, number, by, ("commented", ""), &lines)
+            .unwrap();
+    };
+    review("other[bot]");
+    let next = world.github.next_id();
+    let mut script = change(&json!([{"id": next + 1, "disposition": "changed", "reply": "It is in notes."}]));
+    script[0].expect = Some("A program wrote this review".to_owned());
+    world.model.set_script_of(REVIEW, "", script);
+    review("lint[bot]");
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    assert_eq!(commits(&world).len(), 2);
+    assert_eq!(runs(&world, &key).await, 3);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn we_review_our_own_pull_request_and_work_on_what_we_find_once() {
+    let rules = "pull_request:\n  reviewer: journeyman-agent\n  self_review: true\n";
+    let (world, key) = opened(rules).await;
+    let pull = only_pull_request(&world);
+    let patch = world.github.diff(REPOSITORY, &pull.base, &pull.head_sha).unwrap();
+    let line = added_line(&patch, "shop/cart.py");
+    let finding = json!({"summary": "Looks right.", "comments": [{"path": "shop/cart.py", "line": line,
+        "trigger": "A reader", "why": "Nothing says how it is rounded.", "weight": "blocking"}]});
+    world.model.set_script_of(
+        OUR_REVIEW,
+        "",
+        vec![
+            Step::call("read_file", json!({"path": "shop/cart.py"})),
+            Step::call("submit_comments", finding),
+        ],
+    );
+    check(&world, Conclusion::Success);
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let reviewed = world.until("our review", async || {
+        let threads = world.github.threads(REPOSITORY, pull.number).ok()?;
+        threads.first().copied()
+    });
+    let thread = reviewed.await.unwrap();
+    let script = change(&json!([{"id": thread, "disposition": "changed", "reply": "It is in notes."}]));
+    world.model.set_script_of(REVIEW, "", script);
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    assert_eq!(commits(&world).len(), 2);
+    let reviews = world.github.reviews(REPOSITORY, pull.number).unwrap();
+    assert_eq!(reviews[0].state, "commented", "nobody judges what is his own");
+    assert_eq!(world.github.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+/// The number of the first line of a file that a diff adds.
+fn added_line(diff: &str, path: &str) -> u64 {
+    let start = diff.find(&format!("+++ b/{path}")).unwrap();
+    let mut number = 0;
+    for line in diff[start..].lines().skip(1) {
+        if let Some(header) = line.strip_prefix("@@ -") {
+            let new = header.split('+').nth(1).unwrap();
+            number = new.split([',', ' ']).next().unwrap().parse().unwrap();
+        } else if line.starts_with('+') {
+            return number;
+        } else if !line.starts_with('-') {
+            number += 1;
+        }
+    }
+    panic!("{path} has no new line: {diff}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_a_pull_request_of_a_person_kept_back_begins_when_that_is_closed() {
+    let world = World::start(Options::default()).await.unwrap();
+    let key = world.file_ticket();
+    let files = [("notes/mine.md", "Mine.\n")];
+    world.github.commit(REPOSITORY, "mine", "Mine", &files).unwrap();
+    let title = format!("{key}: mine");
+    let number = world
+        .github
+        .open_pull_request_as(REPOSITORY, "sam", "mine", &title, "")
+        .unwrap();
+    world.ask_for_work(&key).unwrap();
+    comment_with(&world, &key, "is open for it").await;
+    assert!(world.model.calls().is_empty());
+    world.github.close(REPOSITORY, number, "sam").unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let ours = world.github.pull_requests(fixture::REPOSITORY);
+    assert_eq!(ours.len(), 2, "ours came after the person's: {ours:#?}");
+    world.stop().await.unwrap();
+}

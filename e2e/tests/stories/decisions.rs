@@ -1,0 +1,131 @@
+//! People decide in comments: about a plan on Jira, about a change on an issue of GitHub.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{
+    Step, fixture,
+    fixture::REPOSITORY,
+    github::{Reacted, WRITER_LOGIN},
+};
+
+use crate::{comment_with, end_of, only_pull_request, signals::reactions};
+
+/// What an approval in these words would name.
+fn named(words: &str) -> String {
+    let (_, rest) = words.rsplit_once("/approve ").expect("an approval is offered");
+    rest.chars().take_while(char::is_ascii_hexdigit).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_approves_the_plan_that_it_names() {
+    let world = World::start(Options {
+        rules: "agent:\n  approval: plan\n".to_owned(),
+        ..Options::default()
+    });
+    let world = world.await.unwrap();
+    let key = world.ask().unwrap();
+    let asked = comment_with(&world, &key, "Decide in a comment").await;
+    assert_eq!(world.model.calls().len(), 0, "no work yet");
+    let approve = format!("/approve {}", named(&asked));
+    world.jira.comment_as(&key, "ada", &approve).unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    only_pull_request(&world);
+    world.stop().await.unwrap();
+}
+
+/// An issue whose change waits for a decision.
+struct Gate {
+    world: World,
+    number: u64,
+    ticket: String,
+}
+
+impl Gate {
+    async fn of(script: Vec<Step>) -> Self {
+        let world = World::start(Options {
+            rules: "agent:\n  approval: before_push\nissues:\n  assignee: journeyman-agent\n".to_owned(),
+            script: Some(script),
+            ..Options::default()
+        });
+        let world = world.await.unwrap();
+        let (title, text) = fixture::ticket();
+        let number = world
+            .github
+            .open_issue_as(REPOSITORY, "ada", title, text)
+            .unwrap();
+        world
+            .github
+            .assign_issue(REPOSITORY, number, "journeyman-agent", "rita")
+            .unwrap();
+        let ticket = format!("github:{REPOSITORY}#{number}");
+        Self {
+            world,
+            number,
+            ticket,
+        }
+    }
+
+    /// The commit that people are asked about, once it is another than this.
+    async fn asks(&self, before: &str) -> String {
+        let asked = async || {
+            let said = self.world.github.comments(REPOSITORY, self.number).into_iter();
+            let ours = said.filter(|said| said.author == WRITER_LOGIN);
+            let words: String = ours.map(|said| said.body).collect();
+            let commit = words.contains("/approve ").then(|| named(&words))?;
+            (commit != before).then_some(commit)
+        };
+        self.world.until("a question", asked).await.unwrap()
+    }
+
+    /// Somebody decides; whoever did sees that it was read.
+    async fn decide(&self, words: &str) {
+        let comment = self
+            .world
+            .github
+            .comment_as(REPOSITORY, self.number, "rita", words)
+            .unwrap();
+        reactions(&self.world, Reacted::Comment(comment), &["eyes"]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn comments_on_an_issue_send_a_change_back_and_then_let_it_go() {
+    let mut script = fixture::script();
+    let mark = json!({"command": "echo '# in cents' >> shop/cart.py"});
+    script.push(Step::call("run_command", mark).expecting("Say that it is in cents."));
+    script.push(fixture::finish("cart", "Count every piece in the cart's total"));
+    let gate = Gate::of(script).await;
+    let first = gate.asks("").await;
+    gate.decide("/feedback Say that it is in cents.").await;
+    let second = gate.asks(&first).await;
+    assert_eq!(
+        gate.world.github.branches(REPOSITORY).len(),
+        1,
+        "nothing is pushed yet"
+    );
+    gate.decide(&format!("/approve {second}")).await;
+    let world = &gate.world;
+    assert_eq!(end_of(world, &gate.ticket, 0).await, StopReason::Completed);
+    let pull = only_pull_request(world);
+    assert!(pull.head_sha.starts_with(&second), "{pull:#?}");
+    let cart = world.github.file(REPOSITORY, &pull.head, "shop/cart.py");
+    assert!(cart.unwrap().contains("# in cents"));
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    gate.world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comment_on_an_issue_rejects_a_change_and_nothing_of_it_is_pushed() {
+    let gate = Gate::of(fixture::script()).await;
+    gate.asks("").await;
+    gate.decide("/reject").await;
+    let reason = end_of(&gate.world, &gate.ticket, 0).await;
+    assert!(
+        matches!(&reason, StopReason::Rejected { by } if by == "rita"),
+        "{reason:?}"
+    );
+    assert_eq!(gate.world.github.branches(REPOSITORY).len(), 1);
+    assert!(gate.world.github.pull_requests(REPOSITORY).is_empty());
+    gate.world.stop().await.unwrap();
+}

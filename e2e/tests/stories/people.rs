@@ -1,0 +1,141 @@
+//! When people are asked, called and given a ticket.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture, github::Conclusion, jira};
+
+use crate::{comment_with, comments, end_of, only_pull_request};
+
+const REPAIR: &str = "Checks failed on the pull request";
+const REVIEW: &str = "A review of the pull request";
+
+async fn opened(rules: &str) -> (World, String) {
+    let options = Options {
+        rules: rules.to_owned(),
+        ..Options::default()
+    };
+    let world = World::start(options).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    (world, key)
+}
+
+/// What we said on the pull request.
+fn said(world: &World) -> Vec<String> {
+    let number = only_pull_request(world).number;
+    let comments = world.github.comments(fixture::REPOSITORY, number).into_iter();
+    let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
+    ours.map(|comment| comment.body).collect()
+}
+
+async fn said_with(world: &World, text: &str) -> String {
+    let found = async || said(world).into_iter().find(|comment| comment.contains(text));
+    let found = world.until(&format!("a comment with {text:?}"), found).await;
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", said(world)))
+}
+
+fn check(world: &World, conclusion: Conclusion, log: &str) {
+    let head = only_pull_request(world).head_sha;
+    let checks = [("notes", conclusion, log)];
+    world
+        .github
+        .run_checks(fixture::REPOSITORY, &head, &checks)
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_three_repairs_of_a_commit_a_person_is_called_on_the_pull_request() {
+    let (world, key) = opened("pull_request:\n  reviewers: [grace]\n").await;
+    let number = only_pull_request(&world).number;
+    for (run, log) in [
+        (1, "AssertionError: one"),
+        (2, "AssertionError: two"),
+        (3, "AssertionError: three"),
+    ] {
+        let evidence = json!({"kind": "cannot_reproduce", "evidence": "It passes here."});
+        world
+            .model
+            .set_script_of(REPAIR, "", vec![Step::call("give_up", evidence)]);
+        check(&world, Conclusion::Failure, log);
+        let reason = end_of(&world, &key, run).await;
+        assert!(matches!(reason, StopReason::GivenUp { .. }), "{reason:?}");
+    }
+    assert!(
+        said(&world).is_empty(),
+        "nobody is called while repairs are tried"
+    );
+    let calls = world.model.calls().len();
+    check(&world, Conclusion::Failure, "AssertionError: four");
+    let called = said_with(&world, "@grace").await;
+    assert!(
+        called.contains("as often as it may") && called.contains("`notes` ([log](<"),
+        "{called}"
+    );
+    end_of(&world, &key, 4).await;
+    comment_with(&world, &key, "has tried to repair this commit as often as it may").await;
+    assert_eq!(said(&world).len(), 1, "once: {:#?}", said(&world));
+    assert_eq!(
+        comments(&world, &key).len(),
+        1,
+        "the ticket has its status comment alone"
+    );
+    assert_eq!(world.model.calls().len(), calls, "no model is asked");
+    // A person mends it, and it goes on.
+    check(&world, Conclusion::Success, "");
+    let ready = async || (!only_pull_request(&world).draft).then_some(());
+    world.until("a ready pull request", ready).await.unwrap();
+    let asked = async || (only_pull_request(&world).requested_reviewers == ["grace"]).then_some(());
+    world.until("a review is asked for", asked).await.unwrap();
+    assert_eq!(world.github.violations(), Vec::<String>::new(), "#{number}");
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_contradicts_the_ticket_goes_to_who_decides_and_asks_for_no_review() {
+    let (world, key) = opened("pull_request:\n  reviewers: [grace]\n").await;
+    check(&world, Conclusion::Success, "");
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let number = only_pull_request(&world).number;
+    let thread = world.github.next_id() + 1;
+    let finish = json!({"type": "fix", "title": "Answer the review", "summary": "One request contradicts the ticket.",
+        "replies": [{"id": thread, "disposition": "asked", "reply": "The ticket asks for a percentage."}]});
+    world
+        .model
+        .set_script_of(REVIEW, "", vec![Step::call("finish", finish)]);
+    let lines = [("shop/cart.py", 4, "Make the discount an amount.")];
+    let review = ("changes_requested", "");
+    world
+        .github
+        .review_lines(fixture::REPOSITORY, number, "rita", review, &lines)
+        .unwrap();
+    assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
+    let replies = world.github.replies(fixture::REPOSITORY, number, thread).unwrap();
+    assert!(
+        replies[0].starts_with("This needs a decision, @grace. The ticket asks for a percentage."),
+        "{replies:#?}"
+    );
+    comment_with(&world, &key, "One comment waits for a decision by grace").await;
+    assert_eq!(
+        only_pull_request(&world).requested_reviewers,
+        ["grace"],
+        "rita is not asked again"
+    );
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_nobody_has_is_ours_while_we_work_and_that_asks_for_nothing() {
+    let (world, key) = opened("agent:\n  assign: true\n").await;
+    assert_eq!(world.jira.assignee(&key).as_deref(), Some(jira::WRITER_NAME));
+    check(&world, Conclusion::Success, "");
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    let runs = world
+        .client
+        .runs(Some(&format!("jira:{key}").parse().unwrap()))
+        .await
+        .unwrap();
+    assert_eq!(runs.len(), 2, "{runs:#?}");
+    world.stop().await.unwrap();
+}

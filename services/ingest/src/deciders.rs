@@ -1,0 +1,79 @@
+//! Who is asked where only a person can go on.
+
+use domain::{Job, Reason, Rules, Source, TicketKey, Trigger};
+
+/// Their logins: the reviewers that the rules name, else whoever asked for the work on GitHub. Empty when nobody is known
+/// there by a login.
+pub(crate) fn deciders(ticket: &TicketKey, rules: &Rules, history: &[Trigger]) -> Vec<String> {
+    let named = &rules.pull_request.reviewers;
+    if !named.is_empty() {
+        return named.clone();
+    }
+    let TicketKey::GitHub { .. } = ticket else {
+        return Vec::new();
+    };
+    let mut asked = history.iter().rev().filter(|trigger| is_work(trigger));
+    let by = asked.find_map(|trigger| trigger.actor.clone().filter(|by| is_login(by)));
+    by.into_iter().collect()
+}
+
+/// Whoever asks through the API is named as the settings name the token.
+fn is_work(trigger: &Trigger) -> bool {
+    let is_implement =
+        matches!(&trigger.reason, Reason::JobRequested(request) if request.job == Job::Implement);
+    is_implement && matches!(trigger.source, Source::Webhook | Source::Poll)
+}
+
+/// A program is no person.
+fn is_login(by: &str) -> bool {
+    !by.is_empty() && by.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{About, Background, JobRequest, TicketText, Timestamp, TriggerKey};
+
+    use super::*;
+
+    fn asked(by: &str, source: Source, job: Job) -> Trigger {
+        Trigger {
+            ticket: "github:acme/shop#7".parse().expect("key"),
+            key: TriggerKey::new("k"),
+            at: Timestamp::default(),
+            source,
+            actor: Some(by.to_owned()),
+            seen: None,
+            reason: Reason::JobRequested(Box::new(JobRequest {
+                job,
+                repository: "acme/shop".parse().expect("name"),
+                text: TicketText::default(),
+                rules: Rules::default(),
+                background: Background::default(),
+                about: About::Ticket,
+            })),
+        }
+    }
+
+    #[test]
+    fn those_that_the_rules_name_decide_else_the_person_on_github_who_asked_for_the_work() {
+        let issue: TicketKey = "github:acme/shop#7".parse().expect("key");
+        let jira: TicketKey = "jira:ENG-1".parse().expect("key");
+        let mut rules = Rules::default();
+        let history = [
+            asked("rita", Source::Poll, Job::Implement),
+            asked("helper[bot]", Source::Webhook, Job::Implement),
+            asked("ops", Source::Api, Job::Implement),
+            asked("eve", Source::Webhook, Job::Answer),
+        ];
+        assert_eq!(deciders(&issue, &rules, &history), ["rita"]);
+        assert_eq!(deciders(&issue, &rules, &[]), Vec::<String>::new());
+        assert_eq!(
+            deciders(&jira, &rules, &history),
+            Vec::<String>::new(),
+            "no login"
+        );
+        rules.pull_request.reviewers = vec!["grace".to_owned()];
+        assert_eq!(deciders(&jira, &rules, &history), ["grace"]);
+        assert_eq!(deciders(&issue, &rules, &history), ["grace"]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Reviews of our pull request by programs that the rules name, and by ourselves.
+
+use domain::{Job, Reason, ReviewRound, Source, Trigger};
+use github::{PullRequest, Review, ReviewRequest, ReviewState};
+use serde_json::json;
+
+use super::{
+    Kind, Verdict,
+    review_requested::ReviewRequested,
+    reviewed::Reviewed,
+    tests::{
+        asked_before, commit, decided, facts_with, follows, github, nothing, pull_request, record,
+        repository, review, ticket,
+    },
+};
+use crate::facts::{Facts, PROGRAM};
+
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
+const AGENTS: &str = "review:\n  agents: ['lint[bot]']\n  max_rounds: 2\n";
+const ITSELF: &str = "pull_request:\n  reviewer: agent\n  self_review: true\n";
+
+fn by(author: &str, id: u64, lines: &[(u64, Option<u64>)]) -> Review {
+    Review {
+        author: author.to_owned(),
+        author_id: Some(41),
+        by_bot: true,
+        commit: Some(commit()),
+        ..review(id, ReviewState::Commented, "", lines)
+    }
+}
+
+fn facts(rules: &str, review: &Review, history: &[Trigger]) -> Facts {
+    let mut facts = facts_with(&format!("{RULES}{rules}"), Source::Webhook);
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_pull_request(repository(), 7, pull_request());
+    facts.put_reviews(repository(), 7, vec![review.clone()]);
+    facts.put_history(ticket(), history.to_vec());
+    facts
+}
+
+fn told(review: &Review) -> Box<dyn Kind> {
+    let user = json!({"login": review.author, "id": 41, "type": "Bot"});
+    github(
+        "pull_request_review",
+        &json!({"action": "submitted", "review": {"id": review.id, "user": user},
+        "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
+    )
+    .remove(0)
+}
+
+fn round(reason: &Reason) -> ReviewRound {
+    match reason {
+        Reason::JobRequested(request) => request.about.round().expect("a review").clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_review_by_a_program_is_worked_on_when_the_rules_name_it_and_as_information() {
+    let review = by("lint[bot]", 9, &[(41, None)]);
+    assert_eq!(nothing(&*told(&review), &facts("", &review, &[])), PROGRAM);
+    let facts = facts(AGENTS, &review, &[asked_before()]);
+    let found = follows(&*told(&review), &facts);
+    assert_eq!(found, follows(&Reviewed::from_poll(&record(), &review), &facts));
+    assert_eq!(found.reason.job(), Some(Job::AddressReview));
+    assert!(round(&found.reason).by_program);
+}
+
+#[test]
+fn reviews_by_a_program_end_after_as_many_rounds_as_the_rules_allow() {
+    let mut history = vec![asked_before()];
+    let mut ends = Vec::new();
+    for id in 0..4 {
+        // New threads each time: those of a person would go on for ever.
+        let review = by("lint[bot]", id, &[(100 + id, None)]);
+        match decided(&*told(&review), &facts(AGENTS, &review, &history)) {
+            Verdict::Follows(follows) => history.push(follows.into_trigger(Source::Webhook)),
+            Verdict::Nothing(why) => ends.push(why),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(history.len(), 3, "the ticket, and two rounds");
+    let worn = "the program's reviews were worked on as often as the rules allow";
+    assert_eq!(ends, [worn, worn]);
+}
+
+#[test]
+fn our_own_review_is_worked_on_once_for_a_head_and_only_where_the_rules_want_it() {
+    let review = by("journeyman[bot]", 9, &[(41, None)]);
+    let asked = || vec![asked_before()];
+    assert_eq!(
+        nothing(&*told(&review), &facts("", &review, &asked())),
+        "our own account said it"
+    );
+    let found = follows(&*told(&review), &facts(ITSELF, &review, &asked()));
+    let polled = Reviewed::from_poll(&record(), &review);
+    assert_eq!(found, follows(&polled, &facts(ITSELF, &review, &asked())));
+    assert!(round(&found.reason).by_program);
+    let mut history = asked();
+    history.push(found.into_trigger(Source::Webhook));
+    let second = by("journeyman[bot]", 10, &[(42, None)]);
+    let why = nothing(&*told(&second), &facts(ITSELF, &second, &history));
+    assert_eq!(why, "a review of ours of this head was worked on");
+    let said = "the author of the pull request said it";
+    let reply = by("journeyman[bot]", 11, &[(43, Some(41))]);
+    assert_eq!(
+        nothing(&*told(&reply), &facts(ITSELF, &reply, &asked())),
+        said,
+        "a reply"
+    );
+    let old = Review {
+        commit: Some("a".repeat(40).parse().expect("commit")),
+        ..review
+    };
+    assert_eq!(
+        nothing(&*told(&old), &facts(ITSELF, &old, &asked())),
+        said,
+        "of an earlier head"
+    );
+}
+
+fn requested(rules: &str, by: &str, now: PullRequest) -> Facts {
+    let mut facts = facts_with(&format!("{RULES}{rules}"), Source::Poll);
+    let now = PullRequest {
+        requested_reviewers: vec!["agent".to_owned()],
+        ..now
+    };
+    facts.put_pull_request(repository(), 7, now);
+    facts.put_record(repository(), 7, Some(record()));
+    let by = github::User {
+        id: Some(40),
+        login: by.to_owned(),
+        is_bot: true,
+    };
+    let request = ReviewRequest {
+        id: 4,
+        by: Some(by),
+        reviewer: "agent".to_owned(),
+        at: domain::Timestamp::default(),
+    };
+    facts.put_review_requests(repository(), 7, vec![request]);
+    facts.put_files(repository(), 7, Vec::new());
+    facts.put_reviews(repository(), 7, Vec::new());
+    facts
+}
+
+#[test]
+fn we_review_our_own_pull_request_once_for_a_head_when_it_is_ready_and_we_asked() {
+    let event = ReviewRequested::from_poll(repository(), 7);
+    let ready = || PullRequest {
+        draft: false,
+        ..pull_request()
+    };
+    let found = follows(&event, &requested(ITSELF, "journeyman[bot]", ready()));
+    assert_eq!(found.reason.job(), Some(Job::Review));
+    assert_eq!(found.key.as_str(), format!("review:own:{}", commit()));
+    let why = |rules, by, now| nothing(&event, &requested(rules, by, now));
+    let off = "pull_request:\n  reviewer: agent\n";
+    assert_eq!(
+        why(off, "journeyman[bot]", ready()),
+        "our own pull request: people review it"
+    );
+    assert_eq!(
+        why(ITSELF, "journeyman[bot]", pull_request()),
+        "our own pull request is a draft"
+    );
+    assert_eq!(
+        why(ITSELF, "other[bot]", ready()),
+        "who asks for the review may not"
+    );
+}

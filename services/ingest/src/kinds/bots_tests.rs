@@ -1,0 +1,330 @@
+//! What a program does starts nothing, through whichever door, unless the rules name it.
+
+use domain::{Account, Reason, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
+use serde_json::json;
+
+use super::{
+    Kind, Verdict,
+    comment::Comment,
+    discussed::Discussed,
+    given::Given,
+    issue_text::IssueText,
+    matched::Matched,
+    review_requested::ReviewRequested,
+    reviewed::Reviewed,
+    tests::{
+        READY, asked, decided, facts_with, follows, github, issue, jira, jira_person, moved, nothing,
+        pull_request, record, repository, review, ticket,
+    },
+    text::TextWritten,
+    work::Work,
+};
+use crate::{
+    facts::{Facts, PROGRAM, Person},
+    outside::{Gift, How, Issue, account},
+};
+
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n  assignee: agent\n  jql: labels = agent\n\
+    triage:\n  labels: [bug]\n  anyone: true\nissues:\n  labels: [agent]\ndiscussions:\n  enabled: true\n\
+    pull_request:\n  reviewer: agent\n";
+
+fn bot() -> github::User {
+    github::User {
+        id: Some(41),
+        login: "tidy[bot]".to_owned(),
+        is_bot: true,
+    }
+}
+
+fn app() -> Account {
+    Account {
+        id: "app-1".to_owned(),
+        display_name: "Automation".to_owned(),
+        is_bot: true,
+    }
+}
+
+fn number() -> TicketKey {
+    "github:acme/shop#7".parse().expect("ticket")
+}
+
+fn discussion() -> TicketKey {
+    "github:acme/shop/discussions/7".parse().expect("ticket")
+}
+
+/// Everything that the kinds below may ask for; a program may do whatever a person may.
+fn facts(rules: &str) -> Facts {
+    let mut facts = facts_with(rules, Source::Webhook);
+    let of_program = Issue {
+        summary: "Tidy".to_owned(),
+        status: READY.to_owned(),
+        labels: vec!["agent".to_owned()],
+        creator: Some(app()),
+        moves: issue()
+            .moves
+            .into_iter()
+            .map(|moved| jira::StatusChange {
+                by: Some(app()),
+                ..moved
+            })
+            .collect(),
+        ..Issue::default()
+    };
+    let on_github = Issue {
+        creator: Some(account(bot())),
+        gifts: vec![Gift {
+            id: "LE_1".to_owned(),
+            at: Timestamp::from_unix_ms(50),
+            by: Some(account(bot())),
+            how: How::Labeled("agent".to_owned()),
+        }],
+        ..of_program.clone()
+    };
+    facts.put_issue(ticket(), Ok(of_program));
+    facts.put_issue(number(), Ok(on_github));
+    let unlabeled = Issue {
+        creator: Some(account(bot())),
+        ..Issue::default()
+    };
+    facts.put_issue(
+        "github:acme/shop#8".parse().expect("ticket"),
+        Ok(unlabeled.clone()),
+    );
+    facts.put_issue(discussion(), Ok(unlabeled));
+    for ticket in [ticket(), number()] {
+        facts.put_history(ticket.clone(), Vec::new());
+        facts.put_listeners(ticket.clone(), false);
+        facts.put_row(ticket.clone(), domain::Row::default());
+        facts.put_open(repository(), ticket, Vec::new());
+    }
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_record(repository(), 9, None);
+    let waiting = github::PullRequest {
+        number: 9,
+        requested_reviewers: vec!["agent".to_owned()],
+        ..pull_request()
+    };
+    facts.put_pull_request(repository(), 9, waiting);
+    let request = github::ReviewRequest {
+        id: 4,
+        by: Some(bot()),
+        reviewer: "agent".to_owned(),
+        at: Timestamp::default(),
+    };
+    facts.put_review_requests(repository(), 9, vec![request]);
+    facts.put_authority(Person::on(&number(), &account(bot())), true);
+    facts.put_authority(jira_person(app()), true);
+    facts
+}
+
+fn by_app(body: &serde_json::Value) -> Vec<Box<dyn Kind>> {
+    let mut body = body.clone();
+    body["user"] = json!({"accountId": "app-1", "displayName": "Automation", "accountType": "app"});
+    jira(&body)
+}
+
+fn one(events: Vec<Box<dyn Kind>>, name: &str) -> Box<dyn Kind> {
+    let mut events = events.into_iter();
+    events
+        .find(|event| format!("{event:?}").starts_with(name))
+        .expect(name)
+}
+
+fn polled_comment(text: &str) -> Comment {
+    let comment = github::Comment {
+        id: github::CommentId(31),
+        author: bot().login,
+        author_id: bot().id,
+        by_bot: true,
+        body: text.to_owned(),
+        created_at: None,
+        updated_at: None,
+        by_us: false,
+    };
+    Comment::from_github_poll(&repository(), 7, comment, Timestamp::default())
+}
+
+fn on_github(event: &str, body: &serde_json::Value) -> Vec<Box<dyn Kind>> {
+    let mut body = body.clone();
+    body["repository"] = json!({"full_name": "acme/shop"});
+    github(event, &body)
+}
+
+/// Every kind that a program could start something with, by webhook and by poll.
+fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
+    let user = json!({"login": "tidy[bot]", "id": 41, "type": "Bot"});
+    let comment = |text: &str| {
+        on_github(
+            "issue_comment",
+            &json!({"action": "created", "issue": {"number": 7},
+            "comment": {"id": 31, "body": text, "user": user, "created_at": "2026-11-21T10:00:00Z"}}),
+        )
+    };
+    let in_discussion = on_github(
+        "discussion_comment",
+        &json!({"action": "created", "discussion": {"number": 7},
+        "comment": {"id": 5, "node_id": "DC", "body": "/plan", "user": user, "created_at": "2026-11-21T10:00:00Z"}}),
+    );
+    let said_on_jira = json!({"webhookEvent": "comment_created", "timestamp": 50, "issue": {"key": "ENG-12"},
+        "comment": {"id": "9", "author": {"accountId": "app-1", "displayName": "Automation", "accountType": "app"},
+            "body": "/stop"}});
+    let edited = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60, "issue": {"key": "ENG-12"},
+        "changelog": {"id": "9", "items": [{"field": "description"}]}});
+    let changed = jira::ChangedIssue {
+        key: ticket(),
+        status: "To Do".to_owned(),
+        created: Timestamp::from_unix_ms(9),
+        updated: Timestamp::from_unix_ms(60),
+        creator: Some(app()),
+        assignee: None,
+    };
+    let written = TextWritten::from_poll(&changed, None, Timestamp::default()).expect("created");
+    let reviewed = github::Review {
+        author: bot().login,
+        author_id: bot().id,
+        by_bot: true,
+        ..review(9, github::ReviewState::ChangesRequested, "No.", &[])
+    };
+    let told_review = on_github(
+        "pull_request_review",
+        &json!({"action": "submitted",
+        "review": {"id": 9, "user": user}, "pull_request": {"number": 7}}),
+    );
+    let polled_on_jira = jira::Comment {
+        id: jira::CommentId("9".to_owned()),
+        author: "Automation".to_owned(),
+        author_account_id: "app-1".to_owned(),
+        by_bot: true,
+        created: Timestamp::from_unix_ms(50),
+        updated: Timestamp::from_unix_ms(50),
+        text: "/retry".to_owned(),
+        marker: String::new(),
+        by_us: false,
+    };
+    vec![
+        ("order by webhook", one(comment("/stop"), "Comment")),
+        ("order by poll", Box::new(polled_comment("/stop"))),
+        ("mention", one(comment("@journeyman why?"), "Comment")),
+        ("words", Box::new(polled_comment("Coverage went down."))),
+        ("order in a discussion", one(in_discussion, "Comment")),
+        ("order on Jira by webhook", one(jira(&said_on_jira), "Comment")),
+        (
+            "order on Jira by poll",
+            Box::new(Comment::from_jira_poll(&ticket(), &polled_on_jira)),
+        ),
+        ("discussion", Box::new(Discussed::opened(discussion()))),
+        ("text by webhook", one(by_app(&edited), "TextWritten")),
+        ("text by poll", Box::new(written)),
+        (
+            "text of an issue",
+            Box::new(IssueText::from_poll(
+                "github:acme/shop#8".parse().expect("ticket"),
+            )),
+        ),
+        ("review by webhook", one(told_review, "Reviewed")),
+        (
+            "review by poll",
+            Box::new(Reviewed::from_poll(&record(), &reviewed)),
+        ),
+    ]
+}
+
+#[test]
+fn a_program_gives_no_order_and_starts_no_triage_and_no_repair_through_either_door() {
+    for (name, event) in acts() {
+        assert_eq!(nothing(&*event, &facts(RULES)), PROGRAM, "{name}");
+    }
+    let matched = Matched::from_poll(ticket());
+    assert_eq!(
+        nothing(&matched, &facts(RULES)),
+        "who created the ticket may not ask for work"
+    );
+    let requested = ReviewRequested::from_poll(repository(), 9);
+    assert_eq!(
+        nothing(&requested, &facts(RULES)),
+        "who asks for the review may not"
+    );
+}
+
+#[test]
+fn work_that_a_program_asks_for_is_refused_once_through_either_door() {
+    let polled = Work::from_poll(
+        ticket(),
+        READY.to_owned(),
+        issue().moves.pop().map(|moved| jira::StatusChange {
+            by: Some(app()),
+            ..moved
+        }),
+        Timestamp::default(),
+    );
+    let labeled = on_github("issues", &json!({"action": "labeled", "issue": {"number": 7}}));
+    let asks: Vec<(Box<dyn Kind>, TicketKey, &str)> = vec![
+        (one(by_app(&moved()), "Work"), ticket(), "Automation"),
+        (Box::new(polled), ticket(), "Automation"),
+        (one(labeled, "Given"), number(), "tidy[bot]"),
+        (Box::new(Given::from_poll(number())), number(), "tidy[bot]"),
+    ];
+    for (event, ticket, actor) in asks {
+        let first = follows(&*event, &facts(RULES));
+        let bot = SkipReason::Bot {
+            actor: actor.to_owned(),
+        };
+        assert_eq!(first.reason, Reason::Skipped(bot), "{event:?}");
+        let mut again = facts_with(RULES, Source::Poll);
+        again.put_history(
+            ticket.clone(),
+            vec![follows(&*event, &facts(RULES)).into_trigger(Source::Poll)],
+        );
+        let before = facts(RULES);
+        again.put_issue(ticket.clone(), before.issue(&ticket).expect("issue").clone());
+        again.put_listeners(ticket, false);
+        assert_eq!(nothing(&*event, &again), PROGRAM, "{event:?}");
+    }
+}
+
+#[test]
+fn a_program_that_the_rules_name_is_judged_like_anybody() {
+    let named = format!("{RULES}review:\n  agents: ['Tidy[bot]', app-1]\n");
+    let labeled = Given::from_poll(number());
+    assert!(matches!(
+        follows(&labeled, &facts(&named)).reason,
+        Reason::JobRequested(_)
+    ));
+    let moved = one(by_app(&moved()), "Work");
+    assert!(matches!(
+        follows(&*moved, &facts(&named)).reason,
+        Reason::JobRequested(_)
+    ));
+    let stop = decided(&polled_comment("/stop"), &facts(&named));
+    assert!(matches!(stop, Verdict::Follows(_)), "{stop:?}");
+}
+
+#[test]
+fn the_words_of_a_program_are_no_instructions_and_its_edits_no_approved_text() {
+    let comment = crate::outside::Comment {
+        author: "Automation".to_owned(),
+        author_id: "app-1".to_owned(),
+        by_bot: true,
+        created: Timestamp::from_unix_ms(9),
+        updated: Timestamp::from_unix_ms(9),
+        text: "Drop the tests.".to_owned(),
+    };
+    let edit = crate::outside::Edit {
+        id: "8".to_owned(),
+        at: Timestamp::from_unix_ms(60),
+        by: Some(app()),
+    };
+    let said = asked(|issue, _| issue.comments = vec![comment]);
+    let Reason::JobRequested(job) = follows(&*jira(&moved())[0], &said).reason else {
+        panic!("no job")
+    };
+    assert!(!job.text.comments[0].may_instruct);
+    let edited = asked(|issue, _| issue.edits = vec![edit]);
+    let reason = follows(&*jira(&moved())[0], &edited).reason;
+    let by = "Automation".to_owned();
+    assert_eq!(reason, Reason::Skipped(SkipReason::TextChanged { by }));
+    assert_eq!(
+        follows(&*jira(&moved())[0], &said).key,
+        TriggerKey::new("changelog:7")
+    );
+}

@@ -1,0 +1,118 @@
+//! A pull request with a skip label is left alone, ours or a person's.
+
+use domain::{Job, Reason, SkipReason, Source, Timestamp};
+use github::{CheckConclusion, PullRequest, ReviewRequest, ReviewState};
+
+use super::{
+    awaited::Awaited,
+    checks::{ChecksAbsent, ChecksChanged},
+    review_requested::ReviewRequested,
+    tests::{
+        asked, check, check_run, checked, commit, facts_with, follows, jira, moved, nothing, pull_request,
+        record, repository, review, reviewed, ticket,
+    },
+};
+use crate::skip::FORBIDDEN;
+
+fn labeled(label: &str) -> PullRequest {
+    PullRequest {
+        labels: vec!["size/s".to_owned(), label.to_owned()],
+        ..pull_request()
+    }
+}
+
+#[test]
+fn checks_of_our_labeled_pull_request_start_nothing_until_the_label_is_gone() {
+    for end in [CheckConclusion::Failure, CheckConclusion::Success] {
+        let checks = || vec![check(1, Some(end))];
+        let left = checked(labeled("skip-dispatch"), checks());
+        assert_eq!(nothing(&*check_run()[0], &left), FORBIDDEN);
+        let polled = ChecksChanged::from_poll(&record(), commit());
+        assert_eq!(nothing(&polled, &left), FORBIDDEN);
+        let again = checked(labeled("other"), checks());
+        assert!(follows(&polled, &again).reason.job().is_some(), "{end:?}");
+    }
+    let silent = ChecksAbsent::from_poll(&record(), commit());
+    assert_eq!(
+        nothing(&silent, &checked(labeled("skip-dispatch"), vec![])),
+        FORBIDDEN
+    );
+}
+
+#[test]
+fn a_review_of_our_labeled_pull_request_is_not_worked_on_through_either_door() {
+    let (told, polled, mut facts) = reviewed(review(9, ReviewState::ChangesRequested, "No.", &[]));
+    assert_eq!(follows(&polled, &facts).reason.job(), Some(Job::AddressReview));
+    facts = with_pull_request(facts, labeled("skip-dispatch"));
+    assert_eq!(nothing(&*told[0], &facts), FORBIDDEN);
+    assert_eq!(nothing(&polled, &facts), FORBIDDEN);
+}
+
+/// What was put last is found last, so the facts begin anew.
+fn with_pull_request(_: crate::facts::Facts, now: PullRequest) -> crate::facts::Facts {
+    let (_, _, before) = reviewed(review(9, ReviewState::ChangesRequested, "No.", &[]));
+    let mut facts = super::tests::facts();
+    facts.put_pull_request(repository(), 7, now);
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_authority(super::tests::rita(), true);
+    let reviews = before.reviews(&repository(), &7).expect("reviews").clone();
+    facts.put_reviews(repository(), 7, reviews);
+    facts
+}
+
+#[test]
+fn nobody_is_reminded_of_our_labeled_pull_request() {
+    let rules =
+        "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nreview:\n  remind_after_days: 1\n";
+    let why = |now: PullRequest| {
+        let mut facts = facts_with(rules, Source::Poll);
+        let now = PullRequest {
+            draft: false,
+            requested_reviewers: vec!["rita".to_owned()],
+            ..now
+        };
+        facts.put_pull_request(repository(), 7, now);
+        facts.put_review_requests(repository(), 7, Vec::new());
+        facts.put_history(ticket(), Vec::new());
+        nothing(&Awaited::from_poll(record()), &facts)
+    };
+    assert_eq!(why(labeled("skip-dispatch")), FORBIDDEN);
+    assert_eq!(why(labeled("other")), "nobody knows since when it waits");
+}
+
+#[test]
+fn a_labeled_pull_request_of_a_person_is_not_reviewed_and_nothing_of_it_is_read() {
+    let rules = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
+    let mut facts = facts_with(rules, Source::Webhook);
+    let waiting = PullRequest {
+        requested_reviewers: vec!["agent".to_owned()],
+        ..labeled("skip-dispatch")
+    };
+    facts.put_pull_request(repository(), 7, waiting);
+    facts.put_record(repository(), 7, None);
+    let rita = github::User {
+        is_bot: false,
+        id: Some(8),
+        login: "rita".to_owned(),
+    };
+    let request = ReviewRequest {
+        id: 4,
+        by: Some(rita),
+        reviewer: "agent".to_owned(),
+        at: Timestamp::from_unix_ms(50),
+    };
+    facts.put_review_requests(repository(), 7, vec![request]);
+    facts.put_authority(super::tests::rita(), true);
+    assert_eq!(
+        nothing(&ReviewRequested::from_poll(repository(), 7), &facts),
+        FORBIDDEN
+    );
+}
+
+#[test]
+fn a_labeled_ticket_is_skipped_with_the_label() {
+    let facts = asked(|issue, _| issue.labels = vec!["bug".to_owned(), "skip-dispatch".to_owned()]);
+    let label = "skip-dispatch".to_owned();
+    let reason = follows(&*jira(&moved())[0], &facts).reason;
+    assert_eq!(reason, Reason::Skipped(SkipReason::Label { label }));
+}

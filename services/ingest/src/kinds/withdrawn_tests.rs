@@ -1,0 +1,163 @@
+//! What follows when a review of ours is not wanted any more; webhook and poll alike, for both read the pull request.
+
+use domain::{
+    Job, Lane, Pending, Reason, Row, RunId, Source, TicketKey, Timestamp, Trigger, TriggerKey, Withdrawal,
+};
+use github::{PullRequest, Review, ReviewState};
+use serde_json::json;
+
+use super::{
+    Verdict,
+    review_request_tests::waiting_for_review,
+    review_requested::ReviewRequested,
+    tests::{decided, facts_with, follows, github, nothing, pull_request, repository},
+    withdrawn::Withdrawn,
+};
+use crate::facts::Facts;
+
+const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
+const ASKED: &str = "review:4:0123";
+
+fn ticket() -> TicketKey {
+    TicketKey::GitHub {
+        repository: repository(),
+        number: 7,
+    }
+}
+
+/// A review whose trigger is the fifth of the log, asked for under this key.
+fn under_way(key: &str, now: PullRequest) -> Facts {
+    let mut facts = facts_with(RULES, Source::Webhook);
+    let asked = follows(
+        &ReviewRequested::from_poll(repository(), 7),
+        &waiting_for_review(),
+    );
+    let asked = Trigger {
+        key: TriggerKey::new(key),
+        ..asked.into_trigger(Source::Webhook)
+    };
+    facts.put_history(ticket(), vec![asked]);
+    facts.put_known(ticket(), TriggerKey::new(key), Some(5));
+    facts.put_row(ticket(), row(5, true));
+    facts.put_pull_request(repository(), 7, now);
+    facts.put_reviews(repository(), 7, Vec::new());
+    facts
+}
+
+fn row(cursor: u64, is_live: bool) -> Row {
+    let pending = Pending::new(RunId::new(ticket(), 5), Job::Review, Lane::Review);
+    Row {
+        cursor,
+        pending: is_live.then_some(pending).into_iter().collect(),
+        ..Row::default()
+    }
+}
+
+pub(super) fn polled() -> Withdrawn {
+    Withdrawn::from_poll(repository(), 7)
+}
+
+/// A review that was under way when its pull request was merged.
+pub(super) fn merged() -> Facts {
+    under_way(ASKED, wanted(closed(true)))
+}
+
+fn closed(merged: bool) -> PullRequest {
+    PullRequest {
+        closed_at: Some(Timestamp::from_unix_ms(90_000)),
+        merged,
+        ..pull_request()
+    }
+}
+
+fn wanted(now: PullRequest) -> PullRequest {
+    PullRequest {
+        requested_reviewers: vec!["Agent".to_owned()],
+        ..now
+    }
+}
+
+#[test]
+fn a_review_ends_when_its_pull_request_is_merged_or_closed_or_its_request_is_taken_back() {
+    for (now, why) in [
+        (wanted(closed(true)), Withdrawal::Merged),
+        (wanted(closed(false)), Withdrawal::Closed),
+        (pull_request(), Withdrawal::Unrequested),
+    ] {
+        let facts = under_way(ASKED, now);
+        let told = follows(&polled(), &facts);
+        assert_eq!(told.reason, Reason::ReviewWithdrawn { why });
+        assert_eq!(told.ticket, ticket());
+        for action in ["closed", "review_request_removed"] {
+            let payload = json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "x"},
+                "closed_at": "2026-01-01T00:00:00Z"}, "repository": {"full_name": "acme/shop"},
+                "sender": {"login": "eve"}});
+            let hooks = github("pull_request", &payload);
+            let hook = hooks
+                .iter()
+                .find(|event| format!("{event:?}").starts_with("Withdrawn"));
+            let by_webhook = follows(&**hook.expect("a webhook of this kind"), &facts);
+            assert_eq!(
+                (by_webhook.key, by_webhook.reason),
+                (told.key.clone(), told.reason.clone())
+            );
+            assert_eq!(by_webhook.actor.as_deref(), Some("eve"));
+        }
+    }
+}
+
+#[test]
+fn a_review_that_is_wanted_or_given_or_over_goes_its_way() {
+    assert_eq!(
+        nothing(&polled(), &under_way(ASKED, wanted(pull_request()))),
+        "our review is wanted, or given"
+    );
+    // Nobody asked for it on the pull request, so nobody takes that back; a merge ends it all the same.
+    let by_hand = under_way("api:ada:1", pull_request());
+    assert_eq!(nothing(&polled(), &by_hand), "our review is wanted, or given");
+    let merged = under_way("api:ada:1", closed(true));
+    assert!(matches!(decided(&polled(), &merged), Verdict::Follows(_)));
+    // GitHub takes the request back once the review is there.
+    let mut given = facts_with(RULES, Source::Webhook);
+    given.put_row(ticket(), row(5, true));
+    let base = under_way(ASKED, pull_request());
+    given.put_history(ticket(), base.history(&ticket()).expect("history").clone());
+    given.put_known(ticket(), TriggerKey::new(ASKED), Some(5));
+    given.put_pull_request(repository(), 7, pull_request());
+    given.put_reviews(repository(), 7, vec![ours()]);
+    assert_eq!(nothing(&polled(), &given), "our review is wanted, or given");
+}
+
+#[test]
+fn a_run_that_the_row_does_not_know_yet_is_under_way_and_one_that_it_has_finished_is_over() {
+    for (row, is_over) in [(row(5, false), true), (row(4, false), false)] {
+        let base = under_way(ASKED, closed(true));
+        let mut facts = facts_with(RULES, Source::Webhook);
+        facts.put_history(ticket(), base.history(&ticket()).expect("history").clone());
+        facts.put_known(ticket(), TriggerKey::new(ASKED), Some(5));
+        facts.put_row(ticket(), row);
+        facts.put_pull_request(repository(), 7, closed(true));
+        let is_nothing = matches!(decided(&polled(), &facts), Verdict::Nothing(_));
+        assert_eq!(is_nothing, is_over);
+    }
+}
+
+fn ours() -> Review {
+    Review {
+        id: 60,
+        author: "journeyman[bot]".to_owned(),
+        author_id: Some(9),
+        by_bot: true,
+        state: ReviewState::Commented,
+        body: String::new(),
+        at: None,
+        comments: Vec::new(),
+        commit: Some(pull_request().head),
+    }
+}
+
+#[test]
+fn a_repository_without_a_reviewer_has_no_reviews_of_ours() {
+    let facts = facts_with("repo:\n  owner: acme\n  name: shop\n", Source::Webhook);
+    assert_eq!(nothing(&polled(), &facts), "no rules that name a reviewer");
+}

@@ -1,0 +1,147 @@
+//! A round of polls for somebody who only wants to see what would follow: nothing is stored.
+
+use std::{
+    fmt::{Debug, Write as _},
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use domain::Trigger;
+use tokio_util::sync::CancellationToken;
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    instrument::WithSubscriber,
+    span,
+};
+
+use crate::{
+    Config,
+    poller::Poller,
+    seen::Seen,
+    work::{Service, connect_once},
+};
+
+/// What a round of polls found.
+#[derive(Debug)]
+pub struct Look {
+    /// What would be appended to the logs of tickets.
+    pub triggers: Vec<Trigger>,
+    /// What could not be looked at, as an operator is told.
+    pub problems: Vec<String>,
+}
+
+/// Looks at everything that polls look at, once, and takes nothing up.
+///
+/// # Errors
+/// When NATS cannot be reached or settings turn out not to work.
+pub async fn look(config: &Config) -> anyhow::Result<Look> {
+    let service = Service::new(config, CancellationToken::new())?;
+    let queue = connect_once(&config.nats).await?;
+    let seen = Arc::new(Seen::default());
+    let mut router = service.router_over(config, queue);
+    router.seen = Some(Arc::clone(&seen));
+    let interval = Duration::from_secs(config.ingest.poll_interval_s);
+    let settle = Duration::from_secs(config.ingest.checks_absent_s);
+    let told = Told::default();
+    let mut poller = Poller::new(router, interval, settle);
+    Box::pin(poller.poll().with_subscriber(told.clone())).await;
+    Ok(Look {
+        triggers: seen.take(),
+        problems: take(&mut *told.lines()),
+    })
+}
+
+/// Collects warnings and errors. Polls go on over them, and who looks should know what is missing.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl Told {
+    fn lines(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscriber for Told {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= Level::WARN && metadata.target().starts_with("ingest")
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        self.lines().push(line.told());
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// One log line as a sentence: its fields, what happened, and why.
+#[derive(Default)]
+struct Line {
+    about: String,
+    message: String,
+    error: String,
+}
+
+impl Line {
+    fn told(self) -> String {
+        let Self {
+            about,
+            message,
+            error,
+        } = self;
+        match error.is_empty() {
+            true => format!("{about}{message}"),
+            false => format!("{about}{message}: {error}"),
+        }
+    }
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let part = match field.name() {
+            "message" => &mut self.message,
+            "error" => &mut self.error,
+            _ => {
+                // Writing to a text does not fail.
+                let _ = write!(self.about, "{value:?}: ");
+                return;
+            }
+        };
+        *part = format!("{value:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_looked_at_is_told_with_its_reason_and_nothing_else_is() {
+        let told = Told::default();
+        tracing::subscriber::with_default(told.clone(), || {
+            let span = tracing::info_span!("poll");
+            let _entered = span.enter();
+            tracing::info!("all is well");
+            tracing::warn!(project = "ENG", error = %"503", "poll of the project failed");
+            tracing::warn!(target: "other", "not of ingest");
+        });
+        assert_eq!(*told.lines(), ["ENG: poll of the project failed: 503"]);
+    }
+}

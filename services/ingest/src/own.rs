@@ -1,0 +1,72 @@
+//! The accounts that are ours: those of the settings, and those of our readers that are programs.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use domain::cause::chain;
+use tokio_util::sync::CancellationToken;
+
+use crate::outside::Outside;
+
+/// Between two attempts to learn who our accounts are.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Names, logins and ids of our accounts.
+pub(crate) struct OwnAccounts(RwLock<Arc<BTreeSet<String>>>);
+
+impl OwnAccounts {
+    /// Those of the setting `ingest.own_accounts`.
+    pub(crate) fn new(configured: BTreeSet<String>) -> Self {
+        Self(RwLock::new(configured.into()))
+    }
+
+    /// All that are known by now.
+    pub(crate) fn names(&self) -> Arc<BTreeSet<String>> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, found: impl IntoIterator<Item = String>) {
+        let mut names = BTreeSet::clone(&self.names());
+        names.extend(found.into_iter().filter(|name| !name.is_empty()));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = names.into();
+    }
+
+    /// Asks who the readers are until every one has answered, then waits for the end.
+    pub(crate) async fn learn(&self, outside: &Outside, shutdown: CancellationToken) {
+        loop {
+            let (found, failures) = outside.programs().await;
+            self.add(found);
+            for error in &failures {
+                tracing::warn!(error = %chain(error), "it is not known yet who an account of ours is");
+            }
+            let pause = async {
+                match failures.is_empty() {
+                    true => std::future::pending().await,
+                    false => tokio::time::sleep(PAUSE).await,
+                }
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = pause => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_learned_comes_to_what_the_settings_name_and_no_empty_name_does() {
+        let own = OwnAccounts::new(BTreeSet::from(["Journeyman".to_owned()]));
+        own.add(["reader[bot]".to_owned(), String::new()]);
+        assert_eq!(
+            own.names().iter().collect::<Vec<_>>(),
+            ["Journeyman", "reader[bot]"]
+        );
+    }
+}

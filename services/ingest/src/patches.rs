@@ -1,0 +1,58 @@
+//! What a pull request changes, as far as a model can read it at once.
+
+use domain::ChangedFile;
+
+/// How much is kept of one file, and of all, in characters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    file: usize,
+    all: usize,
+}
+
+impl Room {
+    /// Where the change is what the work is about.
+    pub(crate) const WHOLE: Self = Self {
+        file: 40_000,
+        all: 120_000,
+    };
+    /// Where it stands beside what the work is about.
+    pub(crate) const BESIDE: Self = Self {
+        file: 20_000,
+        all: 48_000,
+    };
+}
+
+/// The files with their patches, as far as there is room; the others with none.
+pub(crate) fn bounded(files: &[ChangedFile], room: Room) -> Vec<ChangedFile> {
+    let mut left = room.all;
+    let bounded = |file: &ChangedFile| {
+        let chars = file.patch.chars().count();
+        let fits = chars <= room.file.min(left);
+        left -= if fits { chars } else { 0 };
+        ChangedFile {
+            path: file.path.clone(),
+            patch: if fits { file.patch.clone() } else { String::new() },
+        }
+    };
+    files.iter().map(bounded).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_room_keeps_its_name_and_the_next_one_its_patch() {
+        let file = |path: &str, chars: usize| ChangedFile {
+            path: path.to_owned(),
+            patch: "+".repeat(chars),
+        };
+        let room = Room { file: 6, all: 10 };
+        let kept = bounded(&[file("a", 7), file("b", 6), file("c", 5), file("d", 4)], room);
+        let kept: Vec<(&str, usize)> = kept
+            .iter()
+            .map(|file| (file.path.as_str(), file.patch.len()))
+            .collect();
+        assert_eq!(kept, [("a", 0), ("b", 6), ("c", 0), ("d", 4)]);
+    }
+}

@@ -1,0 +1,57 @@
+//! Where triggers are kept for somebody who only looks.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use domain::Trigger;
+use queue::Appended;
+
+/// Triggers that are kept for nobody but who looks.
+#[derive(Debug, Default)]
+pub(crate) struct Seen(Mutex<Vec<Trigger>>);
+
+impl Seen {
+    /// Keeps a trigger once for each ticket and key, as the log does.
+    pub(crate) fn add(&self, trigger: &Trigger) -> Appended {
+        let mut kept = self.triggers();
+        let is_it = |other: &Trigger| other.ticket == trigger.ticket && other.key == trigger.key;
+        if kept.iter().any(is_it) {
+            return Appended::Known(0);
+        }
+        kept.push(trigger.clone());
+        Appended::New(0)
+    }
+
+    /// What was kept.
+    pub(crate) fn take(&self) -> Vec<Trigger> {
+        std::mem::take(&mut *self.triggers())
+    }
+
+    fn triggers(&self) -> MutexGuard<'_, Vec<Trigger>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Reason, Source, Timestamp, TriggerKey};
+
+    use super::*;
+
+    #[test]
+    fn a_trigger_is_seen_once_for_each_ticket_and_key() {
+        let trigger = |ticket: &str, key: &str| Trigger {
+            ticket: ticket.parse().unwrap(),
+            key: TriggerKey::new(key),
+            at: Timestamp::default(),
+            source: Source::Poll,
+            actor: None,
+            seen: None,
+            reason: Reason::RetryRequested,
+        };
+        let seen = Seen::default();
+        assert_eq!(seen.add(&trigger("jira:ENG-1", "a")), Appended::New(0));
+        assert_eq!(seen.add(&trigger("jira:ENG-1", "a")), Appended::Known(0));
+        assert_eq!(seen.add(&trigger("jira:ENG-2", "a")), Appended::New(0));
+        assert_eq!(seen.take().len(), 2);
+    }
+}

@@ -1,0 +1,380 @@
+//! What the model reads of a refusal: what is wrong, and what it can do about it.
+
+use domain::{JobRequest, Outside, Refusal, SecretPlace, Violation, text::visible};
+
+/// Things that are named.
+const NAMED: usize = 20;
+
+/// What may be done about commits that must not leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ground<'a> {
+    /// The branch is the model's own to choose.
+    Free,
+    /// The work is on this branch of an open pull request, and on no other.
+    Branch(&'a str),
+}
+
+impl<'a> Ground<'a> {
+    /// Where a job works.
+    pub(super) fn of(request: &'a JobRequest) -> Self {
+        let ours = request.about.pull_request();
+        ours.map_or(Self::Free, |(ours, _)| Self::Branch(&ours.branch))
+    }
+
+    /// How a commit is taken out of the branch.
+    const fn anew(self) -> &'static str {
+        match self {
+            Self::Free => "create a new branch with create_branch and commit there",
+            Self::Branch(_) => "take the commit back with undo, or replace it with commit_changes and amend",
+        }
+    }
+
+    fn another_branch(self) -> String {
+        match self {
+            Self::Free => "create a branch with another name".to_owned(),
+            Self::Branch(branch) => format!("the work belongs on the branch `{branch}`"),
+        }
+    }
+}
+
+/// The change was refused.
+pub(super) fn returned(refusal: &Refusal, ground: Ground<'_>) -> String {
+    format!(
+        "The change was refused: {}\n\nCorrect it, then call finish again. If that cannot be done, call give_up.",
+        refused(refusal, ground)
+    )
+}
+
+/// The work would have left the branch of its pull request.
+pub(super) fn other_branch(branch: &str) -> String {
+    format!(
+        "Not done: this work belongs to an open pull request. Create the branch {branch} if it is not there yet, and commit there."
+    )
+}
+
+/// A refusal in words.
+pub(super) fn refused(refusal: &Refusal, ground: Ground<'_>) -> String {
+    match refusal {
+        Refusal::Policy { violations } => breaches(violations, ground),
+        Refusal::NotInspected => {
+            "the change could not be inspected within the limits of time and memory; make it smaller: leave out what is \
+             generated, and split large files"
+                .to_owned()
+        }
+        Refusal::BadPack { detail } => format!(
+            "the commits could not be taken in: {detail}; commit the change once more: {}",
+            ground.anew()
+        ),
+        Refusal::NotApproved { head } => format!(
+            "the rules of this repository ask for a person's approval before a push, and nobody approved commit {}",
+            head.short()
+        ),
+        Refusal::OutOfScope { files } => out_of_scope(files),
+        Refusal::UncheckedHead { known, now } => format!(
+            "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
+            known.short(),
+            now.short()
+        ),
+        Refusal::TooManyIssues { allowed: 0, .. } => {
+            "the rules of the repository let us open no issues (`issues.most_planned`)".to_owned()
+        }
+        Refusal::TooManyIssues { planned, allowed } => format!(
+            "the plan has {planned} issues, and the rules of the repository allow {allowed} (`issues.most_planned`); plan fewer"
+        ),
+        Refusal::TooManyParts { planned, allowed } => format!(
+            "{planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`); choose fewer"
+        ),
+        Refusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
+        Refusal::Workspace { detail } | Refusal::Outside { detail } => detail.clone(),
+        of_the_place => place(of_the_place, ground),
+    }
+}
+
+/// What stands in the way of branch, pull request or repository.
+fn place(refusal: &Refusal, ground: Ground<'_>) -> String {
+    match refusal {
+        Refusal::NoRules { repository } => {
+            format!("there are no usable rules for {repository}; an operator must look into it")
+        }
+        Refusal::ForeignProject { ticket, repository } => format!(
+            "the rules of {repository} are not for the ticket {}; an operator must look into it",
+            ticket.short()
+        ),
+        Refusal::ForeignBranch { branch } => format!(
+            "the branch `{branch}` exists on the remote and was not pushed for this ticket; {}",
+            ground.another_branch()
+        ),
+        Refusal::BranchOfAnotherTicket { branch, ticket } => format!(
+            "the branch `{branch}` belongs to the ticket {}; {}",
+            ticket.short(),
+            ground.another_branch()
+        ),
+        Refusal::BranchMoved { branch, head } => format!(
+            "the branch `{branch}` is not where this work left it{}: somebody else pushed to it, or it exists already; {}",
+            head.as_ref()
+                .map_or_else(String::new, |head| format!(", it is at {}", head.short())),
+            ground.another_branch()
+        ),
+        Refusal::NotPushed { branch } => format!("the branch `{branch}` was not pushed; push it first"),
+        Refusal::ForeignPullRequest { number, author } => format!(
+            "the pull request #{number} by {} is open for this branch already; create a branch with another name, push it, and \
+             open the pull request from there",
+            match author.is_empty() {
+                true => "somebody else".to_owned(),
+                false => format!("`{author}`"),
+            }
+        ),
+        Refusal::UnknownPullRequest { number } => {
+            format!("the pull request #{number} was not opened for this ticket")
+        }
+        Refusal::PullRequestOver { number } => {
+            format!("the pull request #{number} was merged or closed; there is nothing more to do on it")
+        }
+        _ => String::new(),
+    }
+}
+
+fn out_of_scope(files: &[Outside]) -> String {
+    let named = files.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|file| format!("`{}` (module `{}`)", visible(&file.path), visible(&file.module)))
+        .collect();
+    let more = match files.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "this kind of ticket does not change {}{more}; take that back or ask for the module with `widen_scope`",
+        named.join(", ")
+    )
+}
+
+fn breaches(violations: &[Violation], ground: Ground<'_>) -> String {
+    let named = violations.iter().take(NAMED);
+    let list: Vec<String> = named
+        .map(|violation| format!("- {}", visible(&sentence(violation, ground))))
+        .collect();
+    let more = match violations.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("\n- and {more} more"),
+    };
+    format!("the change may not leave:\n{}{more}", list.join("\n"))
+}
+
+fn sentence(violation: &Violation, ground: Ground<'_>) -> String {
+    match violation {
+        Violation::BranchName { branch } => {
+            format!("`{branch}` is not a legal branch name; create a branch with a plain name")
+        }
+        Violation::BranchOfPeople { branch } => {
+            format!("`{branch}` belongs to people; create a branch of your own and commit there")
+        }
+        Violation::BranchWithoutTicket { branch, ticket } => format!(
+            "the branch `{branch}` does not name the ticket; create one whose name contains `{ticket}`"
+        ),
+        Violation::ForeignBase { base } => {
+            format!("the base commit {base} is not in the history of the remote's branches")
+        }
+        Violation::Unrelated { head, base } => {
+            format!("the head {head} does not descend from the base {base}; commit on top of the base")
+        }
+        Violation::PackTooLarge {
+            size_bytes,
+            limit_bytes,
+        } => format!(
+            "the commits pack to {size_bytes} bytes and the limit is {limit_bytes}; remove large files from all of them"
+        ),
+        Violation::TooManyCommits { limit } => format!(
+            "the branch has more than {limit} commits; bring the change as one commit: {}",
+            ground.anew()
+        ),
+        Violation::NoChange => "nothing differs from the base; commit a change first".to_owned(),
+        Violation::Secret { kind, place } => secret(kind, place, ground),
+        of_a_commit @ (Violation::Merge { .. }
+        | Violation::ForeignAuthor { .. }
+        | Violation::CommitHeader { .. }
+        | Violation::HiddenCharacters { .. }
+        | Violation::Command { .. }) => about_a_commit(of_a_commit, ground),
+        of_a_file => about_a_file(of_a_file),
+    }
+}
+
+fn about_a_file(violation: &Violation) -> String {
+    match violation {
+        Violation::Protected { path } => {
+            format!("`{path}` is protected and only people change it; take it out of the change")
+        }
+        Violation::GitDirectory { path } => format!("`{path}` lies in a git directory; remove it"),
+        Violation::EscapingLink { path, target } => format!(
+            "the link `{path}` points out of the repository, or may (`{target}`); remove it, or link to a path inside with `..` \
+             at its start only"
+        ),
+        Violation::Submodule { path } => {
+            format!("`{path}` is a submodule, which only people add, move or remove; leave it as it was")
+        }
+        Violation::LfsContent { path } => format!(
+            "Git LFS keeps the content of `{path}` (.gitattributes), and it cannot be uploaded from here; take the file out of \
+             the change and say in the pull request what a person has to add"
+        ),
+        Violation::TooLarge {
+            path,
+            size_bytes,
+            limit_bytes,
+        } => format!("`{path}` has {size_bytes} bytes and the limit is {limit_bytes}; remove or shrink it"),
+        Violation::TooManyFiles { count } => {
+            format!("{count} files differ, which is more than can be checked; leave out what is generated")
+        }
+        Violation::TooMuch { path } => format!(
+            "the change has more content than can be checked, `{path}` among it; leave out what is generated"
+        ),
+        _ => String::new(),
+    }
+}
+
+fn about_a_commit(violation: &Violation, ground: Ground<'_>) -> String {
+    let again = ground.anew();
+    match violation {
+        Violation::Merge { commit } => {
+            format!("commit {commit} does not have exactly one parent; {again} again")
+        }
+        Violation::ForeignAuthor { commit, who } => {
+            format!("commit {commit} names `{who}` and not Journeyman as author or committer; {again} again")
+        }
+        Violation::CommitHeader { commit, header } => {
+            format!("commit {commit} has a header line `{header}`, which ours do not have; {again} again")
+        }
+        Violation::HiddenCharacters { commit } => format!(
+            "the message of commit {commit} holds control or invisible characters; {again} again with a plain message"
+        ),
+        Violation::Command { words, commit } => format!(
+            "the message of commit {commit} says `{words}`, which acts on a ticket when it is pushed; {again} again with a \
+             message that names no ticket after such a word"
+        ),
+        _ => String::new(),
+    }
+}
+
+fn secret(kind: &str, place: &SecretPlace, ground: Ground<'_>) -> String {
+    let found = |place: &str| format!("what looks like a {kind} stands in {place}");
+    let anew = format!("{}: this branch would keep it in its history", ground.anew());
+    match place {
+        SecretPlace::File { path } => format!("{}; remove it, then {anew}", found(&format!("`{path}`"))),
+        SecretPlace::Path => format!("{}; rename the file, then {anew}", found("the path of a file")),
+        SecretPlace::Message { commit } => {
+            format!("{}; {anew}", found(&format!("the message of commit {commit}")))
+        }
+        SecretPlace::Branch => format!(
+            "{}; create a branch with another name",
+            found("the branch's name")
+        ),
+        SecretPlace::Title => format!("{}; leave it out", found("the title of the pull request")),
+        SecretPlace::Body => format!("{}; leave it out", found("the body of the pull request")),
+        SecretPlace::IssueTitle => format!("{}; leave it out", found("the title of an issue")),
+        SecretPlace::IssueText => format!("{}; leave it out", found("the text of an issue")),
+        SecretPlace::Label => format!("{}; leave it out", found("a label")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ReportOutcome;
+
+    use super::*;
+
+    /// Every stored refusal, one of each code at least: a test of `domain` sees to that.
+    fn every() -> Vec<Refusal> {
+        let lines = include_str!("../../../../crates/domain/tests/stored/v1/outcome.jsonl").lines();
+        let outcomes = lines.map(|line| domain::stored::decode(line.as_bytes()).unwrap());
+        let refusals = outcomes.filter_map(|outcome| match outcome {
+            ReportOutcome::Refused(refusal) => Some(refusal),
+            ReportOutcome::Done(_) | ReportOutcome::Failed { .. } => None,
+        });
+        refusals.collect()
+    }
+
+    #[test]
+    fn every_code_says_what_is_wrong_and_what_the_model_can_do() {
+        let texts: Vec<String> = every()
+            .iter()
+            .map(|refusal| refused(refusal, Ground::Free))
+            .collect();
+        assert!(
+            texts
+                .iter()
+                .all(|text| !text.is_empty() && !text.contains("\n- \n"))
+        );
+        insta::assert_snapshot!(texts.join("\n"), @"
+        a secret
+        the change may not leave:
+        - `a b` is not a legal branch name; create a branch with a plain name
+        - `main` belongs to people; create a branch of your own and commit there
+        - the branch `fix/tax` does not name the ticket; create one whose name contains `ENG-12`
+        - the base commit aaaaaaaaaaaa is not in the history of the remote's branches
+        - the head bbbbbbbbbbbb does not descend from the base aaaaaaaaaaaa; commit on top of the base
+        - the commits pack to 9 bytes and the limit is 8; remove large files from all of them
+        - the branch has more than 200 commits; bring the change as one commit: create a new branch with create_branch and commit there
+        - nothing differs from the base; commit a change first
+        - `.github/workflows/ci.yml` is protected and only people change it; take it out of the change
+        - `a/.git/config` lies in a git directory; remove it
+        - the link `a` points out of the repository, or may (`../b`); remove it, or link to a path inside with `..` at its start only
+        - `vendor/kit` is a submodule, which only people add, move or remove; leave it as it was
+        - Git LFS keeps the content of `a.psd` (.gitattributes), and it cannot be uploaded from here; take the file out of the change and say in the pull request what a person has to add
+        - `a.bin` has 9 bytes and the limit is 8; remove or shrink it
+        - 9 files differ, which is more than can be checked; leave out what is generated
+        - the change has more content than can be checked, `a.txt` among it; leave out what is generated
+        the change may not leave:
+        - commit cccccccccccc does not have exactly one parent; create a new branch with create_branch and commit there again
+        - commit cccccccccccc names `Eve <eve@example.com>` and not Journeyman as author or committer; create a new branch with create_branch and commit there again
+        - the message of commit cccccccccccc says `Closes #99`, which acts on a ticket when it is pushed; create a new branch with create_branch and commit there again with a message that names no ticket after such a word
+        - commit cccccccccccc has a header line `gpgsig`, which ours do not have; create a new branch with create_branch and commit there again
+        - the message of commit cccccccccccc holds control or invisible characters; create a new branch with create_branch and commit there again with a plain message
+        - what looks like a GitHub token stands in `a.py`; remove it, then create a new branch with create_branch and commit there: this branch would keep it in its history
+        - what looks like a GitHub token stands in the path of a file; rename the file, then create a new branch with create_branch and commit there: this branch would keep it in its history
+        - what looks like a GitHub token stands in the message of commit cccccccccccc; create a new branch with create_branch and commit there: this branch would keep it in its history
+        - what looks like a GitHub token stands in the branch's name; create a branch with another name
+        - what looks like a GitHub token stands in the title of the pull request; leave it out
+        - what looks like a GitHub token stands in the body of the pull request; leave it out
+        - what looks like a GitHub token stands in the title of an issue; leave it out
+        - what looks like a GitHub token stands in the text of an issue; leave it out
+        - what looks like a GitHub token stands in a label; leave it out
+        the change could not be inspected within the limits of time and memory; make it smaller: leave out what is generated, and split large files
+        the commits could not be taken in: an object is missing; commit the change once more: create a new branch with create_branch and commit there
+        the rules of this repository ask for a person's approval before a push, and nobody approved commit aaaaaaaaaaaa
+        this kind of ticket does not change `api/v1.py` (module `api`), `b.py` (module `b`); take that back or ask for the module with `widen_scope`
+        there are no usable rules for acme/shop; an operator must look into it
+        the rules of acme/shop are not for the ticket ENG-12; an operator must look into it
+        the branch `fix/tax` exists on the remote and was not pushed for this ticket; create a branch with another name
+        the branch `fix/tax` belongs to the ticket ENG-13; create a branch with another name
+        the branch `fix/tax` is not where this work left it, it is at bbbbbbbbbbbb: somebody else pushed to it, or it exists already; create a branch with another name
+        the branch `fix/tax` is not where this work left it: somebody else pushed to it, or it exists already; create a branch with another name
+        the branch `fix/tax` was not pushed; push it first
+        the pull request #7 by `ann` is open for this branch already; create a branch with another name, push it, and open the pull request from there
+        the pull request #7 by somebody else is open for this branch already; create a branch with another name, push it, and open the pull request from there
+        the pull request #7 was not opened for this ticket
+        the pull request #7 was merged or closed; there is nothing more to do on it
+        what is known of checks is about aaaaaaaaaaaa and the pull request is at bbbbbbbbbbbb now; it stays a draft until that is checked
+        the plan has 9 issues, and the rules of the repository allow 3 (`issues.most_planned`); plan fewer
+        the rules of the repository let us open no issues (`issues.most_planned`)
+        there is nothing to commit
+        GH013: a ruleset forbids it
+        ");
+    }
+
+    #[test]
+    fn on_the_branch_of_a_pull_request_nobody_is_sent_to_another_branch() {
+        let ground = Ground::Branch("fix/tax");
+        for refusal in every() {
+            let text = refused(&refusal, ground);
+            assert!(!text.contains("create a new branch"), "{text}");
+            if matches!(
+                refusal,
+                Refusal::BranchMoved { .. } | Refusal::ForeignBranch { .. }
+            ) {
+                assert!(
+                    text.contains("the work belongs on the branch `fix/tax`"),
+                    "{text}"
+                );
+            }
+        }
+    }
+}

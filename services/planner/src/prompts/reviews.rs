@@ -1,0 +1,34 @@
+//! What a model is told of a review that it handed in wrongly.
+
+use crate::run::Argument;
+
+/// What is wrong with a comment of a review.
+pub(super) fn of_a_review(wrong: &Argument) -> String {
+    match wrong {
+        Argument::NotAdded(path, line) => format!(
+            "{path}:{line} is no line that the pull request adds, or none that is new since your last review of it. Comment on \
+             such lines only, those that begin with + in the diff; say the rest in the summary, or leave it out"
+        ),
+        Argument::Range => {
+            "start_line must be above line, at most 20 lines in all; leave it out for a comment on one line".to_owned()
+        }
+        Argument::Suggestion => {
+            "suggestion must be the code that replaces exactly the commented lines, at most 2000 characters and without code \
+             fences; leave it out when these lines alone cannot say it"
+                .to_owned()
+        }
+        Argument::Verdicts(missing) => with_points(
+            "`criteria` needs one entry with a verdict for each of these points of the ticket:",
+            missing,
+        ),
+        _ => "Each objection needs the path of a file of the diff, a trigger (the input or situation that shows it) and a reason, \
+              of 5 to 1000 characters each. Leave out what is about other files."
+            .to_owned(),
+    }
+}
+
+/// The words, and below them the points of a ticket.
+pub(super) fn with_points(words: &str, points: &[String]) -> String {
+    let points: Vec<String> = points.iter().map(|point| format!("\n- {point}")).collect();
+    format!("{words}\n{}", points.concat())
+}

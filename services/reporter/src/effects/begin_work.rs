@@ -1,0 +1,111 @@
+//! Begin the work that a comment asks for.
+
+use async_trait::async_trait;
+use domain::{About, JobRequest, Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
+
+use super::{Asked, Effect, Outside};
+use crate::{made::Made, trouble::Trouble};
+
+/// Begin the work that a comment asks for, exactly as it was allowed and pinned when the comment came in. A planner can
+/// choose that it begins, and nothing of what it is.
+#[derive(Debug)]
+pub(crate) struct BeginWork;
+
+#[async_trait]
+impl Effect for BeginWork {
+    fn name(&self) -> &'static str {
+        "begin_work"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let ticket = &asked.report.ticket;
+        let Some(begun) = pinned(outside, ticket, asked.report.run.as_ref()).await? else {
+            tracing::warn!(%ticket, "no work begins: what was asked for is not kept");
+            return Ok(Made::default());
+        };
+        let job = begun.reason.job();
+        outside.triggers.append(&begun).await?;
+        tracing::info!(%ticket, job = job.map(domain::Job::as_str), "work begins that a comment asks for");
+        Ok(Made {
+            begun: job,
+            ..Made::default()
+        })
+    }
+}
+
+/// The work, in the reason that opened the run.
+async fn pinned(
+    outside: &Outside,
+    ticket: &TicketKey,
+    run: Option<&RunId>,
+) -> Result<Option<Trigger>, Trouble> {
+    let Some((run, before)) = run.and_then(|run| Some((run, run.sequence().checked_sub(1)?))) else {
+        return Ok(None);
+    };
+    let read = outside.triggers.read_each_after(ticket, before).await?;
+    let opener = read.into_iter().find(|(sequence, _)| *sequence == run.sequence());
+    Ok(opener.and_then(|(_, opener)| work_of(opener.ok()?)))
+}
+
+/// Its key follows from the comment's, so that it begins once.
+fn work_of(opener: Trigger) -> Option<Trigger> {
+    let work = match opener.reason {
+        Reason::JobRequested(request) => work_in(*request)?,
+        _ => return None,
+    };
+    Some(Trigger {
+        key: TriggerKey::new(format!("work:{}", opener.key.as_str())),
+        source: Source::Reporter,
+        seen: None,
+        reason: Reason::JobRequested(work),
+        ..opener
+    })
+}
+
+fn work_in(request: JobRequest) -> Option<Box<JobRequest>> {
+    match request.about {
+        About::Question(question) => question.work,
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(work: Option<serde_json::Value>) -> Trigger {
+        let text = json!({"summary": "s", "description": "", "kind": "", "priority": "", "labels": [], "comments": [],
+            "url": "", "sha256": ""});
+        let mut question = json!({"type": "question", "author": "rita", "text": "Please mend it."});
+        if let Some(mut work) = work {
+            work["text"] = text.clone();
+            question["work"] = work;
+        }
+        let reason = json!({"type": "job_requested", "job": "answer", "repository": "acme/shop", "text": text, "rules": {},
+            "about": question});
+        serde_json::from_value(
+            json!({"ticket": "jira:ENG-1", "key": "comment:7", "at": 5, "source": "webhook",
+            "actor": "rita", "seen": null, "reason": reason}),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn what_begins_is_what_was_pinned_and_nothing_where_nothing_was() {
+        let work = json!({"job": "implement", "repository": "acme/shop", "rules": {}});
+        let begun = work_of(asked(Some(work))).unwrap();
+        assert_eq!(begun.key.as_str(), "work:comment:7");
+        assert_eq!(
+            (begun.source, begun.actor.as_deref()),
+            (Source::Reporter, Some("rita"))
+        );
+        assert_eq!(begun.reason.job(), Some(domain::Job::Implement));
+        assert_eq!(work_of(asked(None)), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Link a Jira issue with another one.
+
+use async_trait::async_trait;
+use domain::TicketKey;
+
+use super::{Asked, Effect, Outside};
+use crate::{
+    made::{Left, Made, Why, Wish},
+    trouble::Trouble,
+};
+
+/// Say with a link of Jira's that an issue is, such as a duplicate, of another one of its site. Issues of GitHub are linked by
+/// the comment that names the other.
+#[derive(Debug)]
+pub(crate) struct LinkIssues {
+    pub(crate) issue: TicketKey,
+    /// The name of the type of link.
+    pub(crate) link_type: String,
+    /// The other one's key as people write it.
+    pub(crate) to: String,
+}
+
+#[async_trait]
+impl Effect for LinkIssues {
+    fn name(&self) -> &'static str {
+        "link_issues"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    /// However they are linked already, by whomever.
+    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        let known = outside.jira.sorted(&self.issue).await?.links;
+        Ok(known
+            .iter()
+            .any(|(key, _)| *key == self.to)
+            .then(|| self.linked()))
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        let wish = Wish::Link { to: self.to.clone() };
+        let known = outside.jira.link_type(&self.issue, &self.link_type).await?;
+        let Some(link_type) = known else {
+            let name = self.link_type.clone();
+            return Ok(Left::because(wish, Why::NoLinkType { name }));
+        };
+        let linked = outside.jira.link(&self.issue, &link_type, &self.to).await;
+        let made = Left::when_refused(linked.map_err(Trouble::from), wish)?;
+        if made.left.is_empty() {
+            tracing::info!(ticket = %self.issue, to = self.to, "tickets linked");
+            return Ok(self.linked());
+        }
+        Ok(made)
+    }
+}
+
+impl LinkIssues {
+    fn linked(&self) -> Made {
+        Made {
+            linked: Some(self.to.clone()),
+            ..Made::default()
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Link the threads of a research from its first comment.
+
+use async_trait::async_trait;
+use domain::{Answered, RepositoryName};
+
+use super::{Asked, Effect, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+
+/// Link the threads that a research began from the comment that sums it up.
+#[derive(Debug)]
+pub(crate) struct LinkThreads {
+    pub(crate) repository: RepositoryName,
+    pub(crate) number: u64,
+    pub(crate) answer: Answered,
+}
+
+#[async_trait]
+impl Effect for LinkThreads {
+    fn name(&self) -> &'static str {
+        "link_threads"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let Some(summary) = &asked.made.comment else {
+            return Ok(Made::default());
+        };
+        let discussion = outside.github.discussion(&self.repository, self.number).await?;
+        let link = |comment: &str| {
+            let mut comments = discussion.comments.iter();
+            let found = comments.find(|known| known.node_id == comment)?;
+            Some(format!("{}#discussioncomment-{}", discussion.url, found.id))
+        };
+        let links: Vec<Option<String>> = (0..self.answer.questions.len())
+            .map(|index| {
+                let begun = asked
+                    .made
+                    .threads
+                    .iter()
+                    .find(|(question, _)| *question == index)?;
+                link(&begun.1)
+            })
+            .collect();
+        let thread = Thread::Discussion(self.repository.clone(), self.number, None);
+        let ours = outside.our_comments(&thread).await?;
+        // Whoever deleted it wants no links.
+        let Some(known) = ours.into_iter().find(|comment| comment.id == *summary) else {
+            return Ok(Made::default());
+        };
+        let text = message::research(&self.answer, &links, asked.report.run.as_ref());
+        let text = Outgoing::without_credentials(&text);
+        match outside
+            .edit_comment(&thread, &known.id, &text, &known.marker)
+            .await
+        {
+            Ok(()) | Err(Trouble::Missing(_)) => Ok(Made::default()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+}

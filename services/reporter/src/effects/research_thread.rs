@@ -1,0 +1,58 @@
+//! Begin a thread about one question of a discussion.
+
+use async_trait::async_trait;
+use domain::{AnsweredQuestion, RepositoryName};
+
+use super::{Asked, Effect, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+
+/// Begin a thread about one question that a research found: a comment of its own, so that people can go on with it there.
+#[derive(Debug)]
+pub(crate) struct ResearchThread {
+    pub(crate) repository: RepositoryName,
+    pub(crate) number: u64,
+    /// Which of the questions, from 0.
+    pub(crate) index: usize,
+    pub(crate) found: AnsweredQuestion,
+}
+
+impl ResearchThread {
+    fn thread(&self) -> Thread {
+        Thread::Discussion(self.repository.clone(), self.number, None)
+    }
+
+    fn made(&self, comment: String) -> Made {
+        Made {
+            threads: vec![(self.index, comment)],
+            ..Made::default()
+        }
+    }
+}
+
+#[async_trait]
+impl Effect for ResearchThread {
+    fn name(&self) -> &'static str {
+        "research_thread"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    fn absorbs_repetition(&self) -> bool {
+        false
+    }
+
+    async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        let ours = outside.our_comments(&self.thread()).await?;
+        let found = ours.into_iter().find(|comment| comment.marker == asked.id);
+        Ok(found.map(|comment| self.made(comment.id)))
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let text = message::research_thread(&self.found, asked.report.run.as_ref());
+        let text = Outgoing::without_credentials(&text);
+        let comment = outside.write_comment(&self.thread(), &text, asked.id).await?;
+        Ok(self.made(comment))
+    }
+}

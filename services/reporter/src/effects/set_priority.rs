@@ -1,0 +1,69 @@
+//! Say how urgent a ticket is.
+
+use async_trait::async_trait;
+use domain::{SecretPlace, TicketKey, TriageRules};
+
+use super::{Asked, Effect, Outside};
+use crate::{
+    made::{Left, Made, Wish},
+    outgoing::Outgoing,
+    trouble::Trouble,
+};
+
+/// Set the priority of a Jira issue, or put the label for it on an issue of GitHub, in the place of those for others.
+#[derive(Debug)]
+pub(crate) struct SetPriority {
+    pub(crate) ticket: TicketKey,
+    pub(crate) name: String,
+}
+
+#[async_trait]
+impl Effect for SetPriority {
+    fn name(&self) -> &'static str {
+        "set_priority"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
+        let TicketKey::Jira { .. } = &self.ticket else {
+            return Ok(None);
+        };
+        let current = outside.jira.sorted(&self.ticket).await?.priority;
+        Ok(current.eq_ignore_ascii_case(&self.name).then(Made::default))
+    }
+
+    async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
+        let set = match (&self.ticket, asked.rules) {
+            (TicketKey::Jira { .. }, _) => {
+                let set = outside.jira.set_priority(&self.ticket, &self.name).await;
+                set.map_err(Trouble::from)
+            }
+            (TicketKey::GitHub { .. }, Some(rules)) => self.label(outside, &rules.triage).await,
+            (TicketKey::GitHub { .. }, None)
+            | (TicketKey::Folder { .. } | TicketKey::Discussion { .. }, _) => return Ok(Made::default()),
+        };
+        let wish = Wish::Priority {
+            name: self.name.clone(),
+        };
+        Left::when_refused(set, wish)
+    }
+}
+
+impl SetPriority {
+    async fn label(&self, outside: &Outside, rules: &TriageRules) -> Result<(), Trouble> {
+        let (TicketKey::GitHub { repository, number }, Some(label)) =
+            (&self.ticket, rules.label_of(&self.name))
+        else {
+            return Ok(());
+        };
+        let others = rules.priorities.iter().filter(|other| **other != self.name);
+        for other in others.filter_map(|other| rules.label_of(other)) {
+            outside.github.remove_label(repository, *number, &other).await?;
+        }
+        let label = Outgoing::by_the_model(label.clone(), SecretPlace::Label)?;
+        outside.label(&self.ticket, &[label]).await
+    }
+}

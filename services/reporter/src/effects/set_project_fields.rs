@@ -1,0 +1,81 @@
+//! Put an issue into a project and set its fields there.
+
+use async_trait::async_trait;
+use domain::RepositoryName;
+use github::{Project, ProjectItem};
+
+use super::{Asked, Effect, Outside};
+use crate::{
+    made::{Left, Made, Why, Wish},
+    trouble::Trouble,
+};
+
+/// Put an issue into a project of GitHub and set fields of it. A value takes the place of the one before.
+#[derive(Debug)]
+pub(crate) struct SetProjectFields {
+    pub(crate) repository: RepositoryName,
+    pub(crate) number: u64,
+    pub(crate) owner: String,
+    pub(crate) project: u64,
+    /// Names of fields and values.
+    pub(crate) values: Vec<(String, String)>,
+}
+
+#[async_trait]
+impl Effect for SetProjectFields {
+    fn name(&self) -> &'static str {
+        "set_project_fields"
+    }
+
+    fn only_tells(&self) -> bool {
+        true
+    }
+
+    async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        let wish = Wish::Project {
+            owner: self.owner.clone(),
+            number: self.project,
+        };
+        if !outside.github.sees_projects(&self.repository) {
+            return Ok(Left::because(wish, Why::NoToken));
+        }
+        match self.put(outside).await {
+            Ok((project, item)) => self.set(outside, &project, &item).await,
+            Err(trouble) => Left::when_refused(Err(trouble), wish),
+        }
+    }
+}
+
+impl SetProjectFields {
+    async fn put(&self, outside: &Outside) -> Result<(Project, ProjectItem), Trouble> {
+        let (github, repository) = (&outside.github, &self.repository);
+        let project = github.project(repository, &self.owner, self.project).await?;
+        let item = github.put_into_project(repository, self.number, &project).await?;
+        Ok((project, item))
+    }
+
+    /// One field that cannot be set keeps no other from being set.
+    async fn set(&self, outside: &Outside, project: &Project, item: &ProjectItem) -> Result<Made, Trouble> {
+        let mut made = Made::default();
+        for (name, value) in &self.values {
+            let wish = Wish::Field {
+                name: name.clone(),
+                value: value.clone(),
+            };
+            let Some(field) = project.field(name) else {
+                made.merge(Left::because(wish, Why::NoField));
+                continue;
+            };
+            let Some(known) = field.value(value) else {
+                made.merge(Left::because(wish, Why::NoValue));
+                continue;
+            };
+            let github = &outside.github;
+            let set = github.set_project_field(&self.repository, item, field, &known);
+            let set = set.await.map_err(Trouble::from);
+            made.merge(Left::when_refused(set, wish)?);
+        }
+        tracing::info!(repository = %self.repository, number = self.number, project = self.project, "issue is in the project");
+        Ok(made)
+    }
+}

@@ -1,0 +1,227 @@
+//! Who knows the code that a pull request changes: the owners of its files, and the authors of the lines that it touches.
+
+use domain::{ChangedFile, CommitId, PullRequestRef, cause::chain};
+use git::Repository;
+use github::{Lines, Permission, PullRequest};
+
+use super::Outside;
+use crate::{
+    mirror::blocking,
+    owners::{self, owners},
+    trouble::Trouble,
+};
+
+/// More files and ranges than these are not asked about.
+const FILES: usize = 10;
+const RANGES: usize = 20;
+/// People of whom GitHub is asked what they may do: as many as can be asked for a review.
+const CANDIDATES: usize = 15;
+
+/// The people who own the changed files by the file CODEOWNERS of the target branch, and may be asked.
+pub(super) async fn code_owners(
+    outside: &Outside,
+    ours: &PullRequestRef,
+    now: &PullRequest,
+) -> Result<Vec<String>, Trouble> {
+    let mirror = outside.mirrors.fresh(&ours.repository).await?;
+    let branch = now.base_branch.clone();
+    let file = blocking(move || {
+        let mirror = Repository::open(&mirror)?;
+        let Some(head) = mirror.branch_head(&branch)? else {
+            return Ok(None);
+        };
+        for place in owners::PLACES {
+            if let Some(file) = mirror.read_file(&head, place)? {
+                return Ok(Some(file).filter(|file| file.len() <= owners::MAX_BYTES));
+            }
+        }
+        Ok::<_, git::Error>(None)
+    });
+    let Some(file) = file.await? else {
+        return Ok(Vec::new());
+    };
+    let files = outside
+        .github
+        .changed_files(&ours.repository, ours.number)
+        .await?;
+    let paths: Vec<String> = files.into_iter().map(|file| file.path).collect();
+    let named = owners(&String::from_utf8_lossy(&file), &paths);
+    allowed(outside, ours, now, named, usize::MAX).await
+}
+
+/// The authors of the lines that a pull request touches, those of the most lines first; at most `most`.
+pub(super) async fn authors(
+    outside: &Outside,
+    ours: &PullRequestRef,
+    now: &PullRequest,
+    most: usize,
+) -> Result<Vec<String>, Trouble> {
+    let files = outside
+        .github
+        .changed_files(&ours.repository, ours.number)
+        .await?;
+    let Some((base, lines)) = before(outside, ours, now, files).await? else {
+        return Ok(Vec::new());
+    };
+    let counted = match outside.github.authors_of(&ours.repository, &base, &lines).await {
+        // What GitHub does not tell asks nobody.
+        Err(
+            error @ (github::Error::Rejected { .. }
+            | github::Error::NotFound { .. }
+            | github::Error::Forbidden { .. }),
+        ) => {
+            let error = chain(&error);
+            tracing::info!(repository = %ours.repository, error, "authors of lines cannot be read");
+            return Ok(Vec::new());
+        }
+        counted => counted?,
+    };
+    let mut ranked: Vec<(String, u32)> = counted.into_iter().collect();
+    ranked.sort_by(|(one, lines), (other, more)| more.cmp(lines).then_with(|| one.cmp(other)));
+    let ranked = ranked.into_iter().map(|(login, _)| login).collect();
+    allowed(outside, ours, now, ranked, most).await
+}
+
+/// The commit that the pull request began at, and the lines there that it touches. A file that is new or was renamed has none.
+async fn before(
+    outside: &Outside,
+    ours: &PullRequestRef,
+    now: &PullRequest,
+    files: Vec<ChangedFile>,
+) -> Result<Option<(CommitId, Vec<Lines>)>, Trouble> {
+    let mirror = outside.mirrors.fresh(&ours.repository).await?;
+    let (branch, head) = (now.base_branch.clone(), now.head.clone());
+    let found = blocking(move || {
+        let mirror = Repository::open(&mirror)?;
+        let target = mirror.branch_head(&branch)?.filter(|_| mirror.contains(&head));
+        let Some(base) = target
+            .map(|target| mirror.merge_base(&target, &head))
+            .transpose()?
+            .flatten()
+        else {
+            return Ok(None);
+        };
+        let mut lines = Vec::new();
+        let mut known = 0;
+        for file in &files {
+            let of_file = touched(file);
+            if known == FILES || lines.len() == RANGES {
+                break;
+            }
+            if of_file.is_empty() || mirror.read_file(&base, &file.path)?.is_none() {
+                continue;
+            }
+            known += 1;
+            lines.extend(of_file);
+            lines.truncate(RANGES);
+        }
+        Ok::<_, git::Error>(Some((base, lines)))
+    });
+    found.await
+}
+
+/// The lines of the old file that a change removes, and those around what it only adds.
+fn touched(file: &ChangedFile) -> Vec<Lines> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    let mut add = |first: u32, last: u32| match ranges.last_mut() {
+        Some(range) if first <= range.1 + 1 => range.1 = range.1.max(last),
+        _ => ranges.push((first, last)),
+    };
+    // The line of the old file that comes next, and whether it stands beside lines that were only added.
+    let (mut next, mut is_after_added) = (0, false);
+    let mut removed_before = false;
+    for line in file.patch.lines() {
+        match (line.strip_prefix("@@"), line.chars().next()) {
+            (Some(header), _) => {
+                next = header
+                    .split([' ', ',', '-'])
+                    .find(|part| !part.is_empty())
+                    .and_then(|start| start.parse().ok())
+                    .unwrap_or(0);
+                (is_after_added, removed_before) = (false, false);
+            }
+            (None, Some('-')) => {
+                add(next, next);
+                next += 1;
+                (is_after_added, removed_before) = (false, true);
+            }
+            (None, Some('+')) => {
+                if !removed_before && !is_after_added && next > 1 {
+                    add(next - 1, next - 1);
+                }
+                is_after_added = !removed_before;
+            }
+            (None, Some('\\')) => {}
+            (None, _) => {
+                if is_after_added && next > 0 {
+                    add(next, next);
+                }
+                next += 1;
+                (is_after_added, removed_before) = (false, false);
+            }
+        }
+    }
+    let lines = ranges.into_iter().map(|(first, last)| Lines {
+        path: file.path.clone(),
+        first,
+        last,
+    });
+    lines.collect()
+}
+
+/// Those who may push, never the author and no program: whoever else is asked makes GitHub refuse to ask anybody.
+async fn allowed(
+    outside: &Outside,
+    ours: &PullRequestRef,
+    now: &PullRequest,
+    logins: Vec<String>,
+    most: usize,
+) -> Result<Vec<String>, Trouble> {
+    let us = outside.github.login(ours.repository.instance()).await?;
+    let is_other = |login: &String| {
+        let is_ours = [&now.author, &us]
+            .iter()
+            .any(|ours| ours.eq_ignore_ascii_case(login));
+        !is_ours && !login.ends_with("[bot]")
+    };
+    let mut allowed = Vec::new();
+    for login in logins.into_iter().filter(is_other).take(CANDIDATES) {
+        if allowed.len() == most {
+            break;
+        }
+        if outside.github.permission(&ours.repository, &login).await? >= Permission::Write {
+            allowed.push(login);
+        }
+    }
+    Ok(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(patch: &str) -> Vec<(u32, u32)> {
+        let file = ChangedFile {
+            path: "a.rs".to_owned(),
+            patch: patch.to_owned(),
+        };
+        touched(&file)
+            .into_iter()
+            .map(|lines| (lines.first, lines.last))
+            .collect()
+    }
+
+    #[test]
+    fn a_change_touches_what_it_removes_and_what_stands_around_what_it_adds() {
+        let changed = "@@ -10,4 +10,4 @@ fn total\n one\n-two\n-three\n+2\n+3\n four";
+        assert_eq!(ranges(changed), [(11, 12)]);
+        let added = "@@ -20,2 +20,4 @@\n one\n+new\n+newer\n two\n@@ -1,0 +5,1 @@";
+        assert_eq!(ranges(added), [(20, 21)]);
+        let at_the_end = "@@ -30,2 +30,3 @@\n one\n two\n+new\n\\ No newline at end of file";
+        assert_eq!(ranges(at_the_end), [(31, 31)]);
+        let two = "@@ -1,2 +1,2 @@\n-a\n+b\n c\n@@ -9,2 +9,1 @@\n-x\n y";
+        assert_eq!(ranges(two), [(1, 1), (9, 9)]);
+        assert_eq!(ranges("@@ -0,0 +1,2 @@\n+a\n+b"), []);
+        assert_eq!(ranges(""), []);
+    }
+}

@@ -1,0 +1,94 @@
+//! Who owns files, by the file CODEOWNERS of a repository. Pure.
+
+use domain::covers;
+
+/// Where GitHub looks for the file, in this order.
+pub(crate) const PLACES: [&str; 3] = [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"];
+/// A longer file is none, as at GitHub (3 MB).
+pub(crate) const MAX_BYTES: usize = 3_000_000;
+
+/// The people who own files that are changed, in the order of the files, each once. The last line that fits a file decides.
+/// Teams and addresses are left out: they are nobody whom the interface asks by a login.
+pub(crate) fn owners(codeowners: &str, changed: &[String]) -> Vec<String> {
+    let lines: Vec<(&str, Vec<&str>)> = codeowners.lines().filter_map(line).collect();
+    let mut owners: Vec<String> = Vec::new();
+    for path in changed {
+        let mut fitting = lines.iter().rev();
+        let Some((_, names)) = fitting.find(|(pattern, _)| fits(pattern, path)) else {
+            continue;
+        };
+        let people = names.iter().filter_map(|name| name.strip_prefix('@'));
+        for login in people.filter(|login| !login.contains('/')) {
+            if !owners.iter().any(|known| known.eq_ignore_ascii_case(login)) {
+                owners.push(login.to_owned());
+            }
+        }
+    }
+    owners
+}
+
+/// A pattern and whom it names; nobody is a name too: such files have no owner.
+fn line(text: &str) -> Option<(&str, Vec<&str>)> {
+    let text = text.split(" #").next().unwrap_or_default();
+    let mut words = text.split_whitespace();
+    let pattern = words.next().filter(|word| !word.starts_with('#'))?;
+    Some((pattern, words.collect()))
+}
+
+/// As `.gitignore` has patterns, without negation and ranges, which GitHub does not know here either.
+fn fits(pattern: &str, path: &str) -> bool {
+    let anchored = pattern.trim_end_matches('/').contains('/');
+    let from_root = match anchored {
+        true => pattern.trim_start_matches('/').to_owned(),
+        false => format!("**/{pattern}"),
+    };
+    // `docs/*` means the files of the folder, not those of folders in it.
+    let is_shallow = anchored && pattern.ends_with("/*");
+    let depth = |path: &str| path.split('/').count();
+    covers(&from_root, path) && (!is_shallow || depth(&from_root) == depth(path))
+        // `docs/` means what is in a folder, and no file of that name.
+        && (!pattern.ends_with('/') || !ends_at(&from_root, path))
+}
+
+/// Whether the pattern of a folder means the path itself, and nothing in it.
+fn ends_at(folder: &str, path: &str) -> bool {
+    let Some((above, _)) = path.rsplit_once('/') else {
+        return true;
+    };
+    !covers(folder, above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(codeowners: &str, path: &str) -> Vec<String> {
+        owners(codeowners, &[path.to_owned()])
+    }
+
+    #[test]
+    fn the_last_line_that_fits_a_file_names_its_owners() {
+        let file = "# Everything\n*       @ann @org/team ann@example.com\n*.js  @bob # scripts\n/build/logs/ @dan\n\
+                    docs/*  @eve\napps/ @fay\n/apps/github\n";
+        for (path, expected) in [
+            ("src/main.rs", vec!["ann"]),
+            ("src/deep/app.js", vec!["bob"]),
+            ("build/logs/today.txt", vec!["dan"]),
+            ("other/build/logs/today.txt", vec!["ann"]),
+            ("docs/start.md", vec!["eve"]),
+            ("docs/deep/start.md", vec!["ann"]),
+            ("deep/apps/x.rs", vec!["fay"]),
+            ("deep/apps", vec!["ann"]),
+            ("apps/github/x.rs", vec![]),
+        ] {
+            assert_eq!(of(file, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn owners_of_several_files_are_named_once_each_in_the_order_of_the_files() {
+        let files = ["b.js", "a.rs", "c.js"].map(str::to_owned);
+        assert_eq!(owners("*.rs @Ann\n*.js @bob @ann\n", &files), ["bob", "ann"]);
+        assert_eq!(owners("", &files), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,131 @@
+//! Limits of Jira and GitHub, which replicas share: nobody asks for what another one was just refused.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use domain::{
+    Receipt, ReportOutcome, TicketKey,
+    limits::{Heard, Knock, LimitClass, LimitGate},
+};
+use github::Gated;
+use lease::Limits;
+use testkit::{
+    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, RedisServer, github as hub, jira as site,
+};
+
+use crate::{
+    rig::{Rig, RigOptions},
+    started,
+};
+
+const JIRA: Knock<'static> = Knock {
+    account: "jira:writer:default",
+    resource: "rest",
+    pace: None,
+};
+
+/// What a replica knows of the limits.
+async fn replica(redis: &RedisServer) -> Limits {
+    let limits = Limits::open(&lease::Settings {
+        url: redis.url(),
+        ..lease::Settings::default()
+    })
+    .unwrap();
+    limits.ping().await.unwrap();
+    limits
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_one_writer_met_a_secondary_limit_of_github_no_other_one_sends_anything() {
+    let redis = RedisServer::start().await.unwrap();
+    let forge = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+    forge.create_repository("acme/shop", &[("a.txt", "a\n")]).unwrap();
+    forge.commit("acme/shop", "x", "x", &[("b.txt", "b\n")]).unwrap();
+    let number = forge
+        .open_pull_request_as("acme/shop", "ann", "x", "Totals", "")
+        .unwrap();
+    let settings = github::Settings {
+        api_url: forge.api_url(),
+        git_url: forge.git_url(),
+        app_id: Some(hub::WRITER_APP_ID),
+        private_key: Some(hub::APP_PRIVATE_KEY.into()),
+        ..github::Settings::default()
+    };
+    let writer = async || {
+        let gated = Gated::by(Arc::new(replica(&redis).await));
+        github::Writer::gated(Some(&settings), &BTreeMap::new(), &gated).unwrap()
+    };
+    let (first, second) = (writer().await, writer().await);
+    let shop = "acme/shop".parse().unwrap();
+    second.comment(&shop, number, "before").await.unwrap();
+    forge.fail_next(Fault::new("/comments", 1, 403).on("POST").retry_after(60));
+    let refused = first.comment(&shop, number, "refused").await.unwrap_err();
+    assert!(matches!(refused, github::Error::RateLimited { .. }), "{refused}");
+    let sent = forge.requests().len();
+    let held_back = second.comment(&shop, number, "held back").await.unwrap_err();
+    assert!(
+        matches!(held_back, github::Error::RateLimited { retry_after } if retry_after.as_secs() > 30),
+        "{held_back}"
+    );
+    assert!(second.is_issue_open(&shop, number).await.is_err());
+    assert_eq!(forge.requests().len(), sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_one_account_of_jira_was_refused_no_other_replica_asks_with_it() {
+    let redis = RedisServer::start().await.unwrap();
+    let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+    let key = TicketKey::jira(&jira.create_issue("ENG", "Totals", "", "Bug", &[])).unwrap();
+    let settings = jira::Settings {
+        base_url: jira.url(),
+        email: site::WRITER_EMAIL.to_owned(),
+        api_token: site::WRITER_API_TOKEN.into(),
+        allow_insecure: false,
+    };
+    let writer = async || {
+        let gate: Arc<dyn LimitGate> = Arc::new(replica(&redis).await);
+        jira::Writer::gated(Some(&settings), &BTreeMap::new(), &gate).unwrap()
+    };
+    let (first, second) = (writer().await, writer().await);
+    jira.fail_next(Fault::new("/comment", 1, 429).on("POST").retry_after(60));
+    assert!(first.comment(&key, "refused", "").await.is_err());
+    let sent = jira.requests().len();
+    let held_back = second.comment(&key, "held back", "").await.unwrap_err();
+    assert!(
+        matches!(held_back, jira::Error::RateLimited { .. }),
+        "{held_back}"
+    );
+    assert_eq!(jira.requests().len(), sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reporter_does_not_ask_jira_before_the_wait_that_another_one_was_told_is_over() {
+    let redis = RedisServer::start().await.unwrap();
+    let other = replica(&redis).await;
+    let mut rig = Rig::start_with(RigOptions {
+        redis: Some(redis.url()),
+        ..RigOptions::default()
+    })
+    .await;
+    let wait = Duration::from_secs(3);
+    let heard = Heard {
+        quota: None,
+        refused: Some((LimitClass::Primary, wait)),
+    };
+    other.hear(JIRA, heard).await;
+    let report = rig.report(2, started());
+    rig.queue.reports().append(&report).await.unwrap();
+    let mut looks = 0;
+    loop {
+        let sent = rig.jira.requests().len();
+        if other.admit(JIRA).await.is_ok() {
+            break;
+        }
+        assert_eq!(sent, 0, "{:?}", rig.jira.requests());
+        looks += 1;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(looks > 0);
+    assert_eq!(rig.settled(&report).await, ReportOutcome::Done(Receipt::Told));
+    assert_eq!(rig.jira.comments("ENG-1").len(), 1);
+    rig.stop().await;
+}

@@ -1,0 +1,329 @@
+//! Who is asked, called and given a ticket.
+
+use domain::{
+    Disposition, FailedCheck, FailureClass, Job, PullRequestRef, Receipt, RepairEnd, ReportOutcome,
+    ReportRequest, StopReason, ThreadReply, report,
+};
+use testkit::{Fault, github};
+
+use crate::{
+    draft_of,
+    rig::{Rig, RigOptions},
+    started,
+};
+
+const BRANCH: &str = "fix/ENG-1-totals";
+
+async fn with_rules(rules: &'static str) -> Rig {
+    Rig::start_with(RigOptions {
+        agent: rules,
+        ..RigOptions::default()
+    })
+    .await
+}
+
+/// An open draft of ours that changes files, and its head.
+async fn opened(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::CommitId) {
+    let push = rig.change(BRANCH, files).await;
+    let head = push.head.clone();
+    rig.settled(&rig.report(4, ReportRequest::PushBranch(push))).await;
+    match rig.settled(&rig.report(6, draft_of(BRANCH))).await {
+        ReportOutcome::Done(Receipt::PullRequestOpened(opened)) => (opened, head),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Hands the pull request over, and gives who was asked for a review.
+async fn asked_for_review(rig: &Rig, files: &[(&str, &str)]) -> Vec<String> {
+    let (pull_request, head) = opened(rig, files).await;
+    let passed = report::ChecksPassed {
+        pull_request,
+        head,
+        page: String::new(),
+    };
+    let outcome = rig
+        .settled(&rig.report(8, ReportRequest::ChecksPassed(passed)))
+        .await;
+    assert_eq!(outcome, ReportOutcome::Done(Receipt::Told));
+    rig.github.pull_requests("acme/shop")[0]
+        .requested_reviewers
+        .clone()
+}
+
+/// Four lines by olga, the last of which bob wrote anew.
+fn written_by_two(rig: &Rig) {
+    let commit = |login: &str, text: &str| {
+        let files = [("total.py", text)];
+        rig.github
+            .commit_by("acme/shop", "main", login, "Totals", &files)
+            .unwrap();
+    };
+    commit("olga", "a = 1\nb = 2\nc = 3\nd = 4\n");
+    commit("bob", "a = 1\nb = 2\nc = 3\nd = 5\n");
+}
+
+const CHANGED: [(&str, &str); 2] = [
+    ("total.py", "a = 10\nb = 20\nc = 3\nd = 50\n"),
+    ("new.py", "x = 1\n"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_wrote_most_of_the_touched_lines_is_asked_where_nobody_else_is() {
+    let mut rig = Rig::start().await;
+    written_by_two(&rig);
+    assert_eq!(asked_for_review(&rig, &CHANGED).await, ["olga"]);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_author_of_touched_lines_who_may_not_push_is_not_asked_and_rules_say_how_many_are() {
+    let mut rig = with_rules("pull_request:\n  touched_authors: 3\n").await;
+    written_by_two(&rig);
+    rig.github.set_permission("acme/shop", "olga", "read").unwrap();
+    assert_eq!(asked_for_review(&rig, &CHANGED).await, ["bob"]);
+    rig.stop().await;
+
+    for rules in [
+        "pull_request:\n  touched_authors: 0\n",
+        "pull_request:\n  reviewers: [grace]\n",
+    ] {
+        let mut rig = with_rules(rules).await;
+        written_by_two(&rig);
+        let named = if rules.contains("grace") {
+            vec!["grace"]
+        } else {
+            Vec::new()
+        };
+        assert_eq!(asked_for_review(&rig, &CHANGED).await, named, "{rules}");
+        rig.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_owners_are_asked_by_us_where_the_rules_say_that_github_does_not() {
+    let mut rig = with_rules("pull_request:\n  code_owners: true\n  reviewers: [grace]\n").await;
+    written_by_two(&rig);
+    let owners = "* @nobody\n*.py @Fay @grace @acme/team\n";
+    let files = [(".github/CODEOWNERS", owners)];
+    rig.github.commit("acme/shop", "main", "Owners", &files).unwrap();
+    assert_eq!(asked_for_review(&rig, &CHANGED).await, ["grace", "Fay"]);
+    rig.stop().await;
+}
+
+fn red(pull_request: &PullRequestRef, head: &domain::CommitId, asked: &[&str]) -> ReportRequest {
+    ReportRequest::ChecksFailed(report::ChecksFailed {
+        pull_request: pull_request.clone(),
+        head: head.clone(),
+        failed: vec![FailedCheck {
+            name: "test".to_owned(),
+            url: "https://ci.example/1".to_owned(),
+            log_tail: String::new(),
+            class: FailureClass::Real,
+            step: String::new(),
+            command: String::new(),
+            log: String::new(),
+        }],
+        unrepaired: Some(RepairEnd::PerHead),
+        asked: asked.iter().map(|login| (*login).to_owned()).collect(),
+        page: String::new(),
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn used_up_repairs_call_once_although_an_answer_is_lost_and_the_report_comes_twice() {
+    let mut rig = Rig::start().await;
+    let (pull_request, head) = opened(&rig, &CHANGED).await;
+    let number = pull_request.number;
+    let lost = Fault::new(&format!("/issues/{number}/comments"), 1, 502);
+    rig.github.fail_next(lost.on("POST").after_effect());
+    let told = rig.report(8, red(&pull_request, &head, &["grace"]));
+    assert_eq!(rig.settled(&told).await, ReportOutcome::Done(Receipt::Told));
+    rig.deliver_everything_again(&[&told]).await;
+    let said = rig.github.comments("acme/shop", number);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].body.contains("@grace") && said[0].body.contains("[log](<https://ci.example/1>)"),
+        "{said:?}"
+    );
+    assert_eq!(rig.jira.comments("ENG-1").len(), 1, "the status comment alone");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_is_known_on_github_the_ticket_of_jira_is_told_in_a_comment_of_its_own() {
+    let mut rig = Rig::start().await;
+    let (pull_request, head) = opened(&rig, &CHANGED).await;
+    rig.settled(&rig.report(8, red(&pull_request, &head, &[]))).await;
+    let addressed = report::ReviewAddressed {
+        pull_request: pull_request.clone(),
+        reviewer: "rita".to_owned(),
+        commit: None,
+        summary: String::new(),
+        replies: vec![ThreadReply {
+            id: 77,
+            disposition: Disposition::Asked,
+            reply: "The ticket says net.".to_owned(),
+        }],
+        left: None,
+        deciders: Vec::new(),
+    };
+    rig.settled(&rig.report(10, ReportRequest::ReviewAddressed(addressed)))
+        .await;
+    let said: Vec<String> = rig
+        .jira
+        .comments("ENG-1")
+        .into_iter()
+        .map(|comment| comment.text)
+        .collect();
+    assert_eq!(said.len(), 3, "{said:#?}");
+    assert!(
+        said.iter().any(|text| text.contains("Please go on here:")),
+        "{said:#?}"
+    );
+    assert!(
+        said.iter()
+            .any(|text| text.contains("waits for a decision there")),
+        "{said:#?}"
+    );
+    let asked = &rig.github.pull_requests("acme/shop")[0].requested_reviewers;
+    assert!(
+        asked.is_empty(),
+        "nobody looks before somebody has decided: {asked:?}"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jira_ticket_that_nobody_has_is_ours_while_we_work_and_is_given_back() {
+    let mut rig = with_rules("  assign: true\n").await;
+    assert_eq!(
+        rig.settled(&rig.report(2, started())).await,
+        ReportOutcome::Done(Receipt::Told)
+    );
+    assert_eq!(
+        rig.jira.assignee("ENG-1").as_deref(),
+        Some(testkit::jira::WRITER_NAME)
+    );
+    let stopped = report::RunStopped {
+        job: Job::Implement,
+        reason: StopReason::TurnLimit { turns: 60 },
+        pull_request: None,
+        branch: None,
+    };
+    let limit = ReportRequest::RunStopped(stopped);
+    rig.settled(&rig.report(4, limit.clone())).await;
+    assert_eq!(rig.jira.assignee("ENG-1"), None);
+
+    rig.jira.assign("ENG-1", "Ada").unwrap();
+    rig.settled(&rig.report(6, started())).await;
+    assert_eq!(
+        rig.jira.assignee("ENG-1").as_deref(),
+        Some("Ada"),
+        "whoever has it keeps it"
+    );
+    rig.settled(&rig.report(8, limit)).await;
+    assert_eq!(
+        rig.jira.assignee("ENG-1").as_deref(),
+        Some("Ada"),
+        "it is not ours to give back"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_cannot_have_the_ticket_does_not_stop_the_work() {
+    let mut rig = with_rules("  assign: \"557058:nobody\"\n").await;
+    assert_eq!(
+        rig.settled(&rig.report(2, started())).await,
+        ReportOutcome::Done(Receipt::Told)
+    );
+    assert_eq!(rig.jira.assignee("ENG-1"), None);
+    assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("In Progress"));
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issue_of_github_is_assigned_to_the_login_of_the_rules_and_given_back() {
+    let mut rig = with_rules("  assign: agent\n").await;
+    let number = rig
+        .github
+        .open_issue_as("acme/shop", "rita", "Totals", "Wrong")
+        .unwrap();
+    rig.ticket = format!("github:acme/shop#{number}").parse().unwrap();
+    rig.settled(&rig.report(2, started())).await;
+    assert_eq!(
+        rig.github.issue("acme/shop", number).unwrap().assignees,
+        ["agent"]
+    );
+    let stopped = report::RunStopped {
+        job: Job::Implement,
+        reason: StopReason::ModelRefused,
+        pull_request: None,
+        branch: None,
+    };
+    rig.settled(&rig.report(4, ReportRequest::RunStopped(stopped)))
+        .await;
+    assert!(
+        rig.github
+            .issue("acme/shop", number)
+            .unwrap()
+            .assignees
+            .is_empty()
+    );
+    let ours = rig.github.comments("acme/shop", number);
+    assert!(ours.iter().all(|comment| comment.author == github::WRITER_LOGIN));
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pull_request_links_the_ticket_and_its_board_where_the_rules_say() {
+    let mut rig = Rig::start_with(RigOptions {
+        jira: "  base_url: https://jira.people.example/\n  board_id: 296\n",
+        ..RigOptions::default()
+    })
+    .await;
+    opened(&rig, &CHANGED).await;
+    let body = &rig.github.pull_requests("acme/shop")[0].body;
+    assert!(
+        body.contains("For [ENG-1](https://jira.people.example/browse/ENG-1)"),
+        "{body}"
+    );
+    let board = "([board](https://jira.people.example/secure/RapidBoard.jspa?rapidView=296))";
+    assert!(body.contains(board), "{body}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_jira_refuses_for_good_undoes_no_pull_request_and_is_said_on_the_ticket() {
+    let mut rig = Rig::start().await;
+    rig.jira.fail_next(Fault::new("/remotelink", 9, 400).on("POST"));
+    rig.jira.fail_next(Fault::new("/transitions", 9, 400).on("POST"));
+    let (pull_request, head) = opened(&rig, &CHANGED).await;
+    let said = || rig.jira.comments("ENG-1")[0].text.clone();
+    assert!(
+        said().contains("is open.") && said().contains("Jira did not link it on this ticket"),
+        "{}",
+        said()
+    );
+    assert!(rig.jira.remote_links("ENG-1").is_empty());
+    let passed = report::ChecksPassed {
+        pull_request,
+        head,
+        page: String::new(),
+    };
+    let outcome = rig
+        .settled(&rig.report(8, ReportRequest::ChecksPassed(passed)))
+        .await;
+    assert_eq!(outcome, ReportOutcome::Done(Receipt::Told));
+    assert!(
+        !rig.github.pull_requests("acme/shop")[0].draft,
+        "it is ready all the same"
+    );
+    assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("To Do"));
+    assert!(
+        said().contains("In Review"),
+        "a person has to move it: {}",
+        said()
+    );
+    rig.stop().await;
+}

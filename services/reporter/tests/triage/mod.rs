@@ -1,0 +1,287 @@
+//! What a triage chose is set once, where the rules of the moment allow it; what cannot be set is said.
+
+use std::collections::BTreeMap;
+
+use domain::{PlannedIssue, Receipt, Report, ReportOutcome, ReportRequest, report};
+use testkit::Fault;
+
+use crate::{
+    refusal,
+    rig::{Rig, RigOptions},
+};
+
+const SHOP: &str = "acme/shop";
+const PROJECT: (&str, u64) = ("acme", 3);
+const ON_JIRA: &str =
+    "triage:\n  labels: [bug]\n  types: [Story]\n  priorities: [High]\n  duplicate_label: twin\n";
+const ON_GITHUB: &str = "triage:\n  labels: [bug]\n  types: [Bug, Task]\n  priorities: [High, Low]\n  priority_label: 'priority: {priority}'\n  \
+    most_sub_issues: 2\n  project:\n    owner: acme\n    number: 3\n    priority_field: Urgency\n    \
+    fields:\n      Size: [S, XXL]\n      Points: [1, 3]\n      Team: [Shop]\n      Nowhere: [x]\n      Due: [today]\n";
+
+async fn start(agent: &'static str, has_project_token: bool) -> Rig {
+    let rig = Rig::start_with(RigOptions {
+        agent,
+        has_project_token,
+        ..RigOptions::default()
+    })
+    .await;
+    let fields: [(&str, &str, &[&str]); 5] = [
+        ("Urgency", "SINGLE_SELECT", &["High", "Low"]),
+        ("Size", "SINGLE_SELECT", &["S", "M"]),
+        ("Points", "NUMBER", &[]),
+        ("Team", "TEXT", &[]),
+        ("Due", "DATE", &[]),
+    ];
+    rig.github.create_project(PROJECT.0, PROJECT.1, &fields);
+    rig
+}
+
+fn triaged() -> report::Triaged {
+    report::Triaged {
+        repository: Some(SHOP.parse().unwrap()),
+        labels: vec!["bug".to_owned(), "triaged".to_owned()],
+        ..report::Triaged::default()
+    }
+}
+
+/// The same report about an issue of GitHub.
+fn on_issue(rig: &Rig, number: u64, position: u64, request: impl Into<ReportRequest>) -> Report {
+    let ticket: domain::TicketKey = format!("github:{SHOP}#{number}").parse().unwrap();
+    let run = domain::RunId::new(ticket.clone(), 1);
+    Report {
+        id: run.call(position).into(),
+        ticket,
+        run: Some(run),
+        ..rig.report(position, request.into())
+    }
+}
+
+fn said(rig: &Rig, number: u64) -> Vec<String> {
+    let comments = rig.github.comments(SHOP, number).into_iter();
+    comments.map(|comment| comment.body).collect()
+}
+
+fn chosen(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let pairs = pairs.iter();
+    pairs
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
+}
+
+fn done() -> ReportOutcome {
+    ReportOutcome::Done(Receipt::Told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jira_ticket_gets_its_priority_and_its_link_once_and_its_type_is_only_suggested() {
+    let mut rig = start(ON_JIRA, false).await;
+    let first = rig
+        .jira
+        .create_issue("ENG", "The totals are wrong", "", "Bug", &[]);
+    rig.jira
+        .fail_next(Fault::new("/issueLink", 1, 502).on("POST").after_effect());
+    let report = rig.report(
+        2,
+        report::Triaged {
+            issue_type: Some("Story".to_owned()),
+            priority: Some("High".to_owned()),
+            duplicate_of: Some(first.clone()),
+            ..triaged()
+        }
+        .into(),
+    );
+    assert_eq!(rig.settled(&report).await, done());
+    rig.deliver_everything_again(&[&report]).await;
+    assert_eq!(rig.jira.labels("ENG-1"), ["bug", "triaged", "twin"]);
+    assert_eq!(rig.jira.priority("ENG-1").as_deref(), Some("High"));
+    assert_eq!(rig.jira.issue_type("ENG-1").as_deref(), Some("Bug"));
+    let link = ("ENG-1".to_owned(), "Duplicate".to_owned(), first);
+    assert_eq!(rig.jira.issue_links(), [link]);
+    let comments = rig.jira.comments("ENG-1");
+    assert_eq!(comments.len(), 1, "{comments:?}");
+    let text = &comments[0].text;
+    assert!(text.contains("The two are linked."), "{text}");
+    assert!(text.contains("looks like a ticket of the type Story"), "{text}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_jira_ticket_changes_its_type_where_the_rules_let_it_and_what_jira_refuses_is_said() {
+    let rules = "triage:\n  types: [Story]\n  change_jira_type: true\n  priorities: [Sometime]\n  \
+        duplicate_label: twin\n  link_type: Clones\n";
+    let mut rig = start(rules, false).await;
+    let first = rig
+        .jira
+        .create_issue("ENG", "The totals are wrong", "", "Bug", &[]);
+    let report = rig.report(
+        2,
+        report::Triaged {
+            issue_type: Some("Story".to_owned()),
+            priority: Some("Sometime".to_owned()),
+            duplicate_of: Some(first),
+            ..triaged()
+        }
+        .into(),
+    );
+    assert_eq!(rig.settled(&report).await, done());
+    assert_eq!(rig.jira.issue_type("ENG-1").as_deref(), Some("Story"));
+    assert_eq!(rig.jira.priority("ENG-1").as_deref(), Some("Medium"));
+    assert!(rig.jira.issue_links().is_empty());
+    let text = rig.jira.comments("ENG-1")[0].text.clone();
+    assert!(text.contains("Jira has no type of link Clones"), "{text}");
+    assert!(
+        text.contains("The priority Sometime fits and is not set") && text.contains("invalid"),
+        "{text}"
+    );
+    assert!(!text.contains("are linked"), "{text}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issue_gets_type_priority_and_fields_once_and_what_a_field_cannot_have_is_said() {
+    let mut rig = start(ON_GITHUB, true).await;
+    let number = rig
+        .github
+        .open_issue_as(SHOP, "rita", "Totals", "Wrong.")
+        .unwrap();
+    rig.github
+        .label_issue(SHOP, number, "priority: Low", "rita")
+        .unwrap();
+    rig.github
+        .fail_next(Fault::new("/issues", 1, 502).on("PATCH").after_effect());
+    let fields = [
+        ("Size", "S"),
+        ("Points", "3"),
+        ("Team", "Shop"),
+        ("Nowhere", "x"),
+        ("Due", "today"),
+        ("Forbidden", "x"),
+    ];
+    let report = on_issue(
+        &rig,
+        number,
+        2,
+        report::Triaged {
+            issue_type: Some("Bug".to_owned()),
+            priority: Some("High".to_owned()),
+            fields: chosen(&fields),
+            ..triaged()
+        },
+    );
+    assert_eq!(rig.settled(&report).await, done());
+    let issue = rig.github.issue(SHOP, number).unwrap();
+    assert_eq!(issue.labels, ["bug", "triaged", "priority: High"]);
+    assert_eq!(issue.issue_type.as_deref(), Some("Bug"));
+    let values = rig.github.project_values(PROJECT, SHOP, number).unwrap().unwrap();
+    assert_eq!(
+        values,
+        chosen(&[
+            ("Points", "3"),
+            ("Size", "S"),
+            ("Team", "Shop"),
+            ("Urgency", "High")
+        ])
+    );
+    let said = said(&rig, number);
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("`Nowhere` of the project is not set to `x`: the project has no such field."));
+    assert!(
+        said[0].contains("`Due` of the project is not set to `today`: the field cannot have this value.")
+    );
+    assert!(
+        !said[0].contains("Forbidden"),
+        "what the rules do not name is no wish"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issue_keeps_the_type_that_a_person_gave_it_and_nobody_hears_of_a_triage_that_left_nothing() {
+    let mut rig = start(ON_GITHUB, true).await;
+    let number = rig
+        .github
+        .open_issue_as(SHOP, "rita", "Totals", "Wrong.")
+        .unwrap();
+    rig.github.set_issue_type(SHOP, number, "rita", "Task").unwrap();
+    let typed = |name: &str| report::Triaged {
+        issue_type: Some(name.to_owned()),
+        ..triaged()
+    };
+    assert_eq!(
+        rig.settled(&on_issue(&rig, number, 2, typed("Task"))).await,
+        done()
+    );
+    assert!(said(&rig, number).is_empty());
+    assert_eq!(
+        rig.settled(&on_issue(&rig, number, 4, typed("Bug"))).await,
+        done()
+    );
+    let issue = rig.github.issue(SHOP, number).unwrap();
+    assert_eq!(issue.issue_type.as_deref(), Some("Task"));
+    let said = said(&rig, number);
+    assert!(said[0].contains("the issue keeps its type `Task`"), "{said:?}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_token_or_a_project_the_fields_are_left_and_everything_else_is_set() {
+    for (has_token, reason) in [(false, "`project_token`"), (true, "github does not know")] {
+        let rules = "triage:\n  labels: [bug]\n  project:\n    owner: nobody\n    number: 3\n";
+        let mut rig = start(rules, has_token).await;
+        let number = rig
+            .github
+            .open_issue_as(SHOP, "rita", "Totals", "Wrong.")
+            .unwrap();
+        assert_eq!(rig.settled(&on_issue(&rig, number, 2, triaged())).await, done());
+        let issue = rig.github.issue(SHOP, number).unwrap();
+        assert_eq!(issue.labels, ["bug", "triaged"]);
+        let said = said(&rig, number);
+        assert!(
+            said[0].contains("not in project `nobody/3`") && said[0].contains(reason),
+            "{said:?}"
+        );
+        rig.stop().await;
+    }
+}
+
+fn parts(parent: u64, titles: &[&str]) -> report::OpenIssues {
+    let planned = |title: &&str| PlannedIssue {
+        title: (*title).to_owned(),
+        text: format!("What {title} needs."),
+        checklist: vec!["Test it".to_owned()],
+    };
+    report::OpenIssues {
+        repository: SHOP.parse().unwrap(),
+        parent: Some(parent),
+        issues: titles.iter().map(planned).collect(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_parts_of_an_issue_are_opened_once_and_linked_and_never_a_second_time() {
+    let mut rig = start(ON_GITHUB, false).await;
+    let number = rig.github.open_issue_as(SHOP, "rita", "All", "Much.").unwrap();
+    let too_many = on_issue(&rig, number, 2, parts(number, &["a", "b", "c"]));
+    let outcome = rig.settled(&too_many).await;
+    assert!(refusal(&outcome).contains("allow 2"), "{outcome:?}");
+    let report = on_issue(&rig, number, 4, parts(number, &["Totals", "Rounding"]));
+    rig.github
+        .fail_next(Fault::new("/issues", 1, 502).on("POST").after_effect());
+    assert_eq!(rig.settled(&report).await, done());
+    let opened: Vec<u64> = rig
+        .github
+        .issues(SHOP)
+        .iter()
+        .skip(1)
+        .map(|issue| issue.number)
+        .collect();
+    assert_eq!(opened.len(), 2);
+    assert_eq!(rig.github.sub_issues(SHOP, number).unwrap(), opened);
+    let said = said(&rig, number);
+    assert!(said[0].contains("too large for one pull request"), "{said:?}");
+    let again = on_issue(&rig, number, 6, parts(number, &["More", "Else"]));
+    let outcome = rig.settled(&again).await;
+    assert!(refusal(&outcome).contains("has parts already"), "{outcome:?}");
+    assert_eq!(rig.github.issues(SHOP).len(), 3);
+    rig.stop().await;
+}
