@@ -2,7 +2,7 @@
 
 use domain::{
     About, Background, Job, JobRequest, LeftThreads, PullRequestRecord, PullRequestRef, Reason, RepositoryName, ReviewRound,
-    ReviewThread, Rules, ThreadRemark, Trigger, TriggerKey,
+    ReviewThread, Rules, ThreadRemark, TicketText, Trigger, TriggerKey,
 };
 use github::{LineComment, PullRequest, Review, ReviewState};
 
@@ -262,6 +262,19 @@ pub(super) fn changes(record: &PullRequestRecord, facts: &Facts) -> Result<Vec<d
     Ok(bounded(facts.files(repository, number)?, Room::BESIDE))
 }
 
+impl Reviewed {
+    fn request(&self, text: TicketText, rules: Rules, round: ReviewRound) -> JobRequest {
+        JobRequest {
+            job: Job::AddressReview,
+            repository: self.repository.clone(),
+            text,
+            rules,
+            background: Background::default(),
+            about: About::Review(Box::new(round)),
+        }
+    }
+}
+
 impl Kind for Reviewed {
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
         let rules = facts.book.for_repository(&self.repository);
@@ -330,14 +343,7 @@ impl Kind for Reviewed {
             files,
             ..round
         };
-        let request = JobRequest {
-            job: Job::AddressReview,
-            repository: self.repository.clone(),
-            text: asked.text.clone(),
-            rules: rules.clone(),
-            background: Background::default(),
-            about: About::Review(Box::new(round)),
-        };
+        let request = self.request(asked.text.clone(), rules.clone(), round);
         Ok(Verdict::from(Follows {
             ticket: record.ticket.clone(),
             key: self.key(),
