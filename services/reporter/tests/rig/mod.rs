@@ -183,7 +183,7 @@ impl Rig {
         }
     }
 
-    /// Asks for a report and waits for its outcome; long, as a limit makes every case of a table wait for the others.
+    /// Asks for a report and waits for its outcome.
     pub(crate) async fn settled(&self, report: &Report) -> ReportOutcome {
         self.queue.reports().append(report).await.unwrap();
         let triggers = self.queue.triggers();
@@ -194,7 +194,7 @@ impl Rig {
                 _ => None,
             })
         };
-        eventually("the report is settled", DEADLINE * 9, look)
+        eventually("the report is settled", DEADLINE * 3, look)
             .await
             .unwrap()
     }
