@@ -32,13 +32,14 @@ mod writer;
 
 pub use blame::Lines;
 pub use check_runs::CheckRunText;
+pub use client::Identity;
 pub use error::Error;
 pub use issues::IssueState;
 pub use limits::Gated;
 pub use model::{
     Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, GitRemote, HookDelivery,
-    Identity, LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review,
-    ReviewState, conclusion, mentions,
+    LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review, ReviewState,
+    conclusion, mentions,
 };
 pub use model_discussions::{Discussion, DiscussionComment, DiscussionStub};
 pub use model_issues::{

@@ -115,7 +115,7 @@ impl Limits {
     pub(crate) async fn admit(&self, call: Call<'_>) -> Result<(), Error> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let admitted = gate.admit(self.knock(call)).await;
-        admitted.map_err(|retry_after| Error::RateLimited { retry_after })
+        admitted.map_err(|retry_after| Error::HeldBack { retry_after })
     }
 
     pub(crate) async fn hear(&self, call: Call<'_>, heard: Heard) {

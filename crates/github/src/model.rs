@@ -386,16 +386,3 @@ pub struct GitRemote {
     /// Password of the user `x-access-token`, for this repository and this purpose alone, good for five minutes at least.
     pub token: SecretString,
 }
-
-/// Who the credentials belong to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// Login as author of comments: `name`, or `slug[bot]` for an App.
-    pub login: String,
-    /// True for an App.
-    pub is_app: bool,
-    /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens, which tell none).
-    pub permissions: Vec<String>,
-    /// The webhook events that an App is subscribed to, e.g. `check_run`; a token has none.
-    pub events: Vec<String>,
-}

@@ -43,6 +43,12 @@ pub enum Error {
         /// How long to wait.
         retry_after: Duration,
     },
+    /// Nothing was sent: Jira asked this account, perhaps of another process, to wait.
+    #[error("jira asked to wait; {} s of it are left (rate limit)", retry_after.as_secs())]
+    HeldBack {
+        /// How long to wait.
+        retry_after: Duration,
+    },
     /// Nothing was done: no connection, or a server error on a read.
     #[error("jira is unavailable: {detail}")]
     Unavailable {
@@ -83,7 +89,10 @@ impl Error {
     /// True when the same call may succeed later. After [`Error::Unknown`] the caller has to look first.
     pub const fn is_retryable(&self) -> bool {
         match self {
-            Self::RateLimited { .. } | Self::Unavailable { .. } | Self::Unknown { .. } => true,
+            Self::RateLimited { .. }
+            | Self::HeldBack { .. }
+            | Self::Unavailable { .. }
+            | Self::Unknown { .. } => true,
             Self::NotFound { .. }
             | Self::Unauthorized { .. }
             | Self::Forbidden { .. }

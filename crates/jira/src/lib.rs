@@ -2,6 +2,7 @@
 //! writer. [`adf`] translates between Markdown and Atlassian's document format.
 
 pub mod adf;
+mod answer;
 mod client;
 mod clients;
 mod error;

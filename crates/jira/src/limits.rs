@@ -41,7 +41,7 @@ impl Limits {
     pub(crate) async fn admit(&self) -> Result<(), Error> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let admitted = gate.admit(self.knock()).await;
-        admitted.map_err(|retry_after| Error::RateLimited { retry_after })
+        admitted.map_err(|retry_after| Error::HeldBack { retry_after })
     }
 
     pub(crate) async fn hear(&self, wait: Duration) {

@@ -591,7 +591,7 @@ async fn a_condition_finds_the_issues_of_a_project_and_tells_whether_one_is_amon
     let condition = "labels = agent";
     let found = site.reader.matching("ENG", condition).await.unwrap();
     let keys: Vec<_> = found.into_iter().map(|stub| stub.key).collect();
-    assert_eq!(keys, [one.clone()]);
+    assert_eq!(keys, std::slice::from_ref(&one));
     assert!(site.reader.matches(&one, condition).await.unwrap());
     assert!(!site.reader.matches(&other, condition).await.unwrap());
     assert_eq!(site.jira.violations(), Vec::<String>::new());
@@ -608,7 +608,7 @@ async fn unfinished_issues_with_one_of_the_words_are_similar_and_these_issues_co
     let words = ["login".to_owned(), "password".to_owned()];
     let similar = site.reader.similar("ENG", &words).await.unwrap();
     let keys: Vec<_> = similar.iter().map(|issue| issue.key.clone()).collect();
-    assert_eq!(keys, [one.clone()]);
+    assert_eq!(keys, std::slice::from_ref(&one));
     assert_eq!(similar[0].description_markdown, "", "it was not asked for");
     assert!(site.reader.similar("ENG", &[]).await.unwrap().is_empty());
 

@@ -27,10 +27,12 @@ impl From<github::Error> for ReadError {
         let detail = chain(&error);
         match error {
             github::Error::NotFound { .. } => Self::NotFound(detail),
-            github::Error::RateLimited { retry_after } => Self::Later {
-                detail,
-                after: Some(retry_after),
-            },
+            github::Error::RateLimited { retry_after } | github::Error::HeldBack { retry_after } => {
+                Self::Later {
+                    detail,
+                    after: Some(retry_after),
+                }
+            }
             // Whatever is refused now is refused because of credentials or a fault that an operator can fix.
             github::Error::Unauthorized { .. }
             | github::Error::Forbidden { .. }
@@ -50,11 +52,10 @@ impl From<jira::Error> for ReadError {
         let detail = chain(&error);
         match error {
             jira::Error::NotFound { .. } => Self::NotFound(detail),
-            jira::Error::RateLimited { retry_after } => Self::Later {
+            jira::Error::RateLimited { retry_after } | jira::Error::HeldBack { retry_after } => Self::Later {
                 detail,
                 after: Some(retry_after),
             },
-
             jira::Error::Unauthorized { .. }
             | jira::Error::Forbidden { .. }
             | jira::Error::Conflict { .. }

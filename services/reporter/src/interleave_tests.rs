@@ -149,7 +149,12 @@ async fn performed(performer: &Performer, report: &Report, fence: ReportFence) -
         match Box::pin(performer.perform(report, fence, Patience::More)).await {
             Ok(performed) => return performed,
             // A write of the frozen one that was under way may land in between once more.
-            Err(Trouble::Later { .. } | Trouble::Unknown(_) | Trouble::Ledger(ledger::Error::Superseded)) => {
+            Err(
+                Trouble::Later { .. }
+                | Trouble::HeldBack { .. }
+                | Trouble::Unknown(_)
+                | Trouble::Ledger(ledger::Error::Superseded),
+            ) => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Err(trouble) => panic!("{trouble}"),
@@ -161,7 +166,11 @@ async fn performed(performer: &Performer, report: &Report, fence: ReportFence) -
 fn assert_superseded_or_done(zombie: &Result<Performed, Trouble>, frozen_at: usize) {
     let harmless = matches!(
         zombie,
-        Ok(_) | Err(Trouble::Ledger(ledger::Error::Superseded) | Trouble::Later { .. } | Trouble::Unknown(_))
+        Ok(_)
+            | Err(Trouble::Ledger(ledger::Error::Superseded)
+                | Trouble::Later { .. }
+                | Trouble::HeldBack { .. }
+                | Trouble::Unknown(_))
     );
     assert!(harmless, "frozen at {frozen_at}: {zombie:?}");
 }

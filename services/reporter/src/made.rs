@@ -215,6 +215,7 @@ impl Left {
             ) => detail,
             Err(
                 passing @ (Trouble::Later { .. }
+                | Trouble::HeldBack { .. }
                 | Trouble::Unknown(_)
                 | Trouble::Ledger(_)
                 | Trouble::HandBack(_)

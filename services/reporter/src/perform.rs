@@ -260,12 +260,18 @@ fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
 /// The outcome of an effect that is not done; what leaves the report unsettled stays an error.
 fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Trouble> {
     match trouble {
-        Trouble::Later { .. } | Trouble::Unknown(_) if patience == Patience::More => Err(trouble),
+        Trouble::Later { .. } | Trouble::HeldBack { .. } | Trouble::Unknown(_)
+            if patience == Patience::More =>
+        {
+            Err(trouble)
+        }
         Trouble::Refused(refusal) => Ok(ReportOutcome::Refused(refusal)),
         Trouble::Failed(detail) | Trouble::Missing(detail) | Trouble::Unknown(detail) => {
             Ok(ReportOutcome::Failed { detail })
         }
-        Trouble::Later { detail, .. } => Ok(ReportOutcome::Failed { detail }),
+        Trouble::Later { detail, .. } | Trouble::HeldBack { detail, .. } => {
+            Ok(ReportOutcome::Failed { detail })
+        }
         Trouble::Denied { account, detail } => {
             let section = account.section(report);
             tracing::error!(section, %detail, "permission missing");

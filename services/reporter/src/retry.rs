@@ -24,12 +24,23 @@ pub(crate) enum Next {
     GiveUp,
 }
 
-/// After `tries` tries since `since`, when the outside asks to wait for `asked`.
-pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, asked: Option<Duration>) -> Next {
-    let step = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
-    let backoff = BACKOFF_S.get(step).or(BACKOFF_S.last()).copied().unwrap_or(1);
-    let wait = Duration::from_secs(backoff).max(asked.unwrap_or_default());
-    let patience = asked.map_or(PATIENCE, |_| PATIENCE_WHEN_ASKED);
+/// How a try failed for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failed {
+    /// The outside failed, or refused and perhaps named a wait.
+    Try { asked: Option<Duration> },
+    /// Nothing was sent: the account waits because others were refused. That says nothing about this report, so it does not
+    /// climb the backoff for it; otherwise one report's limit would delay all others by minutes.
+    Untried { wait: Duration },
+}
+
+/// After `tries` tries since `since`.
+pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, failed: Failed) -> Next {
+    let (wait, patience) = match failed {
+        Failed::Try { asked: None } => (backoff(tries), PATIENCE),
+        Failed::Try { asked: Some(asked) } => (backoff(tries).max(asked), PATIENCE_WHEN_ASKED),
+        Failed::Untried { wait } => (wait, PATIENCE_WHEN_ASKED),
+    };
     if now.since(since) + wait > patience {
         Next::GiveUp
     } else if wait <= IN_PLACE {
@@ -39,13 +50,32 @@ pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, asked: Option<D
     }
 }
 
+fn backoff(tries: u32) -> Duration {
+    let step = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
+    let wait = BACKOFF_S.get(step).or(BACKOFF_S.last()).copied().unwrap_or(1);
+    Duration::from_secs(wait)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn after(tries: u32, seconds: i64, asked: Option<u64>) -> Next {
         let now = Timestamp::from_unix_ms(seconds * 1000);
-        next(tries, Timestamp::default(), now, asked.map(Duration::from_secs))
+        let asked = asked.map(Duration::from_secs);
+        next(tries, Timestamp::default(), now, Failed::Try { asked })
+    }
+
+    #[test]
+    fn what_was_not_sent_waits_as_long_as_the_account_and_no_longer() {
+        let held_back = |tries, seconds: i64, wait| {
+            let now = Timestamp::from_unix_ms(seconds * 1000);
+            let wait = Duration::from_millis(wait);
+            next(tries, Timestamp::default(), now, Failed::Untried { wait })
+        };
+        assert_eq!(held_back(7, 900, 300), Next::Wait(Duration::from_millis(300)));
+        assert_eq!(held_back(0, 0, 60_000), Next::HandBack(Duration::from_secs(60)));
+        assert_eq!(held_back(0, 6 * 60 * 60, 60_000), Next::GiveUp);
     }
 
     #[test]

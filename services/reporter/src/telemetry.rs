@@ -63,6 +63,7 @@ fn outcome(settled: &Result<Settled, Trouble>) -> &'static str {
             Trouble::Credentials { .. } => "credentials",
             Trouble::Denied { .. } => "denied",
             Trouble::Later { .. } | Trouble::HandBack(_) => "later",
+            Trouble::HeldBack { .. } => "held_back",
             Trouble::Unknown(_) => "unknown",
             Trouble::Ledger(_) => "ledger",
             Trouble::Shutdown => "shutdown",

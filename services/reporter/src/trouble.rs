@@ -74,6 +74,14 @@ pub(crate) enum Trouble {
         /// How long the outside asks to wait.
         after: Option<Duration>,
     },
+    /// Nothing was asked: the account has to wait, because of whatever made the outside say so.
+    #[error("{detail}")]
+    HeldBack {
+        /// For people.
+        detail: String,
+        /// How long.
+        wait: Duration,
+    },
     /// It may have been done: look before trying again.
     #[error("{0}")]
     Unknown(String),
@@ -135,6 +143,10 @@ impl From<github::Error> for Trouble {
                 detail,
                 after: Some(retry_after),
             },
+            github::Error::HeldBack { retry_after } => Self::HeldBack {
+                detail,
+                wait: retry_after,
+            },
             github::Error::Unavailable { .. } => Self::Later { detail, after: None },
             // The answer to a write that cannot be read says nothing about whether it was done.
             github::Error::Unknown { .. } | github::Error::Malformed { .. } => Self::Unknown(detail),
@@ -162,6 +174,10 @@ impl From<jira::Error> for Trouble {
             jira::Error::RateLimited { retry_after } => Self::Later {
                 detail,
                 after: Some(retry_after),
+            },
+            jira::Error::HeldBack { retry_after } => Self::HeldBack {
+                detail,
+                wait: retry_after,
             },
             jira::Error::Unavailable { .. } => Self::Later { detail, after: None },
             jira::Error::Unknown { .. } | jira::Error::Malformed { .. } | jira::Error::TooDeep { .. } => {

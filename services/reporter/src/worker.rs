@@ -16,7 +16,7 @@ use crate::{
     ledger::{self, Ledger},
     message,
     perform::{Patience, Performed, Performer, words},
-    retry::{self, Next},
+    retry::{self, Failed, Next},
     telemetry,
     trouble::Trouble,
 };
@@ -280,15 +280,18 @@ impl Worker {
     ) -> Result<Performed, Trouble> {
         let mut patience = Patience::More;
         loop {
-            let (trouble, asked) = match Box::pin(self.performer.perform(report, fence, patience)).await {
-                Err(Trouble::Later { detail, after }) => (detail, after),
-                Err(Trouble::Unknown(detail)) => (detail, None),
+            let (trouble, failed) = match Box::pin(self.performer.perform(report, fence, patience)).await {
+                Err(Trouble::Later { detail, after }) => (detail, Failed::Try { asked: after }),
+                Err(Trouble::Unknown(detail)) => (detail, Failed::Try { asked: None }),
+                Err(Trouble::HeldBack { detail, wait }) => (detail, Failed::Untried { wait }),
                 performed => return performed,
             };
             let now = bootstrap::now();
-            cursor.tries = cursor.tries.saturating_add(1);
             let since = *cursor.since.get_or_insert(now);
-            let next = retry::next(cursor.tries, since, now, asked);
+            if let Failed::Try { .. } = failed {
+                cursor.tries = cursor.tries.saturating_add(1);
+            }
+            let next = retry::next(cursor.tries, since, now, failed);
             tracing::warn!(problem = trouble, tries = cursor.tries, ?next, "report delayed");
             match next {
                 Next::Wait(wait) => self.performer.pause(wait).await?,

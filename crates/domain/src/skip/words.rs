@@ -35,9 +35,19 @@ impl SkipReason {
             link,
         } = marks;
         match self {
-            Self::NotAllowed { .. } | Self::NoWritePermission { .. } | Self::Bot { .. } | Self::MayNotAsk { .. } => {
-                self.words_about_who(marks)
-            }
+            Self::NotAllowed { actor, group, role } => not_allowed(actor, group, role, marks),
+            Self::NoWritePermission { actor } => format!(
+                "Journeyman did not start work that {} asked for: only people with write permission in this repository may \
+                 ask for it. One of them can start it.",
+                person(actor)
+            ),
+            Self::Bot { actor } => format!(
+                "Journeyman did not start work that {} asked for: that is a program, and the rules of this repository do not \
+                 name it in {}. A person can start it. I will not say this again here.",
+                person(actor),
+                code("review.agents")
+            ),
+            Self::MayNotAsk { actor, group, on } => may_not_ask(actor, group, on.is_some(), marks),
             Self::Phrase { phrase, place } => format!(
                 "Journeyman leaves this ticket alone: {} is in {}. Remove it first.",
                 code(phrase),
@@ -92,49 +102,6 @@ impl SkipReason {
         }
     }
 
-    /// What is not done because of who asked for it.
-    fn words_about_who(&self, marks: &Marks) -> String {
-        let Marks {
-            code, person, name, ..
-        } = marks;
-        match self {
-            Self::NotAllowed { actor, group, role } if group.is_empty() && role.is_empty() => format!(
-                "Journeyman did not start work that {} asked for: nobody is set up who may. An operator names the Jira \
-                 group whose members may ask for work in the setting {}.",
-                person(actor),
-                code("ingest.jira_trigger_group")
-            ),
-            Self::NotAllowed { actor, group, role } => format!(
-                "Journeyman did not start work that {} asked for: only {} may ask for it. A member can start it.",
-                person(actor),
-                may_ask(group, role, *name)
-            ),
-            Self::NoWritePermission { actor } => format!(
-                "Journeyman did not start work that {} asked for: only people with write permission in this repository may \
-                 ask for it. One of them can start it.",
-                person(actor)
-            ),
-            Self::Bot { actor } => format!(
-                "Journeyman did not start work that {} asked for: that is a program, and the rules of this repository do not \
-                 name it in {}. A person can start it. I will not say this again here.",
-                person(actor),
-                code("review.agents")
-            ),
-            Self::MayNotAsk { actor, group, on } => {
-                let who = match (group.as_str(), on.is_some()) {
-                    ("", true) => "people with write permission in this repository".to_owned(),
-                    ("", false) => "people who may ask for work on this ticket".to_owned(),
-                    (group, _) => format!("members of the Jira group {}", name(group)),
-                };
-                format!(
-                    "{} mentioned Journeyman, which answers {who} only. One of them can ask the same.",
-                    person(actor)
-                )
-            }
-            _ => String::new(),
-        }
-    }
-
     /// What there is to choose from, one a line; nothing for most reasons.
     pub fn choices(&self, marks: &Marks) -> Vec<String> {
         let Self::UnclearRepository { choices } = self else {
@@ -150,6 +117,33 @@ impl SkipReason {
             Self::UnclearDecision { .. } | Self::NoIssues | Self::MayNotAsk { .. }
         )
     }
+}
+
+fn not_allowed(actor: &str, group: &str, role: &str, marks: &Marks) -> String {
+    let actor = (marks.person)(actor);
+    if group.is_empty() && role.is_empty() {
+        return format!(
+            "Journeyman did not start work that {actor} asked for: nobody is set up who may. An operator names the Jira \
+             group whose members may ask for work in the setting {}.",
+            (marks.code)("ingest.jira_trigger_group")
+        );
+    }
+    format!(
+        "Journeyman did not start work that {actor} asked for: only {} may ask for it. A member can start it.",
+        may_ask(group, role, marks.name)
+    )
+}
+
+fn may_not_ask(actor: &str, group: &str, on_pull_request: bool, marks: &Marks) -> String {
+    let who = match (group, on_pull_request) {
+        ("", true) => "people with write permission in this repository".to_owned(),
+        ("", false) => "people who may ask for work on this ticket".to_owned(),
+        (group, _) => format!("members of the Jira group {}", (marks.name)(group)),
+    };
+    format!(
+        "{} mentioned Journeyman, which answers {who} only. One of them can ask the same.",
+        (marks.person)(actor)
+    )
 }
 
 fn may_ask(group: &str, role: &str, name: fn(&str) -> String) -> String {

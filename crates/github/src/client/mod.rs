@@ -4,31 +4,32 @@ mod again;
 mod connect;
 mod encoding;
 mod graphql;
+mod identity;
 mod redirected;
 
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex},
 };
 
 use domain::{RepositoryName, cause::chain};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use connect::{app_crab, token_crab};
 pub(crate) use encoding::{encode, encode_path};
+pub use identity::Identity;
 
 use crate::{
-    ETag, Error, GitRemote, Identity, PullRequest, PullRequestState, Repository, Settings,
+    ETag, Error, GitRemote, PullRequest, PullRequestState, Repository, Settings,
     kept::Kept,
     limits::{Caller, Limits},
     permissions::Access,
     places::{Credentials, MAX_MOVES, Places},
     settings::is_filled,
     transport::{self, Answer, Call},
-    wire::{WirePullRequest, WireRepository, WireUser},
+    wire::{WirePullRequest, WireRepository},
 };
 
 /// How a write is sent.
@@ -59,15 +60,6 @@ impl fmt::Debug for Client {
             .field("api_url", &self.0.api_url)
             .finish_non_exhaustive()
     }
-}
-
-#[derive(Deserialize)]
-struct WireAppSelf {
-    slug: String,
-    #[serde(default)]
-    permissions: BTreeMap<String, String>,
-    #[serde(default)]
-    events: Vec<String>,
 }
 
 /// One call about a repository.
@@ -366,41 +358,5 @@ impl Client {
 
     pub(crate) async fn our_login(&self) -> Result<String, Error> {
         self.whoami().await.map(|us| us.login)
-    }
-
-    pub(crate) async fn whoami(&self) -> Result<Identity, Error> {
-        self.0.whoami.get_or_try_init(|| self.ask_whoami()).await.cloned()
-    }
-
-    async fn ask_whoami(&self) -> Result<Identity, Error> {
-        match self.0.places.credentials() {
-            Credentials::App(_) => {
-                let app: WireAppSelf = transport::read(self.0.places.own(), Call::Get("/app"))
-                    .await?
-                    .parse()?;
-                let mut permissions: Vec<String> = app
-                    .permissions
-                    .iter()
-                    .map(|(name, level)| format!("{name}:{level}"))
-                    .collect();
-                permissions.sort();
-                Ok(Identity {
-                    login: format!("{}[bot]", app.slug),
-                    is_app: true,
-                    permissions,
-                    events: app.events,
-                })
-            }
-            Credentials::Token(_) => {
-                let answer = transport::read(self.0.places.own(), Call::Get("/user")).await?;
-                let user: WireUser = answer.parse()?;
-                Ok(Identity {
-                    login: user.login,
-                    is_app: false,
-                    permissions: answer.scopes(),
-                    events: Vec::new(),
-                })
-            }
-        }
     }
 }

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::hub::Hub;
 use super::scope::{self, Permissions, Token};
 use super::{
-    PROJECT_TOKEN, READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN,
+    FakeGitHub, PROJECT_TOKEN, READER_APP_ID, READER_LOGIN, READER_TOKEN, WRITER_APP_ID, WRITER_LOGIN,
+    WRITER_TOKEN,
 };
 use crate::http::{answer, header_text};
 
@@ -221,4 +222,32 @@ fn verify(token: &str, now: i64) -> Result<u64, &'static str> {
         .into_iter()
         .find(|&id| id == issuer)
         .ok_or("unknown App")
+}
+
+impl FakeGitHub {
+    /// What an App may do (name, `read` or `write`) instead of the usual.
+    pub fn set_app_permissions(&self, app: u64, permissions: &[(&str, &str)]) {
+        let permissions = permissions
+            .iter()
+            .map(|(name, level)| ((*name).to_owned(), (*level).to_owned()));
+        self.hub.world().permissions.insert(app, permissions.collect());
+    }
+
+    /// The webhook events that an App is subscribed to instead of the usual.
+    pub fn set_app_events(&self, app: u64, events: &[&str]) {
+        let events = events.iter().map(|event| (*event).to_owned());
+        self.hub.world().events.insert(app, events.collect());
+    }
+
+    /// Both Apps may do the usual again, and are subscribed to the usual.
+    pub fn reset_app_permissions(&self) {
+        let mut world = self.hub.world();
+        world.permissions.clear();
+        world.events.clear();
+    }
+
+    /// No installation token made until now is good any more.
+    pub fn revoke_tokens(&self) {
+        self.hub.world().tokens.clear();
+    }
 }

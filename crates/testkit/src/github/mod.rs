@@ -192,32 +192,6 @@ impl FakeGitHub {
         self.hub.rename(old, new)
     }
 
-    /// What an App may do (name, `read` or `write`) instead of the usual.
-    pub fn set_app_permissions(&self, app: u64, permissions: &[(&str, &str)]) {
-        let permissions = permissions
-            .iter()
-            .map(|(name, level)| ((*name).to_owned(), (*level).to_owned()));
-        self.hub.world().permissions.insert(app, permissions.collect());
-    }
-
-    /// The webhook events that an App is subscribed to instead of the usual.
-    pub fn set_app_events(&self, app: u64, events: &[&str]) {
-        let events = events.iter().map(|event| (*event).to_owned());
-        self.hub.world().events.insert(app, events.collect());
-    }
-
-    /// Both Apps may do the usual again, and are subscribed to the usual.
-    pub fn reset_app_permissions(&self) {
-        let mut world = self.hub.world();
-        world.permissions.clear();
-        world.events.clear();
-    }
-
-    /// No installation token made until now is good any more.
-    pub fn revoke_tokens(&self) {
-        self.hub.world().tokens.clear();
-    }
-
     /// Where webhooks go and what they are signed with; until then none are sent.
     pub fn set_webhook(&self, url: &str, secret: &str) {
         self.hub.webhooks.set_target(url, secret);

@@ -4,12 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::access::Developers;
-use super::state::{
-    Account, Comment, History, Issue, PRIORITIES, Relation, RemoteLink, Status, jira_now, status_id,
-};
+use super::state::{Account, History, Issue, PRIORITIES, Relation, RemoteLink, Status, jira_now, status_id};
 use super::{JiraOptions, JiraTransition, adf};
 use crate::http::{RequestLog, lock};
 use crate::webhook::{Style, Webhooks};
@@ -321,58 +318,6 @@ impl Desk {
         self.webhooks.send("jira:issue_updated", payload);
     }
 
-    pub(super) fn add_comment(
-        &self,
-        key: &str,
-        by: &Account,
-        body: Value,
-        properties: Vec<Value>,
-    ) -> Option<Comment> {
-        let mut issues = lock(&self.issues);
-        let id = issues.fresh_id();
-        let issue = issues.named(key)?;
-        let now = jira_now();
-        let comment = Comment {
-            id,
-            issue: issue.id,
-            author: by.clone(),
-            editor: by.clone(),
-            body,
-            created: now.clone(),
-            updated: now,
-            properties,
-            made: Instant::now(),
-        };
-        issue.updated.clone_from(&comment.created);
-        issue.comments.push(comment.clone());
-        self.send_comment("comment_created", issue, &comment);
-        Some(comment)
-    }
-
-    pub(super) fn update_comment(&self, key: &str, id: &str, by: &Account, body: Value) -> Option<Comment> {
-        let mut issues = lock(&self.issues);
-        let issue = issues.named(key)?;
-        let comment = issue
-            .comments
-            .iter_mut()
-            .find(|comment| comment.id.to_string() == id)?;
-        comment.body = body;
-        comment.editor = by.clone();
-        comment.updated = jira_now();
-        let comment = comment.clone();
-        issue.updated.clone_from(&comment.updated);
-        self.send_comment("comment_updated", issue, &comment);
-        Some(comment)
-    }
-
-    pub(super) fn delete_comment(&self, key: &str, id: &str) -> Option<()> {
-        let mut issues = lock(&self.issues);
-        let comments = &mut issues.named(key)?.comments;
-        let position = comments.iter().position(|comment| comment.id.to_string() == id)?;
-        comments.remove(position);
-        Some(())
-    }
-
     /// Creates or updates by the caller's id; true when it is new.
     pub(super) fn put_link(&self, key: &str, mut link: RemoteLink) -> Option<(RemoteLink, bool)> {
         let mut issues = lock(&self.issues);
@@ -392,27 +337,15 @@ impl Desk {
         }
     }
 
-    fn send_comment(&self, event: &str, issue: &Issue, comment: &Comment) {
-        let payload = json!({
-            "timestamp": now_ms(), "webhookEvent": event, "eventType": "primaryAction",
-            "comment": comment.webhook_json(&self.url), "issue": issue.commented_json(&self.statuses, &self.url),
-        });
-        self.webhooks.send(event, payload);
-    }
-
     fn event(&self, event: &str, kind: &str, issue: &Issue, by: &Account) -> Value {
         json!({
             "timestamp": now_ms(), "webhookEvent": event, "issue_event_type_name": kind, "user": by.json(&self.url),
             "issue": issue.webhook_json(&self.statuses, &self.url),
         })
     }
-
-    pub(super) fn comment_as(&self, key: &str, by: &Account, text: &str) -> Option<Comment> {
-        self.add_comment(key, by, adf::from_plain(text), Vec::new())
-    }
 }
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let milliseconds = time::OffsetDateTime::now_utc().unix_timestamp_nanos() / 1_000_000;
     i64::try_from(milliseconds).unwrap_or_default()
 }

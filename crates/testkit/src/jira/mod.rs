@@ -2,6 +2,7 @@
 
 mod access;
 mod adf;
+mod comments;
 mod desk;
 mod extract;
 mod jql;

@@ -183,7 +183,9 @@ impl Outside {
             read = self.log_in_time(repository, check).await;
         }
         match read {
-            Ok(Err(limit @ github::Error::RateLimited { .. })) => Err(limit.into()),
+            Ok(Err(limit @ (github::Error::RateLimited { .. } | github::Error::HeldBack { .. }))) => {
+                Err(limit.into())
+            }
             Ok(Err(error)) => {
                 tracing::warn!(%repository, check = check.id, error = %chain(&error), "a log is not read");
                 Ok(None)

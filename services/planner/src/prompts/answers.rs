@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use domain::check::{CheckOutcome, Finding};
-use domain::{Objection, Outside, Proof, RedCheck, ReportOutcome, Return, ToolCall, ToolResult, ToolStatus};
+use domain::{Objection, Outside, Proof, RedCheck, Return, ToolCall, ToolResult};
 
 use super::refusals::{self, Ground};
 use super::reviews;
-use crate::run::{Answer, Argument, CallResult};
+use crate::run::{Answer, Argument};
 
 /// The answer to a call whose result never came although the workspace is still there.
 pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Look at \
@@ -16,12 +16,7 @@ pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; wheth
 pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
 
 const NAME_CHARS: usize = 80;
-/// An old result up to this length is not worth leaving out.
-const SHORT_CHARS: usize = 400;
-const LINE_CHARS: usize = 160;
 const OUTSIDE_FILES: usize = 20;
-/// Lines at a result's end that may say where it is kept.
-const KEPT_LINES: usize = 6;
 
 /// What the model reads of a call that the planner answers.
 pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
@@ -178,7 +173,7 @@ fn of_a_triage(wrong: &Argument) -> String {
 }
 
 /// The model's work is not safe as it is.
-fn unkept(reason: &str) -> String {
+pub(super) fn unkept(reason: &str) -> String {
     format!(
         "[The changes in the workspace could not be saved: {reason}. They cannot be pushed, and they are lost if the \
          workspace is. Correct the cause; the next change is saved again.]"
@@ -332,71 +327,4 @@ fn weakened(findings: &[Finding]) -> String {
          and say why under `decisions`.",
     );
     text
-}
-
-/// The results of one reply's calls.
-pub(super) fn results(
-    calls: &[(&str, Option<&CallResult>)],
-    not_kept: Option<&str>,
-) -> Vec<(String, ToolResult)> {
-    let mut results: Vec<(String, ToolResult)> = calls
-        .iter()
-        .map(|(id, result)| ((*id).to_owned(), shown(*result)))
-        .collect();
-    if let (Some(reason), Some((_, last))) = (not_kept, results.last_mut()) {
-        last.content = format!("{}\n\n{}", last.content, unkept(reason));
-    }
-    results
-}
-
-/// Old results in one line each, to make room. Short ones stay.
-pub(super) fn cleared(calls: &[(&str, Option<&CallResult>)]) -> Vec<(String, ToolResult)> {
-    let mut results = results(calls, None);
-    for (_, result) in &mut results {
-        let chars = result.content.chars().count();
-        if chars > SHORT_CHARS {
-            let first = result.content.lines().find(|line| !line.trim().is_empty());
-            let first: String = first.unwrap_or_default().chars().take(LINE_CHARS).collect();
-            let kept = kept_as(&result.content);
-            result.content = format!(
-                "{first}\n[{chars} characters left out to make room; call the tool again if you need them]{kept}"
-            );
-        }
-    }
-    results
-}
-
-/// The line in which a tool says where the whole of a long result is kept, after a line end.
-fn kept_as(content: &str) -> String {
-    let mut lines = content.lines().rev().take(KEPT_LINES);
-    let line = lines.find(|line| line.starts_with("[result ") && line.ends_with("with read_result]"));
-    line.map_or_else(String::new, |line| {
-        format!("\n{}", line.chars().take(LINE_CHARS).collect::<String>())
-    })
-}
-
-fn shown(result: Option<&CallResult>) -> ToolResult {
-    match result {
-        None => ToolResult::error("Not run."),
-        Some(CallResult::Ran(result)) => result.clone(),
-        Some(CallResult::Settled(outcome)) => settled(outcome),
-    }
-}
-
-fn settled(outcome: &ReportOutcome) -> ToolResult {
-    match outcome {
-        ReportOutcome::Done(_) => ToolResult::ok("Done."),
-        ReportOutcome::Refused(refusal) => {
-            ToolResult::error(format!("Refused: {}", refusals::refused(refusal, Ground::Free)))
-        }
-        ReportOutcome::Failed { detail } => ToolResult::error(format!("Failed after every retry: {detail}")),
-    }
-}
-
-/// The result of a call that may or may not have had its effect.
-pub(crate) fn interrupted(words: &str) -> ToolResult {
-    ToolResult {
-        status: ToolStatus::Interrupted,
-        ..ToolResult::error(words)
-    }
 }

@@ -5,6 +5,7 @@
 mod answers;
 mod hints;
 mod refusals;
+mod results;
 mod reviews;
 mod summary;
 mod tags;
@@ -16,7 +17,8 @@ use minijinja::{Environment, Error, UndefinedBehavior, Value, context};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, de::DeserializeOwned};
 
-pub(crate) use self::answers::{CUT_CALL, TOO_LONG, answer, interrupted};
+pub(crate) use self::answers::{CUT_CALL, TOO_LONG, answer};
+pub(crate) use self::results::interrupted;
 use self::tags::Tags;
 use crate::run::{Conversation, Item, Nudge, Output};
 use crate::structured::OutputSchema;
@@ -98,8 +100,8 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
             calls,
             is_cleared: true,
             ..
-        } => Message::ToolResults(answers::cleared(calls)),
-        Item::Results { calls, unkept, .. } => Message::ToolResults(answers::results(calls, *unkept)),
+        } => Message::ToolResults(results::cleared(calls)),
+        Item::Results { calls, unkept, .. } => Message::ToolResults(results::results(calls, *unkept)),
         Item::Nudge(Nudge::SmallerSteps) => Message::User(SMALLER_STEPS.to_owned()),
         Item::Nudge(Nudge::Unfinished) => Message::User(unfinished.clone()),
         Item::Nudge(Nudge::Unusable(problem)) => Message::User(answers::unusable(problem)),

@@ -45,6 +45,7 @@ where
 fn wait(trouble: &Trouble, done: u32) -> Option<Duration> {
     let asked = match trouble {
         Trouble::Later { after, .. } => after.unwrap_or_default(),
+        Trouble::HeldBack { wait, .. } => *wait,
         Trouble::Unknown(_) => Duration::ZERO,
         Trouble::Refused(_)
         | Trouble::Failed(_)

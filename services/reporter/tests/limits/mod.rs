@@ -63,7 +63,7 @@ async fn after_one_writer_met_a_secondary_limit_of_github_no_other_one_sends_any
     let sent = forge.requests().len();
     let held_back = second.comment(&shop, number, "held back").await.unwrap_err();
     assert!(
-        matches!(held_back, github::Error::RateLimited { retry_after } if retry_after.as_secs() > 30),
+        matches!(held_back, github::Error::HeldBack { retry_after } if retry_after.as_secs() > 30),
         "{held_back}"
     );
     assert!(second.is_issue_open(&shop, number).await.is_err());
@@ -90,10 +90,7 @@ async fn after_one_account_of_jira_was_refused_no_other_replica_asks_with_it() {
     assert!(first.comment(&key, "refused", "").await.is_err());
     let sent = jira.requests().len();
     let held_back = second.comment(&key, "held back", "").await.unwrap_err();
-    assert!(
-        matches!(held_back, jira::Error::RateLimited { .. }),
-        "{held_back}"
-    );
+    assert!(matches!(held_back, jira::Error::HeldBack { .. }), "{held_back}");
     assert_eq!(jira.requests().len(), sent);
 }
 

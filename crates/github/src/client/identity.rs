@@ -1,0 +1,73 @@
+//! Who we are at GitHub.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::Client;
+use crate::{
+    Error,
+    places::Credentials,
+    transport::{self, Call},
+    wire::WireUser,
+};
+
+/// Who the credentials belong to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Login as author of comments: `name`, or `slug[bot]` for an App.
+    pub login: String,
+    /// True for an App.
+    pub is_app: bool,
+    /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens, which tell none).
+    pub permissions: Vec<String>,
+    /// The webhook events that an App is subscribed to, e.g. `check_run`; a token has none.
+    pub events: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct WireAppSelf {
+    slug: String,
+    #[serde(default)]
+    permissions: BTreeMap<String, String>,
+    #[serde(default)]
+    events: Vec<String>,
+}
+
+impl Client {
+    pub(crate) async fn whoami(&self) -> Result<Identity, Error> {
+        self.0.whoami.get_or_try_init(|| self.ask_whoami()).await.cloned()
+    }
+
+    async fn ask_whoami(&self) -> Result<Identity, Error> {
+        match self.0.places.credentials() {
+            Credentials::App(_) => {
+                let app: WireAppSelf = transport::read(self.0.places.own(), Call::Get("/app"))
+                    .await?
+                    .parse()?;
+                let mut permissions: Vec<String> = app
+                    .permissions
+                    .iter()
+                    .map(|(name, level)| format!("{name}:{level}"))
+                    .collect();
+                permissions.sort();
+                Ok(Identity {
+                    login: format!("{}[bot]", app.slug),
+                    is_app: true,
+                    permissions,
+                    events: app.events,
+                })
+            }
+            Credentials::Token(_) => {
+                let answer = transport::read(self.0.places.own(), Call::Get("/user")).await?;
+                let user: WireUser = answer.parse()?;
+                Ok(Identity {
+                    login: user.login,
+                    is_app: false,
+                    permissions: answer.scopes(),
+                    events: Vec::new(),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What Jira answered: the body within its limits, or the class of failure.
+
+use std::time::Duration;
+
+use domain::{Cause, json};
+use reqwest::{Response, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{Error, error::capped};
+
+const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
+
+pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
+    let text = response.headers().get("retry-after")?.to_str().ok()?;
+    text.parse().ok().map(Duration::from_secs)
+}
+
+pub(crate) async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failure(error, write))? {
+        if body.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return Err(Error::Malformed {
+                detail: "more than 16 MiB".to_owned(),
+            });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// An empty answer (204) reads as null.
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
+    let body = if body.is_empty() { b"null" } else { body };
+    read_json(body).map_err(|error| match error {
+        json::Error::TooDeep => Error::TooDeep {
+            what: format!("the answer to {name}"),
+        },
+        json::Error::Unreadable(_) => Error::Malformed {
+            detail: format!("{name}, {error}"),
+        },
+    })
+}
+
+/// One text that is too deep hides nothing else: what is kept raw or not read at all is skipped without recursion,
+/// however deep it is, and the limit of `serde_json` (128 levels) bounds the rest.
+fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, json::Error> {
+    match json::from_slice(body) {
+        Err(json::Error::TooDeep) => serde_json::from_slice(body).map_err(|error| {
+            if error.is_data() {
+                json::Error::Unreadable(error)
+            } else {
+                json::Error::TooDeep
+            }
+        }),
+        read => read,
+    }
+}
+
+/// Jira's words: general messages, then those about fields.
+pub(crate) fn message(body: &[u8]) -> String {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let general = value["errorMessages"].as_array().into_iter().flatten();
+    let general = general.filter_map(Value::as_str).map(str::to_owned);
+    let fields = value["errors"].as_object().into_iter().flatten();
+    let fields = fields.filter_map(|(field, text)| Some(format!("{field}: {}", text.as_str()?)));
+    capped(&general.chain(fields).collect::<Vec<_>>().join("; "))
+}
+
+pub(crate) fn refusal(
+    name: &str,
+    status: StatusCode,
+    retry_after: Option<Duration>,
+    message: &str,
+    write: bool,
+) -> Error {
+    let what = || format!("{name} answered {}", status.as_u16());
+    let detail = || {
+        if message.is_empty() {
+            what()
+        } else {
+            message.to_owned()
+        }
+    };
+    match status.as_u16() {
+        401 => Error::Unauthorized {
+            check: "the account's address and API token".to_owned(),
+        },
+        403 => Error::Forbidden { detail: detail() },
+        404 | 410 => Error::NotFound {
+            what: name.to_owned(),
+        },
+        409 => Error::Conflict { detail: detail() },
+        429 => Error::RateLimited {
+            retry_after: retry_after.unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
+        },
+        503 => lost(false, what(), None),
+        500.. => lost(write, what(), None),
+        _ => Error::Rejected { detail: detail() },
+    }
+}
+
+/// Nobody answered, or only a gateway did: a write may have arrived.
+const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
+    if write {
+        Error::Unknown { detail, source }
+    } else {
+        Error::Unavailable { detail, source }
+    }
+}
+
+/// The class of a failed call. Only a connection that never stood proves that nothing was sent.
+pub(crate) fn failure(error: reqwest::Error, write: bool) -> Error {
+    if error.is_builder() {
+        return Error::Rejected {
+            detail: "the path is not a legal URL".to_owned(),
+        };
+    }
+    let (write, detail) = if error.is_connect() {
+        (false, "cannot connect")
+    } else if error.is_timeout() {
+        (write, "timed out")
+    } else {
+        (write, "the connection was lost")
+    };
+    // The query holds words of the caller.
+    lost(write, detail.to_owned(), Some(error.without_url().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::value::RawValue;
+
+    use domain::Account;
+
+    use super::*;
+    use crate::wire::{self, WireComment, WirePage};
+
+    fn on_a_small_stack<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
+        let thread = std::thread::Builder::new().stack_size(256 * 1024);
+        thread.spawn(read).unwrap().join().unwrap()
+    }
+
+    fn lists(levels: usize) -> String {
+        format!("{}{}", "[".repeat(levels), "]".repeat(levels))
+    }
+
+    #[test]
+    fn a_deep_text_property_or_unknown_field_hides_no_other_comment() {
+        for levels in [100, 400, 2000, 1_000_000] {
+            let texts = on_a_small_stack(move || {
+                let deep = lists(levels);
+                let comment = |body: &str, value: &str| {
+                    format!(
+                        r#"{{"id": 1, "created": "2026-01-01T00:00:00.000+0000", "body": {body}, "unknown": {value},
+                            "properties": [{{"key": "other", "value": {value}}},
+                                {{"key": "journeyman", "value": {{"id": "m1"}}}},
+                                {{"key": "journeyman", "value": {value}}}]}}"#
+                    )
+                };
+                let comments = [comment("null", &deep), comment(&deep, "1")].join(",");
+                let page = format!(r#"{{"unknown": {deep}, "total": 2, "comments": [{comments}]}}"#);
+                let page: WirePage<WireComment> = parse(page.as_bytes(), "GET x").unwrap();
+                let us = Account {
+                    is_bot: false,
+                    id: "us".to_owned(),
+                    ..Account::default()
+                };
+                let read = page
+                    .values
+                    .into_iter()
+                    .map(|wire| wire.into_comment(&us).unwrap());
+                read.map(|comment| (comment.text, comment.marker))
+                    .collect::<Vec<_>>()
+            });
+            let deep = if levels > json::MAX_DEPTH {
+                "[This comment is nested too deeply to be read.]"
+            } else {
+                ""
+            };
+            let marker = || "m1".to_owned();
+            assert_eq!(
+                texts,
+                [(String::new(), marker()), (deep.to_owned(), marker())],
+                "{levels}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_built_level_by_level_is_refused_when_it_is_deep() {
+        for text in [lists(400), lists(2000), "[".repeat(1_000_000)] {
+            let refused = on_a_small_stack(move || parse::<Value>(text.as_bytes(), "GET x").unwrap_err());
+            assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
+        }
+        let id = format!(r#"{{"id": {}}}"#, lists(400));
+        let refused = on_a_small_stack(move || parse::<wire::WireId>(id.as_bytes(), "GET x").err());
+        assert!(matches!(refused, Some(Error::TooDeep { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn a_deep_answer_of_another_shape_is_not_said_to_be_too_deep() {
+        let body = format!(r#"{{"deep": {}, "values": 1}}"#, lists(400));
+        let refused = parse::<WirePage<Box<RawValue>>>(body.as_bytes(), "GET x").err();
+        assert!(matches!(refused, Some(Error::Malformed { .. })), "{refused:?}");
+    }
+}

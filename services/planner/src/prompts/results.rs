@@ -1,0 +1,80 @@
+//! What the model reads of the results of its calls, in full and shortened.
+
+use domain::{ReportOutcome, ToolResult, ToolStatus};
+
+use super::answers::unkept;
+use super::refusals::{self, Ground};
+use crate::run::CallResult;
+
+/// An old result up to this length is not worth leaving out.
+const SHORT_CHARS: usize = 400;
+const LINE_CHARS: usize = 160;
+/// Lines at a result's end that may say where it is kept.
+const KEPT_LINES: usize = 6;
+
+/// The results of one reply's calls.
+pub(super) fn results(
+    calls: &[(&str, Option<&CallResult>)],
+    not_kept: Option<&str>,
+) -> Vec<(String, ToolResult)> {
+    let mut results: Vec<(String, ToolResult)> = calls
+        .iter()
+        .map(|(id, result)| ((*id).to_owned(), shown(*result)))
+        .collect();
+    if let (Some(reason), Some((_, last))) = (not_kept, results.last_mut()) {
+        last.content = format!("{}\n\n{}", last.content, unkept(reason));
+    }
+    results
+}
+
+/// Old results in one line each, to make room. Short ones stay.
+pub(super) fn cleared(calls: &[(&str, Option<&CallResult>)]) -> Vec<(String, ToolResult)> {
+    let mut results = results(calls, None);
+    for (_, result) in &mut results {
+        let chars = result.content.chars().count();
+        if chars > SHORT_CHARS {
+            let first = result.content.lines().find(|line| !line.trim().is_empty());
+            let first: String = first.unwrap_or_default().chars().take(LINE_CHARS).collect();
+            let kept = kept_as(&result.content);
+            result.content = format!(
+                "{first}\n[{chars} characters left out to make room; call the tool again if you need them]{kept}"
+            );
+        }
+    }
+    results
+}
+
+/// The line in which a tool says where the whole of a long result is kept, after a line end.
+fn kept_as(content: &str) -> String {
+    let mut lines = content.lines().rev().take(KEPT_LINES);
+    let line = lines.find(|line| line.starts_with("[result ") && line.ends_with("with read_result]"));
+    line.map_or_else(String::new, |line| {
+        format!("\n{}", line.chars().take(LINE_CHARS).collect::<String>())
+    })
+}
+
+fn shown(result: Option<&CallResult>) -> ToolResult {
+    match result {
+        None => ToolResult::error("Not run."),
+        Some(CallResult::Ran(result)) => result.clone(),
+        Some(CallResult::Settled(outcome)) => settled(outcome),
+    }
+}
+
+fn settled(outcome: &ReportOutcome) -> ToolResult {
+    match outcome {
+        ReportOutcome::Done(_) => ToolResult::ok("Done."),
+        ReportOutcome::Refused(refusal) => {
+            ToolResult::error(format!("Refused: {}", refusals::refused(refusal, Ground::Free)))
+        }
+        ReportOutcome::Failed { detail } => ToolResult::error(format!("Failed after every retry: {detail}")),
+    }
+}
+
+/// The result of a call that may or may not have had its effect.
+pub(crate) fn interrupted(words: &str) -> ToolResult {
+    ToolResult {
+        status: ToolStatus::Interrupted,
+        ..ToolResult::error(words)
+    }
+}
