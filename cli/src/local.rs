@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use bootstrap::{ServiceConfig, settings};
 use ingest::Extent;
 use secrecy::SecretString;
+use serde::Deserialize;
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -129,6 +130,9 @@ impl Prepared {
         if glance.nats.url.is_none() || is_apart {
             let url = servers.start_nats(&data, credentials.for_nats()).await?;
             set(&mut environment, "NATS__URL", url);
+            if only_answers {
+                create_streams(&environment, &credentials).await?;
+            }
         }
         if (glance.redis.url.is_none() || is_apart) && !only_answers {
             let url = servers.start_redis(&data, credentials.for_redis()).await?;
@@ -272,6 +276,18 @@ impl Local {
             () = tokio::time::sleep(READY_LIMIT) => bail!("{address} was not ready within {} s", READY_LIMIT.as_secs()),
         }
     }
+}
+
+/// The reporter creates the streams; where it is not started, nobody else would.
+async fn create_streams(environment: &[(String, String)], credentials: &Credentials) -> anyhow::Result<()> {
+    #[derive(Deserialize)]
+    struct Reporter {
+        nats: queue::Settings,
+    }
+    let own = credentials.of("reporter");
+    let reporter: Reporter = settings::load(None, environment.iter().chain(own).cloned())?;
+    let queue = queue::Queue::connect(&reporter.nats, "journeyman").await?;
+    Ok(queue.ensure_topology().await?)
 }
 
 fn flatten(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Result<()> {

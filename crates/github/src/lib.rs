@@ -2,6 +2,7 @@
 //! a writer. No merge endpoint is called anywhere.
 
 mod blame;
+mod call;
 mod check_runs;
 mod client;
 mod clients;

@@ -9,7 +9,7 @@ use domain::{
 use http::HeaderMap;
 use octocrab::Octocrab;
 
-use crate::{Error, Settings, transport::Call};
+use crate::{Error, Settings, call::Call};
 
 /// What github.com bears of writes before its secondary limit.
 const WRITES: Pace = Pace {

@@ -17,10 +17,11 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     Error,
+    call::Call,
     error::capped,
     limits::{Caller, Limits},
     permissions::Access,
-    transport::{self, Call},
+    transport,
 };
 
 /// A token is replaced this long before it expires, so that a call under way keeps it.

@@ -5,7 +5,7 @@ use domain::RepositoryName;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Error, Writer, client::Client, permissions::Access, transport::Call};
+use crate::{Error, Writer, call::Call, client::Client, permissions::Access};
 
 /// The first 50 fields; GitHub allows no more.
 const PROJECT: &str = "query($owner: String!, $number: Int!) { repositoryOwner(login: $owner) { __typename ... on ProjectV2Owner { \

@@ -113,9 +113,9 @@ async fn a_rehearsal_tells_what_would_be_written_and_writes_nothing() {
     let told = up.told(&mock).await;
     let branch = "fix/ENG-1-cart-total-ignores-the-quantity";
     for line in [
-        "would tell the ticket that work on acme/shop starts: transition, comment",
+        "would tell the ticket that work on acme/shop starts: transition, check_run, comment",
         "  > Journeyman has started to work on this ticket in `acme/shop`.",
-        &format!("would push {branch} at 000000000000: push_branch"),
+        &format!("would push {branch} at 000000000000: push_branch, check_run"),
         "would open draft pull request \"",
     ] {
         assert!(told.contains(line), "{line}: {told}");

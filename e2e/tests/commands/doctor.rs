@@ -135,10 +135,15 @@ async fn credentials_and_rules_that_are_wrong_are_told() {
     let token = testkit::jira::WRITER_API_TOKEN;
     let environment = with(&ward.environment, "JIRA_READER__API_TOKEN", token);
     let environment = with(&environment, "JIRA_READER__EMAIL", testkit::jira::WRITER_EMAIL);
-    assert_one(
-        &failures(&ward.doctor(&environment).await),
-        "two Jira accounts",
-        "must be two accounts",
+    let failed = failures(&ward.doctor(&environment).await);
+    assert_eq!(failed.len(), 2, "{failed:#?}");
+    assert!(
+        failed[0].contains("jira reader") && failed[0].contains("lacks Browse users and groups"),
+        "{failed:#?}"
+    );
+    assert!(
+        failed[1].contains("two Jira accounts") && failed[1].contains("must be two accounts"),
+        "{failed:#?}"
     );
     let jira = &ward.stage.jira;
     jira.withhold_permission(testkit::jira::WRITER_EMAIL, "TRANSITION_ISSUES");

@@ -82,8 +82,8 @@ async fn a_rehearsal_tells_what_would_be_written_and_takes_up_no_other_ticket() 
     let ran = run("journeyman", &mock, &stage.environment(), stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
-        "would tell the ticket that work on acme/shop starts: transition, comment",
-        "would push fix/ENG-1-cart-total-ignores-the-quantity at 000000000000: push_branch",
+        "would tell the ticket that work on acme/shop starts: transition, check_run, comment",
+        "would push fix/ENG-1-cart-total-ignores-the-quantity at 000000000000: push_branch, check_run",
         "would open draft pull request \"",
     ] {
         assert!(ran.out.contains(line), "{line}: {}", ran.out);

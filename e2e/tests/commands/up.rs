@@ -171,7 +171,7 @@ async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_it
         .await;
     assert_eq!(
         dry,
-        format!("would send run {run} back to change {before}: Say how it is rounded.\n")
+        format!("would send run {run} back to change it: Say how it is rounded.\n")
     );
     assert_eq!(up.told(&["journal", &run]).await, journal, "nothing happened");
     let said = up.told(&["feedback", &key, "Say how it is rounded."]).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::{
     About, Background, ChecksSummary, Conclusion, FailedCheck, FailureClass, Job, JobRequest, PullRequestRef,
-    Reason, RepairEnd, Suspects, TicketKey, Trigger, fingerprint,
+    Reason, Receipt, RepairEnd, ReportOutcome, Suspects, TicketKey, Trigger, fingerprint,
 };
 
 use crate::{
@@ -136,28 +136,60 @@ fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
     }
     // Whoever asks for the work once more asks for its repairs too.
     let since = history.iter().rposition(|trigger| implement(trigger).is_some());
-    let repairs: Vec<&ChecksSummary> = history[since.unwrap_or_default()..]
-        .iter()
-        .filter_map(|trigger| match &trigger.reason {
-            Reason::JobRequested(request) => match &request.about {
-                About::Checks(earlier) if earlier.pull_request == checks.pull_request => Some(&**earlier),
-                _ => None,
-            },
-            _ => None,
-        })
-        .collect();
+    let history = &history[since.unwrap_or_default()..];
+    let repairs: Vec<Repair<'_>> = repairs(history, &checks.pull_request).collect();
     if repairs.len() >= PER_PULL_REQUEST {
         return Some(RepairEnd::PerPullRequest);
     }
-    let of_head = repairs.iter().filter(|earlier| earlier.head == checks.head);
+    let of_head = repairs.iter().filter(|repair| repair.checks.head == checks.head);
     if of_head.count() >= PER_HEAD {
         return Some(RepairEnd::PerHead);
     }
-    // Another head is the push of a repair, or of a person, that meant to mend it. What comes back later comes back too.
-    let before = repairs.iter().filter(|earlier| earlier.head != checks.head);
-    let mended: BTreeSet<String> = before.flat_map(|earlier| prints(earlier)).collect();
+    // Another head is the push that meant to mend it, unless somebody pushed before the repair did. What comes back later
+    // comes back too.
+    let before = repairs
+        .iter()
+        .filter(|repair| repair.checks.head != checks.head && !repair.was_cut);
+    let mended: BTreeSet<String> = before.flat_map(|repair| prints(repair.checks)).collect();
     let is_repeated = prints(checks).iter().any(|print| mended.contains(print));
     is_repeated.then_some(RepairEnd::Repeated)
+}
+
+/// A repair that was asked for.
+struct Repair<'a> {
+    checks: &'a ChecksSummary,
+    /// Whether a push by somebody else came before anything that it pushed.
+    was_cut: bool,
+}
+
+fn repairs<'a>(history: &'a [Trigger], ours: &'a PullRequestRef) -> impl Iterator<Item = Repair<'a>> {
+    let about = |trigger: &'a Trigger| match &trigger.reason {
+        Reason::JobRequested(request) => match &request.about {
+            About::Checks(checks) if checks.pull_request == *ours => Some(&**checks),
+            _ => None,
+        },
+        _ => None,
+    };
+    let numbered = history.iter().zip(1..);
+    numbered.filter_map(move |(trigger, next)| {
+        about(trigger).map(|checks| Repair {
+            checks,
+            was_cut: is_others_push_first(&history[next..], ours),
+        })
+    })
+}
+
+/// Whether the first push to the pull request is one by somebody else.
+fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
+    let by_others = history.iter().find_map(|trigger| match &trigger.reason {
+        Reason::HeadMoved { pull_request, .. } if pull_request == ours => Some(true),
+        Reason::ReportSettled(settled) => match &settled.outcome {
+            ReportOutcome::Done(Receipt::Pushed { branch, .. }) if *branch == ours.branch => Some(false),
+            _ => None,
+        },
+        _ => None,
+    });
+    by_others == Some(true)
 }
 
 /// What stays the same when the same checks fail in the same way again.

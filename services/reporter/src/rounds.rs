@@ -160,17 +160,7 @@ impl Rounds {
                     self.opened(made.pull_request.as_ref());
                 }
             }
-            RoundEvent::Checked { head, result, page } => {
-                let mut rows = self.rows.iter_mut().rev();
-                let Some(round) = rows.find(|round| round.commit.as_ref() == Some(head)) else {
-                    return;
-                };
-                round.checked = Some(*result);
-                round.page.clone_from(page);
-                if *result == Checked::Failed {
-                    self.fail("ci", report.at);
-                }
-            }
+            RoundEvent::Checked { head, result, page } => self.check(head, *result, page, report.at),
             RoundEvent::Failed { reason } => {
                 let Some(round) = self.round_of(report) else {
                     return;
@@ -178,6 +168,18 @@ impl Rounds {
                 round.failures += 1;
                 self.fail(reason, report.at);
             }
+        }
+    }
+
+    fn check(&mut self, head: &CommitId, result: Checked, page: &str, at: Timestamp) {
+        let mut rows = self.rows.iter_mut().rev();
+        let Some(round) = rows.find(|round| round.commit.as_ref() == Some(head)) else {
+            return;
+        };
+        round.checked = Some(result);
+        page.clone_into(&mut round.page);
+        if result == Checked::Failed {
+            self.fail("ci", at);
         }
     }
 
@@ -191,6 +193,10 @@ impl Rounds {
         let known = self.rows.iter().rfind(|round| round.run == *run);
         if known.is_some_and(|round| !begun.is_again || position <= round.noted) {
             return;
+        }
+        // A repair is the only word of the checks that made it start.
+        if let Some(failed) = &begun.failed_on {
+            self.check(&failed.head, Checked::Failed, &failed.page, report.at);
         }
         let is_reset = begun.is_again || (progress.job == Job::Implement && !self.rows.is_empty());
         let row = self.add(run, progress.job);

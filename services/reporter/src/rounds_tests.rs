@@ -2,7 +2,7 @@
 
 use domain::{
     PullRequestRef, ReportId, RunFence, TicketKey,
-    report::{Progress, Progressed},
+    report::{FailedOn, Progress, Progressed},
 };
 
 use super::*;
@@ -101,7 +101,33 @@ fn begun(by: &str, is_again: bool) -> RoundEvent {
         by: Some(by.to_owned()),
         is_command: false,
         is_again,
+        failed_on: None,
     })
+}
+
+#[test]
+fn the_start_of_a_repair_tells_that_the_checks_of_its_commit_failed() {
+    let mut rounds = Rounds::default();
+    let nothing = Made::default();
+    rounds.note(&report(1, 5, Job::Implement), &nothing, &pushed("a"));
+    let repair = Begun {
+        failed_on: Some(FailedOn {
+            head: commit("a"),
+            page: "https://ci.example/7".to_owned(),
+        }),
+        ..Begun::default()
+    };
+    rounds.note(&report(2, 3, Job::FixCi), &nothing, &RoundEvent::Begun(repair));
+    let seen: Vec<_> = rounds
+        .rows
+        .iter()
+        .map(|round| (round.checked, round.page.as_str()))
+        .collect();
+    assert_eq!(
+        seen,
+        [(Some(Checked::Failed), "https://ci.example/7"), (None, "")]
+    );
+    assert_eq!(rounds.failures(), 1);
 }
 
 const FAILED: RoundEvent = RoundEvent::Failed {

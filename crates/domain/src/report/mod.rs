@@ -19,8 +19,8 @@ pub use pull_requests::{
 };
 pub use requests::ReportRequest;
 pub use tickets::{
-    Begun, CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, React,
-    Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
+    Begun, CostTold, EffortForecast, FailedOn, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked,
+    React, Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
 };
 pub use triage::Triaged;
 

@@ -33,6 +33,19 @@ pub struct Begun {
     /// Whether a person made a run go on that waited.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_again: bool,
+    /// The commit whose checks failed, for a repair: nothing else tells of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed_on: Option<FailedOn>,
+}
+
+/// A commit whose checks failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedOn {
+    /// The commit.
+    pub head: CommitId,
+    /// The page of the CI run, for people; empty: there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub page: String,
 }
 
 impl Begun {

@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use super::{Client, Kind, Request};
 use crate::{
     Error,
+    call::Call,
     kept::Kept,
     limits::Caller,
     permissions::Access,
-    transport::{self, Answer, Call},
+    transport::{self, Answer},
 };
 
 impl Client {

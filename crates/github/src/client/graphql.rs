@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use super::{Client, connect::token_crab};
 use crate::{
     Error,
+    call::Call,
     limits::{Caller, Limits},
     permissions::Access,
-    transport::{self, Call},
+    transport,
 };
 
 impl Client {

@@ -5,12 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::Client;
-use crate::{
-    Error,
-    places::Credentials,
-    transport::{self, Call},
-    wire::WireUser,
-};
+use crate::{Error, call::Call, places::Credentials, transport, wire::WireUser};
 
 /// Who the credentials belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,12 +23,13 @@ pub use identity::Identity;
 
 use crate::{
     ETag, Error, GitRemote, PullRequest, PullRequestState, Repository, Settings,
+    call::Call,
     kept::Kept,
     limits::{Caller, Limits},
     permissions::Access,
     places::{Credentials, MAX_MOVES, Places},
     settings::is_filled,
-    transport::{self, Answer, Call},
+    transport::{self, Answer},
     wire::{WirePullRequest, WireRepository},
 };
 

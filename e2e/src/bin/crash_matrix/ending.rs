@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use domain::{ReportRequest, Row, RunStatus, TicketKey};
+use domain::{Report, ReportRequest, Row, RunStatus, TicketKey};
 use queue::{Bucket, Queue};
 use testkit::{fixture, github, jira};
 
@@ -273,10 +273,11 @@ async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<
         let key = format!("settled:{id}");
         triggers.iter().any(|(_, trigger)| trigger.key.as_str() == key)
     };
-    // Nobody waits for the word that a phase began: it settles nothing, and reports end in their order.
-    let mut awaited = reports
-        .iter()
-        .filter(|(_, report)| !matches!(report.request, ReportRequest::Progressed(_)));
+    // Nobody waits for the word that a phase began, nor for what no run asked for: it settles nothing, and reports end in
+    // their order.
+    let is_awaited =
+        |report: &Report| report.run.is_some() && !matches!(report.request, ReportRequest::Progressed(_));
+    let mut awaited = reports.iter().filter(|(_, report)| is_awaited(report));
     let all_settled = awaited.all(|(_, report)| is_settled(report.id.as_str()));
     let is_over = |status: &RunStatus| matches!(status, RunStatus::Finished { .. });
     let last = triggers.last().map_or(0, |(sequence, _)| *sequence);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use bootstrap::rules::{Connections, RulesBook};
 use domain::{
     About, BranchRecord, CommitId, Conclusion, Job, Origin, PullRequestRecord, PullRequestRef,
-    PullRequestStatus, Reason, RepairEnd, RepositoryName, RunId, SkipPlace, SkipReason, Source, TicketKey,
-    Timestamp, Trigger, TriggerKey,
+    PullRequestStatus, Reason, Receipt, RepairEnd, ReportOutcome, ReportSettled, RepositoryName, RunId,
+    SkipPlace, SkipReason, Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use github::{Check, CheckConclusion, CheckKind, CheckStatus, PullRequest, Review, ReviewState};
 use queue::WebhookDelivery;
@@ -860,6 +860,11 @@ fn repaired(heads: &[char], log: &str) -> Verdict {
 
 /// Repairs of earlier heads, each with what it failed of, and the red checks of another.
 fn repaired_with(heads: &[(char, &str)], log: &str) -> Verdict {
+    repaired_and(heads, log, Vec::new())
+}
+
+/// The same, and what happened after the repairs.
+fn repaired_and(heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Verdict {
     let red = |log: &str| Check {
         output_tail: log.to_owned(),
         ..check(1, Some(CheckConclusion::Failure))
@@ -893,20 +898,63 @@ fn repaired_with(heads: &[(char, &str)], log: &str) -> Verdict {
         }));
         history.push(trigger);
     }
+    history.extend(after);
     facts.put_history(ticket(), history);
     decided(&*check_run()[0], &facts)
 }
 
+fn pushed_by_ann() -> Trigger {
+    let reason = Reason::HeadMoved {
+        pull_request: ours(),
+        head: "9".repeat(40).parse().expect("commit"),
+        by: "ann".to_owned(),
+    };
+    Trigger {
+        reason,
+        ..asked_before()
+    }
+}
+
+fn pushed_by_us() -> Trigger {
+    let run = RunId::new(ticket(), 2);
+    let receipt = Receipt::Pushed {
+        branch: ours().branch,
+        head: "8".repeat(40).parse().expect("commit"),
+    };
+    let settled = ReportSettled {
+        report: run.call(9).into(),
+        run,
+        outcome: ReportOutcome::Done(receipt),
+    };
+    Trigger {
+        reason: Reason::ReportSettled(settled),
+        ..asked_before()
+    }
+}
+
 #[test]
-fn red_checks_are_repaired_until_it_is_no_use_any_more() {
-    let end = |verdict: Verdict| match verdict {
+fn a_repair_that_a_push_of_somebody_else_cut_does_not_count_as_one_that_did_not_help() {
+    let cut = repaired_and(&[('a', "error: 1 of 3")], "error: 1 of 3", vec![pushed_by_ann()]);
+    assert_eq!(end(cut), None);
+    let after = vec![pushed_by_us(), pushed_by_ann()];
+    let in_vain = repaired_and(&[('a', "error: 1 of 3")], "error: 1 of 3", after);
+    assert_eq!(end(in_vain), Some(RepairEnd::Repeated));
+}
+
+/// Why red checks are not repaired.
+fn end(verdict: Verdict) -> Option<RepairEnd> {
+    match verdict {
         Verdict::Follows(follows) => match follows.reason {
             Reason::JobRequested(request) if request.job == Job::FixCi => None,
             Reason::ChecksCompleted(checks) => checks.unrepaired,
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
-    };
+    }
+}
+
+#[test]
+fn red_checks_are_repaired_until_it_is_no_use_any_more() {
     assert_eq!(end(repaired(&[], "error: 2")), None);
     assert_eq!(end(repaired(&['a'], "error: no mug")), None, "another failure");
     assert_eq!(end(repaired(&['a'], "error: 2 of 5")), Some(RepairEnd::Repeated));

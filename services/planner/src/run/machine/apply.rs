@@ -76,6 +76,7 @@ impl RunState {
             by: trigger.actor.clone(),
             is_command: trigger.source == Source::Api,
             is_again: false,
+            failed_on: input.failed_on(),
         };
         Ok(Self {
             run: run.clone(),

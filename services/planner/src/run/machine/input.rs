@@ -1,6 +1,9 @@
 //! What a run works on.
 
-use domain::{ChecksSummary, Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger, report};
+use domain::{
+    About, ChecksSummary, Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger, report,
+    report::FailedOn,
+};
 
 /// What a run works on.
 #[derive(Clone, Debug)]
@@ -12,6 +15,20 @@ pub(crate) enum Input {
 }
 
 impl Input {
+    /// The commit whose checks failed, when that is what is worked on.
+    pub(crate) fn failed_on(&self) -> Option<FailedOn> {
+        match self {
+            Self::Request(request) => match &request.about {
+                About::Checks(checks) => Some(FailedOn {
+                    head: checks.head.clone(),
+                    page: checks.page.clone(),
+                }),
+                _ => None,
+            },
+            Self::Notice(..) => None,
+        }
+    }
+
     /// What a trigger opens a run for; `None` when it opens none.
     pub(crate) fn of(trigger: &Trigger) -> Option<Self> {
         let tell = |job, request| Some(Self::Notice(job, Box::new(request)));
