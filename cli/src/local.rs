@@ -286,7 +286,7 @@ async fn create_streams(environment: &[(String, String)], credentials: &Credenti
     }
     let own = credentials.of("reporter");
     let reporter: Reporter = settings::load(None, environment.iter().chain(own).cloned())?;
-    let queue = queue::Queue::connect(&reporter.nats, "journeyman").await?;
+    let queue = queue::Queue::connect(&reporter.nats, "reporter").await?;
     Ok(queue.ensure_topology().await?)
 }
 

@@ -84,7 +84,7 @@ fn would(trigger: &Trigger) -> String {
             let (job, repository, text) = (request.job, &request.repository, &request.text.summary);
             format!("would start {job} on {ticket} in {repository}: {text}")
         }
-        Reason::Skipped(reason) => format!("would leave {ticket} alone: {}", reason.words(&Marks::PLAIN)),
+        Reason::Skipped(reason) => format!("{ticket}: {}", reason.words(&Marks::PLAIN)),
         Reason::StopRequested { .. } => format!("would stop the runs of {ticket}"),
         Reason::RetryRequested => format!("would go on with {ticket} where it waits"),
         Reason::Decided(decision) => format!("would take a decision about run {}", decision.run),

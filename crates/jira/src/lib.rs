@@ -21,11 +21,9 @@ mod writer;
 pub use error::Error;
 pub use model::{
     Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related,
-    ScreenField, Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
+    RoleMembers, ScreenField, Sorted, Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
 };
 pub use reader::Reader;
-pub use roles::RoleMembers;
 pub use screen::Filled;
 pub use settings::{Settings, readers, writers};
-pub use triage::Sorted;
 pub use writer::Writer;

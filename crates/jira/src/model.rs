@@ -253,3 +253,23 @@ pub struct ScreenField {
     /// The names that it can have, with what stands for each in requests; empty: anything of its kind.
     pub allowed: Vec<(String, Value)>,
 }
+
+/// Who plays a role in a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleMembers {
+    /// Ids of accounts.
+    pub accounts: Vec<String>,
+    /// Names of groups, whose members play it too.
+    pub groups: Vec<String>,
+}
+
+/// What an issue is sorted by, and which other issues it is linked with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sorted {
+    /// The name of its priority; empty where the project has none.
+    pub priority: String,
+    /// The name of its type.
+    pub issue_type: String,
+    /// The keys of the issues that it is linked with, as people write them, each with the name of the type of link.
+    pub links: Vec<(String, String)>,
+}

@@ -3,18 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Error, Reader,
+    Error, Reader, RoleMembers,
     wire::{self, WireRole},
 };
-
-/// Who plays a role in a project.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RoleMembers {
-    /// Ids of accounts.
-    pub accounts: Vec<String>,
-    /// Names of groups, whose members play it too.
-    pub groups: Vec<String>,
-}
 
 impl Reader {
     /// Who plays a role in a project; `None` when the project has no such role.

@@ -4,21 +4,10 @@ use domain::TicketKey;
 use serde_json::{Value, json};
 
 use crate::{
-    Error, Writer,
+    Error, Sorted, Writer,
     client::Method,
     wire::{self, WireLinkTypes, WireSorted},
 };
-
-/// What an issue is sorted by, and which other issues it is linked with.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sorted {
-    /// The name of its priority; empty where the project has none.
-    pub priority: String,
-    /// The name of its type.
-    pub issue_type: String,
-    /// The keys of the issues that it is linked with, as people write them, each with the name of the type of link.
-    pub links: Vec<(String, String)>,
-}
 
 impl Writer {
     /// How an issue is sorted.

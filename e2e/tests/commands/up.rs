@@ -188,9 +188,9 @@ async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_it
     assert!(up.told(&["diff", &run]).await.contains("notes/rounding.md"));
 
     let dry = up.told(&["reject", &key, "--dry-run"]).await;
-    assert!(
-        dry.starts_with("would reject ") && dry.ends_with(&format!("and run {run} would end\n")),
-        "{dry}"
+    assert_eq!(
+        dry,
+        format!("would reject what run {run} asks about, and the run would end\n")
     );
     assert!(
         up.told(&["runs"]).await.contains("decision"),

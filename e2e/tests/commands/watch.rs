@@ -57,7 +57,7 @@ async fn a_dry_run_looks_once_says_what_would_be_taken_up_and_takes_up_nothing()
     assert_eq!(
         lines,
         [
-            "would leave jira:ENG-2 alone: the phrase [AGENT-SKIP] is in the description",
+            "jira:ENG-2: Journeyman leaves this ticket alone: [AGENT-SKIP] is in the description. Remove it first.",
             "would start implement on jira:ENG-1 in acme/shop: Cart total ignores the quantity",
         ]
     );

@@ -50,6 +50,7 @@ mod since;
 mod skip;
 mod standing;
 mod sweeper;
+mod tracked;
 mod tracker;
 mod work;
 

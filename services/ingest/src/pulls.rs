@@ -10,8 +10,7 @@ use std::{
 };
 
 use domain::{
-    CiRequired, CommitId, PullRequestRecord, PullRequestStatus, RepositoryName, Source, Timestamp,
-    cause::chain,
+    CiRequired, PullRequestRecord, PullRequestStatus, RepositoryName, Source, Timestamp, cause::chain,
 };
 use github::{ETag, Polled, PullRequest};
 use queue::Revision;
@@ -26,17 +25,13 @@ use crate::{
     listed::{Place, of_the_rules, saw_another, saw_open},
     outcome::{Failure, Outcome},
     router::Router,
+    tracked::{self, Tracked},
 };
 
 /// How many pull requests' checks may be read in an hour, at two requests each.
 pub const CHECKS_AN_HOUR: f64 = 150.0;
 /// How many at once.
 const CHECKS_AT_ONCE: f64 = 20.0;
-/// The longest first wait between two looks at the checks of a head; a shorter interval of polls shortens it.
-const FIRST_WAIT: Duration = Duration::from_secs(60);
-const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
-/// Checks that ended may be run again.
-const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 
 /// Our open pull requests, as the index and GitHub tell.
 pub(crate) struct OpenPullRequests {
@@ -54,53 +49,6 @@ pub(crate) struct OpenPullRequests {
     recorded: BTreeSet<Place>,
     /// GitHub asked to be left alone until then.
     rests_until: Option<Instant>,
-}
-
-struct Tracked {
-    head: Option<CommitId>,
-    /// As of the last look at its reviews.
-    updated: Option<Timestamp>,
-    /// Since when that is its head, as far as this process saw.
-    since: Instant,
-    due: Instant,
-    first_wait: Duration,
-    wait: Duration,
-}
-
-impl Tracked {
-    fn new(head: Option<CommitId>, first_wait: Duration) -> Self {
-        Self {
-            head,
-            updated: None,
-            since: Instant::now(),
-            due: Instant::now(),
-            first_wait,
-            wait: first_wait,
-        }
-    }
-
-    fn has_head(&mut self, head: &CommitId) {
-        if self.head.as_ref() != Some(head) {
-            self.head = Some(head.clone());
-            (self.since, self.due, self.wait) = (Instant::now(), Instant::now(), self.first_wait);
-        }
-    }
-
-    /// The next look, later each time while the checks are not complete.
-    fn looked(&mut self, is_settled: bool) {
-        let wait = if is_settled { SETTLED_WAIT } else { self.wait };
-        self.due = Instant::now() + wait;
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
-    }
-
-    /// Whether no check has reported for so long that none will. While it has not, the next look is no later than that.
-    fn is_silent_for(&mut self, settle: Duration) -> bool {
-        let end = self.since + settle;
-        if Instant::now() < end {
-            self.due = self.due.min(end);
-        }
-        Instant::now() >= end
-    }
 }
 
 /// What may be spent, filled up with time.
@@ -134,7 +82,7 @@ impl OpenPullRequests {
             open: BTreeMap::new(),
             read_to: None,
             tags: BTreeMap::new(),
-            first_wait: interval.min(FIRST_WAIT),
+            first_wait: interval.min(tracked::FIRST_WAIT),
             settle,
             allowance: Allowance::new(),
             recorded: BTreeSet::new(),
@@ -242,9 +190,13 @@ impl OpenPullRequests {
             .look_at_others(router, repository, &seen, is_complete)
             .await?;
         router.looked(&look, look.now).await?;
+        let mut listed = self.open.iter().filter(|(place, _)| seen.contains(place));
         match etag {
-            Some(etag) => drop(self.tags.insert(repository.clone(), etag)),
-            None => drop(self.tags.remove(repository)),
+            Some(etag) if listed.all(|(_, tracked)| tracked.is_certain()) => {
+                self.tags.insert(repository.clone(), etag);
+            }
+            // The next round lists them again, changed or not.
+            Some(_) | None => drop(self.tags.remove(repository)),
         }
         Ok(recovered)
     }
@@ -278,11 +230,11 @@ impl OpenPullRequests {
         };
         if !is_closed(now) {
             tracked.has_head(&now.head);
-            if tracked.updated.is_some() && tracked.updated == now.updated_at {
+            if tracked.knows(now.updated_at) {
                 return Ok(0);
             }
             let recovered = saw_open(router, place, now).await?;
-            tracked.updated = now.updated_at;
+            tracked.saw(now.updated_at);
             return Ok(recovered);
         }
         let Some(record) = self.still_open(router, place).await? else {
@@ -411,38 +363,5 @@ mod tests {
             hour += spent(&mut allowance);
         }
         assert!((149..=150).contains(&hour), "{hour}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn checks_are_looked_at_less_often_the_longer_they_take_and_at_once_for_a_new_head() {
-        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT);
-        let wait = |tracked: &mut Tracked| {
-            tracked.looked(false);
-            (tracked.due - Instant::now()).as_secs()
-        };
-        let waits: Vec<u64> = (0..7).map(|_| wait(&mut tracked)).collect();
-        assert_eq!(waits, [60, 120, 240, 480, 960, 1_800, 1_800]);
-        tracked.has_head(&"b".repeat(40).parse().unwrap());
-        assert_eq!(tracked.due, Instant::now());
-        tracked.looked(true);
-        assert_eq!(tracked.due - Instant::now(), SETTLED_WAIT);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_head_is_silent_once_it_has_been_for_the_whole_time_and_is_looked_at_right_then() {
-        let settle = Duration::from_secs(600);
-        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT);
-        let mut looks = Vec::new();
-        loop {
-            tokio::time::sleep_until(tracked.due).await;
-            looks.push(tracked.since.elapsed().as_secs());
-            tracked.looked(false);
-            if tracked.is_silent_for(settle) {
-                break;
-            }
-        }
-        assert_eq!(looks, [0, 60, 180, 420, 600]);
-        tracked.has_head(&"b".repeat(40).parse().unwrap());
-        assert!(!tracked.is_silent_for(settle), "a new head may get checks");
     }
 }

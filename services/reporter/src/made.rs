@@ -3,8 +3,6 @@
 use domain::{ChangedFile, CommitId, Job, ObjectRef, PullRequestRef};
 use serde::{Deserialize, Serialize};
 
-use crate::{message, trouble::Trouble};
-
 /// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Made {
@@ -200,30 +198,6 @@ impl Left {
             left: vec![Self { wish, why }],
             ..Made::default()
         }
-    }
-
-    /// What is left when the outside refuses for good; trouble that may pass stays an error.
-    pub(crate) fn when_refused(set: Result<(), Trouble>, wish: Wish) -> Result<Made, Trouble> {
-        let detail = match set {
-            Ok(()) => return Ok(Made::default()),
-            Err(Trouble::Refused(refusal)) => message::refused(&refusal),
-            Err(
-                Trouble::Failed(detail)
-                | Trouble::Missing(detail)
-                | Trouble::Denied { detail, .. }
-                | Trouble::Credentials { detail, .. },
-            ) => detail,
-            Err(
-                passing @ (Trouble::Later { .. }
-                | Trouble::HeldBack { .. }
-                | Trouble::Unknown(_)
-                | Trouble::Ledger(_)
-                | Trouble::HandBack(_)
-                | Trouble::Shutdown),
-            ) => return Err(passing),
-        };
-        tracing::warn!(?wish, %detail, "not set: it is refused");
-        Ok(Self::because(wish, Why::Refused { detail }))
     }
 }
 

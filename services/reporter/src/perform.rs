@@ -16,7 +16,6 @@ use crate::{
     outgoing::Outgoing,
     reports::{self, named, plan},
     telemetry,
-    tell::is_silent,
     trouble::Trouble,
 };
 
@@ -127,7 +126,7 @@ impl Performer {
         let started = Instant::now();
         // Erased: the compiler follows types only so deep.
         let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
-            (Some(_), _) if is_silent(asked) => Box::pin(async {
+            (Some(_), _) if reports::is_silent(asked) => Box::pin(async {
                 let made = Made::default();
                 Ok(Settled {
                     made,

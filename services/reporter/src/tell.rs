@@ -18,18 +18,6 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Whether a report that is heard only where there is something to say has nothing to say.
-pub(crate) fn is_silent(asked: &Asked<'_>) -> bool {
-    let (ticket, request) = (&asked.report.ticket, &asked.report.request);
-    let told = Told {
-        made: asked.made,
-        ticket,
-        run: asked.report.run.as_ref(),
-        again: "",
-    };
-    reports::heard(request) == Heard::IfAny && reports::words(request, &told).is_empty()
-}
-
 impl Performer {
     /// Says it in a comment of its own or in the ticket's status comment, which is written once and edited from then on.
     pub(crate) async fn tell(

@@ -150,9 +150,9 @@ async fn pull_requests_are_polled_by_one_conditional_listing_and_never_again_whe
         "{closed:?}"
     );
     quiet(2).await;
-    // One look at the reviews of each, and one at the pull request that was closed; all else is the listing, and now and
+    // Two looks at the reviews of each, and one at the pull request that was closed; all else is the listing, and now and
     // then the checks of each.
-    assert_eq!((asked("/pulls/1"), asked("/pulls/2")), (2, 1));
+    assert_eq!((asked("/pulls/1"), asked("/pulls/2")), (3, 2));
     // The wait between two looks at a head starts with the interval of the polls, one second, and doubles.
     let (checks, seconds) = (asked("/check-runs"), started.elapsed().as_secs() + 1);
     let most = 2 * (2 + usize::try_from(seconds.ilog2()).expect("small"));

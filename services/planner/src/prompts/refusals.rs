@@ -82,7 +82,7 @@ pub(super) fn refused(refusal: &Refusal, ground: Ground<'_>) -> String {
             "the plan has {planned} issues, and the rules of the repository allow {allowed} (`issues.most_planned`); plan fewer"
         ),
         Refusal::TooManyParts { planned, allowed } => format!(
-            "{planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`); choose fewer"
+            "the ticket would get {planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`); choose fewer"
         ),
         Refusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
         Refusal::Workspace { detail } | Refusal::Outside { detail } => detail.clone(),
@@ -357,6 +357,8 @@ mod tests {
         the rules of the repository let us open no issues (`issues.most_planned`)
         there is nothing to commit
         GH013: a ruleset forbids it
+        the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`); choose fewer
+        the issue has parts already, so no others are opened
         ");
     }
 

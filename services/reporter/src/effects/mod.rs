@@ -13,6 +13,7 @@ mod comment;
 mod create_issue;
 mod label_pull_request;
 mod labels;
+mod left;
 mod letters;
 mod link_issues;
 mod link_threads;

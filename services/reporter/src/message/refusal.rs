@@ -32,7 +32,7 @@ pub fn refused(refusal: &Refusal) -> String {
             "the plan has {planned} issues, and the rules of the repository allow {allowed} (`issues.most_planned`)"
         ),
         Refusal::TooManyParts { planned, allowed } => format!(
-            "{planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`)"
+            "the ticket would get {planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`)"
         ),
         Refusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
         Refusal::Workspace { detail } | Refusal::Outside { detail } => detail.clone(),
@@ -297,6 +297,8 @@ mod tests {
         the rules of the repository let me open no issues (`issues.most_planned`)
         there is nothing to commit
         GH013: a ruleset forbids it
+        the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`)
+        the issue has parts already, so no others are opened
         ");
     }
 }

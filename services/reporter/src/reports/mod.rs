@@ -9,7 +9,9 @@ use domain::{
 
 use crate::{
     board::{Lasting, Mark},
-    effects::{AssignTicket, CheckRun, CloseIssue, Comment, Effect, React, Thread, Transition, Unassign},
+    effects::{
+        self, AssignTicket, CheckRun, CloseIssue, Comment, Effect, React, Thread, Transition, Unassign,
+    },
     made::Made,
     message,
     rounds::{Checked, RoundEvent},
@@ -60,6 +62,18 @@ pub(crate) trait Kind: Debug {
     fn receipt(&self, _: Made, _: &Asked<'_>) -> Receipt {
         Receipt::Told
     }
+}
+
+/// Whether a report that is heard only where there is something to say has nothing to say.
+pub(crate) fn is_silent(asked: &effects::Asked<'_>) -> bool {
+    let (ticket, request) = (&asked.report.ticket, &asked.report.request);
+    let told = Told {
+        made: asked.made,
+        ticket,
+        run: asked.report.run.as_ref(),
+        again: "",
+    };
+    heard(request) == Heard::IfAny && words(request, &told).is_empty()
 }
 
 /// Where people hear of a report.

@@ -468,6 +468,7 @@ impl Forge {
                 "/repos/acme/shop/pulls",
                 get(async move || Json(list.lock().expect("state").pulls.clone())),
             )
+            .route("/repos/acme/docs/pulls", get(async || Json(json!([]))))
             .route(
                 "/repos/acme/shop/pulls/{number}",
                 get(async move |Path(number): Path<u64>| {
