@@ -8,7 +8,7 @@ use queue::{Bucket, Queue};
 use testkit::{fixture, github, jira};
 
 use crate::{
-    people::{issue, talk},
+    people::{asked, issue, talk},
     stage::{REFUSED, Stage, Story},
 };
 
@@ -43,6 +43,7 @@ impl Ending {
         let (words, seen) = match stage.story {
             Story::Straight | Story::Detours | Story::Rounds => (Vec::new(), Vec::new()),
             Story::Issue => (words_on_issue(stage), stage.seen_of_issue()?),
+            Story::Asked => (Vec::new(), stage.seen_of_asked()?),
             Story::Talk => (stage.words_in_talk()?, stage.seen_of_talk()?),
         };
         comments.extend(words.iter().map(|words| plain(words)));
@@ -99,6 +100,7 @@ impl Ending {
         let mut faults = match story {
             Story::Straight | Story::Detours | Story::Rounds => self.faults_at_jira(story),
             Story::Issue => self.faults_of_issue(),
+            Story::Asked => self.faults_of_asked(),
             Story::Talk => self.faults_of_talk(),
         };
         faults.extend(
@@ -134,6 +136,26 @@ impl Ending {
         ])
     }
 
+    fn faults_of_asked(&self) -> Vec<String> {
+        let draft = |pull: &BTreeMap<&str, String>| pull["draft"] == "true" && pull["merged"] == "false";
+        wrong([
+            (
+                self.seen == asked::SEEN,
+                "the second ticket is sorted and linked, the first given back",
+            ),
+            (
+                self.comments.len() == 3,
+                "there is one answer, one status comment and one call",
+            ),
+            (
+                self.pull_requests.len() == 1 && self.pull_requests.iter().all(draft),
+                "there is one draft",
+            ),
+            (self.runs.len() == 6, "each job runs once"),
+            (self.dead_letters.is_empty(), "there is no dead letter"),
+        ])
+    }
+
     fn faults_of_talk(&self) -> Vec<String> {
         wrong([
             (
@@ -141,10 +163,10 @@ impl Ending {
                 "there is each issue, the answer and the review once",
             ),
             (
-                self.comments.len() == 3,
-                "there is one summary, one list of issues and one last word",
+                self.comments.len() == 6,
+                "there is one research with two threads, one summary, one list of issues and one last word",
             ),
-            (self.runs.len() == 4, "each job runs once"),
+            (self.runs.len() == 5, "each job runs once"),
             (self.dead_letters.is_empty(), "there is no dead letter"),
         ])
     }
@@ -216,7 +238,7 @@ impl Ending {
             Story::Detours => 2,
             // A model that is down is asked anew by whoever takes over.
             Story::Issue => 8,
-            Story::Straight | Story::Rounds | Story::Talk => 1,
+            Story::Straight | Story::Rounds | Story::Asked | Story::Talk => 1,
         };
         let most = usual.model_calls + again;
         if !(usual.model_calls..=most).contains(&self.model_calls) {

@@ -137,6 +137,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         usual(Story::Detours).await?,
         usual(Story::Rounds).await?,
         usual(Story::Issue).await?,
+        usual(Story::Asked).await?,
         usual(Story::Talk).await?,
     ];
     let unplayed = unplayed(&usual);

@@ -1,5 +1,6 @@
 //! The people and CI of a story: what they do next follows from what they see.
 
+pub(crate) mod asked;
 pub(crate) mod issue;
 pub(crate) mod talk;
 
@@ -13,7 +14,7 @@ use testkit::{
 };
 use tokio::time::Instant;
 
-use self::{issue::PeopleOfIssue, talk::PeopleOfTalk};
+use self::{asked::PeopleOfAsked, issue::PeopleOfIssue, talk::PeopleOfTalk};
 use crate::stage::{Stage, Story};
 
 /// Who is not heard says it again after this long.
@@ -67,6 +68,8 @@ pub(crate) struct People {
     delivered: bool,
     /// What they did about an issue.
     pub(crate) of_issue: PeopleOfIssue,
+    /// What they did about two tickets.
+    pub(crate) of_asked: PeopleOfAsked,
     /// What they did in a discussion.
     pub(crate) of_talk: PeopleOfTalk,
 }
@@ -80,6 +83,7 @@ impl Stage {
         match self.story {
             Story::Straight | Story::Detours | Story::Rounds => self.act_at_jira().await,
             Story::Issue => self.act_on_issue(),
+            Story::Asked => self.act_on_asked(),
             Story::Talk => self.act_in_talk(),
         }
     }

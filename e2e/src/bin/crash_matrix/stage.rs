@@ -8,11 +8,12 @@ use e2e::{Dialect, Outside, WEBHOOK_SECRET};
 use tempfile::TempDir;
 use testkit::{
     FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, NatsServer, RedisServer, ScriptedModel, fixture,
-    github::PullRequestState, jira,
+    github::{PROJECT_TOKEN, PullRequestState},
+    jira,
 };
 
 use crate::{
-    people::{self, People, issue, talk},
+    people::{self, People, asked, issue, talk},
     ports,
 };
 
@@ -45,7 +46,10 @@ pub(crate) enum Story {
     /// An issue of GitHub: triaged, given back when the model stays down, approved by a comment, with jobs that run again and
     /// a commit without checks before the merge into a branch that is not the default one.
     Issue,
-    /// A discussion that is summed up, planned in issues and closed with its answer, and a review of a person's pull request.
+    /// Two tickets of Jira that are triaged, the second as a duplicate of the first; then a comment asks for the work, and a
+    /// person is called for checks that its repair does not mend.
+    Asked,
+    /// A discussion that is researched, summed up, planned in issues and closed with its answer, and a review of a person's pull request.
     Talk,
 }
 
@@ -60,6 +64,7 @@ impl Story {
         match self {
             Self::Straight | Self::Detours | Self::Rounds => "",
             Self::Issue => issue::RULES,
+            Self::Asked => asked::RULES,
             Self::Talk => talk::RULES,
         }
     }
@@ -68,14 +73,17 @@ impl Story {
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::Issue => "next",
-            Self::Straight | Self::Detours | Self::Rounds | Self::Talk => "main",
+            Self::Straight | Self::Detours | Self::Rounds | Self::Asked | Self::Talk => "main",
         }
     }
 
     fn settings(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Straight | Self::Rounds | Self::Talk => &[],
-            Self::Issue => &[("INGEST__CHECKS_ABSENT_S", "3")],
+            Self::Straight | Self::Rounds | Self::Asked | Self::Talk => &[],
+            Self::Issue => &[
+                ("INGEST__CHECKS_ABSENT_S", "3"),
+                ("GITHUB_WRITER__PROJECT_TOKEN", PROJECT_TOKEN),
+            ],
             Self::Detours => &[
                 ("INGEST__JIRA_TRIGGER_GROUP", "agents"),
                 ("PLANNER__RETRY_BASE_MS", "600000"),
@@ -144,7 +152,11 @@ impl Stage {
         }
         let webhooks = format!("http://{}/webhooks", addresses[0]);
         let (summary, description) = fixture::ticket();
-        let key = jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]);
+        // A story of triage files its tickets when somebody listens.
+        let key = match story {
+            Story::Asked => String::new(),
+            _ => jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]),
+        };
         let stage = Self {
             github,
             jira,
@@ -174,11 +186,12 @@ impl Stage {
         match self.story {
             Story::Straight | Story::Detours | Story::Rounds => self.set_up_background()?,
             Story::Issue => self.set_up_issue()?,
+            Story::Asked => self.set_up_asked(),
             Story::Talk => self.set_up_talk(),
         }
         let jira = format!("{}/jira", self.webhooks);
         match self.story {
-            Story::Straight | Story::Rounds | Story::Issue | Story::Talk => {
+            Story::Straight | Story::Rounds | Story::Issue | Story::Asked | Story::Talk => {
                 self.jira.set_webhook(&jira, WEBHOOK_SECRET);
                 self.github
                     .set_webhook(&format!("{}/github", self.webhooks), WEBHOOK_SECRET);

@@ -18,7 +18,8 @@ const NOTE: [(&str, &str); 1] = [("notes/person.md", "By a person.\n")];
 
 /// What the story needs beside the usual rules.
 pub(crate) const RULES: &str = "agent:\n  approval: before_push\nissues:\n  assignee: journeyman-agent\n\
-     triage:\n  labels: [bug, docs]\npull_request:\n  labels: [by an agent]\n";
+     triage:\n  labels: [bug, docs]\n  types: [Bug]\n  priorities: [High]\n  \
+     project: {owner: acme, number: 3, priority_field: Urgency}\npull_request:\n  labels: [by an agent]\n";
 
 /// What people remember of it.
 #[derive(Default)]
@@ -39,9 +40,14 @@ pub(crate) struct PeopleOfIssue {
 
 impl Stage {
     pub(crate) fn set_up_issue(&self) -> anyhow::Result<()> {
+        self.github
+            .create_project("acme", 3, &[("Urgency", "SINGLE_SELECT", &["High"])]);
         let target = self.story.target();
         self.github.commit(REPOSITORY, target, "Next", &[])?;
-        let labels = vec![Step::call("submit_triage", json!({"labels": ["bug"]}))];
+        let labels = vec![Step::call(
+            "submit_triage",
+            json!({"labels": ["bug"], "type": "Bug", "priority": "High"}),
+        )];
         self.model.set_script_of("Sort this ticket", "", labels);
         Ok(())
     }
@@ -133,6 +139,11 @@ impl Stage {
         let number = self.people.of_issue.number.context("the issue")?;
         let issue = self.github.issue(REPOSITORY, number).context("the issue")?;
         Ok(vec![
+            format!("type {}", issue.issue_type.unwrap_or_default()),
+            format!(
+                "fields {:?}",
+                self.github.project_values(("acme", 3), REPOSITORY, number)?
+            ),
             format!("labels {}", issue.labels.join(", ")),
             format!("assignees {}", issue.assignees.join(", ")),
             format!("closed as {}", issue.closed_as.unwrap_or_default()),
@@ -147,7 +158,9 @@ impl Stage {
 }
 
 /// What must be there of the issue.
-pub(crate) const SEEN: [&str; 4] = [
+pub(crate) const SEEN: [&str; 6] = [
+    "type Bug",
+    "fields Some({\"Urgency\": \"High\"})",
     "labels bug, triaged",
     "assignees journeyman-agent",
     "closed as completed",

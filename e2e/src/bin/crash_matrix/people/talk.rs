@@ -23,11 +23,12 @@ const MEAN: [(&str, &str); 1] = [(
 )];
 
 /// What the story needs beside the usual rules.
-pub(crate) const RULES: &str = "issues:\n  most_planned: 2\ndiscussions:\n  enabled: true\n  research: false\n\
+pub(crate) const RULES: &str = "issues:\n  most_planned: 2\ndiscussions:\n  enabled: true\n  threads: 2\n\
      pull_request:\n  reviewer: journeyman-agent\n";
 
-/// What is ordered, each when the words of the one before it are there.
-const ORDERS: [(&str, &str); 3] = [
+/// What is ordered, each when the words of the one before it are there. The beginning of the discussion orders its research.
+const ORDERS: [(&str, &str); 4] = [
+    ("", "Two things are asked."),
     ("/summarize", "Rita asks how we round."),
     ("/plan", "Round the tax"),
     ("/complete", "We round half up."),
@@ -48,6 +49,18 @@ fn answer(said: &str) -> Vec<Step> {
     vec![
         Step::call("read_file", json!({"path": "shop/cart.py"})),
         Step::call("submit_answer", json!({"answer": said, "citations": citations})),
+    ]
+}
+
+fn research(said: &str) -> Vec<Step> {
+    let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
+    let found = |question: &str| -> Value {
+        json!({"question": question, "answer": "In the cart.", "citations": citations})
+    };
+    let questions = json!([found("How do we round?"), found("Where?")]);
+    vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})),
+        Step::call("submit_answer", json!({"answer": said, "questions": questions})),
     ]
 }
 
@@ -72,8 +85,9 @@ fn review() -> Vec<Step> {
 
 impl Stage {
     pub(crate) fn set_up_talk(&self) {
-        let [(_, summary), _, (_, end)] = ORDERS;
+        let [(_, found), (_, summary), _, (_, end)] = ORDERS;
         for (begins, script) in [
+            ("Research what this", research(found)),
             ("Sum this discussion up", answer(summary)),
             ("Plan what follows", plan()),
             ("This discussion is to be closed", answer(end)),
@@ -121,6 +135,7 @@ impl Stage {
         let pull = github.open_pull_request_as(REPOSITORY, AUTHOR, "mean", "Mean price", "Adds it.")?;
         github.ask_for_review(REPOSITORY, pull, REVIEWER, PERSON)?;
         self.people.of_talk.numbers = Some((discussion, pull));
+        self.people.of_talk.ordered = 1;
         let repository: domain::RepositoryName = REPOSITORY.parse()?;
         self.tickets = vec![
             TicketKey::Discussion {
