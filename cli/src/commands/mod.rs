@@ -4,6 +4,7 @@ mod acting;
 mod alone;
 mod approve;
 mod backup;
+mod completions;
 mod dead;
 mod decide;
 mod decision;
@@ -17,6 +18,7 @@ mod follow;
 mod grant_key;
 mod journal;
 mod list_tickets;
+mod man;
 mod nats_users;
 mod pr;
 mod process_ticket;
@@ -108,6 +110,8 @@ commands! {
     GrantKey in grant_key,
     ServiceKeys in service_keys,
     NatsUsers in nats_users,
+    Completions in completions,
+    Man in man,
 }
 
 /// Runs one command line to its exit code.

@@ -1,0 +1,50 @@
+//! `journeyman completions`: what a shell needs to complete the command line.
+
+use std::{
+    io::{Write as _, stdout},
+    process::ExitCode,
+};
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+/// Print the completion script of a shell
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    stdout().write_all(&script(asked.shell))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn script(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    let mut command = super::Arguments::command();
+    clap_complete::generate(shell, &mut command, "journeyman", &mut script);
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum as _;
+
+    use super::*;
+
+    #[test]
+    fn the_script_of_each_shell_completes_every_command() {
+        for &shell in Shell::value_variants() {
+            let script = String::from_utf8(script(shell)).unwrap();
+            for command in super::super::Arguments::command().get_subcommands() {
+                assert!(
+                    script.contains(command.get_name()),
+                    "{shell}: {}",
+                    command.get_name()
+                );
+            }
+        }
+    }
+}

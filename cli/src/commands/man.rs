@@ -1,0 +1,46 @@
+//! `journeyman man`: the manual pages of the commands.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context as _;
+use clap::{Args, CommandFactory};
+
+/// Write the manual pages of all commands into a folder, which is made when it is missing
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The folder, e.g. ~/.local/share/man/man1
+    folder: PathBuf,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    write(&asked.folder).with_context(|| format!("cannot write into {}", asked.folder.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(super::Arguments::command(), folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_has_a_page_that_says_what_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        write(&folder.path().join("man1")).unwrap();
+        for command in super::super::Arguments::command().get_subcommands() {
+            let page = format!("man1/journeyman-{}.1", command.get_name());
+            let page = std::fs::read_to_string(folder.path().join(page)).unwrap();
+            assert!(
+                page.contains(".SH SYNOPSIS") && page.contains(".SH OPTIONS"),
+                "{page}"
+            );
+        }
+        assert!(folder.path().join("man1/journeyman.1").exists());
+    }
+}
