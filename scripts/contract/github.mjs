@@ -124,6 +124,8 @@ async function checkGraphql({ body }, answer, isOurs) {
   if (answer.status !== 200 || answer.body.errors) return problems;
   const run = await execute({
     schema: graphql, document, rootValue: answer.body.data, variableValues: body.variables,
+    // An answer holds its values under the aliases of the query.
+    fieldResolver: (source, _arguments, _context, info) => source[info.path.key],
   });
   return [...problems, ...(run.errors ?? []).map((error) => `answer: ${error.message}`)];
 }

@@ -18,6 +18,10 @@ const CALLS = {
   'GET /rest/api/3/user/groups': cloud.getUserGroups,
   'GET /rest/api/3/mypermissions': cloud.getMyPermissions,
   'GET /rest/api/3/project/KEY/statuses': cloud.getAllStatuses,
+  'GET /rest/api/3/project/KEY/role': cloud.getProjectRoles,
+  'GET /rest/api/3/project/KEY/role/ID': cloud.getProjectRole,
+  'GET /rest/api/3/issueLinkType': cloud.getIssueLinkTypes,
+  'POST /rest/api/3/issueLink': cloud.linkIssues,
   [`GET ${ISSUE}`]: cloud.getIssue,
   [`PUT ${ISSUE}`]: cloud.editIssue,
   [`PUT ${ISSUE}/assignee`]: cloud.assignIssue,
@@ -36,7 +40,7 @@ const CALLS = {
 /** The name of an exchange and what is wrong with it; `isOurs` is whether one of our clients asked. */
 export async function checkExchange({ request, answer }, isOurs) {
   const url = new URL(request.path, 'http://jira');
-  const path = url.pathname.replace(/\/(issue|project)\/[^/]+/, '/$1/KEY').replace(/\/comment\/[^/]+$/, '/comment/ID');
+  const path = url.pathname.replace(/\/(issue|project)\/[^/]+/, '/$1/KEY').replace(/\/(comment|role)\/[^/]+$/, '/$1/ID');
   const name = `${request.method} ${path}`;
   if (!CALLS[name]) return { name, problems: answer.status >= 400 && !isOurs ? [] : ['Jira describes no such call'] };
   const call = await described(CALLS[name]);
