@@ -18,6 +18,9 @@ pub(crate) struct Arguments {
     /// Only one of so many points, in the order in which the stories pass them.
     #[arg(long, value_name = "N")]
     pub(crate) every: Option<NonZeroUsize>,
+    /// Leave out the first so many points, which were played before.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) skip: usize,
     /// Print the points and play nothing but the story that finds them.
     #[arg(long)]
     pub(crate) list: bool,

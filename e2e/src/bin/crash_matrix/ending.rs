@@ -321,7 +321,7 @@ fn words_on_issue(stage: &Stage) -> Vec<String> {
 
 /// A text without its numbers, without commits, and without the time since the start, which a crash makes longer.
 fn plain(text: &str) -> String {
-    let is_commit = |word: &str| word.len() == 12 && word.chars().all(|c| c.is_ascii_hexdigit());
+    let is_commit = |word: &str| matches!(word.len(), 12 | 40) && word.chars().all(|c| c.is_ascii_hexdigit());
     let parts = text
         .split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .map(|part| {

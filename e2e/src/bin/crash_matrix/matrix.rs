@@ -150,6 +150,7 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     );
     let cases = chosen(&usual, arguments.only.as_deref()).into_iter();
     let cases: Vec<_> = cases
+        .skip(arguments.skip)
         .step_by(arguments.every.map_or(1, NonZeroUsize::get))
         .collect();
     if arguments.list {
