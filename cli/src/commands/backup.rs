@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 /// Where NATS is.
 #[derive(Debug, Args)]
 pub(super) struct AtNats {
-    /// Settings file, for its section [nats] [default: journeyman.toml, when it exists]
+    /// Settings file, for its section `nats` [default: journeyman.toml, when it exists]
     #[arg(long = "config", value_name = "FILE", env = "JOURNEYMAN_CONFIG")]
     settings: Option<PathBuf>,
 }

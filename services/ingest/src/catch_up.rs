@@ -85,7 +85,8 @@ impl Router {
                 at,
                 failure,
             } = left;
-            if failure.may_pass() && !memory.is_hopeless(&finding, others_were_read) {
+            let may_pass = failure.may_pass() && !memory.is_hopeless(&finding, others_were_read);
+            if failure.is_unsettled() || may_pass {
                 tracing::warn!(
                     finding,
                     error = %chain(&failure),

@@ -175,6 +175,8 @@ facts! {
     row, put_row: Row(ticket: TicketKey) -> Row;
     /// True while a run of the ticket takes news in, or may be about to.
     listeners, put_listeners: Listeners(ticket: TicketKey) -> bool;
+    /// True while something that was asked for on the ticket is not taken in yet: what its runs do is not known then.
+    behind, put_behind: Behind(ticket: TicketKey) -> bool;
     /// What we pushed to a branch.
     branch, put_branch: Branch(repository: RepositoryName, branch: String) -> Option<BranchRecord>;
     /// Our record of a pull request.

@@ -41,6 +41,7 @@ impl Router {
             ),
             Need::Row(ticket) => keep!(facts.put_row(ticket), self.row(&ticket).await),
             Need::Listeners(ticket) => keep!(facts.put_listeners(ticket), self.has_listeners(&ticket).await),
+            Need::Behind(ticket) => keep!(facts.put_behind(ticket), self.is_behind(&ticket).await),
             Need::Branch(repository, branch) => keep!(
                 facts.put_branch(repository, branch),
                 self.branch_record(&repository, &branch).await
@@ -221,6 +222,15 @@ impl Router {
         if row.pending.iter().any(|pending| pending.lane.hears_news()) {
             return Ok(true);
         }
+        self.is_behind_of(&row, ticket).await
+    }
+
+    async fn is_behind(&self, ticket: &TicketKey) -> Result<bool, Failure> {
+        let row = self.row(ticket).await?;
+        self.is_behind_of(&row, ticket).await
+    }
+
+    async fn is_behind_of(&self, row: &Row, ticket: &TicketKey) -> Result<bool, Failure> {
         let last = self.queue.triggers().last_sequence(ticket).await?;
         Ok(last.is_some_and(|last| last > row.cursor))
     }

@@ -40,10 +40,14 @@ impl ChangedIssues {
         let (mut recovered, mut is_whole) = (0, true);
         for issue in &issues {
             match look_at(router, repository, issue, memory).await {
-                Ok(new) => recovered += new,
+                Ok(Seen { news, is_certain }) => {
+                    recovered += news;
+                    is_whole &= is_certain;
+                }
                 Err(limit) if limit.is_limit() => return Err(limit),
                 Err(failure)
-                    if failure.may_pass() && !memory.is_hopeless(&finding(repository, issue), true) =>
+                    if failure.is_unsettled()
+                        || failure.may_pass() && !memory.is_hopeless(&finding(repository, issue), true) =>
                 {
                     tracing::warn!(
                         %repository,
@@ -61,7 +65,8 @@ impl ChangedIssues {
                 }
             }
         }
-        // What failed is found again only when the next answer is no mere 'nothing changed'.
+        // What failed, or may change within the same second, is found again only when the next answer is no mere 'nothing
+        // changed'.
         match etag.filter(|_| is_whole) {
             Some(etag) => drop(self.tags.insert(repository.clone(), etag)),
             None => drop(self.tags.remove(repository)),
@@ -91,21 +96,38 @@ fn finding(repository: &RepositoryName, issue: &IssueStub) -> String {
     format!("{repository}#{} updated {}", issue.number, issue.updated_at)
 }
 
+/// What a look at an issue found.
+struct Seen {
+    /// Findings that no webhook had told.
+    news: u64,
+    /// Whether an earlier look saw the issue as of the same second, too. GitHub tells whole seconds: what happens in the
+    /// second of the first look changes nothing that a list shows.
+    is_certain: bool,
+}
+
 async fn look_at(
     router: &Router,
     repository: &RepositoryName,
     issue: &IssueStub,
     memory: &mut Memory,
-) -> Result<u64, Failure> {
+) -> Result<Seen, Failure> {
     let finding = finding(repository, issue);
-    if memory.knows(&finding) {
-        return Ok(0);
+    let again = format!("{finding}, again");
+    if memory.knows(&again) {
+        return Ok(Seen {
+            news: 0,
+            is_certain: true,
+        });
     }
     let ticket = ticket(repository, issue);
     let given = router
         .take(&Given::from_poll(ticket.clone()), Source::Poll)
         .await?;
     let text = router.take(&IssueText::from_poll(ticket), Source::Poll).await?;
-    memory.settle(finding);
-    Ok(news(&[given, text]))
+    let is_certain = memory.knows(&finding);
+    memory.settle(if is_certain { again } else { finding });
+    Ok(Seen {
+        news: news(&[given, text]),
+        is_certain,
+    })
 }

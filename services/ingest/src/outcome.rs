@@ -107,6 +107,11 @@ impl Failure {
         matches!(self, Self::Later { after: Some(_), .. })
     }
 
+    /// Nothing failed: what follows is not known yet, however long that takes.
+    pub(crate) const fn is_unsettled(&self) -> bool {
+        matches!(self, Self::Unsettled { .. })
+    }
+
     /// Another try may succeed.
     pub(crate) const fn may_pass(&self) -> bool {
         matches!(self, Self::Later { .. } | Self::Early(_) | Self::Unsettled { .. })

@@ -341,6 +341,8 @@ fn plain(text: &str) -> String {
         }
     }
     plain
+        // A poll that is faster than its webhook does not know who pushed.
+        .replace("`somebody` pushed", "`rita` pushed")
         .replace(", # min # s after the start", "")
         .replace(", # s after the start", "")
 }

@@ -3,7 +3,7 @@
 use domain::{Account, Reason, Rules, SkipReason, TicketKey, TriggerKey};
 
 use super::{
-    Follows, Kind, Verdict,
+    Follows, Kind, Verdict, under_way,
 };
 use crate::{
     approved::{actor, approved, name, refused_program},
@@ -132,8 +132,8 @@ impl Kind for Given {
             return Ok(Verdict::Known(*sequence));
         }
         // Assigned and labeled, or moved, in one breath is one wish.
-        if *facts.listeners(&self.ticket)? {
-            return Ok(Verdict::nothing("work on the ticket is under way"));
+        if let Some(verdict) = under_way(&self.ticket, facts)? {
+            return Ok(verdict);
         }
         let reason = if facts.is_program(&person) {
             match refused_program(&self.ticket, approval.by.as_ref(), facts)? {

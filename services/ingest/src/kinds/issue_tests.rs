@@ -4,9 +4,10 @@ use domain::{Job, Reason, RepositoryName, SkipReason, Source, TicketKey, Timesta
 use serde_json::json;
 
 use super::{
+    Verdict,
     given::Given,
     issue_text::IssueText,
-    tests::{facts_with, follows, github, jira, nothing},
+    tests::{decided, facts_with, follows, github, jira, nothing},
 };
 use crate::{
     facts::{Facts, Person},
@@ -141,7 +142,18 @@ fn a_second_wish_while_work_is_under_way_begins_no_second_run() {
     let mut facts = facts_with(RULES, Source::Webhook);
     facts.put_issue(ticket(), Ok(issue()));
     facts.put_listeners(ticket(), true);
+    facts.put_behind(ticket(), false);
     assert_eq!(nothing(&given(), &facts), "work on the ticket is under way");
+}
+
+#[test]
+fn a_wish_that_comes_before_the_end_of_the_last_work_is_taken_in_is_looked_at_again() {
+    let mut facts = facts_with(RULES, Source::Webhook);
+    facts.put_issue(ticket(), Ok(issue()));
+    facts.put_listeners(ticket(), true);
+    facts.put_behind(ticket(), true);
+    let early = decided(&given(), &facts);
+    assert!(matches!(early, Verdict::Unsettled { .. }), "{early:?}");
 }
 
 #[test]

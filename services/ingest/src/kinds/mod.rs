@@ -74,6 +74,25 @@ impl From<Follows> for Verdict {
     }
 }
 
+/// How long to wait for a planner that takes in what was asked for last.
+const TAKEN_IN: Duration = Duration::from_secs(2);
+
+/// What follows from another wish for work while work is under way: nothing, when both were made in one breath. Before
+/// everything that was asked for is taken in nobody can tell: the work may just have ended, and then it is a new wish.
+fn under_way(ticket: &TicketKey, facts: &Facts) -> Result<Option<Verdict>, Need> {
+    if !*facts.listeners(ticket)? {
+        return Ok(None);
+    }
+    if *facts.behind(ticket)? {
+        let (why, after) = (
+            "what was asked for on the ticket is not taken in yet".to_owned(),
+            TAKEN_IN,
+        );
+        return Ok(Some(Verdict::Unsettled { why, after }));
+    }
+    Ok(Some(Verdict::nothing("work on the ticket is under way")))
+}
+
 impl Follows {
     pub(crate) fn into_trigger(self, source: domain::Source) -> Trigger {
         Trigger {

@@ -9,6 +9,7 @@ use super::{
     Follows, Kind, Verdict,
     closed::is_closed,
     reviewed::changes,
+    under_way,
 };
 use crate::{
     approved::{actor, approved, name, refused_program},
@@ -227,8 +228,8 @@ impl Kind for Returned {
         if let Some(sequence) = facts.known(&self.ticket, &key)? {
             return Ok(Verdict::Known(*sequence));
         }
-        if *facts.listeners(&self.ticket)? {
-            return Ok(Verdict::nothing("work on the ticket is under way"));
+        if let Some(verdict) = under_way(&self.ticket, facts)? {
+            return Ok(verdict);
         }
         if facts.is_program(&person) {
             let refused = refused_program(&self.ticket, approval.by.as_ref(), facts)?;

@@ -187,5 +187,6 @@ fn only_a_later_move_by_somebody_who_may_brings_a_ticket_back_that_was_worked_on
         issue.moves = vec![moved("9", "Reopened", 80)];
     });
     ours.put_listeners(ticket(), true);
+    ours.put_behind(ticket(), false);
     assert_eq!(nothing(&polled(), &ours), "work on the ticket is under way");
 }

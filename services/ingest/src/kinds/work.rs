@@ -3,7 +3,7 @@
 use domain::{Reason, RepositoryName, Rules, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
 
 use super::{
-    Follows, Kind, Verdict,
+    Follows, Kind, Verdict, under_way,
 };
 use crate::{
     approved::{actor, approved, name, refused_program},
@@ -272,8 +272,8 @@ impl Kind for Work {
         }
         // Assigned and moved in one breath is one wish.
         let may_be_given = !rules.jira.assignee.is_empty() && matches!(self.asked, Asked::Entered { .. });
-        if may_be_given && *facts.listeners(&self.ticket)? {
-            return Ok(Verdict::nothing("work on the ticket is under way"));
+        if may_be_given && let Some(verdict) = under_way(&self.ticket, facts)? {
+            return Ok(verdict);
         }
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,

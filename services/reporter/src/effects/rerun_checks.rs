@@ -62,8 +62,11 @@ impl RerunChecks {
                 detail: message::run_of_another_commit(),
             });
         }
-        if now.attempt > 1 || !now.is_complete {
-            return Ok(Rerun::Before);
+        match (now.attempt > 1, now.is_complete) {
+            // Also when we started them and did not hear of it.
+            (true, false) => return Ok(Rerun::Started),
+            (true, true) | (false, false) => return Ok(Rerun::Before),
+            (false, true) => {}
         }
         match outside.github.rerun_failed_jobs(repository, run).await {
             Ok(()) => {
