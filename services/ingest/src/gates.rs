@@ -1,6 +1,6 @@
 //! Where runs wait for people's decisions.
 
-use domain::{CommitId, Entry, Fact, ReportOutcome, RunId, WaitsFor};
+use domain::{CommitId, Entry, Fact, ReportOutcome, RunId, RunStatus, WaitsFor};
 
 /// Where a run waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,15 @@ impl Gate {
     /// The key of the one decision that it takes, through whatever door.
     pub(crate) fn key(&self, run: &RunId) -> String {
         format!("decision:{run}:{}", self.position)
+    }
+}
+
+/// Whether a run may wait for a decision, as far as the ticket's row tells. One that asks is queued again when the answer to its
+/// report comes; on a busy planner people decide before its turn has come.
+pub(crate) const fn may_ask(status: &RunStatus) -> bool {
+    match status {
+        RunStatus::Queued | RunStatus::Active | RunStatus::Parked { .. } => true,
+        RunStatus::Finished { .. } => false,
     }
 }
 
@@ -97,6 +106,15 @@ mod tests {
             id: run.call(2).into(),
             outcome,
         }
+    }
+
+    #[test]
+    fn a_run_that_is_queued_again_after_its_question_may_be_decided_about() {
+        let waits_for = WaitsFor::Decision;
+        assert!(may_ask(&RunStatus::Queued) && may_ask(&RunStatus::Active));
+        assert!(may_ask(&RunStatus::Parked { waits_for }));
+        let reason = domain::StopReason::Completed;
+        assert!(!may_ask(&RunStatus::Finished { reason }));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Reads what decisions need.
 
 use domain::{
-    BranchRecord, ChangedFile, CommitId, RepositoryName, Row, RunId, RunStatus, TicketCost, TicketKey,
-    Trigger, cause::chain,
+    BranchRecord, ChangedFile, CommitId, RepositoryName, Row, RunId, TicketCost, TicketKey, Trigger,
+    cause::chain,
 };
 use github::{Check, PullRequest};
 use queue::Bucket;
@@ -10,7 +10,7 @@ use queue::Bucket;
 use crate::{
     cost::Cost,
     facts::{Facts, Need, Person, ReadIssue},
-    gates::{Gate, is_asking, open_gate},
+    gates::{Gate, is_asking, may_ask, open_gate},
     outcome::Failure,
     outside::{Issue, ReadError},
     router::Router,
@@ -191,7 +191,7 @@ impl Router {
     async fn gates(&self, ticket: &TicketKey) -> Result<Vec<(RunId, Gate)>, Failure> {
         let mut gates = Vec::new();
         for run in self.row(ticket).await?.runs {
-            if matches!(run.status, RunStatus::Queued | RunStatus::Finished { .. }) {
+            if !may_ask(&run.status) {
                 continue;
             }
             let entries = self.queue.journal().read(&run.id).await?;

@@ -17,7 +17,7 @@ use crate::{
 /// The longest that a story may take on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_millis(25);
-const LOG_LINES: usize = 60;
+const LOG_LINES: usize = 120;
 
 /// What a story leaves behind.
 pub(crate) struct Played {

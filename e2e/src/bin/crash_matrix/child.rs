@@ -36,7 +36,11 @@ pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode>
     let mut line = String::new();
     input.read_line(&mut line).await?;
     let environment: Vec<(String, String)> = serde_json::from_str(&line)?;
-    let telemetry = bootstrap::telemetry::Settings::default();
+    let telemetry = bootstrap::telemetry::Settings {
+        // Why nothing follows from an event.
+        log_filter: "info,ingest=debug".to_owned(),
+        ..bootstrap::telemetry::Settings::default()
+    };
     let _logs = bootstrap::telemetry::init("crash_matrix", &telemetry);
     if watch.record {
         failpoint::record();

@@ -18,9 +18,7 @@ use crate::{
 };
 
 /// Short waits, so that a story with a crash takes seconds.
-const SETTINGS: [(&str, &str); 7] = [
-    // Why nothing follows from an event.
-    ("TELEMETRY__LOG_FILTER", "info,ingest=debug"),
+const SETTINGS: [(&str, &str); 6] = [
     ("NATS__ACK_WAIT_MS", "1000"),
     ("REDIS__TTL_MS", "700"),
     ("INGEST__POLL_INTERVAL_S", "1"),
