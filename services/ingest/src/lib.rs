@@ -25,6 +25,7 @@ mod kinds;
 mod listed;
 mod log;
 mod look;
+mod looks;
 mod loops;
 mod memory;
 mod named;

@@ -93,7 +93,7 @@ impl OpenPullRequests {
     /// Those that are open, each with its last change as far as it was seen.
     pub(crate) fn open(&self) -> Vec<(Place, Option<Timestamp>)> {
         let open = self.open.iter();
-        open.map(|(place, tracked)| (place.clone(), tracked.updated))
+        open.map(|(place, tracked)| (place.clone(), tracked.looks.updated()))
             .collect()
     }
 
@@ -192,7 +192,7 @@ impl OpenPullRequests {
         router.looked(&look, look.now).await?;
         let mut listed = self.open.iter().filter(|(place, _)| seen.contains(place));
         match etag {
-            Some(etag) if listed.all(|(_, tracked)| tracked.is_certain()) => {
+            Some(etag) if listed.all(|(_, tracked)| tracked.looks.are_certain()) => {
                 self.tags.insert(repository.clone(), etag);
             }
             // The next round lists them again, changed or not.
@@ -230,11 +230,11 @@ impl OpenPullRequests {
         };
         if !is_closed(now) {
             tracked.has_head(&now.head);
-            if tracked.knows(now.updated_at) {
+            if tracked.looks.know(now.updated_at) {
                 return Ok(0);
             }
             let recovered = saw_open(router, place, now).await?;
-            tracked.saw(now.updated_at);
+            tracked.looks.saw(now.updated_at);
             return Ok(recovered);
         }
         let Some(record) = self.still_open(router, place).await? else {

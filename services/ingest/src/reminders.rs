@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use domain::{Source, Timestamp, cause::chain};
 use tokio::time::Instant;
 
-use crate::{kinds::awaited::Awaited, listed::Place, outcome::Failure, router::Router};
+use crate::{kinds::awaited::Awaited, listed::Place, looks::Looks, outcome::Failure, router::Router};
 
 /// Between two looks at a pull request that did not change.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -18,10 +18,10 @@ pub(crate) struct Reminders {
     looked: BTreeMap<Place, Looked>,
 }
 
-/// A look, and how the pull request was then.
+/// The last look, and what it and the one before it saw.
 struct Looked {
     at: Instant,
-    updated: Option<Timestamp>,
+    looks: Looks,
 }
 
 impl Reminders {
@@ -31,8 +31,14 @@ impl Reminders {
             .retain(|place, _| open.iter().any(|(known, _)| known == place));
         for (place, updated) in self.due(router, open) {
             // What fails comes again later, too.
+            let mut looks = self
+                .looked
+                .get(&place)
+                .map(|known| known.looks)
+                .unwrap_or_default();
+            looks.saw(updated);
             let at = Instant::now();
-            self.looked.insert(place.clone(), Looked { at, updated });
+            self.looked.insert(place.clone(), Looked { at, looks });
             if let Err(failure) = look(router, &place).await {
                 let (repository, number) = &place;
                 tracing::warn!(%repository, number, error = %chain(&failure), "reminders failed");
@@ -52,7 +58,9 @@ impl Reminders {
         };
         let is_due = |(place, updated): &&(Place, Option<Timestamp>)| {
             let known = self.looked.get(place);
-            known.is_none_or(|known| known.updated != *updated || known.at.elapsed() >= INTERVAL)
+            // One that no listing has shown since the start has no time of its last change, and did not change.
+            let is_new = |looks: Looks| looks.updated() != *updated || !looks.are_certain();
+            known.is_none_or(|known| is_new(known.looks) || known.at.elapsed() >= INTERVAL)
         };
         let due = open.iter().filter(|(place, _)| reminds(place)).filter(is_due);
         due.take(AT_ONCE).cloned().collect()

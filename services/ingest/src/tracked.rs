@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use domain::{CommitId, Timestamp};
+use domain::CommitId;
 use tokio::time::Instant;
+
+use crate::looks::Looks;
 
 /// The longest first wait between two looks at the checks of a head; a shorter interval of polls shortens it.
 pub(crate) const FIRST_WAIT: Duration = Duration::from_secs(60);
@@ -14,11 +16,8 @@ const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 /// An open pull request of ours, as the polls know it.
 pub(crate) struct Tracked {
     pub(crate) head: Option<CommitId>,
-    /// As of the last look at its reviews.
-    pub(crate) updated: Option<Timestamp>,
-    /// Whether an earlier look saw it as of then, too. GitHub tells whole seconds: what happens in the second of the first
-    /// look changes nothing that a listing shows.
-    is_certain: bool,
+    /// At its reviews.
+    pub(crate) looks: Looks,
     /// Since when that is its head, as far as this process saw.
     since: Instant,
     pub(crate) due: Instant,
@@ -30,8 +29,7 @@ impl Tracked {
     pub(crate) fn new(head: Option<CommitId>, first_wait: Duration) -> Self {
         Self {
             head,
-            updated: None,
-            is_certain: false,
+            looks: Looks::default(),
             since: Instant::now(),
             due: Instant::now(),
             first_wait,
@@ -44,22 +42,6 @@ impl Tracked {
             self.head = Some(head.clone());
             (self.since, self.due, self.wait) = (Instant::now(), Instant::now(), self.first_wait);
         }
-    }
-
-    /// Whether nothing can have happened since the last look at its reviews.
-    pub(crate) fn knows(&self, updated: Option<Timestamp>) -> bool {
-        self.is_certain && updated.is_some() && self.updated == updated
-    }
-
-    /// Its reviews were looked at.
-    pub(crate) fn saw(&mut self, updated: Option<Timestamp>) {
-        self.is_certain = self.updated == updated;
-        self.updated = updated;
-    }
-
-    /// Whether the last two looks at its reviews saw it as of the same second.
-    pub(crate) fn is_certain(&self) -> bool {
-        self.is_certain
     }
 
     /// The next look, later each time while the checks are not complete.
@@ -82,23 +64,6 @@ impl Tracked {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_change_is_known_when_two_looks_saw_it_as_of_the_same_second() {
-        let second = |second: i64| Some(Timestamp::from_unix_ms(second * 1_000));
-        let mut tracked = Tracked::new(None, FIRST_WAIT);
-        for (updated, is_known) in [
-            (1, false),
-            (1, false),
-            (1, true),
-            (2, false),
-            (2, false),
-            (2, true),
-        ] {
-            assert_eq!(tracked.knows(second(updated)), is_known, "{updated}");
-            tracked.saw(second(updated));
-        }
-    }
 
     #[tokio::test(start_paused = true)]
     async fn checks_are_looked_at_less_often_the_longer_they_take_and_at_once_for_a_new_head() {
