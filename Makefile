@@ -3,6 +3,8 @@ SHELL := /bin/bash
 CARGO ?= cargo
 MODEL ?= scripted
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+# Incremental builds keep gigabytes beside each clean one, and make it slower.
+export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
@@ -19,7 +21,7 @@ demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai 
 	@$(TARGET_DIR)/debug/demo --model $(MODEL) $(if $(MODEL_BASE_URL),--model-base-url $(MODEL_BASE_URL)) $(if $(MODEL_NAME),--model-name $(MODEL_NAME)) $(DEMO_ARGS)
 
 test: setup ## Run every test: unit, contract, end to end
-	$(CARGO) build --locked --workspace --bins
+	$(CARGO) build --locked --workspace --bins --tests
 	$(CARGO) test --locked --workspace
 
 # The names of these properties begin with fuzz_; `make test` tries each of them 4,000 times.
