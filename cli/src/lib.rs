@@ -1,6 +1,6 @@
 //! The `journeyman` command: everything on one machine, and a client of the API.
 
-pub mod api;
+mod access;
 pub mod args;
 mod backing;
 mod commands;

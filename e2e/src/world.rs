@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::Context;
+use api::Client;
 use domain::{Entry, Fact, RunId, StopReason};
 use journeyman::{
-    api::Client,
     credentials::Credentials,
     local::{Local, Plan, Prepared, Servers},
 };

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use api::{Act, Client};
 use clap::Args;
 
 use super::say;
-use crate::api::{Act, Client};
 
 /// For commands that change something.
 #[derive(Clone, Copy, Debug, Args)]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use api::Client;
 use bootstrap::rules::{Connections, RulesBook};
 use domain::Instance;
 use ingest::{Extent, Look};
@@ -13,10 +14,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    api::Client,
-    local::{Local, Plan, Prepared},
-};
+use crate::local::{Local, Plan, Prepared};
 
 /// What the services are started with.
 pub(super) struct Alone {

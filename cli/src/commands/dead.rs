@@ -2,17 +2,14 @@
 
 use std::process::ExitCode;
 
+use api::{Act, types::DeadView};
 use clap::{Args, Subcommand};
-use ingest::api::types::DeadView;
 
 use super::{
     acting::{DryRun, perform},
     say,
 };
-use crate::{
-    api::{Act, Client},
-    args::Api,
-};
+use crate::{access, args::Api};
 
 /// What could not be handled: list, show, retry, drop
 #[derive(Debug, Args)]
@@ -59,21 +56,21 @@ enum Action {
 pub(super) async fn run(Arguments { action }: Arguments) -> anyhow::Result<ExitCode> {
     match action {
         Action::List { api } => {
-            for letter in Client::from_args(&api)?.dead_letters().await? {
+            for letter in access::client(&api)?.dead_letters().await? {
                 say(&line(&letter));
             }
         }
         Action::Show { sequence, api } => {
-            let found = Client::from_args(&api)?.dead_letter(sequence).await?;
+            let found = access::client(&api)?.dead_letter(sequence).await?;
             say(&line(&found.letter));
             say(&found.body);
         }
         Action::Retry { sequence, dry, api } => {
-            let (client, done) = (Client::from_args(&api)?, format!("retry asked for: {sequence}"));
+            let (client, done) = (access::client(&api)?, format!("retry asked for: {sequence}"));
             return perform(&client, Act::RetryLetter(sequence), dry, &done).await;
         }
         Action::Drop { sequence, dry, api } => {
-            let (client, done) = (Client::from_args(&api)?, format!("dropped: {sequence}"));
+            let (client, done) = (access::client(&api)?, format!("dropped: {sequence}"));
             return perform(&client, Act::DropLetter(sequence), dry, &done).await;
         }
     }

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
+use api::{Act, types::RunView};
 use domain::{RunId, Verdict, WaitsFor};
-use ingest::api::types::RunView;
 
 use super::acting::{DryRun, perform};
 use crate::{
-    api::{Act, Client},
+    access,
     args::{Api, OfTicket},
 };
 
@@ -29,14 +29,14 @@ pub(super) async fn decide(run: &RunId, answer: Answer<'_>, api: &Api) -> anyhow
         head: answer.head,
         feedback: answer.feedback,
     };
-    let client = Client::from_args(api)?;
+    let client = access::client(api)?;
     perform(&client, decision, answer.dry, &format!("decided: {run}")).await
 }
 
 /// Decides about the one run of a ticket that waits for it.
 pub(super) async fn decide_about(of: &OfTicket, answer: Answer<'_>) -> anyhow::Result<ExitCode> {
     let OfTicket { ticket, api } = of;
-    let runs = Client::from_args(api)?.runs(Some(ticket)).await?;
+    let runs = access::client(api)?.runs(Some(ticket)).await?;
     let waits = |run: &&RunView| run.waits_for.as_deref() == Some(WaitsFor::Decision.as_str());
     let waiting: Vec<RunId> = runs
         .iter()

@@ -6,7 +6,7 @@ use clap::Args;
 use domain::RunId;
 
 use super::say;
-use crate::{api::Client, args::Api};
+use crate::{access, args::Api};
 
 /// Print the change that a run asks a person about
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(Arguments { run, api }: Arguments) -> anyhow::Result<ExitCode> {
-    let text = Client::from_args(&api)?.diff(&run).await?;
+    let text = access::client(&api)?.diff(&run).await?;
     say(text.trim_end());
     Ok(ExitCode::SUCCESS)
 }

@@ -7,13 +7,16 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use api::{
+    Client,
+    types::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted},
+};
 use clap::{Args, ValueEnum};
 use domain::{
     DiscussionTask, Entry, Fact, Job, Receipt, Rehearsed, RepairResult, ReportOutcome, RepositoryName, RunId,
     StopReason, TicketKey,
 };
 use futures::{Stream, TryStreamExt};
-use ingest::api::types::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -22,7 +25,7 @@ use super::{
     say, say_error, say_json,
 };
 use crate::{
-    api::Client,
+    access,
     args::{Api, Format, ticket},
 };
 
@@ -197,7 +200,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         dry_run: false,
         mock: asked.mock,
     };
-    let client = Client::from_args(&asked.api)?;
+    let client = access::client(&asked.api)?;
     let is_json = asked.output == Format::Json;
     if asked.dry_run {
         let planned = client.plan(&wanted).await?;
@@ -275,7 +278,7 @@ pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<Exi
 }
 
 /// The reason of the run's end, with nothing printed.
-async fn end(events: impl Stream<Item = anyhow::Result<Entry>>) -> anyhow::Result<StopReason> {
+async fn end(events: impl Stream<Item = Result<Entry, api::Error>>) -> anyhow::Result<StopReason> {
     let mut events = std::pin::pin!(events);
     while let Some(entry) = events.try_next().await? {
         if let Fact::RunFinished { reason } = entry.fact {

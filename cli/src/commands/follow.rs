@@ -9,7 +9,9 @@ use super::{say, say_error};
 use crate::timeline;
 
 /// Prints the journal as it comes and gives the reason of its end.
-pub(super) async fn show(events: impl Stream<Item = anyhow::Result<Entry>>) -> anyhow::Result<StopReason> {
+pub(super) async fn show(
+    events: impl Stream<Item = Result<Entry, api::Error>>,
+) -> anyhow::Result<StopReason> {
     let mut events = std::pin::pin!(events);
     let mut start: Option<Timestamp> = None;
     while let Some(entry) = events.try_next().await? {

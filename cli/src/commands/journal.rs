@@ -2,17 +2,13 @@
 
 use std::process::ExitCode;
 
+use api::Followed;
 use clap::Args;
 use domain::{Entry, RunId, Timestamp};
 use futures::TryStreamExt;
 
 use super::{say, say_json};
-use crate::{
-    api::{Client, Followed},
-    args::Api,
-    output::OutputLines,
-    timeline,
-};
+use crate::{access, args::Api, output::OutputLines, timeline};
 
 /// Print a run's journal
 #[derive(Debug, Args)]
@@ -36,7 +32,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         follow,
         api,
     } = asked;
-    let client = Client::from_args(&api)?;
+    let client = access::client(&api)?;
     let mut start = None;
     if follow {
         let mut events = std::pin::pin!(client.follow_with_output(&run).await?);

@@ -8,19 +8,16 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use api::{Asked, Client, types::PullRequestCallView};
 use bootstrap::settings;
 use clap::Args;
-use ingest::api::types::PullRequestCallView;
 use pullrequest::{Answer, Kind, Plan, Problem, Request, Status, key_in, parse};
 use reporter::{Direct, DirectSettings, Ground, only_looked, without_credentials};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{say_error, say_json, settings_file};
-use crate::{
-    api::{Asked, Client},
-    args::Api,
-};
+use crate::{access, args::Api};
 
 /// Open a pull request from a local branch, link it on a Jira issue and move that to code review
 #[derive(Debug, Clone, Args)]
@@ -100,7 +97,7 @@ async fn by_the_services(mut request: Value, asked: &Arguments) -> anyhow::Resul
         let branch = request.get("branch").and_then(Value::as_str);
         request["jira_key"] = branch.and_then(key_in).into();
     }
-    let client = Client::from_args(&asked.api)?;
+    let client = access::client(&asked.api)?;
     let answer = match client.ask_pull_request(&request, asked.key.as_deref()).await? {
         Asked::Refused(answer) => answer,
         Asked::Taken(call) => answer_of(&client, call).await?,

@@ -5,9 +5,10 @@ use std::{
     process::ExitCode,
 };
 
+use api::{Client, implement, types::JobBody};
 use clap::Args;
 use domain::{Job, TicketKey};
-use ingest::{Extent, api::types::JobBody};
+use ingest::Extent;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -18,10 +19,7 @@ use super::{
     follow::{exit_code, show},
     say, say_error, settings_file,
 };
-use crate::{
-    api::{Client, implement},
-    args,
-};
+use crate::args;
 
 /// Work on one ticket now and wait for the end of the run
 #[derive(Debug, Args)]

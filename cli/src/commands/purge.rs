@@ -2,13 +2,11 @@
 
 use std::process::ExitCode;
 
+use api::Act;
 use clap::Args;
 
 use super::acting::{DryRun, perform};
-use crate::{
-    api::{Act, Client},
-    args::OfTicket,
-};
+use crate::{access, args::OfTicket};
 
 /// Forget all that is stored of a ticket that nobody works on (needs an admin's token)
 #[derive(Debug, Args)]
@@ -21,7 +19,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let OfTicket { ticket, api } = asked.of;
-    let client = Client::from_args(&api)?;
+    let client = access::client(&api)?;
     perform(
         &client,
         Act::Purge(&ticket),

@@ -7,7 +7,7 @@ use domain::TicketKey;
 
 use super::say;
 use crate::{
-    api::Client,
+    access,
     args::{Api, ticket},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(Arguments { ticket, api }: Arguments) -> anyhow::Result<ExitCode> {
-    for run in Client::from_args(&api)?.runs(ticket.as_ref()).await? {
+    for run in access::client(&api)?.runs(ticket.as_ref()).await? {
         let status = serde_json::to_value(run.status)?;
         let reason = run
             .stop

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
+use api::types::TicketTextView;
 use clap::Args;
-use ingest::api::types::TicketTextView;
 
 use super::say;
-use crate::{api::Client, args::OfTicket};
+use crate::{access, args::OfTicket};
 
 /// Print what a ticket or pull request says now
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(Arguments { of }: Arguments) -> anyhow::Result<ExitCode> {
-    let text = Client::from_args(&of.api)?.ticket_text(&of.ticket).await?;
+    let text = access::client(&of.api)?.ticket_text(&of.ticket).await?;
     say(&page(&text));
     Ok(ExitCode::SUCCESS)
 }
@@ -53,7 +53,7 @@ pub(super) fn page(text: &TicketTextView) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ingest::api::types::CommentView;
+    use api::types::CommentView;
 
     use super::*;
 

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, process::ExitCode};
 
+use api::types::{SpendLine, SpendQuery};
 use clap::{Args, ValueEnum};
 use domain::Dollars;
-use ingest::api::types::{SpendLine, SpendQuery};
 use serde::Serialize;
 
 use super::{say, say_json};
 use crate::{
-    api::Client,
+    access,
     args::{Api, Format},
 };
 
@@ -69,7 +69,7 @@ struct Table {
 }
 
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let client = Client::from_args(&asked.api)?;
+    let client = access::client(&asked.api)?;
     let query = SpendQuery {
         since: asked.since,
         until: asked.until,

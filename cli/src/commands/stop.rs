@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
+use api::Act;
 use clap::Args;
 use domain::RunId;
 
 use super::acting::{DryRun, perform};
 use crate::{
-    api::{Act, Client},
+    access,
     args::{self, Api},
 };
 
@@ -23,7 +24,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(Arguments { target, dry, api }: Arguments) -> anyhow::Result<ExitCode> {
-    let client = Client::from_args(&api)?;
+    let client = access::client(&api)?;
     let done = format!("stop asked for: {target}");
     match target.parse::<RunId>() {
         Ok(run) => perform(&client, Act::StopRun(&run), dry, &done).await,

@@ -2,17 +2,14 @@
 
 use std::process::ExitCode;
 
+use api::{Act, types::StopAllView};
 use clap::{Args, ValueEnum};
-use ingest::api::types::StopAllView;
 
 use super::{
     acting::{DryRun, tell},
     say,
 };
-use crate::{
-    api::{Act, Client},
-    args::Api,
-};
+use crate::{access, args::Api};
 
 /// Stop every planner, or let them go on (needs an admin's token)
 #[derive(Debug, Args)]
@@ -49,7 +46,7 @@ impl Switch {
 }
 
 pub(super) async fn run(Arguments { switch, dry, api }: Arguments) -> anyhow::Result<ExitCode> {
-    let client = Client::from_args(&api)?;
+    let client = access::client(&api)?;
     if let (true, Some(on)) = (dry.dry_run, switch.turned()) {
         tell(&client.would(Act::StopAll(on)).await?);
         return Ok(ExitCode::SUCCESS);

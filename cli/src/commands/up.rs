@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::{say, settings_file};
 use crate::{
-    api::Access,
+    access::Access,
     args::Settings,
     local::{Local, Plan},
 };

@@ -6,6 +6,7 @@ use std::{
     process::ExitCode,
 };
 
+use api::{Client, OfRun};
 use clap::Args;
 use domain::{Fact, Marks, Reason, RunId, Timestamp, Trigger};
 use futures::TryStreamExt;
@@ -13,10 +14,7 @@ use ingest::{Extent, Look};
 use tokio_util::sync::CancellationToken;
 
 use super::{INTERRUPTED, alone::Alone, say, say_error, settings_file};
-use crate::{
-    api::{Access, Client, OfRun},
-    timeline,
-};
+use crate::{access::Access, timeline};
 
 /// Work on every ticket that asks for it and look after its pull request, by polls at an interval, without webhooks
 #[derive(Debug, Clone, Args)]

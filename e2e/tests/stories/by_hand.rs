@@ -1,8 +1,8 @@
 //! Jobs that somebody asks for by hand, where nothing would start them by itself.
 
+use api::types::{JobBody, JobStarted};
 use domain::{Job, StopReason, TicketKey};
 use e2e::{Options, World};
-use ingest::api::types::{JobBody, JobStarted};
 use serde_json::{Value, json};
 use testkit::{Step, fixture, github::Conclusion};
 

@@ -1,7 +1,7 @@
 //! Pull requests that callers of the API ask for.
 
+use api::{Asked, Client};
 use e2e::{Options, World};
-use journeyman::api::{Asked, Client};
 use serde_json::{Value, json};
 use testkit::{Fault, JiraOptions, fixture::REPOSITORY, github::WRITER_LOGIN, jira::JiraTransition};
 

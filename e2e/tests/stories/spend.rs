@@ -1,8 +1,8 @@
 //! What people are told that models took is what journals say.
 
+use api::types::SpendQuery;
 use domain::StopReason;
 use e2e::{Options, World};
-use ingest::api::types::SpendQuery;
 use testkit::fixture;
 
 use crate::end_of;

@@ -336,7 +336,7 @@ mod tests {
     use bootstrap::ServiceConfig as _;
 
     use super::*;
-    use crate::api::types::Role;
+    use api::types::Role;
 
     fn settings(text: &str) -> Settings {
         serde_json::from_str(text).expect("settings")

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::Context;
+use api::Client;
 use domain::{Entry, Fact, PhaseOutput, Receipt, ReportOutcome, RunId, StopReason, WaitsFor, check::Level};
 use futures::{Stream, TryStreamExt};
 use git::Folder;
@@ -19,7 +20,7 @@ use super::{
     dataset::Instance,
     record::Tokens,
 };
-use crate::{api::Client, local::Local, timeline};
+use crate::{local::Local, timeline};
 
 /// How long a run that was stopped may take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
@@ -149,7 +150,7 @@ impl Visit {
 
     async fn follow(
         &mut self,
-        events: &mut (impl Stream<Item = anyhow::Result<Entry>> + Unpin),
+        events: &mut (impl Stream<Item = Result<Entry, api::Error>> + Unpin),
     ) -> anyhow::Result<()> {
         while let Some(entry) = events.try_next().await? {
             self.keep(&entry)?;

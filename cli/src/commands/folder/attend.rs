@@ -7,16 +7,16 @@ use std::{
     time::Duration,
 };
 
+use api::{Client, types::TextBody};
 use domain::{
     CommitId, Entry, Fact, Plan, Question, Receipt, ReportOutcome, ReportRequest, RunId, StopReason,
     TicketKey, Timestamp, Verdict, WaitsFor, report,
 };
 use futures::{Stream, TryStreamExt};
-use ingest::api::types::TextBody;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{progress::Progress, say, say_error};
-use crate::{api::Client, timeline};
+use crate::timeline;
 
 /// How long a run that was stopped may take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -103,7 +103,7 @@ impl<'a> Visit<'a> {
     /// Prints the journal as it comes, up to the end of the run.
     async fn follow(
         &mut self,
-        events: &mut (impl Stream<Item = anyhow::Result<Entry>> + Unpin),
+        events: &mut (impl Stream<Item = Result<Entry, api::Error>> + Unpin),
     ) -> anyhow::Result<()> {
         while let Some(entry) = events.try_next().await? {
             let start = *self.start.get_or_insert(entry.at);

@@ -13,9 +13,9 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+use api::{Client, types::TextBody};
 use domain::{StopReason, cause::chain};
 use git::{Folder, FolderHead};
-use ingest::api::types::TextBody;
 
 pub(super) use self::{
     arguments::InFolder,
@@ -23,7 +23,7 @@ pub(super) use self::{
     model::{Settings, settings},
 };
 use super::{say, say_error};
-use crate::{api::Client, local::Local};
+use crate::local::Local;
 
 /// A text as a ticket: its first line, without the marks of a heading, and the rest.
 pub(super) fn ticket_of(text: &str) -> anyhow::Result<TextBody> {

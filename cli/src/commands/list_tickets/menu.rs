@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use api::{Client, implement, types::TicketLine};
 use domain::{Job, RunId, TicketKey};
-use ingest::api::types::TicketLine;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -16,7 +16,6 @@ use super::{
     question::{choose, confirm},
     row,
 };
-use crate::api::{Client, implement};
 
 const PROCESS: &str = "Process this ticket (create a pull request)";
 const PREVIEW: &str = "Process with dry-run (only show what would be started)";
@@ -93,7 +92,10 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
                 }
             }
             1 => preview(client, ticket).await,
-            _ => client.ticket_text(ticket).await.map(|text| say(&page(&text))),
+            _ => {
+                let text = client.ticket_text(ticket).await;
+                text.map(|text| say(&page(&text))).map_err(Into::into)
+            }
         };
         // Whoever chooses may choose something else.
         if let Err(problem) = done {

@@ -5,19 +5,20 @@ mod question;
 
 use std::{io::IsTerminal, path::PathBuf, process::ExitCode};
 
+use api::{
+    Client,
+    types::{RunView, TicketLine, TicketsQuery, TicketsView},
+};
 use clap::Args;
 use console::{measure_text_width, truncate_str};
 use domain::RepositoryName;
-use ingest::{
-    Extent,
-    api::types::{RunView, TicketLine, TicketsQuery, TicketsView},
-};
+use ingest::Extent;
 use tokio_util::sync::CancellationToken;
 
 use self::menu::Chosen;
 use super::{INTERRUPTED, alone::Alone, process_ticket::process, say, say_error, say_json, settings_file};
 use crate::{
-    api::Client,
+    access,
     args::{Api, Format},
 };
 
@@ -58,7 +59,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let Some(rules) = &asked.rules else {
-        let client = Client::from_args(&asked.api)?;
+        let client = access::client(&asked.api)?;
         return by_the_services(&client, &asked).await;
     };
     let alone = |extent| Alone {

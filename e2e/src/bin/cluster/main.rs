@@ -62,7 +62,7 @@ async fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     overlay.write(&arguments.kustomization, &arguments.folder)?;
     let (url, ready) = apply::apply(&arguments.folder).await?;
     say(&format!("ready after {:.0} s", ready.as_secs_f64()));
-    let client = journeyman::api::Client::new(&url, overlay.token.clone())?;
+    let client = api::Client::new(&url, overlay.token.clone())?;
     vendors.send_webhooks(&url);
     let good = play::play(&arguments, &vendors, &client).await?;
     Ok(if good {

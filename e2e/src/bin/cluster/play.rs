@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use api::Client;
 use domain::TicketKey;
 use e2e::{
     Note, Vendors,
     findings::{self, Broken, Findings, Problem},
 };
-use journeyman::api::Client;
 use testkit::fixture;
 use tokio::{process::Command, time::Instant};
 

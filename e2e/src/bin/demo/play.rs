@@ -3,6 +3,7 @@
 use std::{future::Future, path::Path, time::Duration};
 
 use anyhow::{Context, bail, ensure};
+use api::Client;
 use bootstrap::now;
 use domain::{Fact, RunId, StopReason, TicketKey, Timestamp};
 use e2e::{
@@ -11,7 +12,6 @@ use e2e::{
 };
 use futures::StreamExt;
 use journeyman::{
-    api::Client,
     local::{Plan, Prepared, Servers},
     timeline,
 };

@@ -1,5 +1,6 @@
 //! The approval gate: what a run would push, and a person's decision about that commit.
 
+use api::types::{Accepted, DecisionBody, DryRun, ProblemView, Would};
 use axum::{
     Json,
     extract::{
@@ -16,7 +17,6 @@ use super::{
     ApiState, Operator, Problem, Viewer,
     decisions::{accepted, would},
     runs::find,
-    types::{Accepted, DecisionBody, DryRun, ProblemView, Would},
 };
 use crate::{command::SHORTEST, kinds::decided::Decided, outcome::Outcome};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api::types::Role;
 use axum::{
     extract::FromRequestParts,
     http::{header::AUTHORIZATION, request::Parts},
@@ -10,7 +11,7 @@ use bootstrap::settings::Error;
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::{ApiState, Problem, types::Role};
+use super::{ApiState, Problem};
 use crate::hex;
 
 /// A token of the API, known by its hash only.

@@ -1,9 +1,10 @@
 //! What a caller of `POST /v1/jobs` knows of the job.
 
+use api::types::ContextBody;
 use domain::{DiscussionTask, Job, PullRequestRecord, Reactable, TicketKey};
 use serde_json::{Map, Value};
 
-use super::{Problem, types::ContextBody};
+use super::Problem;
 use crate::router::Router;
 
 /// What of a context counts.

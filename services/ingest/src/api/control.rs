@@ -1,5 +1,6 @@
 //! The switch that stops every planner.
 
+use api::types::{DryRun, ProblemView, StopAllView};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -8,11 +9,7 @@ use axum::{
 use domain::StopAll;
 use queue::{Bucket, Table};
 
-use super::{
-    Admin, ApiState, Problem, Viewer,
-    decisions::would,
-    types::{DryRun, ProblemView, StopAllView},
-};
+use super::{Admin, ApiState, Problem, Viewer, decisions::would};
 
 /// Stops every planner within seconds: steps under way are cut, nothing is lost, everything else keeps queueing.
 #[utoipa::path(post, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),

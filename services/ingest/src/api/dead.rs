@@ -1,5 +1,6 @@
 //! Dead letters.
 
+use api::types::{DeadDetail, DeadView, DryRun, ProblemView, Would};
 use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -12,7 +13,6 @@ use queue::DeadLetter;
 use super::{
     ApiState, Operator, Problem, Viewer,
     decisions::{retry as retry_ticket, would, would_retry},
-    types::{DeadDetail, DeadView, DryRun, ProblemView, Would},
 };
 use crate::router::Router;
 

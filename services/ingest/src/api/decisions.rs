@@ -1,5 +1,6 @@
 //! What people decide about runs and tickets: stop, try again.
 
+use api::types::{Accepted, DryRun, ProblemView, RunState, Would};
 use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -12,7 +13,6 @@ use queue::Bucket;
 use super::{
     ApiState, Operator, Problem,
     runs::{find, ticket_key},
-    types::{Accepted, DryRun, ProblemView, RunState, Would},
 };
 use crate::{
     kinds::{retry::Retry, stopped::Stopped},

@@ -2,6 +2,7 @@
 
 use std::{convert::Infallible, sync::Arc};
 
+use api::types::{EventsQuery, ProblemView};
 use axum::{
     extract::{Path, Query, State, rejection::QueryRejection},
     http::HeaderMap,
@@ -12,10 +13,7 @@ use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{
-    ApiState, Problem, Viewer, runs,
-    types::{EventsQuery, ProblemView},
-};
+use super::{ApiState, Problem, Viewer, runs};
 
 type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 

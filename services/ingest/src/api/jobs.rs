@@ -1,5 +1,6 @@
 //! Dispatching jobs.
 
+use api::types::{JobAccepted, JobBody, JobPlanned, ProblemView, TextBody};
 use axum::{
     Json,
     extract::{State, rejection::JsonRejection},
@@ -10,12 +11,7 @@ use domain::{
     About, Job, Marks, Reason, Rehearsal, RepairResult, Rules, RunId, Source, TicketKey, TriggerKey,
 };
 
-use super::{
-    ApiState, Operator, Problem,
-    context::Context,
-    runs::ticket_key,
-    types::{JobAccepted, JobBody, JobPlanned, ProblemView, TextBody},
-};
+use super::{ApiState, Operator, Problem, context::Context, runs::ticket_key};
 use crate::{
     approved,
     kinds::{Follows, dispatched::Dispatched},

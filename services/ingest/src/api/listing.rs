@@ -2,6 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use api::types::{
+    CommentView, ListProblem, ProblemView, TicketLine, TicketTextView, TicketsQuery, TicketsView,
+};
 use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -11,11 +14,7 @@ use futures::{StreamExt, stream};
 use github::IssueState;
 use queue::Bucket;
 
-use super::{
-    ApiState, Problem, Viewer,
-    runs::ticket_key,
-    types::{CommentView, ListProblem, ProblemView, TicketLine, TicketTextView, TicketsQuery, TicketsView},
-};
+use super::{ApiState, Problem, Viewer, runs::ticket_key};
 use crate::{
     outside::{Comment, ReadError},
     pin,

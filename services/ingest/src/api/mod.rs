@@ -15,7 +15,6 @@ mod rules;
 mod runs;
 mod spend;
 mod tickets;
-pub mod types;
 
 use std::sync::{Arc, OnceLock};
 

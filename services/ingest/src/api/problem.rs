@@ -1,5 +1,6 @@
 //! Refusals of the API, by condition.
 
+use api::types::ProblemView;
 use domain::cause::chain;
 
 use axum::{
@@ -9,7 +10,6 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use super::types::ProblemView;
 use crate::outcome::Failure;
 
 /// Why a request is not served.

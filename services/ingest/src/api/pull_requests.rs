@@ -1,5 +1,6 @@
 //! Pull requests that callers ask for. The reporter opens them: ingest holds no account that writes.
 
+use api::types::{CallState, ProblemView, PullRequestBody, PullRequestCallView};
 use axum::{
     Json,
     extract::{Path, State, rejection::JsonRejection},
@@ -10,11 +11,7 @@ use domain::PullRequestCall;
 use pullrequest::{Answer, parse_at_github};
 use serde_json::Value;
 
-use super::{
-    ApiState, Operator, Problem, Viewer,
-    jobs::idempotency_key,
-    types::{CallState, ProblemView, PullRequestBody, PullRequestCallView},
-};
+use super::{ApiState, Operator, Problem, Viewer, jobs::idempotency_key};
 
 /// Opens a pull request for a branch that GitHub has, links it on a Jira issue and moves the issue to code review, as
 /// `journeyman pr` does. The repository must have rules.

@@ -1,11 +1,9 @@
 //! The rules that are loaded.
 
+use api::types::{RepositoryView, RulesProblemView, RulesView};
 use axum::{Json, extract::State};
 
-use super::{
-    ApiState, Problem, Viewer,
-    types::{RepositoryView, RulesProblemView, RulesView},
-};
+use super::{ApiState, Problem, Viewer};
 
 /// Shows the repositories with working rules, and what is wrong with the others.
 #[utoipa::path(get, path = "/v1/rules", security(("bearer" = [])),

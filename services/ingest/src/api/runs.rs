@@ -1,5 +1,6 @@
 //! Runs and their journals.
 
+use api::types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery};
 use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -7,10 +8,7 @@ use axum::{
 use domain::{Entry, Fact, Job, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
 use queue::Bucket;
 
-use super::{
-    ApiState, Problem, Viewer,
-    types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery},
-};
+use super::{ApiState, Problem, Viewer};
 use crate::router::Router;
 
 const LISTED: usize = 100;

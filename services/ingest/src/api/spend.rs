@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use api::types::{ProblemView, SpendLine, SpendQuery, SpendView};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -9,10 +10,7 @@ use axum::{
 use domain::{Amount, Dollars, Entry, Fact, Job, Period, Reason, Reply, RepositoryName, RunId, Timestamp};
 use queue::{Journal, JournalPlace};
 
-use super::{
-    ApiState, Problem, Viewer,
-    types::{ProblemView, SpendLine, SpendQuery, SpendView},
-};
+use super::{ApiState, Problem, Viewer};
 
 /// Pages of journals that one request reads; a client goes on at `next`.
 const PAGES: usize = 16;

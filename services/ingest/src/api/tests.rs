@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::types::Role;
 use axum::{
     body::Body,
     http::{Request, StatusCode},
@@ -7,8 +8,8 @@ use axum::{
 use serde_json::Value;
 use tower::ServiceExt;
 
+use super::auth::ApiToken;
 use super::*;
-use super::{auth::ApiToken, types::Role};
 use crate::hex;
 
 /// Method, path and the least role of every route.
@@ -144,6 +145,22 @@ async fn the_document_lists_every_route_and_nothing_else() {
         .collect();
     let routes = ROUTES.map(|(method, path, _)| (method.to_owned(), path.to_owned()));
     assert_eq!(listed, BTreeSet::from(routes));
+}
+
+/// Clients are written against the document in docs/. Write it anew with `WRITE_OPENAPI=1 cargo test -p ingest openapi`.
+#[tokio::test]
+async fn the_openapi_document_in_docs_is_the_one_that_is_served() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let (_, document) = call("GET", "/v1/openapi.json", None).await;
+    let served = format!("{document:#}\n");
+    if std::env::var_os("WRITE_OPENAPI").is_some() {
+        std::fs::write(path, &served).expect("docs/openapi.json is writable");
+    }
+    let published = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        published == served,
+        "docs/openapi.json is not what is served: look at the difference after writing it anew"
+    );
 }
 
 #[tokio::test]

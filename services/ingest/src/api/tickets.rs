@@ -1,5 +1,6 @@
 //! Tickets.
 
+use api::types::{Accepted, CommentBody, DryRun, ProblemView, TicketView, Would};
 use axum::{
     Json,
     extract::{
@@ -16,7 +17,6 @@ use super::{
     Admin, ApiState, Operator, Problem, Viewer,
     decisions::{Answer, accepted, would},
     runs::ticket_key,
-    types::{Accepted, CommentBody, DryRun, ProblemView, TicketView, Would},
 };
 use crate::kinds::comment::Comment;
 

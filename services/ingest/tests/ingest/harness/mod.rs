@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
+use api::types::Role;
 use axum::{Json, Router, extract::Path, routing::get};
 use domain::{
     BranchRecord, Entry, Fact, PullRequestRecord, PullRequestRef, PullRequestStatus, Reason, RunFence,
     Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
-use ingest::{ApiToken, Config, SecretList, api::types::Role};
+use ingest::{ApiToken, Config, SecretList};
 use queue::Queue;
 use reqwest::StatusCode;
 use ring::{digest, hmac};

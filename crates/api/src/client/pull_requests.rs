@@ -1,11 +1,10 @@
 //! Asking for pull requests.
 
-use anyhow::Context;
-use ingest::api::types::PullRequestCallView;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use super::{CALL_LIMIT, Client, encode::encode, refuse_problem};
+use crate::{Error, types::PullRequestCallView};
 
 const PATH: &str = "/v1/pull-requests";
 
@@ -23,24 +22,26 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn ask_pull_request(&self, request: &Value, key: Option<&str>) -> anyhow::Result<Asked> {
+    pub async fn ask_pull_request(&self, request: &Value, key: Option<&str>) -> Result<Asked, Error> {
         let mut asked = self.request(Method::POST, PATH).json(request);
         if let Some(key) = key {
             asked = asked.header("idempotency-key", key);
         }
         let answer = asked.timeout(CALL_LIMIT).send().await;
-        let answer = answer.with_context(|| format!("the API at {} cannot be reached", self.url))?;
+        let answer = answer.map_err(|source| self.unreachable(source))?;
         if answer.status() == StatusCode::UNPROCESSABLE_ENTITY {
-            return Ok(Asked::Refused(answer.json().await?));
+            return Ok(Asked::Refused(answer.json().await.map_err(Error::Lost)?));
         }
-        Ok(Asked::Taken(refuse_problem(answer).await?.json().await?))
+        Ok(Asked::Taken(
+            refuse_problem(answer).await?.json().await.map_err(Error::Lost)?,
+        ))
     }
 
     /// How far it is.
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn pull_request_call(&self, id: &str) -> anyhow::Result<PullRequestCallView> {
+    pub async fn pull_request_call(&self, id: &str) -> Result<PullRequestCallView, Error> {
         let path = format!("{PATH}/{}", encode(id));
         self.answered(self.request(Method::GET, &path)).await
     }

@@ -1,14 +1,16 @@
 //! Tickets as their trackers have them, and what happens to all of them.
 
-use anyhow::Context;
 use domain::{Entry, RunId, TicketKey};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
-use ingest::api::types::{RulesView, TicketTextView, TicketsQuery, TicketsView};
 use reqwest::Method;
 use serde::Deserialize;
 
-use super::{Client, encode::encode, refuse_problem};
+use super::{Client, encode::encode, refuse_problem, understood};
+use crate::{
+    Error,
+    types::{RulesView, TicketTextView, TicketsQuery, TicketsView},
+};
 
 /// A new entry of some run's journal.
 #[derive(Debug, Deserialize)]
@@ -24,7 +26,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn tickets(&self, asked: &TicketsQuery) -> anyhow::Result<TicketsView> {
+    pub async fn tickets(&self, asked: &TicketsQuery) -> Result<TicketsView, Error> {
         let pairs = [("status", &asked.status), ("repository", &asked.repository)];
         let pairs = pairs.into_iter().filter_map(|(name, value)| {
             let value = value.as_deref()?;
@@ -39,7 +41,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn ticket_text(&self, ticket: &TicketKey) -> anyhow::Result<TicketTextView> {
+    pub async fn ticket_text(&self, ticket: &TicketKey) -> Result<TicketTextView, Error> {
         let path = format!("/v1/tickets/{}/text", encode(&ticket.to_string()));
         self.call(Method::GET, &path, None).await
     }
@@ -48,7 +50,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn rules(&self) -> anyhow::Result<RulesView> {
+    pub async fn rules(&self) -> Result<RulesView, Error> {
         self.call(Method::GET, "/v1/rules", None).await
     }
 
@@ -56,12 +58,12 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words; the stream ends with an error when the connection is lost.
-    pub async fn events(&self) -> anyhow::Result<impl Stream<Item = anyhow::Result<OfRun>> + use<>> {
+    pub async fn events(&self) -> Result<impl Stream<Item = Result<OfRun, Error>> + use<>, Error> {
         let asked = self.request(Method::GET, "/v1/events").send().await;
-        let answer = asked.context("the API cannot be reached")?;
+        let answer = asked.map_err(|source| self.unreachable(source))?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         Ok(events
-            .map_err(anyhow::Error::from)
-            .and_then(async |event| Ok(serde_json::from_str(&event.data)?)))
+            .map_err(Error::Events)
+            .and_then(async |event| understood(&event.data)))
     }
 }

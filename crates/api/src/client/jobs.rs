@@ -1,12 +1,14 @@
 //! Asking for jobs.
 
-use anyhow::bail;
 use domain::{Job, TicketKey};
-use ingest::api::types::{JobAccepted, JobBody, JobPlanned, JobStarted, TextBody};
 use reqwest::Method;
 use serde::de::DeserializeOwned;
 
 use super::Client;
+use crate::{
+    Error,
+    types::{JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
+};
 
 const PATH: &str = "/v1/jobs";
 
@@ -15,7 +17,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> anyhow::Result<JobAccepted> {
+    pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> Result<JobAccepted, Error> {
         self.dispatch_with(&body(ticket, job), None).await
     }
 
@@ -23,7 +25,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> anyhow::Result<JobAccepted> {
+    pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> Result<JobAccepted, Error> {
         let body = JobBody {
             text: Some(text.clone()),
             ..implement(ticket)
@@ -35,10 +37,10 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn dispatch_with(&self, wanted: &JobBody, key: Option<&str>) -> anyhow::Result<JobAccepted> {
+    pub async fn dispatch_with(&self, wanted: &JobBody, key: Option<&str>) -> Result<JobAccepted, Error> {
         match self.start(wanted, key).await? {
             JobStarted::Accepted(accepted) => Ok(accepted),
-            JobStarted::Needless(result) => bail!(result.message.unwrap_or_default()),
+            JobStarted::Needless(result) => Err(Error::Needless(result.message.unwrap_or_default())),
         }
     }
 
@@ -46,7 +48,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn start(&self, wanted: &JobBody, key: Option<&str>) -> anyhow::Result<JobStarted> {
+    pub async fn start(&self, wanted: &JobBody, key: Option<&str>) -> Result<JobStarted, Error> {
         self.post(wanted, key).await
     }
 
@@ -54,7 +56,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn plan(&self, wanted: &JobBody) -> anyhow::Result<JobPlanned> {
+    pub async fn plan(&self, wanted: &JobBody) -> Result<JobPlanned, Error> {
         let wanted = JobBody {
             dry_run: true,
             ..wanted.clone()
@@ -62,7 +64,7 @@ impl Client {
         self.post(&wanted, None).await
     }
 
-    async fn post<T: DeserializeOwned>(&self, wanted: &JobBody, key: Option<&str>) -> anyhow::Result<T> {
+    async fn post<T: DeserializeOwned>(&self, wanted: &JobBody, key: Option<&str>) -> Result<T, Error> {
         let request = self.request(Method::POST, PATH).json(wanted);
         self.answered(match key {
             Some(key) => request.header("idempotency-key", key),

@@ -1,9 +1,12 @@
 //! What models took.
 
-use ingest::api::types::{SpendQuery, SpendView};
 use reqwest::Method;
 
 use super::{Client, encode::encode};
+use crate::{
+    Error,
+    types::{SpendQuery, SpendView},
+};
 
 impl Client {
     /// What models took in a time, in all parts that the API answers in; lines of the same names may be there more than
@@ -11,7 +14,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn spend(&self, asked: &SpendQuery) -> anyhow::Result<SpendView> {
+    pub async fn spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
         let mut all = self.part_of_spend(asked).await?;
         while let Some(from) = all.next {
             let rest = SpendQuery {
@@ -26,7 +29,7 @@ impl Client {
         Ok(all)
     }
 
-    async fn part_of_spend(&self, asked: &SpendQuery) -> anyhow::Result<SpendView> {
+    async fn part_of_spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
         let from = asked.from.map(|from| from.to_string());
         let pairs = [("since", &asked.since), ("until", &asked.until), ("from", &from)];
         let pairs = pairs.map(|(name, value)| {

@@ -1,11 +1,14 @@
 //! What people do to runs, tickets and dead letters, and what it would do.
 
 use domain::{RunId, TicketKey, Verdict};
-use ingest::api::types::{StopAllView, Would};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Client, encode::encode};
+use crate::{
+    Error,
+    types::{StopAllView, Would},
+};
 
 /// One thing that changes what is stored.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +73,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words: also why it would not be done.
-    pub async fn would(&self, act: Act<'_>) -> anyhow::Result<Vec<String>> {
+    pub async fn would(&self, act: Act<'_>) -> Result<Vec<String>, Error> {
         let (method, path, body) = act.request();
         let Would { would } = self.call(method, &format!("{path}?dry_run=true"), body).await?;
         Ok(would)
@@ -80,7 +83,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn act(&self, act: Act<'_>) -> anyhow::Result<()> {
+    pub async fn act(&self, act: Act<'_>) -> Result<(), Error> {
         let (method, path, body) = act.request();
         self.call::<Value>(method, &path, body).await.map(drop)
     }
@@ -89,7 +92,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn stop_run(&self, run: &RunId) -> anyhow::Result<()> {
+    pub async fn stop_run(&self, run: &RunId) -> Result<(), Error> {
         self.act(Act::StopRun(run)).await
     }
 
@@ -97,7 +100,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn stop_ticket(&self, ticket: &TicketKey) -> anyhow::Result<()> {
+    pub async fn stop_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
         self.act(Act::StopTicket(ticket)).await
     }
 
@@ -105,7 +108,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn retry_ticket(&self, ticket: &TicketKey) -> anyhow::Result<()> {
+    pub async fn retry_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
         self.act(Act::RetryTicket(ticket)).await
     }
 
@@ -113,7 +116,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn purge(&self, ticket: &TicketKey) -> anyhow::Result<()> {
+    pub async fn purge(&self, ticket: &TicketKey) -> Result<(), Error> {
         self.act(Act::Purge(ticket)).await
     }
 
@@ -121,7 +124,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn retry_dead_letter(&self, sequence: u64) -> anyhow::Result<()> {
+    pub async fn retry_dead_letter(&self, sequence: u64) -> Result<(), Error> {
         self.act(Act::RetryLetter(sequence)).await
     }
 
@@ -129,7 +132,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn drop_dead_letter(&self, sequence: u64) -> anyhow::Result<()> {
+    pub async fn drop_dead_letter(&self, sequence: u64) -> Result<(), Error> {
         self.act(Act::DropLetter(sequence)).await
     }
 
@@ -137,7 +140,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of the API, in its words.
-    pub async fn stop_all(&self, on: bool) -> anyhow::Result<StopAllView> {
+    pub async fn stop_all(&self, on: bool) -> Result<StopAllView, Error> {
         let (method, path, body) = Act::StopAll(on).request();
         self.call(method, &path, body).await
     }
@@ -153,7 +156,7 @@ impl Client {
         verdict: Verdict,
         head: &str,
         feedback: &str,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), Error> {
         let decision = Act::Decide {
             run,
             verdict,

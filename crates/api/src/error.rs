@@ -1,0 +1,51 @@
+//! Why a call of the API did not succeed.
+
+use reqwest::StatusCode;
+
+/// Why a call of the API did not succeed. The words are those of the API where it has some; none of them holds a token.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No client can be made on this machine.
+    #[error("no HTTP client can be made")]
+    Client(#[source] reqwest::Error),
+    /// The request did not arrive, or no answer came in time.
+    #[error("the API at {url} cannot be reached")]
+    Unreachable {
+        /// Its base URL.
+        url: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// The API does not know the token.
+    #[error("the API does not know this token")]
+    UnknownToken,
+    /// The API has a reason against it.
+    #[error("{}", words(*.status, .detail))]
+    Refused {
+        /// The HTTP status.
+        status: StatusCode,
+        /// A stable name of the condition, e.g. `not_found`; empty where the answer has none.
+        name: String,
+        /// In words; empty where the answer has none.
+        detail: String,
+    },
+    /// There is nothing to do, for this reason.
+    #[error("{0}")]
+    Needless(String),
+    /// The answer is no JSON of the expected form: the API may be of another release.
+    #[error("the API's answer is not understood")]
+    NotUnderstood(#[source] serde_json::Error),
+    /// The connection was lost while the answer came.
+    #[error("the connection to the API was lost")]
+    Lost(#[source] reqwest::Error),
+    /// A stream of events broke off.
+    #[error("the events of the API broke off")]
+    Events(#[source] eventsource_stream::EventStreamError<reqwest::Error>),
+}
+
+fn words(status: StatusCode, detail: &str) -> String {
+    match detail {
+        "" => format!("the API answered {status}"),
+        detail => detail.to_owned(),
+    }
+}
