@@ -20,6 +20,7 @@ mod journal;
 mod list_tickets;
 mod man;
 mod nats_users;
+mod pending;
 mod pr;
 mod process_ticket;
 mod progress;
@@ -92,6 +93,7 @@ commands! {
     Pr in pr,
     Journal in journal,
     Runs in runs,
+    Pending in pending,
     Spend in spend,
     Stop in stop,
     Retry in retry,

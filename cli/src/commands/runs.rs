@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use clap::Args;
-use domain::TicketKey;
+use api::types::{RunState, RunView, RunsQuery};
+use clap::{Args, ValueEnum};
+use domain::{Job, RunId, StopReason, TicketKey};
 
-use super::say;
+use super::{say, say_json};
 use crate::{
     access,
-    args::{Api, ticket},
+    args::{Api, Format, ticket},
 };
 
 /// List runs, newest last
@@ -17,26 +18,94 @@ pub(super) struct Arguments {
     /// Only this ticket's
     #[arg(long, value_parser = ticket)]
     ticket: Option<TicketKey>,
+    /// Only in this repository
+    #[arg(long, value_name = "OWNER/NAME")]
+    repository: Option<String>,
+    /// Only this kind of work, e.g. implement
+    #[arg(long, value_parser = job)]
+    job: Option<Job>,
+    /// Only in this state
+    #[arg(long, value_enum)]
+    status: Option<State>,
+    /// Only those that ended for this reason; failed means every reason but completed
+    #[arg(long, value_name = "REASON")]
+    stop: Option<String>,
+    /// Only those that were asked for before this run
+    #[arg(long, value_name = "RUN")]
+    before: Option<RunId>,
+    /// At most this many, the newest of them
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    limit: u16,
+    /// How it is printed: text, or one JSON array as /v1/runs has it, in the order of the text
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
     #[command(flatten)]
     api: Api,
 }
 
-pub(super) async fn run(Arguments { ticket, api }: Arguments) -> anyhow::Result<ExitCode> {
-    for run in access::client(&api)?.runs(ticket.as_ref()).await? {
-        let status = serde_json::to_value(run.status)?;
-        let reason = run
-            .stop
-            .as_ref()
-            .map(domain::StopReason::as_str)
-            .or(run.waits_for.as_deref())
-            .unwrap_or_default()
-            .to_owned();
-        say(&format!(
-            "{:<28} {:<12} {} {reason}",
-            run.id,
-            run.job.as_str(),
-            status.as_str().unwrap_or_default()
-        ));
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum State {
+    /// It waits for earlier runs of the ticket.
+    Queued,
+    /// A planner works on it.
+    Active,
+    /// It waits for a report or a decision.
+    Parked,
+    /// It is over.
+    Finished,
+}
+
+impl From<State> for RunState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Queued => Self::Queued,
+            State::Active => Self::Active,
+            State::Parked => Self::Parked,
+            State::Finished => Self::Finished,
+        }
+    }
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let query = RunsQuery {
+        ticket: asked.ticket.map(|ticket| ticket.to_string()),
+        repository: asked.repository,
+        job: asked.job,
+        status: asked.status.map(Into::into),
+        stop: asked.stop,
+        before: asked.before.map(|run| run.to_string()),
+        limit: Some(asked.limit.into()),
+        ..RunsQuery::default()
+    };
+    let mut runs = access::client(&asked.api)?.list_runs(&query).await?;
+    runs.reverse();
+    match asked.output {
+        Format::Json => say_json(&runs)?,
+        Format::Text => runs.iter().for_each(|run| say(&line(run))),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn job(text: &str) -> Result<Job, String> {
+    let value = serde_json::Value::from(text);
+    serde_json::from_value(value)
+        .map_err(|_| format!("there is no job {text}; implement, review and fix_ci are some"))
+}
+
+fn line(run: &RunView) -> String {
+    let stop = run.stop.as_ref().map(StopReason::as_str);
+    let reason = stop.or(run.waits_for.as_deref()).unwrap_or_default();
+    let known = run.overview.as_ref();
+    let cost = known
+        .map(|known| format!("${:.2}", known.cost_usd.micros() as f64 / 1e6))
+        .unwrap_or_default();
+    let title = known.map(|known| known.title.as_str()).unwrap_or_default();
+    format!(
+        "{:<28} {:<14} {:<8} {reason:<12} {cost:>7}  {title}",
+        run.id,
+        run.job.as_str(),
+        run.status.as_str(),
+    )
+    .trim_end()
+    .to_owned()
 }

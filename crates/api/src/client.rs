@@ -4,6 +4,7 @@ mod acts;
 mod encode;
 mod jobs;
 mod pull_requests;
+mod runs;
 mod spend;
 mod tickets;
 
@@ -80,20 +81,6 @@ impl Client {
         self.call::<Value>(Method::POST, &path, Some(json!({ "text": text })))
             .await
             .map(drop)
-    }
-
-    /// Runs, newest last.
-    ///
-    /// # Errors
-    /// Those of the API, in its words.
-    pub async fn runs(&self, ticket: Option<&TicketKey>) -> Result<Vec<RunView>, Error> {
-        let filter = ticket
-            .map(|ticket| format!("?ticket={}", encode(&ticket.to_string())))
-            .unwrap_or_default();
-        let mut newest_first: Vec<RunView> =
-            self.call(Method::GET, &format!("/v1/runs{filter}"), None).await?;
-        newest_first.reverse();
-        Ok(newest_first)
     }
 
     /// One run.

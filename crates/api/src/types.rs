@@ -2,15 +2,17 @@
 
 mod jobs;
 mod pull_requests;
+mod runs;
 mod tickets;
 
-use domain::{Dollars, Job, PullRequestRef, RepairResult, RunSummary, StopReason, Verdict};
+use domain::{Dollars, PullRequestRef, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pull_requests::{CallState, PullRequestBody, PullRequestCallView},
+    runs::{OverviewView, RunState, RunView, RunsQuery},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
 
@@ -33,87 +35,6 @@ pub struct ProblemView {
     pub error: String,
     /// In words.
     pub detail: String,
-}
-
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RunState {
-    /// It waits for earlier runs of the ticket.
-    Queued,
-    /// A planner works on it.
-    Active,
-    /// It waits for a report or a decision.
-    Parked,
-    /// It is over.
-    Finished,
-}
-
-/// A run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct RunView {
-    /// Its id, e.g. `jira:ENG-12@57`.
-    pub id: String,
-    /// Its ticket, e.g. `jira:ENG-12`.
-    pub ticket: String,
-    /// The kind of work.
-    #[schema(value_type = String)]
-    pub job: Job,
-    /// Where it stands.
-    pub status: RunState,
-    /// For a parked run: `report` or `decision`.
-    pub waits_for: Option<String>,
-    /// For a finished run: why it ended.
-    #[schema(value_type = Option<Object>)]
-    pub stop: Option<StopReason>,
-    /// When its trigger was taken up.
-    pub started_at: String,
-    /// When it ended.
-    pub finished_at: Option<String>,
-    /// Model turns so far.
-    pub turns: u32,
-    /// For a finished `fix_ci`, when it is asked for alone: `fixed`, `strategy` (`pre-commit`, `dbt_compile`, a command, `model` or `rerun`),
-    /// `commit_sha` and `error`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub repair: Option<RepairResult>,
-}
-
-impl From<&RunSummary> for RunView {
-    fn from(run: &RunSummary) -> Self {
-        use domain::RunStatus;
-        let (status, waits_for, stop) = match &run.status {
-            RunStatus::Queued => (RunState::Queued, None, None),
-            RunStatus::Active => (RunState::Active, None, None),
-            RunStatus::Parked { waits_for } => (RunState::Parked, Some(waits_for.as_str().to_owned()), None),
-            RunStatus::Finished { reason } => (RunState::Finished, None, Some(reason.clone())),
-        };
-        Self {
-            id: run.id.to_string(),
-            ticket: run.id.ticket().to_string(),
-            job: run.job,
-            status,
-            waits_for,
-            stop,
-            started_at: run.started_at.to_string(),
-            finished_at: run.finished_at.map(|at| at.to_string()),
-            turns: run.turns,
-            repair: None,
-        }
-    }
-}
-
-/// Which runs to list.
-#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub struct RunsQuery {
-    /// Only of this ticket.
-    pub ticket: Option<String>,
-    /// Only in this state.
-    #[param(value_type = Option<String>)]
-    pub status: Option<RunState>,
-    /// At most this many, newest first; 100 unless given, 1,000 at most.
-    pub limit: Option<usize>,
 }
 
 /// Where to start reading a journal.

@@ -192,14 +192,24 @@ async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_it
         dry,
         format!("would reject what run {run} asks about, and the run would end\n")
     );
+    let waits = up.told(&["runs", "--status", "parked"]).await;
+    assert!(waits.contains("decision"), "it waits as before: {waits}");
+    let pending = up.told(&["pending"]).await;
+    let decide = format!("journeyman decide {run} approve --head {}", &head[..12]);
     assert!(
-        up.told(&["runs"]).await.contains("decision"),
-        "it waits as before"
+        pending.starts_with(&run) && pending.contains(&decide),
+        "{pending}"
     );
     assert_eq!(up.told(&["reject", &key]).await, format!("decided: {run}\n"));
     let followed = up.told(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("run finished: "), "{followed}");
     assert!(!up.told(&["runs"]).await.contains("completed"));
+    assert_eq!(up.told(&["pending"]).await, "nothing waits for a person\n");
+    let failed = up.told(&["runs", "--stop", "failed", "-o", "json"]).await;
+    assert!(
+        failed.contains(&run) && failed.contains(r#""repository":"#),
+        "{failed}"
+    );
     assert_eq!(
         up.stage.github.branches(fixture::REPOSITORY).len(),
         1,

@@ -17,7 +17,7 @@ use futures::FutureExt as _;
 use github::Gated;
 use lease::Limits;
 use queue::Queue;
-use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
+use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -106,7 +106,8 @@ impl Service {
             router: Arc::clone(&self.router),
             tokens: Arc::clone(&self.tokens),
             shutdown: self.shutdown.clone(),
-            streams: Arc::new(Semaphore::new(api::EVENT_STREAMS)),
+            streams: Arc::default(),
+            known_runs: Arc::default(),
         };
         let app = api::router(state).merge(self.health.router());
         Ok(match extent {

@@ -39,7 +39,8 @@ impl Key {
         Self::from(ticket).and("status")
     }
 
-    pub(crate) fn run(run: &RunId) -> Self {
+    /// The record of a run.
+    pub fn run(run: &RunId) -> Self {
         Self::from(run.ticket()).and(&run.sequence().to_string())
     }
 

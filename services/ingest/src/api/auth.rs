@@ -101,7 +101,7 @@ fn authorize(parts: &Parts, state: &ApiState, least: Role) -> Result<Caller, Pro
 }
 
 /// Proof that the caller may read.
-pub(crate) struct Viewer;
+pub(crate) struct Viewer(pub(crate) Caller);
 
 /// Proof that the caller may dispatch, decide and stop.
 pub(crate) struct Operator(pub(crate) Caller);
@@ -121,7 +121,7 @@ impl FromRequestParts<ApiState> for Viewer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        authorize(parts, state, Role::Viewer).map(|_| Self)
+        authorize(parts, state, Role::Viewer).map(Self)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Live events: journal entries as they are written, over SSE.
 
-use std::{convert::Infallible, sync::Arc};
+use std::convert::Infallible;
 
 use api::types::{EventsQuery, ProblemView};
 use axum::{
@@ -11,9 +11,8 @@ use axum::{
 use domain::{Entry, Fact, LiveOutput, RunId, cause::chain};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::{ApiState, Problem, Viewer, runs};
+use super::{ApiState, Problem, Viewer, runs, streams::Place};
 
 type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 
@@ -32,7 +31,7 @@ struct OfRun<'a> {
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn of_run(
-    _: Viewer,
+    Viewer(caller): Viewer,
     State(state): State<ApiState>,
     Path(id): Path<String>,
     query: Result<Query<EventsQuery>, QueryRejection>,
@@ -41,7 +40,7 @@ pub(super) async fn of_run(
     let run: RunId = id.parse()?;
     let Query(query) = query?;
     let router = state.router()?;
-    let place = place(&state)?;
+    let place = state.streams.open(&caller.name)?;
     runs::find(router, &run).await?;
     let entries = router
         .queue
@@ -76,8 +75,8 @@ fn until_the_first_ends(
 #[utoipa::path(get, path = "/v1/events", security(("bearer" = [])),
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 429, body = ProblemView)))]
-pub(super) async fn of_all(_: Viewer, State(state): State<ApiState>) -> Result<Events, Problem> {
-    let place = place(&state)?;
+pub(super) async fn of_all(Viewer(caller): Viewer, State(state): State<ApiState>) -> Result<Events, Problem> {
+    let place = state.streams.open(&caller.name)?;
     let entries = state.router()?.queue.journal().follow_all().await?;
     let entries = entries.take_while(|item| std::future::ready(item.is_ok()));
     Ok(respond(
@@ -96,17 +95,7 @@ pub(super) async fn of_all(_: Viewer, State(state): State<ApiState>) -> Result<E
     ))
 }
 
-/// One of the places for streams: each is a consumer at the queue.
-fn place(state: &ApiState) -> Result<OwnedSemaphorePermit, Problem> {
-    let place = Arc::clone(&state.streams).try_acquire_owned();
-    place.map_err(|_| Problem::TooMany("too many event streams are open; close one, or try later".to_owned()))
-}
-
-fn respond(
-    state: &ApiState,
-    place: OwnedSemaphorePermit,
-    events: impl Stream<Item = Event> + Send + 'static,
-) -> Events {
+fn respond(state: &ApiState, place: Place, events: impl Stream<Item = Event> + Send + 'static) -> Events {
     let shutdown = state.shutdown.clone().cancelled_owned();
     let events = events.take_until(shutdown).map(move |event| {
         // Held as long as the stream lives.

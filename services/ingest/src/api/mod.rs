@@ -8,18 +8,19 @@ mod dead;
 mod decisions;
 mod events;
 mod jobs;
+mod known_runs;
 mod listing;
 mod problem;
 mod pull_requests;
 mod rules;
 mod runs;
 mod spend;
+mod streams;
 mod tickets;
 
 use std::sync::{Arc, OnceLock};
 
 use axum::{Json, routing::get};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use utoipa::{
     Modify, OpenApi,
@@ -30,7 +31,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use self::auth::ApiToken;
 pub(crate) use self::{
     auth::{Admin, Operator, Tokens, Viewer},
+    known_runs::KnownRuns,
     problem::Problem,
+    streams::Streams,
 };
 use crate::router::Router;
 
@@ -39,19 +42,23 @@ use crate::router::Router;
 pub(crate) struct ApiState {
     pub(crate) router: Arc<OnceLock<Router>>,
     pub(crate) tokens: Arc<Tokens>,
+    /// Made at the first list, when the queue is connected.
+    pub(crate) known_runs: Arc<OnceLock<KnownRuns>>,
     pub(crate) shutdown: CancellationToken,
     /// Places for live event streams.
-    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) streams: Arc<Streams>,
 }
-
-/// Live event streams at once.
-pub(crate) const EVENT_STREAMS: usize = 64;
 
 impl ApiState {
     fn router(&self) -> Result<&Router, Problem> {
         self.router
             .get()
             .ok_or_else(|| Problem::Unavailable("the queue is not connected yet".to_owned()))
+    }
+
+    fn known_runs(&self) -> Result<&KnownRuns, Problem> {
+        let router = self.router()?;
+        Ok(self.known_runs.get_or_init(|| KnownRuns::new(&router.queue)))
     }
 }
 

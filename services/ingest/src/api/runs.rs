@@ -5,14 +5,11 @@ use axum::{
     Json,
     extract::{Path, Query, State, rejection::QueryRejection},
 };
-use domain::{Entry, Fact, Job, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
+use domain::{Entry, Job, Overview, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
 use queue::Bucket;
 
-use super::{ApiState, Problem, Viewer};
+use super::{ApiState, Problem, Viewer, known_runs::Wanted};
 use crate::router::Router;
-
-const LISTED: usize = 100;
-const MOST_LISTED: usize = 1_000;
 
 /// Lists runs, newest first.
 #[utoipa::path(get, path = "/v1/runs", params(RunsQuery), security(("bearer" = [])),
@@ -23,25 +20,8 @@ pub(super) async fn list(
     query: Result<Query<RunsQuery>, QueryRejection>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let Query(query) = query?;
-    let table = state.router()?.queue.table::<Row>(Bucket::Tickets);
-    let rows = match &query.ticket {
-        Some(ticket) => Vec::from_iter(
-            table
-                .get(&ticket_key(ticket)?.to_string())
-                .await?
-                .map(|(row, _)| row),
-        ),
-        None => table.list().await?.into_iter().map(|(_, row)| row).collect(),
-    };
-    let mut runs: Vec<_> = rows.iter().flat_map(|row| &row.runs).collect();
-    runs.sort_by_key(|run| std::cmp::Reverse((run.started_at, run.id.sequence())));
-    let views = runs.into_iter().map(RunView::from);
-    let wanted = views.filter(|view| query.status.is_none_or(|status| status == view.status));
-    Ok(Json(
-        wanted
-            .take(query.limit.unwrap_or(LISTED).min(MOST_LISTED))
-            .collect(),
-    ))
+    let wanted = Wanted::new(query)?;
+    Ok(Json(state.known_runs()?.list(&wanted).await?))
 }
 
 /// Shows one run.
@@ -55,9 +35,11 @@ pub(super) async fn show(
 ) -> Result<Json<RunView>, Problem> {
     let (router, run) = (state.router()?, id.parse()?);
     let mut view = find(router, &run).await?;
+    let entries = router.queue.journal().read(&run).await?;
+    let entries = || entries.iter().map(|(_, entry)| entry);
+    view.overview = Overview::of(&run, entries()).as_ref().map(Into::into);
     if view.job == Job::FixCi && view.status == RunState::Finished {
-        let entries = router.queue.journal().read(&run).await?;
-        view.repair = RepairResult::of(entries.iter().map(|(_, entry)| entry));
+        view.repair = RepairResult::of(entries());
     }
     Ok(Json(view))
 }
@@ -106,8 +88,8 @@ pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Proble
         return Ok(summary.into());
     }
     let entries = router.queue.journal().read(run).await?;
-    if let Some(summary) = from_journal(run, entries.iter().map(|(_, entry)| entry)) {
-        return Ok((&summary).into());
+    if let Some(overview) = Overview::of(run, entries.iter().map(|(_, entry)| entry)) {
+        return Ok((&overview.summary()).into());
     }
     let before = run.sequence().checked_sub(1).ok_or_else(|| unknown(run))?;
     let triggers = router
@@ -122,40 +104,17 @@ pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Proble
         .and_then(|(_, trigger)| trigger.ok())
         .ok_or_else(|| unknown(run))?;
     let job = trigger.reason.job().ok_or_else(|| unknown(run))?;
-    Ok((&summary(run, job, RunStatus::Queued, trigger.at)).into())
+    let queued = RunSummary {
+        id: run.clone(),
+        job,
+        status: RunStatus::Queued,
+        started_at: trigger.at,
+        finished_at: None,
+        turns: 0,
+    };
+    Ok((&queued).into())
 }
 
 fn unknown(run: &RunId) -> Problem {
     Problem::NotFound(format!("run {run} does not exist"))
-}
-
-fn summary(run: &RunId, job: Job, status: RunStatus, at: domain::Timestamp) -> RunSummary {
-    RunSummary {
-        id: run.clone(),
-        job,
-        status,
-        started_at: at,
-        finished_at: None,
-        turns: 0,
-    }
-}
-
-fn from_journal<'a>(run: &RunId, entries: impl Iterator<Item = &'a Entry>) -> Option<RunSummary> {
-    let mut found: Option<RunSummary> = None;
-    for entry in entries {
-        match (&entry.fact, &mut found) {
-            (Fact::RunStarted { trigger }, _) => {
-                found = Some(summary(run, trigger.reason.job()?, RunStatus::Active, entry.at));
-            }
-            (Fact::ModelReplied { .. }, Some(found)) => found.turns += 1,
-            (Fact::RunFinished { reason }, Some(found)) => {
-                found.status = RunStatus::Finished {
-                    reason: reason.clone(),
-                };
-                found.finished_at = Some(entry.at);
-            }
-            _ => {}
-        }
-    }
-    found
 }

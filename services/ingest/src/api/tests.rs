@@ -65,7 +65,8 @@ fn api() -> axum::Router {
         router: Arc::default(),
         tokens: Arc::new(Tokens::new(&BTreeMap::from(tokens)).expect("hashes")),
         shutdown: CancellationToken::new(),
-        streams: Arc::new(tokio::sync::Semaphore::new(super::EVENT_STREAMS)),
+        streams: Arc::default(),
+        known_runs: Arc::default(),
     })
 }
 

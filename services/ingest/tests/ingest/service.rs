@@ -866,6 +866,56 @@ async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
 }
 
 #[tokio::test]
+async fn a_list_of_runs_goes_on_where_the_last_one_ended_and_tells_what_journals_tell() {
+    let h = Harness::start(3_600).await;
+    let mut asked = Vec::new();
+    for name in ["One", "Two", "Three"] {
+        let key = h.jira.create_issue("ENG", name, "", "Bug", &[]);
+        let body = json!({"ticket": key, "job": "implement"});
+        let (status, answer) = h.post("/v1/jobs", OPERATOR, &body, None).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        asked.push(answer["run"].as_str().expect("run").to_owned());
+    }
+    let list = async |query: &str| {
+        let (status, runs) = h.get(&format!("/v1/runs?{query}"), VIEWER).await;
+        assert_eq!(status, StatusCode::OK, "{runs}");
+        let runs: Vec<api::types::RunView> = serde_json::from_value(runs).expect("runs");
+        runs
+    };
+    let ids = |runs: &[api::types::RunView]| Vec::from_iter(runs.iter().map(|run| run.id.clone()));
+    let (work, start) = (asked[1].parse::<RunId>().expect("run"), harness::merge_trigger());
+    let fact = Fact::RunStarted {
+        trigger: Box::new(start),
+    };
+    let journal = h.queue.journal();
+    journal.append(&work, 0, &entry(0, fact)).await.expect("append");
+    // Planners keep the rows that name runs; here only a journal does.
+    testkit::eventually("the record of the run", Duration::from_secs(10), async || {
+        let runs = list("limit=2").await;
+        (ids(&runs) == [asked[1].clone()]).then_some(runs)
+    })
+    .await
+    .expect("a record");
+    let [run] = list("status=active").await.try_into().expect("one run");
+    assert_eq!(run.overview.map(|overview| overview.entries), Some(1));
+    assert!(list("status=finished").await.is_empty());
+    assert!(
+        list(&format!("before={}", asked[1].replace('@', "%40")))
+            .await
+            .is_empty()
+    );
+    assert_eq!(
+        ids(&list(&format!("before={}", asked[2].replace('@', "%40"))).await),
+        [asked[1].clone()]
+    );
+    for wrong in ["before=57", "status=odd", "page=2"] {
+        let (status, problem) = h.get(&format!("/v1/runs?{wrong}"), VIEWER).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}: {problem}");
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
     let h = Harness::start(3_600).await;
     let run: RunId = "jira:ENG-1@5".parse().expect("run");

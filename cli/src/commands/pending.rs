@@ -1,0 +1,109 @@
+//! `journeyman pending`: what waits for a person.
+
+use std::process::ExitCode;
+
+use api::types::{RunView, RunsQuery};
+use clap::Args;
+
+use super::{say, say_json};
+use crate::{
+    access,
+    args::{Api, Format},
+};
+
+/// As many as the API gives at once.
+const MOST: usize = 1_000;
+
+/// List the runs that wait for a person's decision or answer, the one that waits longest first, each with what to do
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// How it is printed: text, or one JSON array of runs as /v1/runs has them
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    api: Api,
+}
+
+pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
+    let query = RunsQuery {
+        waits_for: Some("person".to_owned()),
+        limit: Some(MOST),
+        ..RunsQuery::default()
+    };
+    let mut runs = access::client(&api)?.list_runs(&query).await?;
+    runs.reverse();
+    match output {
+        Format::Json => say_json(&runs)?,
+        Format::Text if runs.is_empty() => say("nothing waits for a person"),
+        Format::Text => runs.iter().flat_map(lines).for_each(|line| say(&line)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Which run, since when, and what to do.
+fn lines(run: &RunView) -> Vec<String> {
+    let known = run.overview.as_ref();
+    let title = known.map(|known| known.title.as_str()).unwrap_or_default();
+    let since = known.map_or(run.started_at.as_str(), |known| &known.updated_at);
+    let first = format!("{} {} waits since {since}  {title}", run.id, run.job.as_str());
+    let mut lines = vec![first.trim_end().to_owned()];
+    match known.and_then(|known| known.decides_about.as_deref()) {
+        Some(head) => lines.extend([
+            format!("  read it   journeyman diff {}", run.ticket),
+            format!(
+                "  decide    journeyman decide {} approve --head {}",
+                run.id,
+                head.get(..12).unwrap_or(head)
+            ),
+        ]),
+        None => lines.push(format!("  answer its question in a comment on {}", run.ticket)),
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use api::types::OverviewView;
+    use domain::{Job, RunStatus, RunSummary, Timestamp, WaitsFor};
+
+    use super::*;
+
+    fn waiting(waits_for: WaitsFor, decides_about: Option<String>) -> RunView {
+        let overview = OverviewView {
+            title: "Prices wander".to_owned(),
+            updated_at: "2026-11-25T09:00:00Z".to_owned(),
+            decides_about,
+            ..OverviewView::default()
+        };
+        let run = RunSummary {
+            id: "jira:ENG-12@57".parse().unwrap(),
+            job: Job::Implement,
+            status: RunStatus::Parked { waits_for },
+            started_at: Timestamp::default(),
+            finished_at: None,
+            turns: 3,
+        };
+        RunView {
+            overview: Some(overview),
+            ..(&run).into()
+        }
+    }
+
+    #[test]
+    fn a_decision_comes_with_the_command_that_takes_it_and_a_question_with_its_place() {
+        let decision = lines(&waiting(WaitsFor::Decision, Some("ab".repeat(20))));
+        assert_eq!(
+            decision,
+            [
+                "jira:ENG-12@57 implement waits since 2026-11-25T09:00:00Z  Prices wander",
+                "  read it   journeyman diff jira:ENG-12",
+                "  decide    journeyman decide jira:ENG-12@57 approve --head abababababab",
+            ]
+        );
+        let question = lines(&waiting(WaitsFor::Answer, None));
+        assert_eq!(
+            question[1..],
+            ["  answer its question in a comment on jira:ENG-12"]
+        );
+    }
+}
