@@ -29,6 +29,7 @@ mod reject;
 mod restore;
 mod retry;
 mod runs;
+mod say;
 mod serve;
 mod service_keys;
 mod show_ticket;
@@ -94,6 +95,7 @@ commands! {
     Journal in journal,
     Runs in runs,
     Pending in pending,
+    Say in say,
     Spend in spend,
     Stop in stop,
     Retry in retry,

@@ -72,7 +72,7 @@ impl Client {
         &self.token
     }
 
-    /// Says something on a ticket of a folder.
+    /// Says something to the live runs of a ticket.
     ///
     /// # Errors
     /// Those of the API, in its words.

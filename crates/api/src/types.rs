@@ -125,7 +125,7 @@ pub struct TicketView {
     pub last_skip: Option<String>,
 }
 
-/// What a person says on a ticket of a folder.
+/// What a person says to the live runs of a ticket.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommentBody {

@@ -165,7 +165,13 @@ async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_it
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let run = up.until_runs_say("decision").await;
     let before = up.asked_about(&run).await;
-    let journal = up.told(&["journal", &run]).await;
+    let said = up.told(&["say", &run, "Mind the Swiss franc."]).await;
+    assert_eq!(said, format!("said to jira:{key}\n"));
+    let journal = eventually("the words in the journal", PATIENCE, async || {
+        let journal = up.told(&["journal", &run]).await;
+        journal.contains("Swiss franc").then_some(journal)
+    });
+    let journal = journal.await.unwrap();
     let dry = up
         .told(&["feedback", &key, "Say how it is rounded.", "--dry-run"])
         .await;
@@ -182,6 +188,13 @@ async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_it
         (asked == 2).then_some(journal)
     });
     let after = after.await.unwrap();
+    let read = up
+        .stage
+        .model
+        .calls()
+        .iter()
+        .any(|call| call.request.to_string().contains("Mind the Swiss franc."));
+    assert!(read, "the model was told what was said");
     up.until_runs_say("decision").await;
     let (_, head) = after.rsplit_once("asked a person about ").unwrap();
     assert!(!head.starts_with(&before), "the change is another one: {after}");

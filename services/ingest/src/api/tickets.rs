@@ -10,7 +10,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use domain::{Marks, Reason, Row, Source, TicketKey, TriggerKey};
+use domain::{Marks, Reason, Row, Source, TriggerKey};
 use queue::{Bucket, Found};
 
 use super::{
@@ -59,13 +59,12 @@ pub(super) async fn show(
     }))
 }
 
-/// Says something on a ticket of a folder: an answer to a question, or anything else for its live runs. Tickets of Jira and
-/// GitHub have comments there.
+/// Says something to the live runs of a ticket: an answer to a question, an order, or anything else. It stands in their
+/// journals, not on Jira or GitHub.
 #[utoipa::path(post, path = "/v1/tickets/{key}/comments", request_body = CommentBody,
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
     responses((status = 202, body = Accepted), (status = 403, body = ProblemView),
-        (status = 409, body = ProblemView, description = "No run is under way that could read it."),
-        (status = 422, body = ProblemView, description = "The ticket has comments of its own.")))]
+        (status = 409, body = ProblemView, description = "No run is under way that could read it.")))]
 pub(super) async fn comment(
     Operator(caller): Operator,
     State(state): State<ApiState>,
@@ -74,11 +73,6 @@ pub(super) async fn comment(
 ) -> Answer {
     let Json(body) = body?;
     let (ticket, router) = (ticket_key(&key)?, state.router()?);
-    if !matches!(ticket, TicketKey::Folder { .. }) {
-        return Err(Problem::Unprocessable(format!(
-            "comment on {ticket} itself; only a folder's tickets take comments here"
-        )));
-    }
     let key = TriggerKey::new(format!("comment:{}", uuid::Uuid::new_v4()));
     let said = Comment::from_api(ticket.clone(), key.clone(), caller.name, body.text);
     let outcome = Box::pin(router.take(&said, Source::Api)).await?;

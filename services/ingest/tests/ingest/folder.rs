@@ -84,7 +84,7 @@ async fn only_a_ticket_of_a_known_folder_is_started_with_a_text() {
 }
 
 #[tokio::test]
-async fn a_comment_reaches_the_runs_of_a_folders_ticket_and_of_no_other() {
+async fn a_comment_through_the_api_reaches_the_live_runs_of_its_ticket_and_of_no_other() {
     let h = with_folder().await;
     let words = json!({"text": "Half up."});
     let nobody = h.post(COMMENTS, OPERATOR, &words, None).await;
@@ -110,7 +110,22 @@ async fn a_comment_reaches_the_runs_of_a_folders_ticket_and_of_no_other() {
         ),
         ("olga", "Half up.", true)
     );
-    let on_jira = h.post("/v1/tickets/jira%3AENG-1/comments", OPERATOR, &words, None);
-    assert_eq!(on_jira.await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    let key = h.jira.create_issue("ENG", "Fix the prices", "", "Bug", &[]);
+    let on_jira = format!("/v1/tickets/jira%3A{key}/comments");
+    let nobody = h.post(&on_jira, OPERATOR, &words, None).await;
+    assert_eq!(nobody.0, StatusCode::CONFLICT, "{}", nobody.1);
+    let body = json!({"ticket": key, "job": "implement"});
+    assert_eq!(h.post(JOBS, OPERATOR, &body, None).await.0, StatusCode::ACCEPTED);
+    let said = h.post(&on_jira, OPERATOR, &words, None).await;
+    assert_eq!(said.0, StatusCode::ACCEPTED, "{}", said.1);
+    let triggers = h.triggers(&key).await;
+    let Some(Reason::NewsArrived(News::Comment { comment, .. })) = triggers.last().map(|last| &last.reason)
+    else {
+        panic!("{triggers:?}")
+    };
+    assert_eq!(
+        (&*comment.author, &*comment.text, comment.may_instruct),
+        ("olga", "Half up.", true)
+    );
     h.stop().await;
 }
