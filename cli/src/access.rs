@@ -1,24 +1,30 @@
 //! Where the API is and with which token, for commands that are its clients.
 
-use std::path::Path;
+use std::{
+    io::Write,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
 use api::Client;
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::args;
+use crate::{args, home};
 
 /// Where `journeyman up` leaves its address and token, below its data folder.
 const ACCESS_FILE: &str = "api.json";
+/// Where `journeyman login` leaves addresses and tokens, the last login first.
+const LOGINS_FILE: &str = "logins.json";
 
-/// The address and token of a running `journeyman up`, readable by its user only.
-#[derive(Debug, Serialize, Deserialize)]
+/// An address with its token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Access {
     /// Base URL.
-    pub url: String,
+    pub(crate) url: String,
     /// The token.
-    pub token: String,
+    pub(crate) token: String,
 }
 
 impl Access {
@@ -35,16 +41,7 @@ impl Access {
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn save(&self, data: &Path) -> anyhow::Result<()> {
-        use std::{io::Write, os::unix::fs::OpenOptionsExt};
-        let path = data.join(ACCESS_FILE);
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)?;
-        file.write_all(&serde_json::to_vec(self)?)
-            .with_context(|| format!("cannot write {}", path.display()))
+        write(&data.join(ACCESS_FILE), self)
     }
 
     /// Takes the file away again.
@@ -53,32 +50,183 @@ impl Access {
     }
 }
 
-/// A client from the arguments, the environment, or the `journeyman up` of the folder `.journeyman`.
+/// The addresses that this user has logged in to.
+pub(crate) struct Logins {
+    path: PathBuf,
+    known: Vec<Access>,
+}
+
+impl Logins {
+    /// Those of the user's configuration.
+    ///
+    /// # Errors
+    /// When the user has no folder for configuration.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let path = home::config().context("HOME is not set: there is no place for logins")?;
+        let path = path.join(LOGINS_FILE);
+        let known = read(&path).unwrap_or_default();
+        Ok(Self { path, known })
+    }
+
+    /// Keeps one, as the one that is meant where none is named.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn keep(mut self, access: Access) -> anyhow::Result<()> {
+        self.known.retain(|known| known.url != access.url);
+        self.known.insert(0, access);
+        if let Some(folder) = self.path.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        write(&self.path, &self.known)
+    }
+
+    /// Forgets one, or says that there is none.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(crate) fn forget(mut self, url: &str) -> anyhow::Result<bool> {
+        let before = self.known.len();
+        self.known.retain(|known| known.url != url);
+        if self.known.len() == before {
+            return Ok(false);
+        }
+        write(&self.path, &self.known)?;
+        Ok(true)
+    }
+}
+
+/// For this user alone, whole or not at all, whatever stood there.
+fn write(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
+    let next = path.with_extension("json.new");
+    let written = || {
+        let _ = std::fs::remove_file(&next);
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&next)?;
+        file.write_all(&serde_json::to_vec(value)?)?;
+        file.sync_all()?;
+        std::fs::rename(&next, path)
+    };
+    written().with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// A client from the arguments, the environment, the `journeyman up` of the folder `.journeyman`, or the last login.
 ///
 /// # Errors
 /// When address or token are in none of these places.
 pub(crate) fn client(arguments: &args::Api) -> anyhow::Result<Client> {
-    let local = std::fs::read(Path::new(".journeyman").join(ACCESS_FILE)).ok();
-    let local: Option<Access> = local.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let from_file = arguments
-        .token_file
-        .as_ref()
-        .map(std::fs::read_to_string)
-        .transpose()?;
+    let from_file = arguments.token_file.as_deref().map(token_in).transpose()?;
     let from_environment = std::env::vars()
         .find(|(name, _)| name == "JOURNEYMAN_TOKEN")
-        .map(|(_, token)| token);
-    let url = arguments
-        .url
-        .clone()
-        .or_else(|| local.as_ref().map(|access| access.url.clone()));
-    let token = from_file
-        .or(from_environment)
-        .or_else(|| local.map(|access| access.token));
-    let (Some(url), Some(token)) = (url, token) else {
-        bail!(
-            "no API: start `journeyman up` here, or give --api URL and --token-file FILE (or JOURNEYMAN_TOKEN)"
-        );
+        .map(|(_, token)| token.trim().to_owned());
+    let local = read(&Path::new(".journeyman").join(ACCESS_FILE));
+    let logins = Logins::read().map(|logins| logins.known).unwrap_or_default();
+    let known = Vec::from_iter(local.into_iter().chain(logins));
+    let Access { url, token } = choose(arguments.url.as_deref(), from_file.or(from_environment), known)?;
+    Ok(Client::new(&url, SecretString::from(token))?)
+}
+
+/// The token in a file; `-` is standard input.
+///
+/// # Errors
+/// When it cannot be read, or holds nothing.
+pub(crate) fn token_in(file: &Path) -> anyhow::Result<String> {
+    let text = match file.to_str() {
+        Some("-") => std::io::read_to_string(std::io::stdin()),
+        _ => std::fs::read_to_string(file),
     };
-    Ok(Client::new(&url, SecretString::from(token.trim().to_owned()))?)
+    let text = text.with_context(|| format!("cannot read the token in {}", file.display()))?;
+    match text.trim() {
+        "" => bail!("there is no token in {}", file.display()),
+        token => Ok(token.to_owned()),
+    }
+}
+
+/// A token that is known goes to its own address only.
+fn choose(url: Option<&str>, token: Option<String>, known: Vec<Access>) -> anyhow::Result<Access> {
+    let url = url.map(|url| url.trim_end_matches('/'));
+    let known = known
+        .into_iter()
+        .find(|known| url.is_none_or(|url| url == known.url));
+    match (url, token, known) {
+        (url, None, Some(known)) => Ok(Access {
+            url: url.map_or(known.url, ToOwned::to_owned),
+            token: known.token,
+        }),
+        (Some(url), Some(token), _) => Ok(Access {
+            url: url.to_owned(),
+            token,
+        }),
+        (None, Some(token), Some(known)) => Ok(Access {
+            url: known.url,
+            token,
+        }),
+        (Some(url), None, None) => bail!(
+            "no token for {url}: `journeyman login {url} --token-file FILE`, or give --token-file FILE (or JOURNEYMAN_TOKEN)"
+        ),
+        (None, _, None) => bail!(
+            "no API: start `journeyman up` here, or give --api URL and --token-file FILE (or JOURNEYMAN_TOKEN), or `journeyman login URL`"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(url: &str, token: &str) -> Access {
+        Access {
+            url: url.to_owned(),
+            token: token.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_known_token_goes_to_its_own_address_only() {
+        let known = || vec![access("http://here", "local"), access("https://there", "kept")];
+        let chosen = |url, token: Option<&str>| choose(url, token.map(ToOwned::to_owned), known()).ok();
+        assert_eq!(chosen(None, None), Some(access("http://here", "local")));
+        assert_eq!(
+            chosen(Some("https://there/"), None),
+            Some(access("https://there", "kept"))
+        );
+        assert_eq!(chosen(Some("https://elsewhere"), None), None);
+        assert_eq!(
+            chosen(Some("https://elsewhere"), Some("own")),
+            Some(access("https://elsewhere", "own"))
+        );
+        assert_eq!(chosen(None, Some("own")), Some(access("http://here", "own")));
+    }
+
+    #[test]
+    fn a_login_replaces_the_one_of_its_address_comes_first_and_is_read_by_its_user_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journeyman/logins.json");
+        let logins = || Logins {
+            path: path.clone(),
+            known: read(&path).unwrap_or_default(),
+        };
+        for (url, token) in [("https://a", "1"), ("https://b", "2"), ("https://a", "3")] {
+            logins().keep(access(url, token)).unwrap();
+        }
+        assert_eq!(
+            logins().known,
+            [access("https://a", "3"), access("https://b", "2")]
+        );
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert!(logins().forget("https://a").unwrap());
+        assert!(!logins().forget("https://a").unwrap());
+        assert_eq!(logins().known, [access("https://b", "2")]);
+    }
 }

@@ -28,10 +28,10 @@ pub struct Settings {
 /// Where the API is and who asks.
 #[derive(Debug, Clone, Args)]
 pub struct Api {
-    /// Base URL of the API [default: that of the `journeyman up` in .journeyman/]
+    /// Base URL of the API [default: that of the `journeyman up` in .journeyman/, else of the last `journeyman login`]
     #[arg(long = "api", value_name = "URL", env = "JOURNEYMAN_API")]
     pub url: Option<String>,
-    /// File that holds the API token (`JOURNEYMAN_TOKEN` may hold the token itself)
+    /// File that holds the API token, - for standard input (`JOURNEYMAN_TOKEN` may hold the token itself)
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }

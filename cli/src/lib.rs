@@ -7,6 +7,7 @@ mod commands;
 pub mod credentials;
 mod derived;
 mod hidden;
+mod home;
 pub mod local;
 mod output;
 pub mod timeline;

@@ -18,6 +18,7 @@ mod follow;
 mod grant_key;
 mod journal;
 mod list_tickets;
+mod login;
 mod man;
 mod nats_users;
 mod pending;
@@ -50,9 +51,11 @@ use domain::cause::chain;
 const EXIT_SETTINGS: u8 = 64;
 /// Exit code after a signal, as a shell gives it for Ctrl-C.
 const INTERRUPTED: u8 = 130;
+/// Exit code when the API does not know the token.
+const EXIT_TOKEN: u8 = 4;
 
 const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 failed, 2 wrong arguments, 64 wrong setting, 130 interrupted.";
+    "Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 no such token, 64 wrong setting, 130 interrupted.";
 
 /// Takes a ticket and brings back a pull request that a maintainer would merge.
 #[derive(Debug, Parser)]
@@ -110,6 +113,7 @@ commands! {
     Backup in backup,
     Restore in restore,
     Doctor in doctor,
+    Login in login,
     Token in token,
     GrantKey in grant_key,
     ServiceKeys in service_keys,
@@ -139,8 +143,15 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     let is_setting = error
         .chain()
         .any(|cause| cause.is::<bootstrap::settings::Error>());
+    let is_token = error
+        .chain()
+        .any(|cause| matches!(cause.downcast_ref(), Some(api::Error::UnknownToken)));
     say_error(&format!("journeyman: {}", chain(error.as_ref())));
-    ExitCode::from(if is_setting { EXIT_SETTINGS } else { 1 })
+    ExitCode::from(match (is_setting, is_token) {
+        (true, _) => EXIT_SETTINGS,
+        (_, true) => EXIT_TOKEN,
+        _ => 1,
+    })
 }
 
 /// Prints a result. Much of it was written by strangers, so characters that would steer the terminal are spelled out.

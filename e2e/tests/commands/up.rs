@@ -343,3 +343,47 @@ async fn without_an_api_a_command_says_where_to_get_one() {
         ran.err
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_serves_commands_anywhere_and_a_wrong_token_is_told_by_its_exit_code() {
+    let up = Up::start(
+        Stage::start(
+            "agent: {approval: before_push}
+",
+        )
+        .await,
+    )
+    .await;
+    let access = std::fs::read(up.stage.path().join(".journeyman/api.json")).unwrap();
+    let access: serde_json::Value = serde_json::from_slice(&access).unwrap();
+    let url = access["url"].as_str().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let home = [("HOME".to_owned(), elsewhere.path().display().to_string())];
+    let file = elsewhere.path().join("token");
+    let journeyman = async |arguments: &[&str]| run("journeyman", arguments, &home, elsewhere.path()).await;
+
+    std::fs::write(&file, "no such token\n").unwrap();
+    let login = ["login", url, "--token-file", file.to_str().unwrap()];
+    let refused = journeyman(&login).await;
+    assert_eq!(
+        (refused.code, &*refused.err),
+        (Some(4), "journeyman: the API does not know this token\n")
+    );
+    assert_eq!(journeyman(&["pending"]).await.code, Some(1), "nothing was kept");
+
+    std::fs::write(&file, access["token"].as_str().unwrap()).unwrap();
+    assert_eq!(journeyman(&login).await.out, format!("logged in to {url}\n"));
+    assert_eq!(journeyman(&["pending"]).await.out, "nothing waits for a person\n");
+    let other = journeyman(&["pending", "--api", "http://127.0.0.1:9"]).await;
+    assert!(
+        other
+            .err
+            .starts_with("journeyman: no token for http://127.0.0.1:9"),
+        "{}",
+        other.err
+    );
+
+    assert_eq!(journeyman(&["login", url, "--forget"]).await.code, Some(0));
+    assert_eq!(journeyman(&["pending"]).await.code, Some(1));
+    up.stop().await;
+}

@@ -9,8 +9,9 @@ use anyhow::{Context, bail};
 use domain::{Instance, TicketKey};
 use ring::digest::{SHA256, digest};
 
+use crate::home;
+
 /// Where it is kept, below the user's folder for such things.
-const PRODUCT: &str = "journeyman";
 /// Of the digest that tells folders of one name apart, in bytes.
 const DIGEST: usize = 4;
 
@@ -32,7 +33,7 @@ impl State {
         let name = name_of(path);
         let base = match chosen {
             Some(chosen) => std::path::absolute(chosen)?,
-            None => state_home()?,
+            None => home::state()?,
         };
         let root = base.join(format!("{name}-{}", short_digest(path)));
         if root.starts_with(path) {
@@ -99,17 +100,6 @@ fn lock(root: &Path) -> anyhow::Result<File> {
         Err(TryLockError::WouldBlock) => bail!("another journeyman works on this folder: wait for its end"),
         Err(TryLockError::Error(error)) => Err(error).context("cannot lock the state of the folder"),
     }
-}
-
-/// `$XDG_STATE_HOME/journeyman`, usually `~/.local/state/journeyman`.
-fn state_home() -> anyhow::Result<PathBuf> {
-    let set = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    let home = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")));
-    let home = home.context("HOME is not set: name a folder for data with --data")?;
-    Ok(home.join(PRODUCT))
 }
 
 /// Makes the folder of the next ticket.

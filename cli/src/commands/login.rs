@@ -1,0 +1,57 @@
+//! `journeyman login`: an address and its token, for the commands that follow.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::bail;
+use api::{Client, types::RunsQuery};
+use clap::Args;
+use secrecy::SecretString;
+
+use super::say;
+use crate::access::{self, Access, Logins};
+
+/// Keep the address and token of an API for your commands, after a try whether it takes the token
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// Base URL of the API, without /v1
+    #[arg(value_parser = address)]
+    url: String,
+    /// File that holds the token; - for standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "forget")]
+    token_file: Option<PathBuf>,
+    /// Forget the token of this address instead
+    #[arg(long, conflicts_with = "token_file")]
+    forget: bool,
+}
+
+/// Without a slash at its end: the same address is the same text.
+fn address(text: &str) -> Result<String, String> {
+    let url = text.trim_end_matches('/');
+    match url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"))
+    {
+        Some(host) if !host.is_empty() => Ok(url.to_owned()),
+        _ => Err("must begin with https:// or http://".to_owned()),
+    }
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { url, token_file, .. } = asked;
+    let Some(file) = token_file else {
+        if !Logins::read()?.forget(&url)? {
+            bail!("there is no login at {url}");
+        }
+        say(&format!("forgot the token of {url}"));
+        return Ok(ExitCode::SUCCESS);
+    };
+    let client = Client::new(&url, SecretString::from(access::token_in(&file)?))?;
+    let least = RunsQuery {
+        limit: Some(1),
+        ..RunsQuery::default()
+    };
+    client.list_runs(&least).await?;
+    Logins::read()?.keep(Access::of(&client))?;
+    say(&format!("logged in to {url}"));
+    Ok(ExitCode::SUCCESS)
+}

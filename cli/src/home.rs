@@ -1,0 +1,30 @@
+//! Where a user's files are, by the XDG Base Directory Specification.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+
+const PRODUCT: &str = "journeyman";
+
+/// `$XDG_STATE_HOME/journeyman`, usually `~/.local/state/journeyman`.
+///
+/// # Errors
+/// When neither it nor `HOME` is set.
+pub(crate) fn state() -> anyhow::Result<PathBuf> {
+    let home = folder("XDG_STATE_HOME", ".local/state");
+    home.context("HOME is not set: name a folder for data with --data")
+}
+
+/// `$XDG_CONFIG_HOME/journeyman`, usually `~/.config/journeyman`; `None`: neither it nor `HOME` is set.
+pub(crate) fn config() -> Option<PathBuf> {
+    folder("XDG_CONFIG_HOME", ".config")
+}
+
+fn folder(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let set = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let folder = set(variable).or_else(|| Some(set("HOME")?.join(below_home)))?;
+    Some(folder.join(PRODUCT))
+}
