@@ -25,11 +25,13 @@ mod process_ticket;
 mod progress;
 mod purge;
 mod reject;
+mod repo;
 mod restore;
 mod retry;
 mod runs;
 mod serve;
 mod service_keys;
+mod setup;
 mod show_ticket;
 mod spend;
 mod stop;
@@ -80,6 +82,8 @@ macro_rules! commands {
 
 // In the order of `--help`.
 commands! {
+    Setup in setup,
+    Repo in repo,
     Up in up,
     Serve in serve,
     Watch in watch,

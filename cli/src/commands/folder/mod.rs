@@ -20,7 +20,7 @@ use ingest::api::types::TextBody;
 pub(super) use self::{
     arguments::InFolder,
     ground::Ground,
-    model::{Settings, settings},
+    model::{Settings, own_provider, settings},
 };
 use super::{say, say_error};
 use crate::{api::Client, local::Local};
