@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf, absolute};
 
+use bootstrap::settings;
+
 const PREFIX: &str = "JOURNEYMAN__";
 /// The end of a variable that names a file with a setting in it, mostly a secret.
 const FILE_SUFFIX: &str = "__FILE";
 
 /// `configured` and the data folder, in which queue, tokens and other runs' work lie, the settings file, and the files
-/// that variables name. One text, as a variable holds a list.
+/// that it and variables name. One text, as a variable holds a list.
 ///
 /// # Errors
 /// A working directory that cannot be told, or a path with a comma in it: it could not be hidden.
@@ -21,6 +23,8 @@ pub(crate) fn hidden(
         .iter()
         .filter(|(name, _)| name.starts_with(PREFIX) && name.ends_with(FILE_SUFFIX))
         .map(|(_, path)| PathBuf::from(path));
+    let in_file = file.filter(|file| file.exists()).map(settings::secret_files);
+    let named = named.chain(in_file.transpose()?.unwrap_or_default());
     let paths = configured.iter().map(PathBuf::from);
     let paths = paths.chain([data.to_owned()]).chain(file.map(Path::to_owned));
     let mut texts = Vec::new();
@@ -58,5 +62,10 @@ mod tests {
         let here = std::env::current_dir().unwrap().join("here.toml");
         assert_eq!(relative, format!("/data,{}", here.display()));
         assert!(hidden(&[], Path::new("/a,b"), None, &[]).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journeyman.toml");
+        std::fs::write(&file, "[model]\napi_key = { file = \"/keys/model\" }\n").unwrap();
+        let list = hidden(&[], Path::new("/data"), Some(&file), &[]).unwrap();
+        assert_eq!(list, format!("/data,{},/keys/model", file.display()));
     }
 }

@@ -96,7 +96,7 @@ impl Alone {
 }
 
 /// The instances that the settings name; what else they say of them is for the services.
-fn connections(file: Option<&Path>) -> anyhow::Result<Connections> {
+pub(super) fn connections(file: Option<&Path>) -> anyhow::Result<Connections> {
     let Instances { github, jira, folder } = bootstrap::settings::load(file, std::env::vars())?;
     Ok(Connections {
         github: github.into_keys().collect(),

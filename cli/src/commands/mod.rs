@@ -27,12 +27,14 @@ mod process_ticket;
 mod progress;
 mod purge;
 mod reject;
+mod repo;
 mod restore;
 mod retry;
 mod runs;
 mod say;
 mod serve;
 mod service_keys;
+mod setup;
 mod show_ticket;
 mod spend;
 mod stop;
@@ -85,6 +87,8 @@ macro_rules! commands {
 
 // In the order of `--help`.
 commands! {
+    Setup in setup,
+    Repo in repo,
     Up in up,
     Serve in serve,
     Watch in watch,

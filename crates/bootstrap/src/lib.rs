@@ -6,6 +6,7 @@ pub mod http;
 pub mod metrics;
 pub mod rules;
 mod run;
+mod secret_files;
 pub mod service;
 pub mod settings;
 pub mod telemetry;

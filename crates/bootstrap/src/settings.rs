@@ -1,9 +1,14 @@
 //! Settings: defaults < `journeyman.toml` < `JOURNEYMAN__SECTION__KEY`.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use config::{Config, ConfigError, Environment, File, FileFormat};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+
+use crate::secret_files;
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
 const SECTIONS: [&str; 18] = [
@@ -83,6 +88,8 @@ impl<'de> Deserialize<'de> for TextList {
 ///
 /// `JOURNEYMAN__A__B__FILE=/path` gives `a.b` the trimmed content of a file, for mounted secrets; `OTEL_EXPORTER_OTLP_ENDPOINT` gives `telemetry.otlp_endpoint`.
 ///
+/// A secret of the file may be in a file of its own: `private_key = { file = "/path" }`.
+///
 /// # Errors
 /// The first wrong or missing setting, by key.
 pub fn load<C: DeserializeOwned>(
@@ -99,12 +106,31 @@ pub fn load<C: DeserializeOwned>(
         .prefix_separator("__")
         .separator("__")
         .source(Some(resolve_environment(env)?));
-    let settings = builder
+    let mut settings = builder
         .add_source(environment)
         .build()
         .map_err(|error| from_config(error, file))?;
     refuse_unknown_sections(&settings, file)?;
-    serde_path_to_error::deserialize(settings).map_err(from_path)
+    let mut unread = secret_files::resolve(&mut settings.cache);
+    serde_path_to_error::deserialize(settings).map_err(|error| {
+        let error = from_path(error);
+        match unread.remove(&error.key) {
+            Some(problem) => Error::new(error.key, problem),
+            None => error,
+        }
+    })
+}
+
+/// The files in which a settings file leaves its secrets.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn secret_files(file: &Path) -> Result<Vec<PathBuf>, Error> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| Error::new(&name, error.to_string()))?;
+    let read = Config::builder().add_source(File::from_str(&text, FileFormat::Toml));
+    let mut settings = read.build().map_err(|error| from_config(error, Some(file)))?;
+    Ok(secret_files::named(&mut settings.cache))
 }
 
 fn resolve_environment(
@@ -215,6 +241,45 @@ mod tests {
 
     const FILE: &str =
         "[ingest]\nlisten = \"127.0.0.1:1\"\nsecret = \"from file\"\n[planner]\nanything = 1\n";
+
+    #[test]
+    fn a_secret_may_be_in_a_file_of_its_own_and_matters_to_who_asks_for_it() {
+        #[derive(Debug, Deserialize)]
+        struct Reader {
+            github_reader: Account,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Writer {
+            github_writer: Account,
+        }
+        #[derive(Debug, Deserialize)]
+        struct Account {
+            private_key: String,
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let (key, file) = (folder.path().join("key"), folder.path().join("journeyman.toml"));
+        std::fs::write(&key, "secret\n").unwrap();
+        let text = format!(
+            "[github_reader]\nprivate_key = {{ file = {key:?} }}\n[github_writer]\nprivate_key = {{ file = \"/no/such\" }}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let reader: Reader = load(Some(&file), []).unwrap();
+        assert_eq!(reader.github_reader.private_key, "secret");
+        let error = load::<Writer>(Some(&file), []).map(|it| it.github_writer.private_key);
+        let error = error.unwrap_err().to_string();
+        assert!(
+            error.starts_with("github_writer.private_key: cannot read /no/such: "),
+            "{error}"
+        );
+        let named = secret_files(&file).unwrap();
+        assert!(named.len() == 2 && named.contains(&key), "{named:?}");
+        let over = [(
+            "JOURNEYMAN__GITHUB_WRITER__PRIVATE_KEY".to_owned(),
+            "given".to_owned(),
+        )];
+        let writer: Writer = load(Some(&file), over).unwrap();
+        assert_eq!(writer.github_writer.private_key, "given");
+    }
 
     #[test]
     fn environment_wins_over_the_file() {

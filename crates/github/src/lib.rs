@@ -22,6 +22,7 @@ pub mod permissions;
 mod places;
 mod projects;
 mod reader;
+pub mod registration;
 mod required;
 mod reruns;
 mod reviewing;

@@ -7,6 +7,7 @@ mod client;
 mod clients;
 mod error;
 mod fields;
+pub mod hook;
 mod limits;
 mod model;
 pub mod permissions;

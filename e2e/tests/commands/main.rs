@@ -16,6 +16,8 @@ mod process_ticket;
 mod program;
 mod replay;
 mod services;
+mod setup;
+mod setup_repo;
 mod stage;
 mod telemetry;
 mod terminal;

@@ -36,7 +36,7 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 pub use by_hand::by_hand;
-pub use checks::{Bench, Checked};
+pub use checks::{Bench, Checked, checks_in, tells_of_checks};
 pub use config::{Config, Executor};
 pub use parser::parser;
 use registry::Registry;

@@ -64,9 +64,10 @@ impl Config {
         (!is_off).then_some(&self.github_reader)
     }
 
-    /// The default Jira; absent where folders are all that is worked on.
+    /// The default Jira; absent where tickets live in folders or on GitHub.
     pub(crate) fn default_jira(&self) -> Option<&jira::Settings> {
-        let is_off = !self.folder.is_empty() && self.jira_reader.is_empty();
+        let is_elsewhere = !self.folder.is_empty() || !self.github_reader.is_without_account();
+        let is_off = is_elsewhere && self.jira_reader.is_empty();
         (!is_off).then_some(&self.jira_reader)
     }
 
@@ -369,6 +370,19 @@ mod tests {
             wrong.check().expect_err("a site is missing").key,
             "jira_reader.base_url"
         );
+    }
+
+    #[test]
+    fn where_github_is_all_there_is_no_jira() {
+        let config = |text: &str| -> Config { serde_json::from_str(text).expect("settings") };
+        let github = config(
+            r#"{"github_reader": {"token": "t"}, "ingest": {"github_webhook_secrets": "0123456789abcdef"}}"#,
+        );
+        github.check().expect("issues of GitHub are tickets, too");
+        assert!(github.default_github().is_some() && github.default_jira().is_none());
+        let jira = r#"{"jira_reader": {"base_url": "https://a.example", "api_token": "t"}}"#;
+        let missing = config(jira).check().expect_err("changes need a repository");
+        assert_eq!(missing.key, "ingest.github_webhook_secrets");
     }
 
     #[test]

@@ -173,7 +173,7 @@ fn tell_what_is_off(config: &Config) {
         if is_off {
             tracing::info!(
                 section,
-                "off: the section names no account, and there are folders"
+                "off: the section names no account, and tickets are elsewhere"
             );
         }
     }

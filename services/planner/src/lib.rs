@@ -39,6 +39,7 @@ pub use config::{
     PeriodSettings, PlannerSettings, Price, RoleSettings, RoleTable, Thinking,
 };
 pub use executors::inspect_pools;
+pub use model::{Tried, try_model};
 use ticket::TicketDesk;
 
 /// The longest that a shutdown waits for tickets in hand.

@@ -14,9 +14,10 @@ struct Seen {
 }
 
 impl Seen {
-    fn missing() -> Self {
+    fn missing(service: &str) -> Self {
+        let repair = format!("the section is missing: `journeyman setup {service}` writes it");
         Self {
-            finding: Finding::Failed("the section is missing".to_owned()),
+            finding: Finding::Failed(repair),
             identity: None,
             events: None,
         }
@@ -47,7 +48,9 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, projects
         github(findings, None, reader, writer).await;
     }
     let (reader, writer) = (sections.jira_reader.as_ref(), sections.jira_writer.as_ref());
-    if is_off(sections, reader.is_none() && writer.is_none()) {
+    let has_github = sections.github_reader.is_some() && sections.github_writer.is_some();
+    let is_without = reader.is_none() && writer.is_none();
+    if is_off(sections, is_without) || (is_without && has_github && projects.is_empty()) {
         findings.add("Jira", off());
     } else {
         jira(findings, None, reader, writer, projects).await;
@@ -60,7 +63,7 @@ fn is_off(sections: &Sections, is_without: bool) -> bool {
 }
 
 fn off() -> Finding {
-    Finding::Skipped("off: there is no account, and there are folders".to_owned())
+    Finding::Skipped("off: there is no account, and tickets are elsewhere".to_owned())
 }
 
 /// The two accounts of one GitHub.
@@ -72,11 +75,11 @@ pub(super) async fn github(
 ) {
     let reader = match reader {
         Some(settings) => seen(github_reader(settings)).await,
-        None => Seen::missing(),
+        None => Seen::missing("github"),
     };
     let writer = match writer {
         Some(settings) => seen(github_writer(settings)).await,
-        None => Seen::missing(),
+        None => Seen::missing("github"),
     };
     tell(findings, "GitHub", instance, reader, writer);
 }
@@ -91,11 +94,11 @@ pub(super) async fn jira(
 ) {
     let reader = match reader {
         Some(settings) => seen(jira_reader(settings, projects)).await,
-        None => Seen::missing(),
+        None => Seen::missing("jira"),
     };
     let writer = match writer {
         Some(settings) => seen(jira_writer(settings, projects)).await,
-        None => Seen::missing(),
+        None => Seen::missing("jira"),
     };
     tell(findings, "Jira", instance, reader, writer);
 }

@@ -24,11 +24,13 @@ use crate::{args::Settings, local};
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 /// The user whose key `nats.nkey_seed` must be for the check of NATS.
 const DOCTOR: &str = "ingest";
+/// What to do where there are no rules.
+const ADD: &str = "`journeyman repo add OWNER/NAME` writes the rules of one";
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 /// Records of a newer release are met again and again as long as they are left alone.
 const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
@@ -233,7 +235,7 @@ fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections
         Err(error) => {
             findings.add(
                 "rules",
-                Finding::Failed(format!("cannot read {}: {error}", settings.dir.display())),
+                Finding::Failed(format!("cannot read {}: {error}; {ADD}", settings.dir.display())),
             );
             return Projects::default();
         }
@@ -258,7 +260,7 @@ fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections
     if book.repositories().next().is_none() && book.problems().is_empty() {
         findings.add(
             "rules",
-            Finding::Failed(format!("{} holds no repository", settings.dir.display())),
+            Finding::Failed(format!("{} holds no repository; {ADD}", settings.dir.display())),
         );
     }
     let with_project = |rules: &&Rules| !rules.jira.project_key.is_empty();

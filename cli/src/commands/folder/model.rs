@@ -27,6 +27,30 @@ const PROVIDERS: [(&str, &str, &str, &str); 2] = [
     ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai", "gpt-6.1-sol"),
 ];
 
+/// A provider whose key is in the environment.
+pub(in super::super) struct Own {
+    pub(in super::super) dialect: &'static str,
+    pub(in super::super) model: &'static str,
+    pub(in super::super) base_url: Option<String>,
+    pub(in super::super) key: secrecy::SecretString,
+}
+
+/// The first one whose key is there, of those that speak the dialect.
+pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
+    let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut known = PROVIDERS.iter();
+    known.find_map(|(key, url, speaks, model)| {
+        let is_wanted = dialect.is_none_or(|wanted| wanted == *speaks);
+        let key = value(key).filter(|_| is_wanted)?;
+        Some(Own {
+            dialect: speaks,
+            model,
+            base_url: value(url),
+            key: key.into(),
+        })
+    })
+}
+
 /// Settings of the services, as far as people gave them.
 pub(in super::super) struct Settings {
     pub(in super::super) environment: Vec<(String, String)>,

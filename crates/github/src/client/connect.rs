@@ -9,7 +9,7 @@ use crate::Error;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn app_crab(api_url: &str, app: u64, key: &SecretString) -> Result<Octocrab, Error> {
+pub(crate) fn app_crab(api_url: &str, app: u64, key: &SecretString) -> Result<Octocrab, Error> {
     let builder = Octocrab::builder()
         .app_from_rsa_pem(app.into(), key.expose_secret())
         .map_err(|_| Error::Unauthorized {
@@ -18,12 +18,12 @@ pub(super) fn app_crab(api_url: &str, app: u64, key: &SecretString) -> Result<Oc
     build(builder, api_url)
 }
 
-pub(super) fn token_crab(api_url: &str, token: &SecretString) -> Result<Octocrab, Error> {
+pub(crate) fn token_crab(api_url: &str, token: &SecretString) -> Result<Octocrab, Error> {
     build(Octocrab::builder().personal_token(token.clone()), api_url)
 }
 
 /// For addresses that are their own permission, such as those of logs.
-pub(super) fn anonymous_crab(api_url: &str) -> Result<Octocrab, Error> {
+pub(crate) fn anonymous_crab(api_url: &str) -> Result<Octocrab, Error> {
     build(Octocrab::builder(), api_url)
 }
 

@@ -1,7 +1,7 @@
 //! Who we are at GitHub and where a call goes: one connection pool, App installations, reads that are tried again.
 
 mod again;
-mod connect;
+pub(crate) mod connect;
 mod encoding;
 mod graphql;
 mod identity;

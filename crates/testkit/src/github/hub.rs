@@ -43,6 +43,8 @@ pub(super) struct World {
     pub(super) projects: Vec<super::projects::Project>,
     /// What the Apps are subscribed to, by id, where it is not the usual.
     pub(super) events: BTreeMap<u64, Vec<String>>,
+    /// The Apps that manifests made, by id.
+    pub(super) registered: BTreeMap<u64, super::registration::Registered>,
     /// Old names of renamed repositories and the ids of these.
     pub(super) moved: BTreeMap<String, u64>,
     /// Addresses of commits and the logins of whose they are.

@@ -25,6 +25,7 @@ mod projects;
 mod pulls;
 mod quota;
 mod reactions;
+mod registration;
 mod repository;
 mod rest;
 mod reviewing;

@@ -116,7 +116,17 @@ pub(super) fn with_links(mut response: Response, links: Option<String>) -> Respo
 
 pub(super) async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
     let own = json!({"permissions": caller.permissions(&hub), "events": caller.events(&hub), "installations_count": 1});
-    answer(StatusCode::OK, with(app_json(caller.login()), own))
+    let login = hub
+        .world()
+        .registered
+        .get(&caller.id)
+        .map(|app| format!("{}[bot]", app.slug));
+    let Some(login) = login else {
+        return answer(StatusCode::OK, with(app_json(caller.login()), own));
+    };
+    let page = format!("{}/apps/{}", hub.url, login.trim_end_matches("[bot]"));
+    let own = with(own, json!({"id": caller.id, "html_url": page}));
+    answer(StatusCode::OK, with(app_json(&login), own))
 }
 
 pub(super) async fn whoami(caller: Caller) -> Response {
@@ -124,7 +134,7 @@ pub(super) async fn whoami(caller: Caller) -> Response {
     (scopes, answer(StatusCode::OK, account(caller.login()))).into_response()
 }
 
-fn installation_id(caller: &AppCaller) -> u64 {
+pub(super) fn installation_id(caller: &AppCaller) -> u64 {
     if caller.writes() {
         WRITER_INSTALLATION_ID
     } else {

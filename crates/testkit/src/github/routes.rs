@@ -13,7 +13,7 @@ use super::auth::{not_found, refuse};
 use super::hub::Hub;
 use super::{
     actions, branches, check_runs, comments, compare, git_http, graphql, issues_rest, logs, pulls, quota,
-    reactions, rest, reviewing, sub_issues,
+    reactions, registration, rest, reviewing, sub_issues,
 };
 
 pub(super) fn router(hub: Arc<Hub>) -> Router {
@@ -38,6 +38,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .route("/rules/branches/{branch}", get(branches::rules))
         .route("/merges", any(forbidden_merge));
     Router::new()
+        .merge(registration::router())
         .route("/app", get(rest::app))
         .route("/user", get(rest::whoami))
         .route("/app/installations/{id}/access_tokens", post(rest::access_token))

@@ -28,6 +28,9 @@ pub(super) struct Desk {
     pub(super) withheld: Mutex<Vec<(String, String)>>,
     /// The same of permissions that they have beyond the usual.
     pub(super) granted: Mutex<Vec<(String, String)>>,
+    /// What an administrator registered.
+    pub(super) hooks: Mutex<Vec<super::hooks::Hook>>,
+    pub(super) is_data_center: Mutex<bool>,
 }
 
 #[derive(Default)]
@@ -79,6 +82,8 @@ impl Desk {
             developers: Mutex::default(),
             withheld: Mutex::default(),
             granted: Mutex::default(),
+            hooks: Mutex::default(),
+            is_data_center: Mutex::default(),
         })
     }
 

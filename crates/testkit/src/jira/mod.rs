@@ -5,6 +5,7 @@ mod adf;
 mod comments;
 mod desk;
 mod extract;
+mod hooks;
 mod jql;
 mod look;
 mod marks;
@@ -37,6 +38,10 @@ pub const READER_API_TOKEN: &str = "jira-reader-of-the-stand-in";
 pub const WRITER_EMAIL: &str = "writer@journeyman.test";
 /// Its API token.
 pub const WRITER_API_TOKEN: &str = "jira-writer-of-the-stand-in";
+/// The e-mail address of an administrator, who may register webhooks and does nothing else.
+pub const ADMIN_EMAIL: &str = "admin@journeyman.test";
+/// Their API token.
+pub const ADMIN_API_TOKEN: &str = "jira-admin-of-the-stand-in";
 /// The display name of the writing account.
 pub const WRITER_NAME: &str = "Journeyman";
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::extract::{Body, Caller, Read};
 use super::state::{Issue, RemoteLink};
-use super::{adf, people, projects, related, search, transitions};
+use super::{adf, hooks, people, projects, related, search, transitions};
 use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
@@ -30,6 +30,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/remotelink", get(list_links).post(put_link))
         .route("/assignee", put(people::assign));
     Router::new()
+        .merge(hooks::router())
         .route("/rest/api/3/myself", get(myself))
         .route("/rest/api/3/search/jql", post(search::search))
         .route("/rest/api/3/issueLink", post(related::create))

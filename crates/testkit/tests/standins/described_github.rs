@@ -290,6 +290,8 @@ impl Caller {
 
     async fn use_apps(&mut self) {
         self.ask("GET /app", "/app", None).await;
+        self.ask("GET /app/installations", "/app/installations", None)
+            .await;
         self.ask("GET /user", "/user", None).await;
         self.ask_repo("GET", "", "", None).await;
         let installation = self.ask_repo("GET", "/installation", "/installation", None).await;
@@ -305,6 +307,58 @@ impl Caller {
         let again = format!("{own}/attempts");
         self.ask("POST /app/hook/deliveries/{id}/attempts", &again, None)
             .await;
+    }
+}
+
+/// Registers an App as a browser does; gives the code that GitHub leads back with, and the state.
+async fn register(github: &FakeGitHub, manifest: &Value) -> (u16, String) {
+    let http = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let url = format!(
+        "{}/organizations/acme/settings/apps/new?state=s1",
+        github.api_url()
+    );
+    let form = [("manifest", manifest.to_string())];
+    let answer = http.post(url).form(&form).send().await.unwrap();
+    let to = answer
+        .headers()
+        .get("location")
+        .map(|to| to.to_str().unwrap().to_owned());
+    (answer.status().as_u16(), to.unwrap_or_default())
+}
+
+impl Caller {
+    /// Last, as the App that a manifest makes takes the place of the reader's.
+    async fn use_manifests(&mut self) {
+        let good = json!({"name": "acme reader", "url": "https://github.com/acme", "public": false,
+            "redirect_url": "http://127.0.0.1:1/callback", "default_permissions": {"metadata": "read"}});
+        let mut without_url = good.clone();
+        without_url["hook_attributes"] = json!({"active": false});
+        assert_eq!(
+            register(&self.github, &without_url).await.0,
+            422,
+            "as GitHub refuses it"
+        );
+        let (_, to) = register(&self.github, &good).await;
+        let code = to.strip_prefix("http://127.0.0.1:1/callback?code=").unwrap();
+        let (code, state) = code.split_once('&').unwrap();
+        assert_eq!(state, "state=s1");
+        assert_eq!(register(&self.github, &good).await.0, 422, "the name is taken");
+        let url = format!("{}/app-manifests/{code}/conversions", self.github.api_url());
+        let convert = async || reqwest::Client::new().post(&url).send().await.unwrap();
+        let made = convert().await;
+        assert_eq!(made.status(), 201);
+        let made = made.json().await.unwrap();
+        self.rest.compare("POST /app-manifests/{code}/conversions", &made);
+        assert_eq!(convert().await.status(), 404, "a code is good for once");
+        let path = "/app/installations";
+        let installed = async || call(&self.github, &self.jwt, Method::GET, path, None).await.1;
+        assert_eq!(installed().await, json!([]));
+        let page = format!("{}/apps/acme-reader/installations/new", self.github.api_url());
+        reqwest::get(page).await.unwrap();
+        assert_eq!(installed().await[0]["app_slug"], "acme-reader");
     }
 }
 
@@ -338,6 +392,7 @@ async fn answers_and_webhooks_of_github_have_what_its_descriptions_require() {
     caller.github.merge("acme/shop", 1, "rita").unwrap();
     let merged = caller.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
     assert_eq!(merged["merged_by"]["login"], "rita");
+    caller.use_manifests().await;
     caller.rest.finish();
 
     arrived(Description::read(WEBHOOKS, "webhooks"), &received, name_of).await;
@@ -354,4 +409,16 @@ fn every_route_of_the_github_stand_in_is_described() {
         "GET /stored-logs/{job}",
     ];
     every_route_is_described(include_str!("../../src/github/routes.rs"), &rest, &others);
+    // These are pages for people.
+    let pages = [
+        "POST /organizations/{owner}/settings/apps/new",
+        "GET /apps/{slug}/installations/new",
+    ];
+    let source = include_str!("../../src/github/registration.rs");
+    for route in crate::described::routes(source) {
+        assert!(
+            pages.contains(&route.as_str()) || rest.names().contains(&route),
+            "tests/required has no {route}"
+        );
+    }
 }

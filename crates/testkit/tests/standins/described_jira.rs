@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::jira::{ADMIN_API_TOKEN, ADMIN_EMAIL, READER_API_TOKEN, READER_EMAIL};
 use testkit::{FakeJira, JiraOptions, JiraTransition};
 
 use crate::described::{Description, arrived, every_route_is_described};
@@ -60,6 +61,44 @@ impl Caller {
         self.ask_issue("PUT", "/comment/{id}", &own, text("again")).await;
         self.ask_issue("GET", "/comment/{id}", &own, None).await;
         self.ask_issue("GET", "/comment", "/comment", None).await;
+    }
+
+    /// An administrator's call, whose path is the whole one.
+    async fn ask_as_admin(&mut self, name: &str, path: &str, body: Option<Value>) -> Value {
+        let (method, _) = name.split_once(' ').unwrap();
+        let url = format!("{}{path}", self.jira.url());
+        let asked = reqwest::Client::new().request(method.parse().unwrap(), &url);
+        let asked = asked.basic_auth(ADMIN_EMAIL, Some(ADMIN_API_TOKEN));
+        let answer = asked.json(&body).send().await.unwrap().json().await.unwrap();
+        self.rest.compare(name, &answer);
+        answer
+    }
+
+    /// Last, as deliveries go to the registered address from then on.
+    async fn use_webhooks(&mut self) {
+        self.ask_as_admin("GET /rest/api/2/serverInfo", "/rest/api/2/serverInfo", None)
+            .await;
+        let hook = json!({"name": "n", "url": "http://127.0.0.1:1/", "events": ["comment_created"], "secret": "s",
+            "filters": {"issue-related-events-section": ""}, "excludeBody": false});
+        let all = "/rest/webhooks/1.0/webhook";
+        let made = self
+            .ask_as_admin(&format!("POST {all}"), all, Some(hook.clone()))
+            .await;
+        assert!(made.get("secret").is_none(), "a secret is not told");
+        let own = made["self"]
+            .as_str()
+            .unwrap()
+            .strip_prefix(&self.jira.url())
+            .unwrap();
+        self.ask_as_admin(&format!("PUT {all}/{{id}}"), own, Some(hook))
+            .await;
+        let list = self.ask_as_admin(&format!("GET {all}"), all, None).await;
+        assert_eq!(list.as_array().unwrap().len(), 1);
+        let url = format!("{}{all}", self.jira.url());
+        let other = reqwest::Client::new()
+            .get(url)
+            .basic_auth(READER_EMAIL, Some(READER_API_TOKEN));
+        assert_eq!(other.send().await.unwrap().status(), 403, "only an administrator");
     }
 
     async fn use_the_rest(&mut self) {
@@ -123,6 +162,7 @@ async fn answers_and_webhooks_of_jira_have_what_its_description_shows() {
     caller.use_comments().await;
     caller.use_issues().await;
     caller.use_the_rest().await;
+    caller.use_webhooks().await;
     caller.rest.finish();
 
     let webhooks = Description::read(DESCRIPTION, "webhooks");
@@ -140,4 +180,7 @@ fn every_route_of_the_jira_stand_in_is_described() {
         "POST /rest/api/3/issueLink",
     ];
     every_route_is_described(include_str!("../../src/jira/rest.rs"), &rest, &without_an_answer);
+    for route in crate::described::routes(include_str!("../../src/jira/hooks.rs")) {
+        assert!(rest.names().contains(&route), "tests/required has no {route}");
+    }
 }

@@ -293,6 +293,16 @@ pub(crate) fn candidates(workspace: &Workspace, given: Vec<String>) -> Result<Ve
     Ok(find::candidates(given, &files))
 }
 
+/// Whether the text of a file may tell of checks.
+pub fn tells_of_checks(path: &str) -> bool {
+    find::is_told_of(path)
+}
+
+/// Commands that may check a repository with these files, the surest first; texts are those of the files that tell of checks.
+pub fn checks_in(files: &[(String, Option<String>)]) -> Vec<CheckCandidate> {
+    find::candidates(Vec::new(), files)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

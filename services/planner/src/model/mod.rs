@@ -11,6 +11,7 @@ mod prices;
 mod retry;
 mod roles;
 mod stream;
+mod trial;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -27,6 +28,7 @@ use link::{Link, Provider};
 use retry::Patience;
 use roles::{MAIN, Place, ROLES, role_name};
 pub(crate) use roles::{check, conversation_limits};
+pub use trial::{Tried, try_model};
 
 /// A client could not be made.
 #[derive(Debug, thiserror::Error)]

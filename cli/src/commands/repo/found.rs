@@ -1,0 +1,248 @@
+//! What a checkout shows: its default branch, how commits are written, its template and its checks.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use domain::{RepositoryName, check::CheckCandidate};
+use tokio::process::Command;
+
+/// Commits whose first lines are looked at.
+const COMMITS: &str = "50";
+/// Files whose text is read.
+const MAX_READ: usize = 60;
+/// Checks that are told.
+const MAX_CHECKS: usize = 5;
+/// Where GitHub looks for a template, the default of the rules first.
+const TEMPLATES: [&str; 4] = [
+    ".github/PULL_REQUEST_TEMPLATE.md",
+    ".github/pull_request_template.md",
+    "PULL_REQUEST_TEMPLATE.md",
+    "docs/PULL_REQUEST_TEMPLATE.md",
+];
+/// Files that say what a repository is made with.
+const TOOLCHAINS: [(&str, &str); 12] = [
+    ("Cargo.toml", "Rust"),
+    ("go.mod", "Go"),
+    ("package.json", "JavaScript"),
+    ("pyproject.toml", "Python"),
+    ("setup.py", "Python"),
+    ("requirements.txt", "Python"),
+    ("pom.xml", "Java (Maven)"),
+    ("build.gradle", "Java (Gradle)"),
+    ("build.gradle.kts", "Kotlin (Gradle)"),
+    ("Gemfile", "Ruby"),
+    ("composer.json", "PHP"),
+    ("dbt_project.yml", "dbt"),
+];
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    branch: String,
+    toolchains: Vec<&'static str>,
+    is_plain: bool,
+    template: Option<&'static str>,
+    has_pre_commit: bool,
+    checks: Vec<CheckCandidate>,
+}
+
+impl Found {
+    /// Looks at the commit that is checked out.
+    pub(super) async fn in_checkout(folder: &Path) -> anyhow::Result<Self> {
+        let listed = git(
+            folder,
+            &["ls-tree", "-r", "-z", "--name-only", "--full-tree", "HEAD"],
+        )
+        .await;
+        let listed = listed.with_context(|| format!("{}: no checkout with a commit", folder.display()))?;
+        let paths: Vec<String> = listed
+            .split('\0')
+            .filter(|path| !path.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let mut files = Vec::with_capacity(paths.len());
+        let mut read = 0;
+        for path in &paths {
+            let mut text = None;
+            if read < MAX_READ && executor::tells_of_checks(path) {
+                read += 1;
+                // What is no text tells of no check.
+                text = git(folder, &["show", &format!("HEAD:{path}")]).await.ok();
+            }
+            files.push((path.clone(), text));
+        }
+        let subjects = git(folder, &["log", "-n", COMMITS, "--no-merges", "--format=%s"]).await?;
+        let has = |wanted: &str| paths.iter().any(|path| path == wanted);
+        let mut toolchains: Vec<&str> = TOOLCHAINS
+            .iter()
+            .filter(|(file, _)| has(file))
+            .map(|(_, name)| *name)
+            .collect();
+        toolchains.dedup();
+        Ok(Self {
+            branch: default_branch(folder).await?,
+            toolchains,
+            is_plain: !is_conventional(&subjects),
+            template: TEMPLATES.into_iter().find(|path| has(path)),
+            has_pre_commit: has(".pre-commit-config.yaml"),
+            checks: executor::checks_in(&files),
+        })
+    }
+
+    /// For people.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("branch   {}", self.branch)];
+        if !self.toolchains.is_empty() {
+            lines.push(format!("made of  {}", self.toolchains.join(", ")));
+        }
+        let style = if self.is_plain { "plain" } else { "conventional" };
+        lines.push(format!("commits  {style}"));
+        if let Some(template) = self.template {
+            lines.push(format!("template {template}"));
+        }
+        for check in self.checks.iter().take(MAX_CHECKS) {
+            let place: PathBuf = [".", &check.directory]
+                .iter()
+                .filter(|part| !part.is_empty())
+                .collect();
+            lines.push(format!(
+                "check    {} in {} ({})",
+                check.command,
+                place.display(),
+                check.why
+            ));
+        }
+        if self.checks.is_empty() {
+            lines.push("check    none was found: name some in the rules (agent.checks)".to_owned());
+        }
+        lines
+    }
+
+    /// The rules file; what is as by default is left out. Checks are looked for in each run, so they are not written down.
+    pub(super) fn rules(
+        &self,
+        repository: &RepositoryName,
+        project: Option<&str>,
+        label: Option<&str>,
+    ) -> anyhow::Result<String> {
+        // JSON's strings are YAML's, too.
+        let quoted = |text: &str| serde_json::to_string(text);
+        let mut text = "# Every key and its default: docs/rules.md\nrepo:\n".to_owned();
+        text += &format!(
+            "  owner: {}\n  name: {}\n",
+            quoted(repository.owner())?,
+            quoted(repository.name())?
+        );
+        if self.branch != "main" {
+            text += &format!("  default_branch: {}\n", quoted(&self.branch)?);
+        }
+        if let Some(project) = project {
+            text += &format!("jira:\n  project_key: {}\n", quoted(project)?);
+        }
+        if let Some(label) = label {
+            text += &format!("issues:\n  labels: [{}]\n", quoted(label)?);
+        }
+        if self.is_plain {
+            text += "commits:\n  style: plain\n";
+        }
+        if let Some(template) = self.template.filter(|path| *path != TEMPLATES[0]) {
+            text += &format!("pull_request:\n  template_path: {}\n", quoted(template)?);
+        }
+        if self.has_pre_commit {
+            text += "ci:\n  auto_fix: [pre-commit]\n";
+        }
+        Ok(text)
+    }
+}
+
+/// That of the remote, else the one that is checked out.
+async fn default_branch(folder: &Path) -> anyhow::Result<String> {
+    let remote = git(folder, &["symbolic-ref", "--short", "refs/remotes/origin/HEAD"]).await;
+    if let Some(branch) = remote
+        .ok()
+        .as_deref()
+        .and_then(|name| name.trim().strip_prefix("origin/"))
+    {
+        return Ok(branch.to_owned());
+    }
+    let own = git(folder, &["symbolic-ref", "--short", "HEAD"]).await;
+    own.map(|name| name.trim().to_owned())
+        .context("no branch is checked out, and origin names no default branch")
+}
+
+/// Whether most commits begin with a type, as `fix(cart): …`; of a young repository nobody can say, so it is taken for one.
+fn is_conventional(subjects: &str) -> bool {
+    let typed = |line: &&str| {
+        let Some((before, _)) = line.split_once(": ") else {
+            return false;
+        };
+        let kind = before.split('(').next().unwrap_or_default().trim_end_matches('!');
+        !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    let count = subjects.lines().count();
+    count < 5 || subjects.lines().filter(typed).count() * 2 >= count
+}
+
+async fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let ran = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(arguments)
+        .output()
+        .await;
+    let ran = ran.context("git cannot be started")?;
+    if !ran.status.success() {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        bail!(
+            "git {}: {}",
+            arguments[0],
+            said.lines().next().unwrap_or_default()
+        );
+    }
+    String::from_utf8(ran.stdout).context("git printed no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_commits_say_how_commits_are_written() {
+        let typed = "fix(cart): count\nfeat!: more\nchore: less\ndocs: words\nWhatever\n";
+        assert!(is_conventional(typed));
+        assert!(!is_conventional("Count\nMore: of it\nLess\nfix: one\nWords\n"));
+        assert!(is_conventional("Initial commit\n"), "too few to tell");
+    }
+
+    #[test]
+    fn rules_name_what_is_not_as_by_default() {
+        let repository = RepositoryName::new("acme", "shop").unwrap();
+        let usual = Found {
+            branch: "main".to_owned(),
+            template: Some(TEMPLATES[0]),
+            ..Found::default()
+        };
+        let head = "# Every key and its default: docs/rules.md\nrepo:\n  owner: \"acme\"\n  name: \"shop\"\n";
+        let text = usual.rules(&repository, Some("ENG"), None).unwrap();
+        assert_eq!(text, format!("{head}jira:\n  project_key: \"ENG\"\n"));
+        let other = Found {
+            branch: "trunk".to_owned(),
+            is_plain: true,
+            template: Some(TEMPLATES[2]),
+            has_pre_commit: true,
+            ..Found::default()
+        };
+        let text = other.rules(&repository, None, Some("a: \"b\"")).unwrap();
+        let rest = "  default_branch: \"trunk\"\nissues:\n  labels: [\"a: \\\"b\\\"\"]\ncommits:\n  style: plain\n\
+                    pull_request:\n  template_path: \"PULL_REQUEST_TEMPLATE.md\"\nci:\n  auto_fix: [pre-commit]\n";
+        assert_eq!(text, format!("{head}{rest}"));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("shop.yaml"), text).unwrap();
+        let book =
+            bootstrap::rules::RulesBook::read(folder.path(), &bootstrap::rules::Connections::default());
+        let book = book.unwrap();
+        assert!(book.problems().is_empty(), "{:?}", book.problems());
+        let rules = book.repositories().next().unwrap();
+        assert_eq!(rules.issues.labels, ["a: \"b\""]);
+    }
+}

@@ -1,0 +1,197 @@
+//! `journeyman repo add`: the rules file of a repository, from what its checkout shows, and what would become of its tickets.
+
+mod found;
+
+use std::{
+    fs::OpenOptions,
+    io::{ErrorKind, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use api::{
+    Client, implement,
+    types::{TicketLine, TicketsQuery},
+};
+use bootstrap::{rules::RulesBook, settings};
+use clap::{Args, Subcommand};
+use domain::{RepositoryName, TicketKey};
+use ingest::Extent;
+use serde::Deserialize;
+
+use self::found::Found;
+use super::{
+    INTERRUPTED,
+    alone::{Alone, connections},
+    dispatch::told,
+    say, say_error, settings_file,
+};
+use crate::args::Settings;
+
+/// Tickets of which is said what would become of them.
+const SHOWN: usize = 10;
+/// Exit code for arguments that are missing, as clap has it.
+const EXIT_ARGUMENTS: u8 = 2;
+
+/// Say how repositories are worked on
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    Add(Add),
+}
+
+/// Write the rules file of a repository, and say what would become of its last 10 open tickets; nothing is started
+#[derive(Debug, Args)]
+struct Add {
+    /// The repository, e.g. acme/shop
+    #[arg(value_name = "OWNER/NAME")]
+    repository: RepositoryName,
+    /// A checkout of it
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    from: PathBuf,
+    /// Jira project whose tickets are its tickets
+    #[arg(long, value_name = "KEY")]
+    project: Option<String>,
+    /// Label that asks for work when it is put on one of its issues
+    #[arg(long, value_name = "LABEL")]
+    issue_label: Option<String>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Where rules are.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Glance {
+    rules: bootstrap::rules::Settings,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let What::Add(asked) = asked.what;
+    let file = settings_file(asked.settings.settings.clone());
+    let Glance { rules } = settings::load(file.as_deref(), std::env::vars())?;
+    let known = known(&rules.dir, file.as_deref(), &asked.repository)?;
+    let path = match known {
+        Some(path) => {
+            say(&format!(
+                "{} has rules in {} already: they stay",
+                asked.repository,
+                path.display()
+            ));
+            path
+        }
+        None => {
+            if asked.project.is_none() && asked.issue_label.is_none() {
+                let problem =
+                    "give --project KEY or --issue-label LABEL: what asks for work on this repository";
+                say_error(&format!("journeyman: {problem}"));
+                return Ok(ExitCode::from(EXIT_ARGUMENTS));
+            }
+            let found = Found::in_checkout(&asked.from).await?;
+            found.lines().iter().for_each(|line| say(line));
+            written(&rules.dir, &asked, &found)?
+        }
+    };
+    let alone = Alone {
+        rules: Some(path),
+        file,
+        data: asked.settings.data.clone(),
+        more: Vec::new(),
+        extent: Extent::Answers,
+    };
+    let previewed = Box::pin(alone.run(async |client, _| preview(&client).await)).await?;
+    Ok(previewed.unwrap_or(INTERRUPTED.into()))
+}
+
+/// The file that has the rules of the repository; wrong rules of others are told by `doctor`.
+fn known(folder: &Path, file: Option<&Path>, repository: &RepositoryName) -> anyhow::Result<Option<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", folder.display())),
+    };
+    let connections = connections(file)?;
+    for entry in entries {
+        let path = entry?.path();
+        let is_rules = path
+            .extension()
+            .is_some_and(|ending| ending == "yaml" || ending == "yml");
+        if !is_rules {
+            continue;
+        }
+        let alone = tempfile::tempdir()?;
+        std::fs::copy(&path, alone.path().join("rules.yaml"))
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let book = RulesBook::read(alone.path(), &connections)?;
+        let has_it = book
+            .repositories()
+            .any(|rules| rules.repository().is_ok_and(|known| known == *repository));
+        if has_it {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
+}
+
+/// A file that is there is never replaced.
+fn written(folder: &Path, asked: &Add, found: &Found) -> anyhow::Result<PathBuf> {
+    let name = format!("{}.yaml", asked.repository.path().replace('/', "-"));
+    let path = folder.join(name);
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let text = found.rules(
+        &asked.repository,
+        asked.project.as_deref(),
+        asked.issue_label.as_deref(),
+    )?;
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    say(&format!("rules    {}", path.display()));
+    Ok(path)
+}
+
+/// Asks about each ticket what a dry run would say; nothing is there that could start anything.
+async fn preview(client: &Client) -> anyhow::Result<ExitCode> {
+    let listed = client.tickets(&TicketsQuery::default()).await?;
+    for problem in &listed.problems {
+        say_error(&format!(
+            "journeyman: {}: {}",
+            problem.repository, problem.problem
+        ));
+    }
+    if listed.tickets.is_empty() {
+        say("tickets  none is open");
+    }
+    for ticket in listed.tickets.iter().take(SHOWN) {
+        say(&would(client, ticket).await?);
+    }
+    Ok(match listed.problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+async fn would(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
+    let key: TicketKey = ticket.ticket.parse()?;
+    let (name, status) = (&ticket.ticket, &ticket.status);
+    Ok(match client.plan(&implement(&key)).await {
+        Ok(planned) if ticket.asks => told(&planned),
+        Ok(_) => format!(
+            "would leave {name} until somebody asks for it ({status}): {}",
+            ticket.summary
+        ),
+        Err(refused) => format!("would leave {name} alone: {refused}"),
+    })
+}

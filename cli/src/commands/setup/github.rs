@@ -1,0 +1,478 @@
+//! The two Apps of GitHub: registered from manifests by one click each, then installed.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use github::{
+    Settings,
+    registration::{self, NewApp, Role, Standing},
+};
+use tokio::{sync::oneshot, time::Instant};
+use url::Url;
+
+use super::{
+    Known, ask,
+    page::Page,
+    say,
+    store::{Store, in_file},
+};
+use crate::credentials::new_password;
+
+/// How often GitHub is asked whether an App is installed.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long people have to install both.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+const WEBHOOK_SECRETS: &str = "github_webhook_secrets";
+
+/// Register and install the two GitHub Apps, by a click each; a half-done set-up is carried on
+#[derive(Debug, Default, Args)]
+pub(super) struct Arguments {
+    /// Organisation that owns the Apps
+    #[arg(long, value_name = "ORG")]
+    org: Option<String>,
+    /// Host of a GitHub Enterprise Server [default: github.com, or that of the settings]
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Address of Journeyman for webhooks; without it polls find what happens
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+    /// Only print addresses, open no browser
+    #[arg(long)]
+    no_browser: bool,
+}
+
+/// Where GitHub is.
+#[derive(Debug, PartialEq, Eq)]
+struct Server {
+    api_url: String,
+    git_url: String,
+    /// Its pages.
+    web: String,
+}
+
+impl Server {
+    /// That of the host, or that of the settings.
+    fn of(host: Option<&str>, known: &Settings) -> anyhow::Result<Self> {
+        let (api_url, git_url) = match host {
+            None => (known.api_url.clone(), known.git_url.clone()),
+            Some("github.com") => {
+                let usual = Settings::default();
+                (usual.api_url, usual.git_url)
+            }
+            Some(host) => {
+                let git_url = format!("https://{host}");
+                let is_host = Url::parse(&git_url).is_ok_and(|url| {
+                    url.path() == "/"
+                        && url.query().is_none()
+                        && url.username().is_empty()
+                        && !host.ends_with('/')
+                });
+                anyhow::ensure!(
+                    is_host,
+                    "--host {host}: give the name alone, e.g. ghe.acme.example"
+                );
+                let api_url = match host.ends_with(".ghe.com") {
+                    true => format!("https://api.{host}"),
+                    false => format!("https://{host}/api/v3"),
+                };
+                (api_url, git_url)
+            }
+        };
+        let web = Url::parse(&git_url).with_context(|| format!("{git_url} is not a URL"))?;
+        Ok(Self {
+            api_url,
+            web: web.origin().ascii_serialization(),
+            git_url,
+        })
+    }
+}
+
+pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
+    let known = Known::read(store)?;
+    let server = Server::of(asked.host.as_deref(), &known.github_reader)?;
+    let hook = asked.public_url.as_deref().map(hook_url).transpose()?;
+    let opens = !asked.no_browser;
+    let mut missing = Vec::new();
+    for role in Role::ALL {
+        if of(role, &known).is_without_account() && !adopted(role, store, &server)? {
+            missing.push(role);
+        }
+    }
+    let question = "Organisation that owns the Apps";
+    let needs_org = !missing.is_empty() || asked.org.is_some();
+    let org = match needs_org {
+        true => Some(ask::text(asked.org, "--org", question).await?),
+        false => None,
+    };
+    if let Some(org) = &org {
+        anyhow::ensure!(
+            registration::is_owner(org),
+            "{org:?} is not the name of an organisation"
+        );
+    }
+    // It is served until both are installed: its last page leads there.
+    let _page = match (missing.as_slice(), &org) {
+        ([], _) | (_, None) => None,
+        (missing, Some(org)) => {
+            let made = Registering {
+                store,
+                server: &server,
+                org,
+                hook: hook.as_deref(),
+                opens,
+            };
+            Some(made.all(missing).await?)
+        }
+    };
+    let known = Known::read(store)?;
+    if known.ingest.github_webhook_secrets.is_empty() {
+        // Ingest refuses to take unsigned webhooks, so there is one although nobody signs with it yet.
+        keep_webhook_secret(store, &new_password().0.into())?;
+    }
+    let opens = opens && missing.is_empty();
+    let mut own = Vec::new();
+    for role in Role::ALL {
+        own.extend(installed(role, of(role, &known), org.as_deref(), opens).await?);
+    }
+    store.add_own_accounts(&own)
+}
+
+fn of(role: Role, known: &Known) -> &Settings {
+    match role {
+        Role::Reader => &known.github_reader,
+        Role::Writer => &known.github_writer,
+    }
+}
+
+fn hook_url(public: &str) -> anyhow::Result<String> {
+    let url = Url::parse(public).with_context(|| format!("--public-url {public}: not a URL"))?;
+    anyhow::ensure!(
+        url.scheme() == "https" && url.query().is_none(),
+        "--public-url {public}: give the https:// address that GitHub reaches Journeyman at"
+    );
+    Ok(format!("{}/webhooks/github", url.as_str().trim_end_matches('/')))
+}
+
+/// What is being registered, and for whom.
+struct Registering<'a> {
+    store: &'a Store,
+    server: &'a Server,
+    org: &'a str,
+    hook: Option<&'a str>,
+    opens: bool,
+}
+
+impl Registering<'_> {
+    /// One after the other in one browser page, which is given back.
+    async fn all(&self, roles: &[Role]) -> anyhow::Result<Page> {
+        let mut page = Page::open().await?;
+        let mut waiting: Option<oneshot::Sender<()>> = None;
+        let mut links = Vec::new();
+        for (place, role) in roles.iter().enumerate() {
+            self.show(&page, *role);
+            match waiting.take() {
+                // The browser may have gone; its person can open the page again.
+                Some(seen) => {
+                    let _ = seen.send(());
+                }
+                None => self.invite(&page.url()),
+            }
+            let returned = page.returned().await?;
+            let made = registration::convert(&self.server.api_url, &returned.code).await;
+            let made = made
+                .map_err(anyhow::Error::from)
+                .and_then(|app| self.keep(*role, &app).map(|path| (app, path)));
+            let (app, path) = made.inspect_err(|_| {
+                page.say(
+                    "That did not work; the terminal tells why. Run the command again.",
+                    &[],
+                );
+            })?;
+            let (step, steps) = (place + 1, roles.len());
+            say(&format!(
+                "{step}/{steps} {}   created {:?} (id {}), key saved in {path}",
+                role.as_str(),
+                app.slug,
+                app.id,
+            ));
+            links.push((format!("Install {}", app.slug), install_url(&app.html_url)));
+            waiting = Some(returned.seen);
+        }
+        page.say(
+            "Both Apps are there. Install each on the same repositories:",
+            &links,
+        );
+        let _ = waiting.map(|seen| seen.send(()));
+        Ok(page)
+    }
+
+    fn show(&self, page: &Page, role: Role) {
+        let home = format!("{}/{}", self.server.web, self.org);
+        let manifest = registration::manifest(role, self.org, &home, &page.callback(), self.hook);
+        let action = format!("{}/organizations/{}/settings/apps/new", self.server.web, self.org);
+        page.send(&action, &manifest);
+    }
+
+    fn invite(&self, url: &str) {
+        let port = Url::parse(url)
+            .ok()
+            .and_then(|url| url.port())
+            .unwrap_or_default();
+        say(&format!(
+            "open {url} in a browser on this machine and confirm both Apps"
+        ));
+        if !self.opens {
+            say(&format!(
+                "     from another machine, first: ssh -L {port}:127.0.0.1:{port} <this machine>"
+            ));
+        } else {
+            open(url);
+        }
+    }
+
+    /// The key first: GitHub never tells it again. Its file has the App's id in its name, so that it is found when the
+    /// settings could not be written.
+    fn keep(&self, role: Role, app: &NewApp) -> anyhow::Result<String> {
+        if let Some(secret) = &app.webhook_secret {
+            keep_webhook_secret(self.store, secret)?;
+        }
+        let path = self.store.keep(&key_name(role, app.id), &app.pem)?;
+        name_app(self.store, role, app.id, &path, self.server)?;
+        Ok(path.display().to_string())
+    }
+}
+
+fn key_name(role: Role, id: u64) -> String {
+    format!("{}.{id}.pem", role.section())
+}
+
+/// Takes up the key of an App that was registered by a set-up that ended too early.
+fn adopted(role: Role, store: &Store, server: &Server) -> anyhow::Result<bool> {
+    let names = store.kept()?;
+    let id_of = |name: &String| {
+        let id = name.strip_prefix(role.section())?.strip_prefix('.')?;
+        id.strip_suffix(".pem")?.parse::<u64>().ok()
+    };
+    let ids: Vec<u64> = names.iter().filter_map(id_of).collect();
+    match ids.as_slice() {
+        [] => Ok(false),
+        [id] => {
+            name_app(store, role, *id, &store.place(&key_name(role, *id)), server)?;
+            say(&format!(
+                "{}   its key was saved already (id {id})",
+                role.as_str()
+            ));
+            Ok(true)
+        }
+        _ => bail!(
+            "{} has the keys of several Apps for {}: remove those that are not used",
+            store.place("").display(),
+            role.section()
+        ),
+    }
+}
+
+fn name_app(store: &Store, role: Role, id: u64, key: &Path, server: &Server) -> anyhow::Result<()> {
+    let section = role.section();
+    let id = i64::try_from(id).context("the App's id is no number")?;
+    let mut settings = vec![
+        (section, "app_id", id.into()),
+        (section, "private_key", in_file(key)),
+    ];
+    let usual = Settings::default();
+    if (&server.api_url, &server.git_url) != (&usual.api_url, &usual.git_url) {
+        settings.push((section, "api_url", server.api_url.as_str().into()));
+        settings.push((section, "git_url", server.git_url.as_str().into()));
+    }
+    store.set(settings)
+}
+
+fn keep_webhook_secret(store: &Store, secret: &secrecy::SecretString) -> anyhow::Result<()> {
+    let path = store.keep(WEBHOOK_SECRETS, secret)?;
+    store.set(vec![("ingest", WEBHOOK_SECRETS, in_file(&path))])
+}
+
+fn install_url(app: &str) -> String {
+    format!("{app}/installations/new")
+}
+
+/// A browser that does not start is no failure: the address is printed.
+fn open(url: &str) {
+    if let Err(error) = webbrowser::open(url) {
+        say(&format!("     (no browser was opened: {error})"));
+    }
+}
+
+/// Waits until an App is installed, for the organisation if one is named; gives the login under which it acts.
+async fn installed(
+    role: Role,
+    settings: &Settings,
+    org: Option<&str>,
+    opens: bool,
+) -> anyhow::Result<Option<String>> {
+    if settings.app_id.is_none() {
+        say(&format!(
+            "{}   has a token in place of an App, which stays",
+            role.as_str()
+        ));
+        return Ok(None);
+    }
+    let began = Instant::now();
+    let mut is_told = false;
+    loop {
+        let standing = registration::standing(settings).await.with_context(|| {
+            format!(
+                "the App of [{0}] does not answer; remove app_id and private_key of [{0}] to make another one",
+                role.section()
+            )
+        })?;
+        let url = install_url(&standing.html_url);
+        match place(&standing, org) {
+            Place::Installed(account) => {
+                say(&format!(
+                    "{}   {} is installed at {account}",
+                    role.as_str(),
+                    standing.slug
+                ));
+                return Ok(Some(format!("{}[bot]", standing.slug)));
+            }
+            Place::Suspended(account) => {
+                bail!(
+                    "{} is suspended at {account}: let it work again at {url}",
+                    standing.slug
+                )
+            }
+            Place::Nowhere if !is_told => {
+                say(&format!("install  {url}"));
+                if opens {
+                    open(&url);
+                }
+                is_told = true;
+            }
+            Place::Nowhere => {}
+        }
+        anyhow::ensure!(
+            began.elapsed() < PATIENCE,
+            "{} is not installed: install it at {url}, then run the command again",
+            standing.slug
+        );
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Place<'a> {
+    Installed(&'a str),
+    Suspended(&'a str),
+    Nowhere,
+}
+
+fn place<'a>(standing: &'a Standing, org: Option<&str>) -> Place<'a> {
+    let is_ours = |account: &str| org.is_none_or(|org| org.eq_ignore_ascii_case(account));
+    let mut ours = standing.installed.iter().filter(|it| is_ours(&it.account));
+    match ours.clone().find(|it| !it.is_suspended).or(ours.next()) {
+        Some(it) if it.is_suspended => Place::Suspended(&it.account),
+        Some(it) => Place::Installed(&it.account),
+        None => Place::Nowhere,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use github::registration::Installed;
+
+    use super::*;
+
+    fn server(host: Option<&str>) -> anyhow::Result<(String, String, String)> {
+        Server::of(host, &Settings::default()).map(|it| (it.api_url, it.git_url, it.web))
+    }
+
+    #[test]
+    fn a_host_says_where_api_git_and_pages_are() {
+        let text = |parts: [&str; 3]| parts.map(str::to_owned).into();
+        let usual = text([
+            "https://api.github.com",
+            "https://github.com",
+            "https://github.com",
+        ]);
+        assert_eq!(server(None).unwrap(), usual);
+        assert_eq!(server(Some("github.com")).unwrap(), usual);
+        let own = text([
+            "https://ghe.acme.example/api/v3",
+            "https://ghe.acme.example",
+            "https://ghe.acme.example",
+        ]);
+        assert_eq!(server(Some("ghe.acme.example")).unwrap(), own);
+        let cloud = text([
+            "https://api.acme.ghe.com",
+            "https://acme.ghe.com",
+            "https://acme.ghe.com",
+        ]);
+        assert_eq!(server(Some("acme.ghe.com")).unwrap(), cloud);
+        for wrong in [
+            "https://ghe.acme.example",
+            "ghe.acme.example/x",
+            "a@b",
+            "",
+            "ghe/",
+        ] {
+            assert!(server(Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn webhooks_go_to_a_public_address_with_tls() {
+        assert_eq!(
+            hook_url("https://jm.example/").unwrap(),
+            "https://jm.example/webhooks/github"
+        );
+        for wrong in ["http://jm.example", "jm.example", "https://jm.example?x=1"] {
+            assert!(hook_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_app_is_installed_suspended_or_nowhere() {
+        let standing = |places: &[(&str, bool)]| Standing {
+            slug: "a".to_owned(),
+            html_url: String::new(),
+            installed: places
+                .iter()
+                .map(|(account, is_suspended)| Installed {
+                    account: (*account).to_owned(),
+                    is_suspended: *is_suspended,
+                })
+                .collect(),
+        };
+        let both = standing(&[("other", false), ("Acme", true)]);
+        assert_eq!(place(&both, Some("acme")), Place::Suspended("Acme"));
+        assert_eq!(place(&both, None), Place::Installed("other"));
+        assert_eq!(place(&both, Some("third")), Place::Nowhere);
+    }
+
+    #[test]
+    fn the_key_of_a_set_up_that_ended_too_early_is_taken_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("journeyman.toml"), folder.path());
+        let server = Server::of(None, &Settings::default()).unwrap();
+        assert!(!adopted(Role::Reader, &store, &server).unwrap());
+        store
+            .keep(&key_name(Role::Reader, 7), &"key".to_owned().into())
+            .unwrap();
+        assert!(!adopted(Role::Writer, &store, &server).unwrap());
+        assert!(adopted(Role::Reader, &store, &server).unwrap());
+        let text = std::fs::read_to_string(&store.file).unwrap();
+        assert!(
+            text.contains("[github_reader]\napp_id = 7\n") && !text.contains("api_url"),
+            "{text}"
+        );
+        store
+            .keep(&key_name(Role::Reader, 8), &"key".to_owned().into())
+            .unwrap();
+        assert!(
+            adopted(Role::Reader, &store, &server).is_err(),
+            "nobody can tell which"
+        );
+    }
+}

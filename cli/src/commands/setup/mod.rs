@@ -1,0 +1,129 @@
+//! `journeyman setup`: accounts at GitHub and Jira, and the model; what is there already is left as it is.
+
+mod ask;
+mod github;
+mod jira;
+mod model;
+mod page;
+mod store;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use bootstrap::settings;
+use clap::{Args, Subcommand};
+use dialoguer::console::Term;
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use serde::Deserialize;
+
+use self::store::Store;
+use super::{INTERRUPTED, doctor, say, say_error};
+use crate::args::Settings;
+
+/// Exit code for arguments that are missing, as clap has it.
+const EXIT_ARGUMENTS: u8 = 2;
+
+/// Set up the accounts of GitHub and Jira and the model, what is missing or one of them; ends with `doctor`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = false)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    settings: Settings,
+    #[command(subcommand)]
+    step: Option<Step>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Step {
+    Github(github::Arguments),
+    Jira(jira::Arguments),
+    Model(model::Arguments),
+}
+
+/// What the settings have already, as far as the set-up asks for it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Known {
+    github_reader: ::github::Settings,
+    github_writer: ::github::Settings,
+    jira_reader: ::jira::Settings,
+    jira_writer: ::jira::Settings,
+    rules: bootstrap::rules::Settings,
+    ingest: KnownIngest,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KnownIngest {
+    github_webhook_secrets: settings::TextList,
+    jira_webhook_secrets: settings::TextList,
+}
+
+impl Known {
+    fn read(store: &Store) -> Result<Self, settings::Error> {
+        settings::load(store.existing(), std::env::vars())
+    }
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let [shutdown, _] = bootstrap::signals();
+    let before = tcgetattr(std::io::stdin());
+    let done = shutdown.run_until_cancelled(Box::pin(steps(asked))).await;
+    if !shutdown.is_cancelled() {
+        return done.unwrap_or(Ok(INTERRUPTED.into()));
+    }
+    // The thread that waits for a key cannot be ended, so it puts nothing back itself.
+    if let Ok(before) = before {
+        // Nobody is left to hear that it did not work.
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &before);
+        drop(Term::stderr().show_cursor());
+    }
+    Ok(INTERRUPTED.into())
+}
+
+async fn steps(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let file = asked.settings.settings.clone();
+    let file = file.unwrap_or_else(|| PathBuf::from("journeyman.toml"));
+    let store = Store::new(file, &asked.settings.data);
+    let done = match asked.step {
+        Some(Step::Github(step)) => Box::pin(github::run(step, &store)).await,
+        Some(Step::Jira(step)) => Box::pin(jira::run(step, &store)).await,
+        Some(Step::Model(step)) => Box::pin(model::run(step, &store)).await,
+        None => Box::pin(missing(&store)).await,
+    };
+    match done {
+        Ok(()) => checked(asked.settings, &store).await,
+        Err(error) if error.is::<ask::Unasked>() => {
+            say_error(&format!("journeyman: {error}"));
+            Ok(ExitCode::from(EXIT_ARGUMENTS))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Does what has not been done; what has been is looked at again.
+async fn missing(store: &Store) -> anyhow::Result<()> {
+    let known = Known::read(store)?;
+    let has_github = !known.github_reader.is_without_account() && !known.github_writer.is_without_account();
+    let has_jira = !known.jira_reader.is_empty() && !known.jira_writer.is_empty();
+    if !(has_github && has_jira && model::is_there(store)?) && !ask::is_possible() {
+        let flags = "which step to do (`journeyman setup github`, `setup jira` or `setup model`)";
+        return Err(ask::Unasked(flags.to_owned()).into());
+    }
+    if has_github || ask::confirm("Work with repositories of GitHub?").await? {
+        Box::pin(github::run(github::Arguments::default(), store)).await?;
+    }
+    if has_jira || ask::confirm("Take tickets from Jira?").await? {
+        Box::pin(jira::run(jira::Arguments::default(), store)).await?;
+    }
+    Box::pin(model::run(model::Arguments::default(), store)).await
+}
+
+/// What `doctor` says of it all; what is not set up yet fails there and says how.
+async fn checked(mut settings: Settings, store: &Store) -> anyhow::Result<ExitCode> {
+    settings.settings = store.existing().map(Path::to_owned);
+    say("");
+    doctor::run(doctor::Arguments { settings }).await
+}

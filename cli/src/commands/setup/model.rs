@@ -1,0 +1,138 @@
+//! The model: which one, its key, and whether it answers.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use bootstrap::settings;
+use clap::Args;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::{
+    super::folder::own_provider,
+    ask, say,
+    store::{Setting, Store, in_file},
+};
+use crate::derived::set;
+
+/// Name the model and its key, and ask it one question; what works already stays
+#[derive(Debug, Default, Args)]
+pub(super) struct Arguments {
+    /// anthropic, openai (any server that speaks its Chat Completions) or bedrock
+    #[arg(long, value_name = "DIALECT")]
+    dialect: Option<String>,
+    /// The model, as its provider names it
+    #[arg(long, value_name = "MODEL")]
+    name: Option<String>,
+    /// Another endpoint that speaks the dialect
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+    /// File with the key [default: the one of the settings, `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`]
+    #[arg(long, value_name = "FILE")]
+    api_key_file: Option<PathBuf>,
+}
+
+/// What is there of the section already.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Glance {
+    model: Model,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Model {
+    dialect: Option<String>,
+    name: Option<String>,
+    base_url: Option<String>,
+    api_key: Option<SecretString>,
+    auth_token: Option<SecretString>,
+}
+
+#[derive(Deserialize)]
+struct Complete {
+    model: planner::ModelSettings,
+}
+
+/// Whether the settings name a model already.
+pub(super) fn is_there(store: &Store) -> anyhow::Result<bool> {
+    let known: Glance = settings::load(store.existing(), std::env::vars())?;
+    Ok(known.model.name.is_some())
+}
+
+pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
+    let Glance { model: known } = settings::load(store.existing(), std::env::vars())?;
+    let own = own_provider(asked.dialect.as_deref().or(known.dialect.as_deref()));
+    let dialect = asked.dialect.clone().or(known.dialect.clone());
+    let dialect = dialect.or_else(|| own.as_ref().map(|own| own.dialect.to_owned()));
+    let question = "Who provides the model: anthropic, openai or bedrock";
+    let dialect = ask::text(dialect, "--dialect", question).await?;
+    let name = asked.name.clone().or(known.name.clone());
+    let name = name.or_else(|| own.as_ref().map(|own| own.model.to_owned()));
+    let name = ask::text(name, "--name", "The model, as its provider names it").await?;
+    let base_url = asked.base_url.clone().or(known.base_url.clone());
+    let base_url = base_url.or_else(|| own.as_ref().and_then(|own| own.base_url.clone()));
+    let key = new_key(&asked, &known, own.map(|own| own.key), &dialect).await?;
+
+    let mut environment: Vec<_> = std::env::vars().collect();
+    for (setting, value) in [
+        ("DIALECT", Some(dialect.clone())),
+        ("NAME", Some(name.clone())),
+        ("BASE_URL", base_url.clone()),
+        ("API_KEY", key.as_ref().map(|key| key.expose_secret().to_owned())),
+    ] {
+        if let Some(value) = value {
+            set(&mut environment, &format!("MODEL__{setting}"), value);
+        }
+    }
+    let complete: Complete = settings::load(store.existing(), environment)?;
+    let tried = planner::try_model(&complete.model).await;
+    let tried = tried
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("{name} does not answer"))?;
+
+    let mut settings: Vec<Setting<'_>> = Vec::new();
+    for (setting, now, before) in [
+        ("dialect", Some(dialect), known.dialect),
+        ("name", Some(name.clone()), known.name),
+        ("base_url", base_url, known.base_url),
+    ] {
+        if let (Some(now), true) = (&now, now != before) {
+            settings.push(("model", setting, now.as_str().into()));
+        }
+    }
+    if let Some(key) = &key {
+        settings.push(("model", "api_key", in_file(&store.keep("model.key", key)?)));
+    }
+    store.set(settings)?;
+    say(&match tried.cost_micros {
+        Some(micros) => format!(
+            "model    {} answers; its price is known: this question cost {micros} millionths of a dollar",
+            tried.model
+        ),
+        None => format!(
+            "model    {} answers; its price is not known, so dollars are not counted: set [model.prices.{name:?}]",
+            tried.model
+        ),
+    });
+    Ok(())
+}
+
+/// The key that has to be kept; absent: the settings have one, or none is needed.
+async fn new_key(
+    asked: &Arguments,
+    known: &Model,
+    own: Option<SecretString>,
+    dialect: &str,
+) -> anyhow::Result<Option<SecretString>> {
+    let is_known = known.api_key.is_some() || known.auth_token.is_some();
+    let question = "API key of the model";
+    let (flag, file) = ("--api-key-file", asked.api_key_file.as_deref());
+    // Bedrock has credentials of its own.
+    match (file, own) {
+        (Some(_), _) => ask::secret(file, flag, question).await.map(Some),
+        (None, _) if is_known || dialect == "bedrock" => Ok(None),
+        (None, Some(own)) => Ok(Some(own)),
+        (None, None) => ask::secret(None, flag, question).await.map(Some),
+    }
+}

@@ -1,0 +1,261 @@
+//! The page on this machine that sends manifests to GitHub and takes the codes that come back.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use anyhow::Context;
+use axum::{
+    Router,
+    extract::{Query, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::{self, Next},
+    response::{Html, IntoResponse, Redirect, Response},
+    routing::get,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+/// GitHub gives an hour for all steps.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+
+/// The page while it is served.
+pub(super) struct Page {
+    address: SocketAddr,
+    desk: Arc<Desk>,
+    returned: mpsc::Receiver<Returned>,
+    task: JoinHandle<()>,
+}
+
+/// A code that came back. The browser waits until `seen` is used or dropped, and looks at the page again then.
+pub(super) struct Returned {
+    pub(super) code: String,
+    pub(super) seen: oneshot::Sender<()>,
+}
+
+struct Desk {
+    /// As browsers name it: who reaches this port by another name is a page of somebody else's.
+    host: String,
+    shown: Mutex<Shown>,
+    returns: mpsc::Sender<Returned>,
+}
+
+#[derive(Default)]
+struct Shown {
+    html: String,
+    /// The page's one script may run by it.
+    nonce: String,
+    /// What a code has to come back with; each is good for once.
+    state: Option<String>,
+}
+
+impl Desk {
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Page {
+    /// Serves it on a free port of this machine alone.
+    pub(super) async fn open() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
+        let listener = listener.context("cannot listen on 127.0.0.1")?;
+        let address = listener.local_addr()?;
+        let (returns, returned) = mpsc::channel(1);
+        let desk = Arc::new(Desk {
+            host: address.to_string(),
+            shown: Mutex::default(),
+            returns,
+        });
+        let router = Router::new()
+            .route("/", get(show))
+            .route("/callback", get(take))
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(&desk),
+                only_by_its_name,
+            ))
+            .with_state(Arc::clone(&desk));
+        let task = tokio::spawn(async move {
+            // Without it nothing comes back, and the wait for that ends.
+            drop(axum::serve(listener, router).await);
+        });
+        Ok(Self {
+            address,
+            desk,
+            returned,
+            task,
+        })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Where GitHub leads back to.
+    pub(super) fn callback(&self) -> String {
+        format!("{}callback", self.url())
+    }
+
+    /// Shows a form that sends a manifest by itself.
+    pub(super) fn send(&self, action: &str, manifest: &Value) {
+        let (state, nonce) = (random(), random());
+        let html = format!(
+            "<form method=\"post\" action=\"{}?state={state}\"><input type=\"hidden\" name=\"manifest\" value=\"{}\">\
+             <button>Continue at GitHub</button></form><script nonce=\"{nonce}\">document.forms[0].submit()</script>",
+            escaped(action),
+            escaped(&manifest.to_string()),
+        );
+        *self.desk.shown() = Shown {
+            html: framed(&html),
+            nonce,
+            state: Some(state),
+        };
+    }
+
+    /// Shows a text and links.
+    pub(super) fn say(&self, text: &str, links: &[(String, String)]) {
+        let links = links.iter().map(|(title, url)| {
+            let (title, url) = (escaped(title), escaped(url));
+            format!("<p><a href=\"{url}\" target=\"_blank\" rel=\"noopener\">{title}</a></p>")
+        });
+        *self.desk.shown() = Shown {
+            html: framed(&format!("<p>{}</p>{}", escaped(text), links.collect::<String>())),
+            ..Shown::default()
+        };
+    }
+
+    /// Waits for the next code.
+    pub(super) async fn returned(&mut self) -> anyhow::Result<Returned> {
+        let waiting = tokio::time::timeout(PATIENCE, self.returned.recv());
+        let came = waiting
+            .await
+            .context("nothing came back from GitHub within an hour");
+        came?.context("the page on this machine ended")
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn random() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
+}
+
+fn framed(body: &str) -> String {
+    format!("<!doctype html><meta charset=\"utf-8\"><title>Journeyman</title><h1>Journeyman</h1>{body}")
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+async fn only_by_its_name(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {
+    let named = request.headers().get(header::HOST).map(|host| host.as_bytes());
+    if named != Some(desk.host.as_bytes()) {
+        return StatusCode::MISDIRECTED_REQUEST.into_response();
+    }
+    next.run(request).await
+}
+
+async fn show(State(desk): State<Arc<Desk>>) -> Response {
+    let (html, nonce) = {
+        let shown = desk.shown();
+        (shown.html.clone(), shown.nonce.clone())
+    };
+    let mut headers = HeaderMap::new();
+    let policy = format!("default-src 'none'; script-src 'nonce-{nonce}'; frame-ancestors 'none'");
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy.as_str()),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        if let Ok(value) = value.parse() {
+            headers.insert(name, value);
+        }
+    }
+    (headers, Html(html)).into_response()
+}
+
+#[derive(Deserialize)]
+struct Back {
+    code: String,
+    state: String,
+}
+
+async fn take(State(desk): State<Arc<Desk>>, Query(back): Query<Back>) -> Response {
+    let is_ours = desk.shown().state.take_if(|state| *state == back.state).is_some();
+    if !is_ours {
+        let text = "This did not begin here, or was used already. Nothing was changed.";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    let (seen, waits) = oneshot::channel();
+    let returned = Returned {
+        code: back.code,
+        seen,
+    };
+    if desk.returns.send(returned).await.is_ok() {
+        // Dropped means that the page tells what went wrong.
+        let _ = waits.await;
+    }
+    Redirect::to("/").into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_code_is_taken_once_and_only_with_the_state_that_was_sent() {
+        let mut page = Page::open().await.unwrap();
+        page.send("https://github.com/x", &json!({"name": "a\"><b>"}));
+        let http = reqwest::Client::new();
+        let html = http.get(page.url()).send().await.unwrap().text().await.unwrap();
+        assert!(html.contains("a\\&quot;&gt;&lt;b&gt;"), "{html}");
+        let state = html.split("?state=").nth(1).unwrap();
+        let state = state.split('"').next().unwrap().to_owned();
+        let callback = |state: &str| {
+            http.get(format!("{}?code=c1&state={state}", page.callback()))
+                .send()
+        };
+        assert_eq!(callback("other").await.unwrap().status(), 403);
+        let good = tokio::spawn(callback(&state));
+        let again = callback(&state);
+        let returned = page.returned.recv().await.unwrap();
+        assert_eq!(returned.code, "c1");
+        assert_eq!(again.await.unwrap().status(), 403, "it is good for once");
+        page.desk.shown().html = "next".to_owned();
+        returned.seen.send(()).unwrap();
+        assert_eq!(good.await.unwrap().unwrap().text().await.unwrap(), "next");
+    }
+
+    #[tokio::test]
+    async fn a_page_of_somebody_else_cannot_read_it_by_another_name() {
+        let page = Page::open().await.unwrap();
+        let asked = reqwest::Client::new()
+            .get(page.url())
+            .header("host", "evil.example");
+        assert_eq!(asked.send().await.unwrap().status(), 421);
+    }
+}

@@ -1,0 +1,216 @@
+//! What the set-up writes: the settings file, whose comments and order stay, and one file for each secret.
+
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Context;
+use secrecy::{ExposeSecret, SecretString};
+use tempfile::NamedTempFile;
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
+
+/// The folder of secrets in the data folder.
+const SECRETS: &str = "secrets";
+
+/// Where settings and secrets go.
+pub(super) struct Store {
+    pub(super) file: PathBuf,
+    secrets: PathBuf,
+}
+
+/// A setting: its section, its key and its value.
+pub(super) type Setting<'a> = (&'a str, &'a str, Value);
+
+impl Store {
+    pub(super) fn new(file: PathBuf, data: &Path) -> Self {
+        Self {
+            file,
+            secrets: data.join(SECRETS),
+        }
+    }
+
+    /// The settings file, when it exists.
+    pub(super) fn existing(&self) -> Option<&Path> {
+        Some(self.file.as_path()).filter(|file| file.exists())
+    }
+
+    /// Keeps a secret in a file that this user alone may read. It is on the disk when this returns.
+    pub(super) fn keep(&self, name: &str, secret: &SecretString) -> anyhow::Result<PathBuf> {
+        fs::create_dir_all(&self.secrets)
+            .and_then(|()| fs::set_permissions(&self.secrets, fs::Permissions::from_mode(0o700)))
+            .with_context(|| format!("cannot make {}", self.secrets.display()))?;
+        let path = self.secrets.join(name);
+        let text = format!("{}\n", secret.expose_secret().trim());
+        replace(&path, &text, 0o600).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// The names of the secrets that are kept.
+    pub(super) fn kept(&self) -> anyhow::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.secrets) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => {
+                return Err(error).with_context(|| format!("cannot read {}", self.secrets.display()));
+            }
+        };
+        let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let mut names = names.collect::<std::io::Result<Vec<_>>>()?;
+        names.sort();
+        Ok(names)
+    }
+
+    /// Where a secret that is kept lies.
+    pub(super) fn place(&self, name: &str) -> PathBuf {
+        self.secrets.join(name)
+    }
+
+    /// Writes settings; the file stays as it is but for these.
+    pub(super) fn set(&self, settings: Vec<Setting<'_>>) -> anyhow::Result<()> {
+        self.change(|document| {
+            for (section, key, value) in settings {
+                put(document, section, key, value)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds names to `ingest.own_accounts`: what these do starts no job.
+    pub(super) fn add_own_accounts(&self, names: &[String]) -> anyhow::Result<()> {
+        self.change(|document| {
+            let known = document
+                .get("ingest")
+                .and_then(|ingest| ingest.get("own_accounts"));
+            let mut list: Array = known.and_then(Item::as_array).cloned().unwrap_or_default();
+            for name in names {
+                if !list.iter().any(|known| known.as_str() == Some(name)) {
+                    list.push(name.as_str());
+                }
+            }
+            put(document, "ingest", "own_accounts", list.into())
+        })
+    }
+
+    fn change(&self, edit: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let name = self.file.display();
+        let before = match fs::read_to_string(&self.file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
+        };
+        let mut document: DocumentMut = before
+            .parse()
+            .with_context(|| format!("{name} is not TOML; nothing was changed"))?;
+        edit(&mut document)?;
+        let after = document.to_string();
+        if after == before {
+            return Ok(());
+        }
+        // A link stays one.
+        let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
+        let mode = fs::metadata(&file).map_or(0o600, |metadata| metadata.permissions().mode());
+        replace(&file, &after, mode).with_context(|| format!("cannot write {name}"))
+    }
+}
+
+/// `{ file = "…" }`: where a secret is.
+pub(super) fn in_file(path: &Path) -> Value {
+    let mut table = InlineTable::new();
+    table.insert("file", path.display().to_string().into());
+    table.into()
+}
+
+/// What stands behind a value on its line stays there.
+fn put(document: &mut DocumentMut, section: &str, key: &str, mut value: Value) -> anyhow::Result<()> {
+    let table = document
+        .entry(section)
+        .or_insert_with(|| Item::Table(Table::new()));
+    let table = table
+        .as_table_like_mut()
+        .with_context(|| format!("{section} is not a section"))?;
+    if let Some(known) = table.get(key).and_then(Item::as_value) {
+        *value.decor_mut() = known.decor().clone();
+    }
+    table.insert(key, Item::Value(value));
+    Ok(())
+}
+
+/// In one step, so that a crash leaves the old or the new content.
+fn replace(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("journeyman.toml"), &folder.path().join("data"));
+        (folder, store)
+    }
+
+    #[test]
+    fn settings_are_changed_and_every_comment_and_other_key_stays() {
+        let (_folder, store) = store();
+        let text = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n\n[github_reader]\napp_id = 1 # the first\n";
+        fs::write(&store.file, text).unwrap();
+        let settings = || {
+            vec![
+                ("github_reader", "app_id", 7_i64.into()),
+                ("model", "name", "m".into()),
+            ]
+        };
+        store.set(settings()).unwrap();
+        let after = fs::read_to_string(&store.file).unwrap();
+        let expected = text.replace("app_id = 1", "app_id = 7") + "\n[model]\nname = \"m\"\n";
+        assert_eq!(after, expected);
+        store.set(settings()).unwrap();
+        assert_eq!(
+            fs::read_to_string(&store.file).unwrap(),
+            after,
+            "once more changes nothing"
+        );
+    }
+
+    #[test]
+    fn own_accounts_are_added_once() {
+        let (_folder, store) = store();
+        fs::write(&store.file, "[ingest]\nown_accounts = [\"rita\"]\n").unwrap();
+        for _ in 0..2 {
+            store
+                .add_own_accounts(&["a[bot]".to_owned(), "rita".to_owned()])
+                .unwrap();
+        }
+        let text = fs::read_to_string(&store.file).unwrap();
+        assert_eq!(text, "[ingest]\nown_accounts = [\"rita\", \"a[bot]\"]\n");
+    }
+
+    #[test]
+    fn a_secret_is_for_this_user_alone() {
+        let (_folder, store) = store();
+        let path = store.keep("key", &" k \n".to_owned().into()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "k\n");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        assert_eq!(store.kept().unwrap(), ["key"]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_toml_is_left_alone() {
+        let (_folder, store) = store();
+        fs::write(&store.file, "[ingest\n").unwrap();
+        assert!(store.set(vec![("model", "name", "m".into())]).is_err());
+        assert_eq!(fs::read_to_string(&store.file).unwrap(), "[ingest\n");
+    }
+}

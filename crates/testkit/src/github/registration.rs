@@ -1,0 +1,176 @@
+//! Apps that people register from manifests: the page that takes one, the conversion of its code, and where Apps are
+//! installed. The two Apps of the stand-in are registered and installed from the start, until one is made anew.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Form, Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::auth::{AppCaller, not_found};
+use super::hub::Hub;
+use super::rest::{Handled, installation_id};
+use super::scope::Permissions;
+use super::shape::{app as app_json, installation as installation_json, with};
+use super::{APP_PRIVATE_KEY, FakeGitHub, READER_APP_ID, WRITER_APP_ID};
+use crate::http::answer;
+
+/// The longest name of an App.
+const MAX_NAME: usize = 34;
+
+/// An App that a manifest made.
+pub(super) struct Registered {
+    pub(super) slug: String,
+    owner: String,
+    webhook_secret: Option<String>,
+    /// Good for one conversion.
+    code: Option<String>,
+    is_installed: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    name: String,
+    url: String,
+    redirect_url: String,
+    public: bool,
+    default_permissions: Permissions,
+    #[serde(default)]
+    default_events: Vec<String>,
+    hook_attributes: Option<Hook>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Hook {
+    url: Option<String>,
+    #[serde(default, rename = "active")]
+    _active: bool,
+}
+
+#[derive(Deserialize)]
+struct Sent {
+    manifest: String,
+}
+
+pub(super) fn router() -> Router<Arc<Hub>> {
+    Router::new()
+        .route("/organizations/{owner}/settings/apps/new", post(register))
+        .route("/apps/{slug}/installations/new", get(install))
+        .route("/app-manifests/{code}/conversions", post(convert))
+        .route("/app/installations", get(installations))
+}
+
+fn page(status: StatusCode, text: &str) -> Response {
+    (status, text.to_owned()).into_response()
+}
+
+/// The person has seen the page and clicked "Create GitHub App".
+async fn register(
+    State(hub): State<Arc<Hub>>,
+    Path(owner): Path<String>,
+    Query(query): Query<BTreeMap<String, String>>,
+    Form(sent): Form<Sent>,
+) -> Response {
+    match made(&hub, &owner, &sent.manifest) {
+        Ok((code, to)) => {
+            let state = query.get("state").map(String::as_str).unwrap_or_default();
+            Redirect::to(&format!("{to}?code={code}&state={state}")).into_response()
+        }
+        Err(problem) => page(StatusCode::UNPROCESSABLE_ENTITY, &problem),
+    }
+}
+
+/// The code of a new App, and where it goes.
+fn made(hub: &Hub, owner: &str, manifest: &str) -> Result<(String, String), String> {
+    let manifest: Manifest = serde_json::from_str(manifest).map_err(|error| error.to_string())?;
+    if manifest.public || manifest.url.is_empty() || manifest.name.len() > MAX_NAME {
+        return Err("the manifest is not as it should be".to_owned());
+    }
+    let hook = manifest.hook_attributes;
+    if hook.as_ref().is_some_and(|hook| hook.url.is_none()) {
+        return Err("\"url\" wasn't supplied.".to_owned());
+    }
+    let slug = manifest.name.to_lowercase().replace(' ', "-");
+    let mut world = hub.world();
+    if world.registered.values().any(|app| app.slug == slug) {
+        return Err("Name is already taken".to_owned());
+    }
+    let writes = manifest
+        .default_permissions
+        .values()
+        .any(|level| level == "write");
+    let id = if writes { WRITER_APP_ID } else { READER_APP_ID };
+    let code = uuid::Uuid::new_v4().simple().to_string();
+    let secret = || uuid::Uuid::new_v4().simple().to_string();
+    let app = Registered {
+        slug,
+        owner: owner.to_owned(),
+        webhook_secret: hook.map(|_| secret()),
+        code: Some(code.clone()),
+        is_installed: false,
+    };
+    world.registered.insert(id, app);
+    world.permissions.insert(id, manifest.default_permissions);
+    world.events.insert(id, manifest.default_events);
+    Ok((code, manifest.redirect_url))
+}
+
+async fn convert(State(hub): State<Arc<Hub>>, Path(code): Path<String>) -> Handled {
+    let mut world = hub.world();
+    let wanted = world
+        .registered
+        .iter_mut()
+        .find(|(_, app)| app.code.as_ref() == Some(&code));
+    let (id, app) = wanted.ok_or_else(not_found)?;
+    app.code = None;
+    let more = json!({
+        "id": id, "client_id": "Iv1.of-the-stand-in", "client_secret": "secret-of-the-stand-in",
+        "webhook_secret": app.webhook_secret, "pem": APP_PRIVATE_KEY, "html_url": format!("{}/apps/{}", hub.url, app.slug),
+    });
+    let body = with(app_json(&format!("{}[bot]", app.slug)), more);
+    Ok(answer(StatusCode::CREATED, body))
+}
+
+async fn installations(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
+    let own = installation_id(&caller);
+    let found: Vec<Value> = match hub.world().registered.get(&caller.id) {
+        Some(app) if !app.is_installed => Vec::new(),
+        Some(app) => vec![installation_json(
+            own,
+            &app.owner,
+            &format!("{}[bot]", app.slug),
+            &hub.url,
+        )],
+        None => vec![installation_json(own, "acme", caller.login(), &hub.url)],
+    };
+    answer(StatusCode::OK, Value::Array(found))
+}
+
+/// The person chose every repository.
+async fn install(State(hub): State<Arc<Hub>>, Path(slug): Path<String>) -> Response {
+    let mut world = hub.world();
+    match world.registered.values_mut().find(|app| app.slug == slug) {
+        Some(app) => {
+            app.is_installed = true;
+            page(StatusCode::OK, "Installed")
+        }
+        None => page(StatusCode::NOT_FOUND, "Not Found"),
+    }
+}
+
+impl FakeGitHub {
+    /// The Apps that manifests made, by their slugs, and whether each is installed.
+    #[must_use]
+    pub fn registered_apps(&self) -> Vec<(String, bool)> {
+        let world = self.hub.world();
+        let apps = world.registered.values();
+        apps.map(|app| (app.slug.clone(), app.is_installed)).collect()
+    }
+}

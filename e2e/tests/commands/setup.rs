@@ -1,0 +1,452 @@
+//! `journeyman setup` at a terminal, against the stand-ins, with a browser that clicks what there is to click.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use crate::{
+    program::run,
+    stage::{Stage, with},
+    terminal::at_terminal_with,
+};
+
+/// Sends each form that a page shows, as its script does, and follows the links of the last one.
+const BROWSER: &str = r#"#!/usr/bin/env python3
+import html, re, sys, urllib.parse, urllib.request
+def get(url, data=None):
+    return urllib.request.urlopen(url, data, timeout=30).read().decode()
+page = get(sys.argv[1])
+while (form := re.search(r'action="([^"]*)".*name="manifest" value="([^"]*)"', page)):
+    action, manifest = map(html.unescape, form.groups())
+    page = get(action, urllib.parse.urlencode({"manifest": manifest}).encode())
+for link in re.findall(r'href="([^"]*)"', page):
+    get(html.unescape(link))
+"#;
+
+type Environment = Vec<(String, String)>;
+
+/// Without what the set-up is to find out, and with a browser.
+fn environment(stage: &Stage, forgotten: &[&str]) -> Environment {
+    let browser = stage.path().join("browser");
+    fs::write(&browser, BROWSER).unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut environment = stage.environment();
+    environment.retain(|(name, _)| !forgotten.iter().any(|key| name.ends_with(key)));
+    environment.push(("BROWSER".to_owned(), browser.display().to_string()));
+    environment
+}
+
+const OF_GITHUB: [&str; 5] = [
+    "GITHUB_READER__APP_ID",
+    "GITHUB_READER__PRIVATE_KEY",
+    "GITHUB_WRITER__APP_ID",
+    "GITHUB_WRITER__PRIVATE_KEY",
+    "INGEST__GITHUB_WEBHOOK_SECRETS",
+];
+
+fn settings(stage: &Stage) -> String {
+    fs::read_to_string(stage.path().join("journeyman.toml")).unwrap()
+}
+
+fn assert_only_we_may_read_secrets(folder: &Path, count: usize) {
+    let files: Vec<_> = fs::read_dir(folder).unwrap().map(Result::unwrap).collect();
+    assert_eq!(files.len(), count, "{files:?}");
+    for file in files {
+        assert_eq!(
+            file.metadata().unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{file:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn github_is_set_up_by_two_clicks_and_doctor_is_green() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &OF_GITHUB);
+    let before = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n";
+    fs::write(stage.path().join("journeyman.toml"), before).unwrap();
+    let asked = [("Organisation that owns the Apps", "acme\r")];
+    let ran = at_terminal_with(&["setup", "github"], &asked, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in [
+        "1/2 reader   created \"acme-journeyman-reader\" (id 1001)",
+        "2/2 writer   created \"acme-journeyman\" (id 1002)",
+        "reader   acme-journeyman-reader is installed at acme",
+        "writer   acme-journeyman is installed at acme",
+        "acme-journeyman-reader[bot] reads, acme-journeyman[bot] writes",
+        "0 failed",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let text = settings(&stage);
+    for part in [
+        "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n",
+        "own_accounts = [\"acme-journeyman-reader[bot]\", \"acme-journeyman[bot]\"]",
+        "[github_reader]\napp_id = 1001\n",
+        "[github_writer]\napp_id = 1002\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(
+        !text.contains("PRIVATE KEY") && !ran.out.contains("PRIVATE KEY"),
+        "{text}"
+    );
+    assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 3);
+
+    let apps = stage.github.registered_apps();
+    let again = run("journeyman", &["setup", "github"], &environment, stage.path()).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(!again.out.contains("created"), "{}", again.out);
+    assert_eq!((settings(&stage), stage.github.registered_apps()), (text, apps));
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_up_that_ended_between_two_clicks_goes_on_with_the_second_one() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &OF_GITHUB);
+    let browser = fs::read_to_string(stage.path().join("browser")).unwrap();
+    // This person goes home after the first click: the second form is never sent.
+    let once = browser
+        .replace("while (form", "if (form")
+        .replace("for link", "sys.exit()\nfor link");
+    fs::write(stage.path().join("browser"), once).unwrap();
+    let command = [
+        "setup",
+        "github",
+        "--org",
+        "acme",
+        "--public-url",
+        "https://jm.example",
+    ];
+    let left = [("1/2 reader   created", "\u{3}")];
+    let ran = at_terminal_with(&command, &left, &environment, stage.path()).await;
+    assert!(ran.code == Some(130) && !ran.out.contains("2/2"), "{ran:?}");
+    let text = settings(&stage);
+    assert!(
+        text.contains("[github_reader]") && !text.contains("[github_writer]"),
+        "{text}"
+    );
+
+    // As if the machine had gone between the key and the settings, too.
+    fs::remove_file(stage.path().join("journeyman.toml")).unwrap();
+    fs::write(stage.path().join("browser"), browser).unwrap();
+    let opened = format!(
+        "{}/apps/acme-journeyman-reader/installations/new",
+        stage.github.api_url()
+    );
+    reqwest::get(opened).await.unwrap();
+    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out.contains("reader   its key was saved already (id 1001)"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out
+            .contains("1/1 writer   created \"acme-journeyman\" (id 1002)"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.out.contains("github reader events   subscribed to all 11"),
+        "{}",
+        ran.out
+    );
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_the_flag_that_is_missing_is_named() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &OF_GITHUB);
+    let ran = run("journeyman", &["setup", "github"], &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let expected = "journeyman: --org is missing, and there is no terminal to ask at";
+    assert_eq!(ran.complaints(), [expected]);
+    let ran = run("journeyman", &["setup"], &environment, stage.path()).await;
+    assert!(
+        ran.code == Some(2) && ran.err.contains("`journeyman setup github`"),
+        "{ran:?}"
+    );
+    let other = with(&environment, "GITHUB_READER__API_URL", "http://127.0.0.1:1");
+    let ran = run(
+        "journeyman",
+        &["setup", "github", "--org", "a b"],
+        &other,
+        stage.path(),
+    )
+    .await;
+    assert_eq!(
+        ran.complaints(),
+        ["journeyman: \"a b\" is not the name of an organisation"]
+    );
+    assert!(
+        !stage.path().join("journeyman.toml").exists(),
+        "nothing was changed"
+    );
+}
+
+const OF_JIRA: [&str; 7] = [
+    "JIRA_READER__BASE_URL",
+    "JIRA_READER__EMAIL",
+    "JIRA_READER__API_TOKEN",
+    "JIRA_WRITER__BASE_URL",
+    "JIRA_WRITER__EMAIL",
+    "JIRA_WRITER__API_TOKEN",
+    "INGEST__JIRA_WEBHOOK_SECRETS",
+];
+
+/// What a person types who is asked for both accounts.
+fn two_accounts(site: &str) -> Vec<(&'static str, String)> {
+    let typed = |text: &str| format!("{text}\r");
+    vec![
+        ("Jira site", typed(site)),
+        (
+            "Address of the account that is the reader",
+            typed(testkit::jira::READER_EMAIL),
+        ),
+        ("API token of reader@", typed(testkit::jira::READER_API_TOKEN)),
+        (
+            "Address of the account that is the writer",
+            typed(testkit::jira::WRITER_EMAIL),
+        ),
+        ("API token of writer@", typed(testkit::jira::WRITER_API_TOKEN)),
+    ]
+}
+
+fn steps<'a>(typed: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
+    typed.iter().map(|(text, keys)| (*text, keys.as_str())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jira_is_set_up_and_the_administrators_token_is_used_once_and_not_kept() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &OF_JIRA);
+    let mut typed = two_accounts(&stage.jira.url());
+    typed.push((
+        "Address of a Jira administrator",
+        format!("{}\r", testkit::jira::ADMIN_EMAIL),
+    ));
+    typed.push((
+        "used once and not kept",
+        format!("{}\r", testkit::jira::ADMIN_API_TOKEN),
+    ));
+    let command = ["setup", "jira", "--public-url", "https://jm.example"];
+    let ran = at_terminal_with(&command, &steps(&typed), &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let registered = "webhook  registered: https://jm.example/webhooks/jira for ENG";
+    assert!(
+        ran.out.contains(registered) && ran.out.contains("0 failed"),
+        "{}",
+        ran.out
+    );
+    let hook = (
+        "https://jm.example/webhooks/jira".to_owned(),
+        "project in (\"ENG\")".to_owned(),
+    );
+    assert_eq!(stage.jira.registered_webhooks(), [hook.clone()]);
+    let secrets = stage.path().join(".journeyman/secrets");
+    assert_only_we_may_read_secrets(&secrets, 3);
+    let text = settings(&stage);
+    let kept = fs::read_dir(&secrets)
+        .unwrap()
+        .map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    let all = kept.collect::<String>() + &text;
+    assert!(all.contains(testkit::jira::READER_API_TOKEN) && !all.contains(testkit::jira::ADMIN_API_TOKEN));
+    for token in [testkit::jira::READER_API_TOKEN, testkit::jira::ADMIN_API_TOKEN] {
+        assert!(!ran.out.contains(token) && !text.contains(token), "{}", ran.out);
+    }
+
+    let token = stage.path().join("admin.token");
+    fs::write(&token, testkit::jira::ADMIN_API_TOKEN).unwrap();
+    let token = token.display().to_string();
+    let admin = [
+        "--admin-email",
+        testkit::jira::ADMIN_EMAIL,
+        "--admin-token-file",
+        &token,
+    ];
+    let again = run(
+        "journeyman",
+        &[&command[..], &admin].concat(),
+        &environment,
+        stage.path(),
+    )
+    .await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.out.contains("webhook  brought up to date"), "{}", again.out);
+    assert_eq!(
+        (stage.jira.registered_webhooks(), settings(&stage)),
+        (vec![hook], text)
+    );
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_jira_refuses_is_shown_with_the_call_and_what_to_do() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &[]);
+    let token = stage.path().join("token");
+    fs::write(&token, testkit::jira::WRITER_API_TOKEN).unwrap();
+    let token = token.display().to_string();
+    let command = [
+        "setup",
+        "jira",
+        "--public-url",
+        "https://jm.example",
+        "--admin-token-file",
+        &token,
+    ];
+    let admin = [&command[..], &["--admin-email", testkit::jira::WRITER_EMAIL]].concat();
+    let ran = run("journeyman", &admin, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for part in [
+        "GET /rest/webhooks/1.0/webhook: jira forbids it: Only Jira administrators can manage webhooks.",
+        "register the webhook https://jm.example/webhooks/jira at ",
+    ] {
+        assert!(ran.err.contains(part), "{part}: {}", ran.err);
+    }
+    let one = [
+        "--reader-email",
+        testkit::jira::WRITER_EMAIL,
+        "--reader-token-file",
+        &token,
+    ];
+    let ran = run(
+        "journeyman",
+        &[&["setup", "jira"], &one[..]].concat(),
+        &environment,
+        stage.path(),
+    )
+    .await;
+    assert_eq!(
+        ran.complaints(),
+        ["journeyman: reader and writer are both Journeyman; they must be two accounts"]
+    );
+    stage.jira.become_data_center();
+    let ran = run("journeyman", &["setup", "jira"], &environment, stage.path()).await;
+    assert!(
+        ran.code == Some(1) && ran.err.contains("is a Jira Data Center"),
+        "{ran:?}"
+    );
+    assert_eq!(stage.jira.registered_webhooks(), []);
+    assert!(
+        !stage
+            .path()
+            .join(".journeyman/secrets/jira_reader.token")
+            .exists()
+    );
+}
+
+const OF_THE_MODEL: [&str; 4] = [
+    "MODEL__DIALECT",
+    "MODEL__NAME",
+    "MODEL__BASE_URL",
+    "MODEL__API_KEY",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_is_asked_once_before_its_key_is_kept() {
+    let stage = Stage::start("").await;
+    stage
+        .model
+        .set_script("Reply with the one word", vec![testkit::model::Step::say("ok")]);
+    let environment = environment(&stage, &OF_THE_MODEL);
+    let url = stage.model.url();
+    let command = ["setup", "model", "--dialect", "anthropic", "--base-url", &url];
+    let typed = |key: &str| {
+        vec![
+            ("The model", "scripted-model\r".to_owned()),
+            ("API key", format!("{key}\r")),
+        ]
+    };
+    let wrong = typed("wrong");
+    let ran = at_terminal_with(&command, &steps(&wrong), &environment, stage.path()).await;
+    assert!(
+        ran.code == Some(1) && ran.out.contains("scripted-model does not answer"),
+        "{ran:?}"
+    );
+    let wrong_said = ran.out;
+    assert!(
+        !stage.path().join("journeyman.toml").exists() && !stage.path().join(".journeyman/secrets").exists()
+    );
+    let good = typed(testkit::model::MODEL_API_KEY);
+    let ran = at_terminal_with(&command, &steps(&good), &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out.contains("its price is not known") && ran.out.contains("0 failed"),
+        "{}",
+        ran.out
+    );
+    let said = wrong_said + &ran.out;
+    assert!(
+        !said.contains(testkit::model::MODEL_API_KEY) && !said.contains("wrong"),
+        "{said}"
+    );
+    assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 1);
+    let text = settings(&stage);
+    assert!(
+        text.starts_with("[model]\ndialect = \"anthropic\"\nname = \"scripted-model\"\n"),
+        "{text}"
+    );
+    let again = run("journeyman", &["setup", "model"], &environment, stage.path()).await;
+    assert_eq!((again.code, settings(&stage)), (Some(0), text), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_command_sets_up_all_that_is_missing() {
+    let stage = Stage::start("").await;
+    stage
+        .model
+        .set_script("Reply with the one word", vec![testkit::model::Step::say("ok")]);
+    let forgotten = [&OF_GITHUB[..], &OF_JIRA, &OF_THE_MODEL].concat();
+    let mut environment = environment(&stage, &forgotten);
+    for (name, value) in [
+        ("ANTHROPIC_API_KEY", testkit::model::MODEL_API_KEY.to_owned()),
+        ("ANTHROPIC_BASE_URL", stage.model.url()),
+    ] {
+        environment.push((name.to_owned(), value));
+    }
+    let mut typed = vec![
+        ("Work with repositories of GitHub?", "y".to_owned()),
+        ("Organisation that owns the Apps", "acme\r".to_owned()),
+        ("Take tickets from Jira?", "y".to_owned()),
+    ];
+    typed.extend(two_accounts(&stage.jira.url()));
+    let ran = at_terminal_with(&["setup"], &steps(&typed), &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(
+        ran.out.contains("claude-sonnet-5-5 answers; its price is known"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        !ran.out.contains("FAIL") && ran.out.contains("0 failed"),
+        "{}",
+        ran.out
+    );
+    let text = settings(&stage);
+    let again = run("journeyman", &["setup"], &environment, stage.path()).await;
+    assert_eq!((again.code, settings(&stage)), (Some(0), text), "{again:?}");
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn github_alone_is_a_complete_configuration() {
+    let stage = Stage::start("").await;
+    let rules = "repo: {owner: acme, name: shop}\n";
+    fs::write(stage.path().join("configs/shop.yaml"), rules).unwrap();
+    let environment = environment(&stage, &OF_JIRA);
+    let ran = run("journeyman", &["doctor"], &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("skip  Jira"), "{}", ran.out);
+    fs::write(
+        stage.path().join("configs/shop.yaml"),
+        format!("{rules}jira: {{project_key: ENG}}\n"),
+    )
+    .unwrap();
+    let ran = run("journeyman", &["doctor"], &environment, stage.path()).await;
+    let failed = "the section is missing: `journeyman setup jira` writes it";
+    assert!(ran.code == Some(1) && ran.out.contains(failed), "{ran:?}");
+}

@@ -1,0 +1,113 @@
+//! `journeyman repo add`: rules from a checkout, and what would become of the tickets.
+
+use std::{fs, path::Path, process::Command};
+
+use crate::{program::run, stage::Stage};
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@acme.example"];
+    let ran = Command::new("git")
+        .current_dir(folder)
+        .args(identity)
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+}
+
+/// A checkout whose people write plain commits on a branch `trunk`.
+fn checkout(place: &Path) -> String {
+    let folder = place.join("checkout");
+    fs::create_dir(&folder).unwrap();
+    git(&folder, &["init", "-q", "-b", "trunk"]);
+    for (number, (path, text)) in [
+        ("Cargo.toml", "[package]\nname = \"shop\"\nversion = \"0.1.0\"\n"),
+        ("src/lib.rs", "//! A shop.\n"),
+        ("README.md", "A shop.\n"),
+        (".pre-commit-config.yaml", "repos: []\n"),
+        ("PULL_REQUEST_TEMPLATE.md", "What and why\n"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = folder.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+        git(&folder, &["add", "."]);
+        git(&folder, &["commit", "-q", "-m", &format!("Step {number}")]);
+    }
+    folder.display().to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_are_written_from_a_checkout_and_say_what_would_become_of_tickets() {
+    let stage = Stage::start("").await;
+    fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();
+    let asks = stage.file_ticket();
+    stage.jira.move_issue(&asks, "Ready for Agent", "Rita").unwrap();
+    let waits = stage.jira.create_issue("ENG", "Explain the tax", "", "Bug", &[]);
+    let skipped = stage
+        .jira
+        .create_issue("ENG", "Leave me", "", "Bug", &["skip-dispatch"]);
+    let from = checkout(stage.path());
+    let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
+    let ran = run("journeyman", &command, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in [
+        "branch   trunk\nmade of  Rust\ncommits  plain\n".to_owned(),
+        "check    cargo test".to_owned(),
+        format!("would start implement on jira:{asks} in acme/shop: "),
+        format!("would leave jira:{waits} until somebody asks for it (To Do): Explain the tax"),
+        format!("would leave jira:{skipped} alone: "),
+    ] {
+        assert!(ran.out.contains(&part), "{part}: {}", ran.out);
+    }
+    let path = stage.path().join("configs/acme-shop.yaml");
+    let rules = fs::read_to_string(&path).unwrap();
+    let expected = "repo:\n  owner: \"acme\"\n  name: \"shop\"\n  default_branch: \"trunk\"\njira:\n  project_key: \"ENG\"\n\
+        commits:\n  style: plain\npull_request:\n  template_path: \"PULL_REQUEST_TEMPLATE.md\"\nci:\n  auto_fix: [pre-commit]\n";
+    assert!(rules.ends_with(expected), "{rules}");
+    let doctor = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+
+    let own = rules + "agent: {status: To Do}\n";
+    fs::write(&path, &own).unwrap();
+    let again = run(
+        "journeyman",
+        &["repo", "add", "acme/shop"],
+        &stage.environment(),
+        stage.path(),
+    )
+    .await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert!(again.out.contains("already: they stay"), "{}", again.out);
+    let now = format!("would start implement on jira:{waits} in acme/shop: Explain the tax");
+    assert!(again.out.contains(&now), "{}", again.out);
+    assert_eq!(fs::read_to_string(&path).unwrap(), own);
+    assert_eq!(fs::read_dir(stage.path().join("configs")).unwrap().count(), 1);
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_need_something_that_asks_for_work_and_a_checkout() {
+    let stage = Stage::start("").await;
+    let add = async |arguments: &[&str]| {
+        let command = [&["repo", "add", "acme/other"], arguments].concat();
+        run("journeyman", &command, &stage.environment(), stage.path()).await
+    };
+    let ran = add(&[]).await;
+    assert!(
+        ran.code == Some(2) && ran.err.contains("--project KEY or --issue-label LABEL"),
+        "{ran:?}"
+    );
+    let ran = add(&["--issue-label", "agent", "--from", "/no/such/folder"]).await;
+    assert!(
+        ran.code == Some(1) && ran.err.contains("/no/such/folder: no checkout with a commit"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        fs::read_dir(stage.path().join("configs")).unwrap().count(),
+        1,
+        "nothing was written"
+    );
+}

@@ -1,0 +1,48 @@
+//! One short question, to see whether a model answers before any ticket depends on it.
+
+use bootstrap::settings::TextList;
+use domain::{ModelRole, cause::chain};
+
+use super::{Models, retry::Patience, roles};
+use crate::{
+    config::ModelSettings,
+    transcript::{Message, Transcript},
+};
+
+/// What a short question showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// The model that answered, as the provider names it.
+    pub model: String,
+    /// What the answer cost, in millionths of a dollar; absent: the model's price is not known.
+    pub cost_micros: Option<u64>,
+}
+
+/// Asks the model of these settings a short question, without those that would be asked in its place.
+///
+/// # Errors
+/// A setting that is wrong, or what the provider says, in words for people.
+pub async fn try_model(settings: &ModelSettings) -> Result<Tried, String> {
+    let alone = ModelSettings {
+        fallbacks: TextList::default(),
+        ..settings.clone()
+    };
+    roles::check(&alone).map_err(|error| error.to_string())?;
+    let models = Models::new(&alone).map_err(|error| chain(&error))?;
+    let links = models.links(&ModelRole::Default.into());
+    let Some(link) = links.first() else {
+        return Err("the settings name no model".to_owned());
+    };
+    let question = Transcript {
+        system: vec!["You are asked whether you can be reached.".to_owned()],
+        tools: Vec::new(),
+        messages: vec![Message::User("Reply with the one word: ok".to_owned())],
+        output: None,
+    };
+    let reply = link.chat(&question, Patience::SHORT).await;
+    let reply = reply.map_err(|failure| failure.told().to_string())?;
+    Ok(Tried {
+        model: reply.model,
+        cost_micros: reply.cost_micros,
+    })
+}
