@@ -245,7 +245,7 @@ async fn jira_is_set_up_and_the_administrators_token_is_used_once_and_not_kept()
         "https://jm.example/webhooks/jira".to_owned(),
         "project in (\"ENG\")".to_owned(),
     );
-    assert_eq!(stage.jira.registered_webhooks(), [hook.clone()]);
+    assert_eq!(stage.jira.registered_webhooks(), std::slice::from_ref(&hook));
     let secrets = stage.path().join(".journeyman/secrets");
     assert_only_we_may_read_secrets(&secrets, 3);
     let text = settings(&stage);

@@ -37,7 +37,10 @@ pub(in super::super) struct Own {
 
 /// The first one whose key is there, of those that speak the dialect.
 pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
-    let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let value = |wanted: &str| {
+        let found = std::env::vars().find(|(name, _)| name == wanted);
+        found.map(|(_, value)| value).filter(|value| !value.is_empty())
+    };
     let mut known = PROVIDERS.iter();
     known.find_map(|(key, url, speaks, model)| {
         let is_wanted = dialect.is_none_or(|wanted| wanted == *speaks);

@@ -108,7 +108,8 @@ async fn missing(store: &Store) -> anyhow::Result<()> {
     let known = Known::read(store)?;
     let has_github = !known.github_reader.is_without_account() && !known.github_writer.is_without_account();
     let has_jira = !known.jira_reader.is_empty() && !known.jira_writer.is_empty();
-    if !(has_github && has_jira && model::is_there(store)?) && !ask::is_possible() {
+    let is_all_there = has_github && has_jira && model::is_there(store)?;
+    if !is_all_there && !ask::is_possible() {
         let flags = "which step to do (`journeyman setup github`, `setup jira` or `setup model`)";
         return Err(ask::Unasked(flags.to_owned()).into());
     }

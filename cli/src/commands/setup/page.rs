@@ -228,6 +228,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_code_is_taken_once_and_only_with_the_state_that_was_sent() {
+        bootstrap::install_tls_provider();
         let mut page = Page::open().await.unwrap();
         page.send("https://github.com/x", &json!({"name": "a\"><b>"}));
         let http = reqwest::Client::new();
@@ -252,6 +253,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_of_somebody_else_cannot_read_it_by_another_name() {
+        bootstrap::install_tls_provider();
         let page = Page::open().await.unwrap();
         let asked = reqwest::Client::new()
             .get(page.url())
