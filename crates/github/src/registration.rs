@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn a_manifest_asks_for_what_the_lists_say_and_only_the_reader_has_a_webhook() {
-        let hook = Some("https://jm.example/webhooks/github");
+        let url = "https://jm.example/webhooks/github";
+        let hook = Some(url);
         let made = |role, hook| {
             manifest(
                 role,
@@ -244,7 +245,7 @@ mod tests {
             READER.len()
         );
         assert_eq!(reader["default_permissions"]["issues"], "read");
-        assert_eq!(reader["hook_attributes"]["url"], hook.unwrap());
+        assert_eq!(reader["hook_attributes"]["url"], url);
         assert_eq!(reader["default_events"].as_array().unwrap().len(), EVENTS.len());
         let quiet = made(Role::Reader, None);
         assert!(quiet.get("hook_attributes").is_none() && quiet.get("default_events").is_none());
