@@ -58,8 +58,7 @@ impl Access {
 /// # Errors
 /// When address or token are in none of these places.
 pub(crate) fn client(arguments: &args::Api) -> anyhow::Result<Client> {
-    let local = std::fs::read(Path::new(".journeyman").join(ACCESS_FILE)).ok();
-    let local: Option<Access> = local.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let local = local();
     let from_file = arguments
         .token_file
         .as_ref()
@@ -81,4 +80,14 @@ pub(crate) fn client(arguments: &args::Api) -> anyhow::Result<Client> {
         );
     };
     Ok(Client::new(&url, SecretString::from(token.trim().to_owned()))?)
+}
+
+/// The address of the `journeyman up` of the folder `.journeyman`.
+pub(crate) fn local_url() -> Option<String> {
+    local().map(|access| access.url)
+}
+
+fn local() -> Option<Access> {
+    let bytes = std::fs::read(Path::new(".journeyman").join(ACCESS_FILE)).ok()?;
+    serde_json::from_slice(&bytes).ok()
 }

@@ -5,6 +5,7 @@ mod alone;
 mod approve;
 mod backup;
 mod completions;
+mod console;
 mod dead;
 mod decide;
 mod decision;
@@ -82,6 +83,7 @@ macro_rules! commands {
 commands! {
     Up in up,
     Serve in serve,
+    Console in console,
     Watch in watch,
     Try in r#try,
     Eval in eval,
