@@ -8,6 +8,8 @@ use axum::{
 
 /// The style sheet; the name changes with every release that changes it.
 pub(crate) const STYLE: &str = concat!("/assets/console-", env!("CARGO_PKG_VERSION"), ".css");
+/// The picture beside a page's title.
+pub(crate) const ICON: &str = "/assets/icon.svg";
 /// The scripts of a live page, in the order in which they are loaded.
 pub(crate) const SCRIPTS: [&str; 3] = [
     "/assets/htmx-4.0.1.min.js",
@@ -23,7 +25,13 @@ const FOR_A_MINUTE: &str = "public, max-age=60";
 
 type Asset = (&'static str, &'static str, &'static str, &'static [u8]);
 
-const ASSETS: [Asset; 4] = [
+const ASSETS: [Asset; 5] = [
+    (
+        ICON,
+        "image/svg+xml",
+        FOR_A_MINUTE,
+        include_bytes!("../assets/icon.svg"),
+    ),
     (STYLE, CSS, FOR_A_MINUTE, include_bytes!("../assets/console.css")),
     (
         SCRIPTS[0],

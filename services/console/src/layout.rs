@@ -6,7 +6,7 @@ use axum::{
 };
 use maud::{DOCTYPE, Markup, html};
 
-use crate::assets::{SCRIPTS, STYLE};
+use crate::assets::{ICON, SCRIPTS, STYLE};
 
 /// The places of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,7 @@ impl Page {
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     title { (self.title) " · Journeyman" }
                     link rel="stylesheet" href=(STYLE);
+                    link rel="icon" href=(ICON) type="image/svg+xml";
                     @if let Some(nonce) = nonce { (scripts(nonce)) }
                 }
                 body {
@@ -120,7 +121,7 @@ fn policy(nonce: &str) -> String {
 /// Without scripts the page is loaded again now and then.
 fn scripts(nonce: &str) -> Markup {
     html! {
-        meta name="htmx-config" content=r#"{"extensions":"hx-csp,hx-sse","includeIndicatorCSS":false,"history":false}"#;
+        meta name="htmx-config" content=r#"{"extensions":"hx-csp,sse","includeIndicatorCSS":false,"history":false}"#;
         @for script in SCRIPTS { script nonce=(nonce) src=(script) defer {} }
         noscript { meta http-equiv="refresh" content="15"; }
     }

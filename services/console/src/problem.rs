@@ -16,8 +16,10 @@ use crate::{
 /// Why not.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// Nobody is logged in, or the token is not known any more; where to go on afterwards.
+    /// Nobody is logged in; where to go on afterwards. A link from another site brings no cookie, so what there is stays.
     LogIn(String),
+    /// The token is not known any more.
+    Ended,
     /// There is no such thing.
     NotFound,
     /// The form says something that no form of ours says.
@@ -31,7 +33,7 @@ pub(crate) enum Problem {
 impl From<api::Error> for Problem {
     fn from(error: api::Error) -> Self {
         match error {
-            api::Error::UnknownToken => Self::LogIn("/".to_owned()),
+            api::Error::UnknownToken => Self::Ended,
             error => Self::Api(error),
         }
     }
@@ -60,7 +62,10 @@ impl IntoResponse for Problem {
         let (status, words) = match self {
             Self::LogIn(next) => {
                 let to = format!("/login?next={}", crate::words::segment(&next));
-                return ([(SET_COOKIE, session::gone())], Redirect::to(&to)).into_response();
+                return Redirect::to(&to).into_response();
+            }
+            Self::Ended => {
+                return ([(SET_COOKIE, session::gone())], Redirect::to("/login")).into_response();
             }
             Self::NotFound => (StatusCode::NOT_FOUND, "There is no such page.".to_owned()),
             Self::Form(why) => (StatusCode::UNPROCESSABLE_ENTITY, why.to_owned()),

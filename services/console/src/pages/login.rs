@@ -106,6 +106,8 @@ fn body(next: &str, problem: Option<&str>) -> Markup {
             }
             div.actions { button.main { "Log in" } }
         }
+        // A link from another site brings no cookie; one from here does.
+        @if !next.is_empty() { p { a href=(onward(next)) { "You are logged in already? Go on" } } }
     }
 }
 

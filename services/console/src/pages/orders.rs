@@ -104,7 +104,7 @@ async fn retry(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> 
 /// A refusal is the outcome of one; a token that is not known ends it all.
 fn said(outcome: Result<(), api::Error>) -> Result<Result<(), String>, Problem> {
     match outcome {
-        Err(api::Error::UnknownToken) => Err(Problem::LogIn("/runs".to_owned())),
+        Err(api::Error::UnknownToken) => Err(Problem::Ended),
         outcome => Ok(outcome.map_err(|refused| told(&refused).1)),
     }
 }
