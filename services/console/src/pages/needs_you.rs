@@ -75,7 +75,7 @@ pub(super) fn body(open: &Open) -> Markup {
         @if is_quiet { p { "Nothing waits for you." } }
         (section("Decisions", &decisions, |run| html! {
             a href={ (run_path(&run.id)) "/approval" } { (shown(&run.id)) }
-            " (" (run.job) ") waits for a decision since it began at " (instant(&run.started_at))
+            " (" (run.job) ") waits for a decision; it began at " (instant(&run.started_at))
         }))
         (section("Questions", &questions, |run| html! {
             a href=(ticket_path(&run.ticket)) { (shown(&run.ticket)) }
