@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images images-check cluster k8s-check sandbox-check crash-matrix replay fuzz contract
+.PHONY: help setup demo test lint fmt bench faults up images images-check cluster k8s-check sandbox-check crash-matrix replay fuzz contract console-check
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -65,6 +65,9 @@ up: setup ## Start everything on this machine; settings from journeyman.toml
 
 sandbox-check: setup ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
 	@scripts/sandbox-check.sh
+
+console-check: setup ## Look at every page of the console in a real Chromium; prints page, look, outcome
+	@scripts/console-check.sh
 
 images: ## Build the six images
 	@for service in ingest planner executor reporter egress cli; do docker build --target $$service -t journeyman/$$service:0.1.0 . || exit 1; done

@@ -117,6 +117,16 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
+/// That of the `journeyman up` of the folder `.journeyman`.
+fn local() -> Option<Access> {
+    read(&Path::new(".journeyman").join(ACCESS_FILE))
+}
+
+/// Its address.
+pub(crate) fn local_url() -> Option<String> {
+    local().map(|access| access.url)
+}
+
 /// A client from the arguments, the environment, the `journeyman up` of the folder `.journeyman`, or the last login.
 ///
 /// # Errors
@@ -126,9 +136,8 @@ pub(crate) fn client(arguments: &args::Api) -> anyhow::Result<Client> {
     let from_environment = std::env::vars()
         .find(|(name, _)| name == "JOURNEYMAN_TOKEN")
         .map(|(_, token)| token.trim().to_owned());
-    let local = read(&Path::new(".journeyman").join(ACCESS_FILE));
     let logins = Logins::read().map(|logins| logins.known).unwrap_or_default();
-    let known = Vec::from_iter(local.into_iter().chain(logins));
+    let known = Vec::from_iter(local().into_iter().chain(logins));
     let Access { url, token } = choose(arguments.url.as_deref(), from_file.or(from_environment), known)?;
     Ok(Client::new(&url, SecretString::from(token))?)
 }

@@ -192,6 +192,15 @@ fn each_capability_is_held_by_one_service() {
 }
 
 #[test]
+fn the_console_is_a_client_of_the_api_and_nothing_else() {
+    let metadata = metadata();
+    let members = members(metadata);
+    let reached = reach(&members, "journeyman-console");
+    assert_eq!(reached, ["api", "bootstrap", "domain"].into());
+    assert!(!direct(members["journeyman-console"]).contains("reqwest"));
+}
+
+#[test]
 fn one_crate_names_each_technology() {
     let metadata = metadata();
     let members = members(metadata);

@@ -5,6 +5,7 @@ mod alone;
 mod approve;
 mod backup;
 mod completions;
+mod console;
 mod dead;
 mod decide;
 mod decision;
@@ -91,6 +92,7 @@ commands! {
     Repo in repo,
     Up in up,
     Serve in serve,
+    Console in console,
     Watch in watch,
     Try in r#try,
     Eval in eval,

@@ -1,0 +1,128 @@
+//! Chromium, driven through its driver.
+
+use std::process::Stdio;
+
+use anyhow::Context;
+use fantoccini::{Client, ClientBuilder, wd::WebDriverCompatibleCommand};
+use hyper_util::client::legacy::connect::HttpConnector;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use crate::console::first_line;
+
+/// What a page is looked at in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Dark letters on a light ground.
+    Light,
+    /// The other way round.
+    Dark,
+    /// On a telephone: 390 pixels.
+    Narrow,
+    /// Without JavaScript.
+    Plain,
+}
+
+impl Look {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+            Self::Narrow => "390px",
+            Self::Plain => "no-script",
+        }
+    }
+}
+
+/// The running driver; ends when it is dropped.
+pub(crate) struct Driver {
+    url: String,
+    _process: Child,
+}
+
+impl Driver {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let mut process = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("chromedriver cannot be started")?;
+        let said = first_line(&mut process, "ChromeDriver was started successfully").await?;
+        let port: String = said.chars().filter(char::is_ascii_digit).collect();
+        Ok(Self {
+            url: format!("http://127.0.0.1:{port}"),
+            _process: process,
+        })
+    }
+
+    /// A fresh browser, with its profile in a folder that goes with it.
+    pub(crate) async fn browser(&self, look: Look) -> anyhow::Result<(Client, TempDir)> {
+        let profile = tempfile::tempdir()?;
+        let mut capabilities = serde_json::Map::new();
+        let mut options = json!({"args": arguments(look, &profile)});
+        if look == Look::Narrow {
+            let metrics = json!({"width": 390, "height": 844, "pixelRatio": 1});
+            options["mobileEmulation"] = json!({"deviceMetrics": metrics});
+        }
+        if look == Look::Plain {
+            options["prefs"] = json!({"profile.managed_default_content_settings.javascript": 2});
+        }
+        capabilities.insert("goog:chromeOptions".to_owned(), options);
+        capabilities.insert("goog:loggingPrefs".to_owned(), json!({"browser": "ALL"}));
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&self.url)
+            .await?;
+        Ok((client, profile))
+    }
+}
+
+fn arguments(look: Look, profile: &TempDir) -> Vec<String> {
+    let mut arguments: Vec<String> = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+        "--hide-scrollbars",
+        "--window-size=1280,900",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    arguments.push(format!("--user-data-dir={}", profile.path().display()));
+    let scheme = if look == Look::Dark { 0 } else { 1 };
+    arguments.push(format!("--blink-settings=preferredColorScheme={scheme}"));
+    arguments
+}
+
+/// What the browser wrote to its console since the last look: errors of scripts, and what a policy forbade.
+pub(crate) async fn complaints(client: &Client) -> anyhow::Result<Vec<String>> {
+    let logged = client.issue_cmd(ReadLog).await?;
+    let entries = logged.as_array().map_or(&[][..], Vec::as_slice);
+    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+    let severe = entries
+        .iter()
+        .filter(|entry| text(entry, "level") == "SEVERE" || text(entry, "source") == "security");
+    Ok(severe.map(|entry| text(entry, "message")).collect())
+}
+
+/// A command of Chromium's driver that the standard lacks.
+#[derive(Debug)]
+struct ReadLog;
+
+impl WebDriverCompatibleCommand for ReadLog {
+    fn endpoint(&self, base: &url::Url, session: Option<&str>) -> Result<url::Url, url::ParseError> {
+        base.join(&format!("session/{}/se/log", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (Method, Option<String>) {
+        (Method::POST, Some(json!({"type": "browser"}).to_string()))
+    }
+}

@@ -1,0 +1,48 @@
+//! A `journeyman console` of its own process.
+
+use std::process::Stdio;
+
+use anyhow::Context;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+/// The running console; ends when it is dropped.
+pub(crate) struct Console {
+    /// Its base URL.
+    pub(crate) url: String,
+    _process: Child,
+}
+
+impl Console {
+    /// Starts it on a free port.
+    pub(crate) async fn start(api: &str) -> anyhow::Result<Self> {
+        let binary = std::env::current_exe()?.with_file_name("journeyman");
+        let mut process = Command::new(binary)
+            .args(["console", "--api", api, "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .context("journeyman cannot be started")?;
+        let said = first_line(&mut process, "console at ").await?;
+        let url = said.split([' ', ',']).nth(2).context("no address")?.to_owned();
+        Ok(Self {
+            url,
+            _process: process,
+        })
+    }
+}
+
+/// The first line that begins so. The rest is read and forgotten, so that the process never waits for a reader.
+pub(crate) async fn first_line(process: &mut Child, start: &str) -> anyhow::Result<String> {
+    let output = process.stdout.take().context("no output")?;
+    let mut lines = BufReader::new(output).lines();
+    while let Some(line) = lines.next_line().await? {
+        if line.starts_with(start) {
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return Ok(line);
+        }
+    }
+    anyhow::bail!("it ended before it said {start:?}")
+}

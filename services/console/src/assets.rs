@@ -1,0 +1,63 @@
+//! Files that pages load, part of the program: nothing comes from anywhere else.
+
+use axum::{
+    Router,
+    http::header::{CACHE_CONTROL, CONTENT_TYPE},
+    routing::get,
+};
+
+/// The style sheet; the name changes with every release that changes it.
+pub(crate) const STYLE: &str = concat!("/assets/console-", env!("CARGO_PKG_VERSION"), ".css");
+/// The picture beside a page's title.
+pub(crate) const ICON: &str = "/assets/icon.svg";
+/// The scripts of a live page, in the order in which they are loaded.
+pub(crate) const SCRIPTS: [&str; 3] = [
+    "/assets/htmx-4.0.1.min.js",
+    "/assets/hx-csp-4.0.1.min.js",
+    "/assets/hx-sse-4.0.1.min.js",
+];
+
+const CSS: &str = "text/css; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
+const FOR_A_YEAR: &str = "public, max-age=31536000, immutable";
+/// The style sheet keeps its name while a release is made.
+const FOR_A_MINUTE: &str = "public, max-age=60";
+
+type Asset = (&'static str, &'static str, &'static str, &'static [u8]);
+
+const ASSETS: [Asset; 5] = [
+    (
+        ICON,
+        "image/svg+xml",
+        FOR_A_MINUTE,
+        include_bytes!("../assets/icon.svg"),
+    ),
+    (STYLE, CSS, FOR_A_MINUTE, include_bytes!("../assets/console.css")),
+    (
+        SCRIPTS[0],
+        JS,
+        FOR_A_YEAR,
+        include_bytes!("../assets/htmx-4.0.1.min.js"),
+    ),
+    (
+        SCRIPTS[1],
+        JS,
+        FOR_A_YEAR,
+        include_bytes!("../assets/hx-csp-4.0.1.min.js"),
+    ),
+    (
+        SCRIPTS[2],
+        JS,
+        FOR_A_YEAR,
+        include_bytes!("../assets/hx-sse-4.0.1.min.js"),
+    ),
+];
+
+pub(crate) fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    ASSETS
+        .into_iter()
+        .fold(Router::new(), |router, (path, kind, cache, bytes)| {
+            let answer = ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache)], bytes);
+            router.route(path, get(async move || answer))
+        })
+}

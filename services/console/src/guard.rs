@@ -1,0 +1,82 @@
+//! What holds for every request and every answer, whatever the page.
+
+use axum::{
+    extract::Request,
+    http::{
+        HeaderMap, HeaderValue, Method,
+        header::{
+            CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+        },
+    },
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use crate::problem::Problem;
+
+/// Pages without scripts.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'";
+
+/// Refuses orders from pages of others, and tells the browser what a page may do.
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
+    let is_order = !matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_order && !is_ours(request.headers()) {
+        return with_headers(Problem::Foreign.into_response());
+    }
+    with_headers(next.run(request).await)
+}
+
+/// Whether a page of this console sent it. Browsers say so; what says nothing is no browser, and has the API.
+fn is_ours(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    match text("sec-fetch-site") {
+        Some(site) => site == "same-origin",
+        None => {
+            let origin = text(ORIGIN.as_str()).and_then(|origin| origin.split_once("://"));
+            origin.is_some_and(|(_, host)| text(HOST.as_str()) == Some(host))
+        }
+    }
+}
+
+fn with_headers(mut answer: Response) -> Response {
+    let headers = answer.headers_mut();
+    for (name, value) in [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "same-origin"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ours(pairs: &[(&'static str, &'static str)]) -> bool {
+        let pairs = pairs.iter().map(|(name, value)| {
+            (
+                axum::http::HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        is_ours(&pairs.collect())
+    }
+
+    #[test]
+    fn only_pages_of_the_console_give_orders() {
+        let host = ("host", "127.0.0.1:7405");
+        assert!(ours(&[host, ("sec-fetch-site", "same-origin")]));
+        assert!(ours(&[host, ("origin", "http://127.0.0.1:7405")]));
+        assert!(!ours(&[host]));
+        assert!(!ours(&[host, ("origin", "null")]));
+        assert!(!ours(&[host, ("origin", "http://127.0.0.1:9")]));
+        for site in ["cross-site", "same-site", "none"] {
+            let origin = ("origin", "http://127.0.0.1:7405");
+            assert!(!ours(&[host, origin, ("sec-fetch-site", site)]), "{site}");
+        }
+    }
+}

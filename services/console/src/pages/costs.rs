@@ -1,0 +1,102 @@
+//! Costs: what models took, by repository, model, job and day.
+
+use std::collections::BTreeMap;
+
+use api::types::{SpendLine, SpendQuery, SpendView};
+use axum::extract::Query;
+use domain::Dollars;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use crate::{
+    layout::{Page, Place},
+    person::Person,
+    problem::Problem,
+    words::{count, instant, money, shown},
+};
+
+/// The time; the month so far unless given.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    pub(super) since: String,
+    pub(super) until: String,
+}
+
+pub(super) async fn show(Person(client): Person, Query(asked): Query<Asked>) -> Result<Page, Problem> {
+    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let query = SpendQuery {
+        since: given(&asked.since),
+        until: given(&asked.until),
+        from: None,
+    };
+    let spent = client.spend(&query).await?;
+    Ok(Page::new(Place::Costs, "Costs", body(&asked, &spent)))
+}
+
+/// What was taken under one name.
+#[derive(Default)]
+struct Sum {
+    calls: u64,
+    tokens: u64,
+    micros: u64,
+    unpriced: u64,
+}
+
+impl Sum {
+    fn add(&mut self, line: &SpendLine) {
+        self.calls = self.calls.saturating_add(line.calls);
+        self.tokens = self.tokens.saturating_add(line.tokens);
+        self.micros = self.micros.saturating_add(line.cost_usd.micros());
+        self.unpriced = self.unpriced.saturating_add(line.unpriced);
+    }
+}
+
+pub(super) fn body(asked: &Asked, spent: &SpendView) -> Markup {
+    html! {
+        form.row method="get" action="/costs" {
+            div { label for="since" { "From the day" } input id="since" name="since" type="date" value=(shown(&asked.since)); }
+            div { label for="until" { "Before the day" } input id="until" name="until" type="date" value=(shown(&asked.until)); }
+            button { "Show" }
+        }
+        p { "From " (instant(&spent.since)) " to " (instant(&spent.until)) ", counted from the journals that are kept." }
+        @if spent.lines.is_empty() { p { "No model was asked." } } @else {
+            (by("Repository", spent, |line| line.repository.as_str()))
+            (by("Model", spent, |line| line.model.as_str()))
+            (by("Job", spent, |line| line.job.as_str()))
+            (by("Ticket", spent, |line| line.ticket.as_str()))
+            (by("Day", spent, |line| line.day.as_str()))
+        }
+    }
+}
+
+fn by<'a>(name: &str, spent: &'a SpendView, of: impl Fn(&'a SpendLine) -> &'a str) -> Markup {
+    let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
+    for line in &spent.lines {
+        sums.entry(of(line)).or_default().add(line);
+    }
+    html! {
+        h2 { "By " (name.to_lowercase()) }
+        table.stack {
+            caption { (name) ", replies, tokens and money" }
+            thead {
+                tr {
+                    th scope="col" { (name) }
+                    th.number scope="col" { "Replies" }
+                    th.number scope="col" { "Tokens" }
+                    th.number scope="col" { "Cost" }
+                }
+            }
+            tbody {
+                @for (key, sum) in sums {
+                    tr {
+                        th scope="row" { @if key.is_empty() { "not known" } @else { (shown(key)) } }
+                        td.number data-name="Replies" { (count(sum.calls)) }
+                        td.number data-name="Tokens" { (count(sum.tokens)) }
+                        td.number data-name="Cost" { (money(Dollars::from_micros(sum.micros), sum.unpriced)) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Login: a person brings an API token, and the console keeps it for them.
+
+use axum::{
+    Form,
+    extract::{Query, State as Shared},
+    http::{HeaderMap, StatusCode, header::SET_COOKIE},
+    response::{IntoResponse, Redirect, Response},
+};
+use maud::{Markup, html};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::{
+    layout::Page,
+    person::{State, session_id},
+    problem::{Problem, told},
+    session,
+};
+
+/// Where to go on afterwards.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Asked {
+    next: String,
+}
+
+/// A token, as it was pasted.
+#[derive(Deserialize)]
+pub(super) struct Brought {
+    token: SecretString,
+    #[serde(default)]
+    next: String,
+}
+
+pub(super) async fn show(Query(asked): Query<Asked>) -> Page {
+    page(&asked.next, None)
+}
+
+/// Takes a token that the API knows.
+pub(super) async fn begin(
+    Shared(state): Shared<State>,
+    headers: HeaderMap,
+    Form(brought): Form<Brought>,
+) -> Result<Response, Problem> {
+    use secrecy::ExposeSecret;
+    let token = SecretString::from(brought.token.expose_secret().trim().to_owned());
+    let client = api::Client::new(&state.api, token).map_err(Problem::Api)?;
+    // What every role may read, and is small.
+    if let Err(refused) = client.is_stopped().await {
+        let (status, words) = match &refused {
+            api::Error::UnknownToken => (
+                StatusCode::UNAUTHORIZED,
+                "The API does not know this token.".to_owned(),
+            ),
+            other => told(other),
+        };
+        return Ok(page(&brought.next, Some(&words)).with(status));
+    }
+    if let Some(former) = session_id(&headers) {
+        state.sessions.end(&former);
+    }
+    let over_tls = headers
+        .get("x-forwarded-proto")
+        .is_some_and(|proto| proto == "https");
+    let cookie = session::cookie(&state.sessions.begin(client), over_tls);
+    Ok(([(SET_COOKIE, cookie)], Redirect::to(&onward(&brought.next))).into_response())
+}
+
+pub(super) async fn end(Shared(state): Shared<State>, headers: HeaderMap) -> Response {
+    if let Some(id) = session_id(&headers) {
+        state.sessions.end(&id);
+    }
+    ([(SET_COOKIE, session::gone())], Redirect::to("/login")).into_response()
+}
+
+/// A page of this console; anything else is the first one.
+fn onward(next: &str) -> String {
+    let is_ours = next.starts_with('/')
+        && !next.starts_with("//")
+        && !next.contains('\\')
+        && next.chars().all(|c| c.is_ascii_graphic());
+    if is_ours { next.to_owned() } else { "/".to_owned() }
+}
+
+fn page(next: &str, problem: Option<&str>) -> Page {
+    Page {
+        title: "Log in".to_owned(),
+        place: None,
+        body: body(next, problem),
+    }
+}
+
+fn body(next: &str, problem: Option<&str>) -> Markup {
+    html! {
+        @if let Some(problem) = problem {
+            div.box.problem role="alert" { p { (problem) } }
+        }
+        form method="post" action="/login" {
+            input type="hidden" name="next" value=(onward(next));
+            label for="token" { "API token" }
+            input id="token" name="token" type="password" required autocomplete="current-password" autofocus
+                aria-describedby="token-help";
+            p.soft id="token-help" {
+                "What you do here is done with this token, and the journal has its name. It stays on the server until you "
+                "log out, and for eight hours at most."
+            }
+            div.actions { button.main { "Log in" } }
+        }
+        // A link from another site brings no cookie; one from here does.
+        @if !next.is_empty() { p { a href=(onward(next)) { "You are logged in already? Go on" } } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_leads_to_pages_of_the_console_alone() {
+        assert_eq!(onward("/runs?status=parked"), "/runs?status=parked");
+        for elsewhere in [
+            "",
+            "https://evil.example",
+            "//evil.example",
+            "/\\evil.example",
+            "/a\r\nb: c",
+            "javascript:x",
+        ] {
+            assert_eq!(onward(elsewhere), "/", "{elsewhere}");
+        }
+    }
+}

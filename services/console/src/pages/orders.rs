@@ -1,0 +1,127 @@
+//! Orders: stop and try again, of one run or ticket, or of several runs at once.
+
+use std::collections::BTreeSet;
+
+use api::Client;
+use axum::{
+    Form,
+    extract::Path,
+    response::{IntoResponse, Redirect, Response},
+};
+use domain::{RunId, TicketKey};
+use maud::{Markup, html};
+
+use crate::{
+    layout::{Page, Place},
+    person::Person,
+    problem::{Problem, told},
+    words::{run_path, shown, ticket_path},
+};
+
+/// The most runs of one order.
+const MOST: usize = 1_000;
+
+/// What came of it for one run or ticket.
+pub(super) struct Done {
+    pub(super) what: String,
+    pub(super) path: String,
+    pub(super) outcome: Result<(), String>,
+}
+
+pub(super) async fn stop_run(Person(client): Person, Path(id): Path<String>) -> Result<Redirect, Problem> {
+    client.stop_run(&id.parse()?).await?;
+    Ok(Redirect::to(&run_path(&id)))
+}
+
+pub(super) async fn stop_ticket(
+    Person(client): Person,
+    Path(key): Path<String>,
+) -> Result<Redirect, Problem> {
+    client.stop_ticket(&key.parse()?).await?;
+    Ok(Redirect::to(&ticket_path(&key)))
+}
+
+pub(super) async fn retry_ticket(
+    Person(client): Person,
+    Path(key): Path<String>,
+) -> Result<Redirect, Problem> {
+    client.retry_ticket(&key.parse()?).await?;
+    Ok(Redirect::to(&ticket_path(&key)))
+}
+
+/// Does the same for each chosen run, and says what came of each.
+pub(super) async fn of_many(
+    Person(client): Person,
+    Form(fields): Form<Vec<(String, String)>>,
+) -> Result<Response, Problem> {
+    let chosen = fields.iter().filter(|(name, _)| name == "run").take(MOST);
+    let chosen = chosen.map(|(_, id)| id.parse::<RunId>());
+    let chosen: Vec<RunId> = chosen
+        .collect::<Result<_, _>>()
+        .map_err(|_| Problem::Form("One of the chosen runs is none."))?;
+    if chosen.is_empty() {
+        return Err(Problem::Form("Choose at least one run."));
+    }
+    let order = fields.iter().find(|(name, _)| name == "order");
+    let done = match order.map(|(_, order)| order.as_str()) {
+        Some("stop") => stop(&client, &chosen).await?,
+        Some("retry") => retry(&client, &chosen).await?,
+        Some(_) | None => return Err(Problem::Form("There is no such order.")),
+    };
+    Ok(Page::new(Place::Runs, "What came of it", outcomes(&done)).into_response())
+}
+
+async fn stop(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
+    let mut done = Vec::new();
+    for run in chosen {
+        let id = run.to_string();
+        let outcome = said(client.stop_run(run).await)?;
+        done.push(Done {
+            path: run_path(&id),
+            what: id,
+            outcome,
+        });
+    }
+    Ok(done)
+}
+
+/// A ticket is tried again, not a run, and once.
+async fn retry(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
+    let tickets: BTreeSet<String> = chosen.iter().map(|run| run.ticket().to_string()).collect();
+    let mut done = Vec::new();
+    for key in tickets {
+        let ticket: TicketKey = key.parse()?;
+        let outcome = said(client.retry_ticket(&ticket).await)?;
+        done.push(Done {
+            path: ticket_path(&key),
+            what: key,
+            outcome,
+        });
+    }
+    Ok(done)
+}
+
+/// A refusal is the outcome of one; a token that is not known ends it all.
+fn said(outcome: Result<(), api::Error>) -> Result<Result<(), String>, Problem> {
+    match outcome {
+        Err(api::Error::UnknownToken) => Err(Problem::Ended),
+        outcome => Ok(outcome.map_err(|refused| told(&refused).1)),
+    }
+}
+
+pub(super) fn outcomes(done: &[Done]) -> Markup {
+    html! {
+        ul {
+            @for one in done {
+                li {
+                    a href=(one.path) { (shown(&one.what)) } ": "
+                    @match &one.outcome {
+                        Ok(()) => span.good { "done" },
+                        Err(why) => span.bad { (why) },
+                    }
+                }
+            }
+        }
+        p { a href="/runs" { "To the runs" } }
+    }
+}

@@ -1,0 +1,330 @@
+//! Pages with hostile text in every field.
+
+use api::types::*;
+use domain::{
+    CommitId, Decision, Dollars, Entry, Fact, Job, Plan, PlanStep, RunFence, StopReason, Timestamp, Verdict,
+};
+use maud::Markup;
+
+use super::{approval, costs, dead, entry, health, needs_you, rules, run, runs, ticket};
+use crate::layout::{Page, Place};
+
+/// Closes whatever is open, brings a script, an attribute of htmx, and turns the order of letters around.
+const HOSTILE: &str =
+    "\"'></pre></textarea><script>alert(1)</script><a hx-get=/x href=javascript:alert(1)>\u{202e}x";
+
+fn hostile() -> String {
+    HOSTILE.to_owned()
+}
+
+/// The page, and that nothing of the hostile text is markup.
+fn safe(body: Markup) -> String {
+    let page = Page::new(Place::Runs, "Title", body).markup(None).into_string();
+    for wrong in [
+        "<script",
+        "<a hx-get",
+        "href=\"javascript",
+        "</pre></textarea",
+        "\u{202e}",
+    ] {
+        assert!(!page.contains(wrong), "{wrong} in {page}");
+    }
+    let main = page.split("<main id=\"main\">").nth(1).unwrap();
+    main.replace("><", ">\n<")
+}
+
+fn view(status: RunState, waits_for: Option<&str>, stop: Option<StopReason>) -> RunView {
+    RunView {
+        id: "jira:ENG-12@57".to_owned(),
+        ticket: "jira:ENG-12".to_owned(),
+        job: Job::Implement,
+        status,
+        waits_for: waits_for.map(ToOwned::to_owned),
+        finished_at: stop.is_some().then(hostile),
+        stop,
+        started_at: "2026-11-25T09:30:12.345Z".to_owned(),
+        turns: 7,
+        repair: None,
+        overview: None,
+    }
+}
+
+fn gave_up() -> StopReason {
+    StopReason::GivenUp {
+        kind: domain::GiveUp::Blocked,
+        evidence: hostile(),
+    }
+}
+
+fn letter(what: &str) -> DeadView {
+    DeadView {
+        sequence: 3,
+        what: what.to_owned(),
+        id: hostile(),
+        ticket: Some(hostile()),
+        reason: hostile(),
+        at: hostile(),
+    }
+}
+
+fn some_rules() -> RulesView {
+    RulesView {
+        repositories: vec![RepositoryView {
+            repository: hostile(),
+            project: hostile(),
+            status: hostile(),
+            problem: Some(hostile()),
+        }],
+        problems: vec![RulesProblemView {
+            file: hostile(),
+            line: 4,
+            key: hostile(),
+            problem: hostile(),
+        }],
+    }
+}
+
+fn switched() -> StopAllView {
+    StopAllView {
+        on: true,
+        by: Some(hostile()),
+        at: Some(hostile()),
+    }
+}
+
+fn facts(facts: impl IntoIterator<Item = Fact>) -> Vec<Entry> {
+    let entry = |(position, fact)| Entry {
+        position,
+        nonce: hostile(),
+        fence: RunFence::default(),
+        at: Timestamp::from_unix_ms(1_764_000_000_000),
+        fact,
+    };
+    (0..).zip(facts).map(entry).collect()
+}
+
+fn head() -> CommitId {
+    "1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d".parse().unwrap()
+}
+
+fn decided() -> Fact {
+    Fact::Decided {
+        decision: Decision {
+            run: "jira:ENG-12@57".parse().unwrap(),
+            head: head(),
+            verdict: Verdict::Revise,
+            feedback: hostile(),
+        },
+        by: hostile(),
+    }
+}
+
+#[test]
+fn what_needs_somebody_is_one_list() {
+    let mut open = needs_you::Open {
+        runs: vec![
+            view(RunState::Parked, Some("decision"), None),
+            view(RunState::Parked, Some("answer"), None),
+        ],
+        letters: vec![letter("ticket"), letter("delivery")],
+        rules: Some(some_rules()),
+        stop_all: switched(),
+    };
+    let mut failed = view(RunState::Finished, None, Some(gave_up()));
+    failed.ticket = "jira:ENG-13".to_owned();
+    open.runs.push(failed);
+    insta::assert_snapshot!(safe(needs_you::body(&open)));
+    let nothing = safe(needs_you::body(&needs_you::Open::default()));
+    assert!(nothing.contains("Nothing waits for you."), "{nothing}");
+}
+
+#[test]
+fn a_failed_run_needs_somebody_until_its_ticket_has_a_newer_one() {
+    let open = needs_you::Open {
+        runs: vec![
+            view(RunState::Active, None, None),
+            view(RunState::Finished, None, Some(gave_up())),
+        ],
+        ..needs_you::Open::default()
+    };
+    assert!(safe(needs_you::body(&open)).contains("Nothing waits for you."));
+}
+
+#[test]
+fn runs_are_listed_with_their_filter() {
+    let filter = runs::Filter {
+        ticket: hostile(),
+        status: "finished".to_owned(),
+        job: String::new(),
+    };
+    let listed = [
+        view(RunState::Finished, None, Some(gave_up())),
+        view(RunState::Active, None, None),
+    ];
+    insta::assert_snapshot!(safe(runs::body(&filter, &listed)));
+}
+
+#[test]
+fn a_run_tells_what_happened() {
+    let known = run::Known {
+        id: "jira:ENG-12@57".parse().unwrap(),
+        view: view(RunState::Finished, None, Some(gave_up())),
+        journal: facts([
+            decided(),
+            Fact::WorkspaceFailed {
+                id: "jira:ENG-12@57".parse::<domain::RunId>().unwrap().call(2),
+                detail: hostile(),
+                setup: true,
+                repository: None,
+            },
+            Fact::RunFinished { reason: gave_up() },
+        ]),
+    };
+    insta::assert_snapshot!(safe(run::body(&known, false, None)));
+    let page = run::body(&known, false, Some("n0nce")).into_string();
+    let stamped = page.matches("hx-nonce=\"n0nce\"").count();
+    assert_eq!(stamped, 2, "what follows the run is stamped: {page}");
+}
+
+#[test]
+fn a_plan_and_a_change_are_decided_about() {
+    let plan = Plan {
+        goal: hostile(),
+        approach: hostile(),
+        steps: vec![PlanStep {
+            what: hostile(),
+            files: vec![hostile()],
+        }],
+        tests: vec![hostile()],
+        risks: vec![hostile()],
+        not_doing: vec![hostile()],
+    };
+    let about = approval::About::Plan(Box::new(plan));
+    insta::assert_snapshot!(
+        "a_plan_to_decide_about",
+        safe(approval::question("jira:ENG-12@57", &head(), &about))
+    );
+    let change = format!("diff --git a/x b/x\n@@ -1 +1 @@\n-{HOSTILE}\n+{HOSTILE}\n {HOSTILE}\n");
+    let about = approval::About::Change(change);
+    insta::assert_snapshot!(
+        "a_change_to_decide_about",
+        safe(approval::question("jira:ENG-12@57", &head(), &about))
+    );
+}
+
+#[test]
+fn whoever_comes_too_late_is_told_who_was_faster() {
+    let journal = facts([decided()]);
+    let page = safe(approval::over("jira:ENG-12@57", &journal, Some(HOSTILE)));
+    assert!(page.contains("asked for changes"), "{page}");
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn a_ticket_tells_what_was_asked_and_what_it_took() {
+    let text = TicketTextView {
+        ticket: hostile(),
+        url: "javascript:alert(1)".to_owned(),
+        status: hostile(),
+        kind: hostile(),
+        priority: hostile(),
+        labels: vec![hostile()],
+        assignees: vec![hostile()],
+        summary: hostile(),
+        description: hostile(),
+        comments: vec![CommentView {
+            author: hostile(),
+            at: hostile(),
+            text: hostile(),
+        }],
+    };
+    let known = ticket::Known {
+        text: Some(Ok(text)),
+        runs: vec![view(RunState::Active, None, None)],
+        effects: facts([Fact::ReportSettled {
+            id: domain::ReportId::seen(&"jira:ENG-12".parse().unwrap(), 1),
+            outcome: domain::ReportOutcome::Failed { detail: hostile() },
+        }])
+        .into_iter()
+        .map(|entry| ticket::Effect {
+            run: "jira:ENG-12@57".to_owned(),
+            entry,
+        })
+        .collect(),
+        ..ticket::Known::default()
+    };
+    insta::assert_snapshot!(safe(ticket::body("folder:shop#1", &known)));
+    let unknown = ticket::Known {
+        text: Some(Err(hostile())),
+        ..ticket::Known::default()
+    };
+    assert!(safe(ticket::body("jira:ENG-12", &unknown)).contains("is not known"));
+}
+
+#[test]
+fn dead_letters_are_grouped_by_their_reason() {
+    let page = safe(dead::body(&[letter("trigger"), letter("report")]));
+    assert_eq!(page.matches("<h2>").count(), 1, "{page}");
+    insta::assert_snapshot!(page);
+    let found = DeadDetail {
+        letter: letter("delivery"),
+        body: hostile(),
+    };
+    insta::assert_snapshot!("a_dead_letter", safe(dead::detail(&found)));
+}
+
+#[test]
+fn rules_are_listed_with_their_problems() {
+    insta::assert_snapshot!(safe(rules::body(&some_rules())));
+}
+
+#[test]
+fn costs_are_added_up_by_name() {
+    let line = |day: &str, calls| SpendLine {
+        day: day.to_owned(),
+        organization: hostile(),
+        repository: hostile(),
+        ticket: hostile(),
+        job: String::new(),
+        provider: hostile(),
+        model: hostile(),
+        calls,
+        cost_usd: Dollars::from_micros(1_500_000),
+        tokens: 12_345,
+        unpriced: calls / 2,
+    };
+    let spent = SpendView {
+        since: hostile(),
+        until: hostile(),
+        lines: vec![line("2026-11-24", 1), line("2026-11-25", 2)],
+        next: None,
+    };
+    let asked = costs::Asked {
+        since: hostile(),
+        until: hostile(),
+    };
+    let page = safe(costs::body(&asked, &spent));
+    assert!(
+        page.contains("$3.00 and 1 replies without a known price"),
+        "{page}"
+    );
+    insta::assert_snapshot!(page);
+}
+
+#[test]
+fn the_switch_of_all_planners_is_a_page_of_health() {
+    let seen = health::Seen {
+        stop_all: switched(),
+        runs: vec![view(RunState::Active, None, None)],
+        letters: vec![letter("trigger")],
+        rules: Some(some_rules()),
+    };
+    insta::assert_snapshot!(safe(health::body(&seen)));
+}
+
+#[test]
+fn an_entry_is_shown_as_it_is_stored() {
+    let journal = facts([decided()]);
+    let page = safe(entry::body("jira:ENG-12@57", &journal[0]));
+    assert!(page.contains("&lt;U+202E&gt;"), "{page}");
+}

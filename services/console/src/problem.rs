@@ -1,0 +1,87 @@
+//! Why a page cannot be shown, or an order is not carried out.
+
+use axum::{
+    http::{StatusCode, header::SET_COOKIE},
+    response::{IntoResponse, Redirect, Response},
+};
+use domain::cause::chain;
+use maud::html;
+
+use crate::{
+    layout::{Page, Place},
+    session,
+    words::shown,
+};
+
+/// Why not.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// Nobody is logged in; where to go on afterwards. A link from another site brings no cookie, so what there is stays.
+    LogIn(String),
+    /// The token is not known any more.
+    Ended,
+    /// There is no such thing.
+    NotFound,
+    /// The form says something that no form of ours says.
+    Form(&'static str),
+    /// The request came from a page of somebody else.
+    Foreign,
+    /// The API says why.
+    Api(api::Error),
+}
+
+impl From<api::Error> for Problem {
+    fn from(error: api::Error) -> Self {
+        match error {
+            api::Error::UnknownToken => Self::Ended,
+            error => Self::Api(error),
+        }
+    }
+}
+
+impl From<domain::InvalidId> for Problem {
+    fn from(_: domain::InvalidId) -> Self {
+        Self::NotFound
+    }
+}
+
+/// The status and the words for a failure of the API.
+pub(crate) fn told(error: &api::Error) -> (StatusCode, String) {
+    match error {
+        api::Error::Refused { status, .. } if *status == StatusCode::FORBIDDEN => (
+            *status,
+            format!("Your token may not do this: {}", shown(&error.to_string())),
+        ),
+        api::Error::Refused { status, .. } => (*status, shown(&error.to_string())),
+        error => (StatusCode::BAD_GATEWAY, shown(&error.to_string())),
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (status, words) = match self {
+            Self::LogIn(next) => {
+                let to = format!("/login?next={}", crate::words::segment(&next));
+                return Redirect::to(&to).into_response();
+            }
+            Self::Ended => {
+                return ([(SET_COOKIE, session::gone())], Redirect::to("/login")).into_response();
+            }
+            Self::NotFound => (StatusCode::NOT_FOUND, "There is no such page.".to_owned()),
+            Self::Form(why) => (StatusCode::UNPROCESSABLE_ENTITY, why.to_owned()),
+            Self::Foreign => (
+                StatusCode::FORBIDDEN,
+                "The request did not come from a page of this console, so nothing was done.".to_owned(),
+            ),
+            Self::Api(error) => {
+                tracing::info!(error = %chain(&error), "the API did not serve a page");
+                told(&error)
+            }
+        };
+        let body = html! {
+            div.box.problem { p { (words) } }
+            p { a href="/" { "To what needs you" } }
+        };
+        Page::new(Place::NeedsYou, "That did not work", body).with(status)
+    }
+}

@@ -1,0 +1,252 @@
+//! What the API says, in words for people. Text of others goes through [`shown`] before it reaches a page.
+
+use api::types::{RunState, RunView};
+use domain::{Dollars, StopReason, Timestamp, Verdict, text::visible};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// Text of others: characters that hide or reorder are spelled out. Markup is escaped where it is written.
+pub(crate) fn shown(text: &str) -> String {
+    visible(text)
+}
+
+/// One line of it, at most this many characters.
+pub(crate) fn short(text: &str, limit: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    shown(&domain::text::capped(&flat, limit))
+}
+
+/// One segment of a path, or one value of a query.
+pub(crate) fn segment(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+pub(crate) fn run_path(run: &str) -> String {
+    format!("/runs/{}", segment(run))
+}
+
+pub(crate) fn ticket_path(ticket: &str) -> String {
+    format!("/tickets/{}", segment(ticket))
+}
+
+/// An address that a browser may follow: nothing but the web.
+pub(crate) fn web_address(url: &str) -> Option<&str> {
+    (url.starts_with("https://") || url.starts_with("http://")).then_some(url)
+}
+
+/// `2 h 5 min`, `3 min 4 s`, `1.5 s`.
+pub(crate) fn duration(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..10 => format!("{}.{} s", seconds, ms % 1_000 / 100),
+        10..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
+    duration(u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX))
+}
+
+/// `2026-11-25 09:30:12 UTC`, from RFC 3339 in UTC.
+pub(crate) fn instant(text: &str) -> String {
+    let text = shown(text);
+    match (text.get(..10), text.get(11..19)) {
+        (Some(day), Some(time)) => format!("{day} {time} UTC"),
+        _ => text,
+    }
+}
+
+/// `12,345`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// Money, with a word where some of it is not known.
+pub(crate) fn money(cost: Dollars, unpriced: u64) -> String {
+    match unpriced {
+        0 => cost.to_string(),
+        unpriced => format!("{cost} and {unpriced} replies without a known price"),
+    }
+}
+
+pub(crate) const fn state(state: RunState) -> &'static str {
+    match state {
+        RunState::Queued => "queued",
+        RunState::Active => "active",
+        RunState::Parked => "parked",
+        RunState::Finished => "finished",
+    }
+}
+
+pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Approve => "approved it",
+        Verdict::Reject => "rejected it",
+        Verdict::Revise => "asked for changes",
+    }
+}
+
+/// What a parked run waits for.
+pub(crate) fn waiting(waits_for: &str) -> String {
+    match waits_for {
+        "decision" => "waits for a person's decision".to_owned(),
+        "answer" => "waits for an answer on the ticket".to_owned(),
+        "report" => "waits until something is written outside".to_owned(),
+        "retry" => "waits to try again".to_owned(),
+        "slot" => "waits for a free place".to_owned(),
+        other => format!("waits for {}", shown(other)),
+    }
+}
+
+/// How a run stands, in a few words, and how they are shown.
+pub(crate) fn standing(run: &RunView) -> (String, &'static str) {
+    match (run.status, &run.stop, run.waits_for.as_deref()) {
+        (RunState::Queued, ..) => ("waits for earlier runs".to_owned(), "soft"),
+        (RunState::Active, ..) => ("works".to_owned(), ""),
+        (RunState::Parked, _, waits_for) => (waiting(waits_for.unwrap_or("something")), "warm"),
+        (RunState::Finished, Some(stop), _) => (heading(stop).to_owned(), tone(stop)),
+        (RunState::Finished, None, _) => ("finished".to_owned(), ""),
+    }
+}
+
+/// Whether a person has to look: the run came to no good end, and nobody wanted that.
+pub(crate) const fn needs_a_look(stop: &StopReason) -> bool {
+    !matches!(
+        stop,
+        StopReason::Completed
+            | StopReason::NoChange { .. }
+            | StopReason::Stopped { .. }
+            | StopReason::Rejected { .. }
+            | StopReason::Superseded
+            | StopReason::Withdrawn { .. }
+    )
+}
+
+pub(crate) const fn tone(stop: &StopReason) -> &'static str {
+    match stop {
+        StopReason::Completed => "good",
+        stop if needs_a_look(stop) => "bad",
+        _ => "soft",
+    }
+}
+
+/// Why a run ended, in a few words.
+pub(crate) const fn heading(stop: &StopReason) -> &'static str {
+    match stop {
+        StopReason::Completed => "completed",
+        StopReason::NoChange { .. } => "ended without a change",
+        StopReason::Unfinished { .. } => "ended before the change was complete",
+        StopReason::TurnLimit { .. } => "reached its limit of turns",
+        StopReason::NoPlan => "made no plan",
+        StopReason::Stuck(_) => "went in circles",
+        StopReason::BudgetSpent { .. } => "spent its budget",
+        StopReason::SharedBudgetSpent(_) => "found a shared budget spent",
+        StopReason::PriceUnknown { .. } => "stopped: the model has no known price",
+        StopReason::Stopped { .. } => "was stopped",
+        StopReason::Rejected { .. } => "was rejected",
+        StopReason::GivenUp { .. } => "gave up",
+        StopReason::RevisionLimit { .. } => "was sent back too often",
+        StopReason::ModelRefused => "stopped: the model refused",
+        StopReason::ContextTooLong => "became too long for the model",
+        StopReason::ModelFailed { .. } => "failed: the model",
+        StopReason::WorkspaceUnavailable { .. } => "failed: no workspace",
+        StopReason::SetupFailed { .. } => "failed: the setup commands",
+        StopReason::ReportRefused(_) => "stopped: what it had to write was refused",
+        StopReason::ReportFailed { .. } => "failed: it could not write outside",
+        StopReason::UnsupportedJob => "stopped: this release does not know the job",
+        StopReason::JournalUnreadable => "failed: its journal cannot be read",
+        StopReason::JournalLost => "failed: its journal is gone",
+        StopReason::Superseded => "gave way to a newer request",
+        StopReason::Withdrawn { .. } => "was not wanted any more",
+    }
+}
+
+/// What else there is to know of it: who, how much, the model's last words. May be of several lines.
+pub(crate) fn detail(stop: &StopReason) -> Option<String> {
+    match stop {
+        StopReason::NoChange { summary } => Some(shown(summary)),
+        StopReason::Unfinished { summary, unsaved } if unsaved.is_empty() => Some(shown(summary)),
+        StopReason::Unfinished { summary, unsaved } => {
+            Some(shown(&format!("{summary}\nNot saved: {}", unsaved.join("; "))))
+        }
+        StopReason::TurnLimit { turns } => Some(format!("{turns} turns")),
+        StopReason::BudgetSpent { budget, spent, limit } => {
+            Some(format!("{budget:?}: {spent} of {limit}").to_lowercase())
+        }
+        StopReason::SharedBudgetSpent(budget) => Some(shown(&format!(
+            "the budget of {} {}: {} of {}",
+            budget.of.as_str(),
+            budget.name,
+            budget.spent,
+            budget.limit
+        ))),
+        StopReason::PriceUnknown { model } => Some(shown(model)),
+        StopReason::Stopped { by } | StopReason::Rejected { by } => Some(format!("by {}", shown(by))),
+        StopReason::GivenUp { kind, evidence } => {
+            Some(shown(&format!("{}: {evidence}", kind.as_str().replace('_', " "))))
+        }
+        StopReason::RevisionLimit { revisions } => Some(format!("{revisions} times")),
+        StopReason::ModelFailed { detail }
+        | StopReason::WorkspaceUnavailable { detail }
+        | StopReason::ReportFailed { detail } => Some(shown(detail)),
+        StopReason::SetupFailed { log_tail } => Some(shown(log_tail)),
+        StopReason::ReportRefused(refusal) => Some(shown(&format!("{refusal:?}"))),
+        StopReason::Stuck(repetition) => Some(shown(&format!(
+            "{} turns with {}",
+            repetition.turns,
+            repetition.tools.join(", ")
+        ))),
+        StopReason::Completed
+        | StopReason::NoPlan
+        | StopReason::ModelRefused
+        | StopReason::ContextTooLong
+        | StopReason::UnsupportedJob
+        | StopReason::JournalUnreadable
+        | StopReason::JournalLost
+        | StopReason::Superseded
+        | StopReason::Withdrawn { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_numbers_are_short() {
+        assert_eq!(duration(1_540), "1.5 s");
+        assert_eq!(duration(125_000), "2 min 5 s");
+        assert_eq!(duration(7_500_000), "2 h 5 min");
+        assert_eq!(duration(90_000_000), "1 d 1 h");
+        assert_eq!(instant("2026-11-25T09:30:12.345Z"), "2026-11-25 09:30:12 UTC");
+        assert_eq!(instant("soon"), "soon");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(999), "999");
+    }
+
+    #[test]
+    fn only_addresses_of_the_web_become_links() {
+        assert!(web_address("https://github.com/acme/shop/pull/7").is_some());
+        for wrong in ["javascript:alert(1)", "data:text/html,x", " https://x", "//x"] {
+            assert_eq!(web_address(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_one_segment_of_a_path() {
+        assert_eq!(
+            ticket_path("github:acme/shop#7"),
+            "/tickets/github%3Aacme%2Fshop%237"
+        );
+    }
+}

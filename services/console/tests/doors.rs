@@ -1,0 +1,279 @@
+//! The console as a browser meets it, before an API that says what these tests want.
+#![allow(clippy::unwrap_used, reason = "a test that fails fails")]
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Json, Router,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use reqwest::{Client, RequestBuilder, redirect::Policy};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+const RUN: &str = "/runs/jira%3AENG-12%4057";
+const HEAD: &str = "1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d";
+
+/// A console, and with which tokens its API was called.
+struct Console {
+    url: String,
+    browser: Client,
+    tokens: Arc<Mutex<Vec<String>>>,
+    shutdown: CancellationToken,
+}
+
+/// Refuses every token but `good`.
+fn allowed(headers: &HeaderMap, tokens: &Mutex<Vec<String>>) -> Result<(), Response> {
+    let token = headers.get("authorization").unwrap().to_str().unwrap();
+    tokens.lock().unwrap().push(token.to_owned());
+    match token {
+        "Bearer good" => Ok(()),
+        _ => Err(refusal(StatusCode::UNAUTHORIZED, "unauthorized", "no")),
+    }
+}
+
+fn refusal(status: StatusCode, error: &str, detail: &str) -> Response {
+    (status, Json(json!({"error": error, "detail": detail}))).into_response()
+}
+
+fn journal() -> Value {
+    let decision = domain::Decision {
+        run: "jira:ENG-12@57".parse().unwrap(),
+        head: HEAD.parse().unwrap(),
+        verdict: domain::Verdict::Approve,
+        feedback: String::new(),
+    };
+    json!([domain::Entry {
+        position: 0,
+        nonce: String::new(),
+        fence: domain::RunFence::default(),
+        at: domain::Timestamp::from_unix_ms(1_764_000_000_000),
+        fact: domain::Fact::Decided {
+            decision,
+            by: "grace".to_owned()
+        },
+    }])
+}
+
+fn api(tokens: &Arc<Mutex<Vec<String>>>) -> Router {
+    let answer = |status: StatusCode, value: Value| {
+        let tokens = Arc::clone(tokens);
+        async move |headers: HeaderMap| match allowed(&headers, &tokens) {
+            Ok(()) => (status, Json(value)).into_response(),
+            Err(refused) => refused,
+        }
+    };
+    let conflict = json!({"error": "conflict", "detail": "somebody has decided already"});
+    let forbidden = json!({"error": "forbidden", "detail": "needs the role operator"});
+    Router::new()
+        .route("/v1/stop-all", get(answer(StatusCode::OK, json!({"on": false}))))
+        .route("/v1/runs", get(answer(StatusCode::OK, json!([]))))
+        .route("/v1/runs/{id}/journal", get(answer(StatusCode::OK, journal())))
+        .route(
+            "/v1/runs/{id}/decision",
+            post(answer(StatusCode::CONFLICT, conflict)),
+        )
+        .route(
+            "/v1/runs/{id}/stop",
+            post(answer(StatusCode::FORBIDDEN, forbidden)),
+        )
+}
+
+async fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+impl Console {
+    async fn start() -> Self {
+        bootstrap::install_tls_provider();
+        let (tokens, shutdown) = (Arc::default(), CancellationToken::new());
+        let (listener, api_url) = listen().await;
+        tokio::spawn(axum::serve(listener, api(&tokens)).into_future());
+        let (listener, url) = listen().await;
+        let config = pages::Config::new(&api_url).unwrap();
+        tokio::spawn(pages::serve(config, listener, shutdown.clone()));
+        let browser = Client::builder().redirect(Policy::none()).build().unwrap();
+        Self {
+            url,
+            browser,
+            tokens,
+            shutdown,
+        }
+    }
+
+    fn get(&self, path: &str) -> RequestBuilder {
+        self.browser.get(format!("{}{path}", self.url))
+    }
+
+    /// A form as a page of the console sends it.
+    fn post(&self, path: &str, form: &[(&str, &str)]) -> RequestBuilder {
+        let request = self.browser.post(format!("{}{path}", self.url));
+        request.header("sec-fetch-site", "same-origin").form(form)
+    }
+
+    /// Logs in; gives the cookie.
+    async fn log_in(&self) -> String {
+        let answer = self.post("/login", &[("token", " good\n"), ("next", "/runs")]);
+        let answer = answer.send().await.unwrap();
+        assert_eq!(
+            (answer.status(), place(&answer)),
+            (StatusCode::SEE_OTHER, "/runs")
+        );
+        let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+        assert!(
+            cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+            "{cookie}"
+        );
+        assert!(!cookie.contains("good"), "the token stays here: {cookie}");
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
+    fn calls(&self) -> usize {
+        self.tokens.lock().unwrap().len()
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+fn place(answer: &reqwest::Response) -> &str {
+    answer
+        .headers()
+        .get("location")
+        .map_or("", |value| value.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn nobody_reads_a_page_without_a_token_that_the_api_knows() {
+    let console = Console::start().await;
+    let pages = [
+        "/",
+        "/runs",
+        RUN,
+        "/dead",
+        "/rules",
+        "/costs",
+        "/health",
+        "/tickets/jira%3AENG-12",
+    ];
+    for page in pages {
+        let answer = console.get(page).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{page}");
+        assert!(place(&answer).starts_with("/login?next="), "{page}");
+        assert!(
+            answer.headers().get("set-cookie").is_none(),
+            "a link from elsewhere ends no session"
+        );
+    }
+    assert_eq!(console.calls(), 0);
+    let refused = console
+        .post("/login", &[("token", "wrong")])
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    assert!(refused.headers().get("set-cookie").is_none());
+}
+
+#[tokio::test]
+async fn whoever_is_logged_in_acts_with_their_own_token_until_they_log_out() {
+    let console = Console::start().await;
+    let cookie = console.log_in().await;
+    let read = console
+        .get("/runs")
+        .header("cookie", &cookie)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(read.status(), StatusCode::OK);
+    let policy = read.headers()["content-security-policy"].to_str().unwrap();
+    assert!(
+        policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    assert_eq!(*console.tokens.lock().unwrap(), ["Bearer good", "Bearer good"]);
+    let out = console
+        .post("/logout", &[])
+        .header("cookie", &cookie)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(place(&out), "/login");
+    let read = console
+        .get("/runs")
+        .header("cookie", &cookie)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        read.status(),
+        StatusCode::SEE_OTHER,
+        "the id is worth nothing any more"
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_somebody_else_orders_nothing() {
+    let console = Console::start().await;
+    let cookie = console.log_in().await;
+    let before = console.calls();
+    for site in [Some("cross-site"), Some("same-site"), None] {
+        let order = console
+            .browser
+            .post(format!("{}{RUN}/stop", console.url))
+            .header("cookie", &cookie);
+        let order = match site {
+            Some(site) => order.header("sec-fetch-site", site),
+            None => order.header("origin", "https://evil.example"),
+        };
+        assert_eq!(
+            order.send().await.unwrap().status(),
+            StatusCode::FORBIDDEN,
+            "{site:?}"
+        );
+    }
+    assert_eq!(console.calls(), before, "the API heard nothing of it");
+}
+
+#[tokio::test]
+async fn a_decision_that_comes_too_late_names_who_was_faster() {
+    let console = Console::start().await;
+    let cookie = console.log_in().await;
+    let form = [("verdict", "approve"), ("head", HEAD)];
+    let late = console
+        .post(&format!("{RUN}/approval"), &form)
+        .header("cookie", &cookie);
+    let late = late.send().await.unwrap();
+    assert_eq!(late.status(), StatusCode::CONFLICT);
+    let text = late.text().await.unwrap();
+    assert!(
+        text.contains("somebody has decided already") && text.contains("grace approved it"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_role_may_not_do_is_said() {
+    let console = Console::start().await;
+    let cookie = console.log_in().await;
+    let refused = console
+        .post(&format!("{RUN}/stop"), &[])
+        .header("cookie", &cookie);
+    let refused = refused.send().await.unwrap();
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert!(
+        refused
+            .text()
+            .await
+            .unwrap()
+            .contains("Your token may not do this")
+    );
+}
