@@ -19,7 +19,7 @@ async fn what_asks_for_work_is_found_by_polls_and_worked_on_while_it_is_told() {
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     watch.says("run finished: completed").await;
     let runs = run("journeyman", &["runs"], &[], stage.path()).await;
-    assert!(runs.out.contains("implement    finished completed"), "{runs:?}");
+    assert!(runs.out.contains("implement      finished completed"), "{runs:?}");
     watch.signal(Signal::INT);
     let ran = watch.ended().await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
