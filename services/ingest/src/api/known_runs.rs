@@ -54,11 +54,11 @@ impl Copies {
     /// Every run, or those of a ticket, in the order in which they were asked for.
     fn views(&self, ticket: Option<&TicketKey>) -> BTreeMap<(u64, String), RunView> {
         let of_ticket = |run: &RunId| ticket.is_none_or(|ticket| run.ticket() == ticket);
-        // Rows forget runs that ended long ago; their records are kept as long as their journals.
-        let recorded = self
-            .overviews
-            .values()
-            .filter(|overview| of_ticket(&overview.run));
+        // Rows forget runs that ended long ago; their records are kept as long as their journals. A ticket without a row is
+        // forgotten: what follows its journals may be a moment behind and still have a record.
+        let is_known = |run: &RunId| self.rows.get(run.ticket()).is_some();
+        let recorded = self.overviews.values();
+        let recorded = recorded.filter(|overview| of_ticket(&overview.run) && is_known(&overview.run));
         let mut views: BTreeMap<_, _> = recorded
             .map(|overview| (place(&overview.run), overview.summary()))
             .collect();
