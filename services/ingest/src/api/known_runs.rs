@@ -36,46 +36,36 @@ impl KnownRuns {
     }
 
     /// The runs that are wanted, newest first.
-    pub(super) async fn list(&self, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
+    pub(super) async fn list(&self, queue: &Queue, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
         let mut copies = self.0.lock().await;
-        copies.rows.catch_up().await?;
         copies.overviews.catch_up().await?;
-        let runs = copies.views(wanted.ticket.as_ref());
+        let rows = match &wanted.ticket {
+            Some(ticket) => {
+                let row = queue.table::<Row>(Bucket::Tickets).get(ticket).await?;
+                row.map(|(row, _)| row).into_iter().collect()
+            }
+            None => {
+                copies.rows.catch_up().await?;
+                copies.rows.values().cloned().collect::<Vec<_>>()
+            }
+        };
+        let runs = rows.iter().flat_map(|row| &row.runs);
+        let runs: BTreeMap<_, _> = runs.map(|run| (place(&run.id), run)).collect();
         let older = runs
             .into_iter()
             .rev()
             .filter(|(place, _)| wanted.before.as_ref().is_none_or(|before| place < before));
-        let wanted_ones = older.map(|(_, run)| run).filter(|run| wanted.holds(run));
-        Ok(wanted_ones.take(wanted.limit).collect())
+        let views = older.map(|(_, run)| copies.view(run));
+        Ok(views.filter(|run| wanted.holds(run)).take(wanted.limit).collect())
     }
 }
 
 impl Copies {
-    /// Every run, or those of a ticket, in the order in which they were asked for.
-    fn views(&self, ticket: Option<&TicketKey>) -> BTreeMap<(u64, String), RunView> {
-        let of_ticket = |run: &RunId| ticket.is_none_or(|ticket| run.ticket() == ticket);
-        // Rows forget runs that ended long ago; their records are kept as long as their journals. A ticket without a row is
-        // forgotten: what follows its journals may be a moment behind and still have a record.
-        let is_known = |run: &RunId| self.rows.get(run.ticket()).is_some();
-        let recorded = self.overviews.values();
-        let recorded = recorded.filter(|overview| of_ticket(&overview.run) && is_known(&overview.run));
-        let mut views: BTreeMap<_, _> = recorded
-            .map(|overview| (place(&overview.run), overview.summary()))
-            .collect();
-        let rows: Vec<_> = match ticket {
-            Some(ticket) => self.rows.get(ticket).into_iter().collect(),
-            None => self.rows.values().collect(),
-        };
-        views.extend(
-            rows.iter()
-                .flat_map(|row| &row.runs)
-                .map(|run| (place(&run.id), run.clone())),
-        );
-        let view = |run: RunSummary| RunView {
+    fn view(&self, run: &RunSummary) -> RunView {
+        RunView {
             overview: self.overviews.get(Key::run(&run.id)).map(Into::into),
-            ..RunView::from(&run)
-        };
-        views.into_iter().map(|(place, run)| (place, view(run))).collect()
+            ..run.into()
+        }
     }
 }
 

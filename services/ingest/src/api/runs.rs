@@ -21,7 +21,8 @@ pub(super) async fn list(
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let Query(query) = query?;
     let wanted = Wanted::new(query)?;
-    Ok(Json(state.known_runs()?.list(&wanted).await?))
+    let queue = &state.router()?.queue;
+    Ok(Json(state.known_runs()?.list(queue, &wanted).await?))
 }
 
 /// Shows one run.
