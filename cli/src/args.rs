@@ -49,12 +49,7 @@ pub struct OfTicket {
 
 /// `ENG-12` means `jira:ENG-12`, `acme/shop#7` means `github:acme/shop#7`, and `acme/shop/discussions/7` the discussion there.
 pub(crate) fn ticket(text: &str) -> Result<TicketKey, String> {
-    TicketKey::jira(text)
-        .or_else(|_| match text.contains('/') && !text.contains(':') {
-            true => format!("github:{text}").parse(),
-            false => text.parse(),
-        })
-        .map_err(|invalid| invalid.to_string())
+    TicketKey::written(text).map_err(|invalid| invalid.to_string())
 }
 
 #[cfg(test)]

@@ -11,9 +11,6 @@ use crate::{
     args::{Api, Format},
 };
 
-/// As many as the API gives at once.
-const MOST: usize = 1_000;
-
 /// List the runs that wait for a person's decision or answer, the one that waits longest first, each with what to do
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
@@ -26,8 +23,8 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
     let query = RunsQuery {
-        waits_for: Some("person".to_owned()),
-        limit: Some(MOST),
+        waits_for: Some(RunsQuery::PERSON.to_owned()),
+        limit: Some(RunsQuery::MOST),
         ..RunsQuery::default()
     };
     let mut runs = access::client(&api)?.list_runs(&query).await?;

@@ -1,7 +1,6 @@
 //! A client of the API, with one file for each part of it.
 
 mod acts;
-mod encode;
 mod jobs;
 mod pull_requests;
 mod runs;
@@ -10,7 +9,7 @@ mod tickets;
 
 use std::time::Duration;
 
-use domain::{Entry, LiveOutput, RunId, TicketKey};
+use domain::{Entry, LiveOutput, RunId, TicketKey, address::encode};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
 use reqwest::{Method, RequestBuilder, StatusCode};
@@ -18,7 +17,6 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use self::encode::encode;
 pub use self::{acts::Act, jobs::implement, pull_requests::Asked, tickets::OfRun};
 use crate::{
     Error,

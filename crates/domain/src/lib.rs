@@ -2,6 +2,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod about;
+pub mod address;
 mod background;
 mod budget;
 pub mod cause;

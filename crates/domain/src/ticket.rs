@@ -70,6 +70,18 @@ impl TicketKey {
         Self::jira_on(None, key)
     }
 
+    /// A ticket as people write it: a whole key, or one of a default instance without what names it, such as `ENG-12`,
+    /// `acme/shop#7` and `acme/shop/discussions/7`.
+    ///
+    /// # Errors
+    /// [`InvalidId`] when the text is neither.
+    pub fn written(text: &str) -> Result<Self, InvalidId> {
+        Self::jira(text).or_else(|_| match text.contains('/') && !text.contains(':') {
+            true => format!("github:{text}").parse(),
+            false => text.parse(),
+        })
+    }
+
     /// The issue `ENG-12` of a Jira site.
     ///
     /// # Errors

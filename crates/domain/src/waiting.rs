@@ -32,6 +32,14 @@ impl WaitsFor {
         }
     }
 
+    /// Whether only a person can end the wait.
+    pub const fn is_for_person(self) -> bool {
+        match self {
+            Self::Decision | Self::Answer => true,
+            Self::Report | Self::Retry | Self::Slot => false,
+        }
+    }
+
     /// Whether the wait is short enough to keep the workspace open.
     pub const fn keeps_workspace(self) -> bool {
         match self {

@@ -79,15 +79,6 @@ pub(crate) fn money(cost: Dollars, unpriced: u64) -> String {
     }
 }
 
-pub(crate) const fn state(state: RunState) -> &'static str {
-    match state {
-        RunState::Queued => "queued",
-        RunState::Active => "active",
-        RunState::Parked => "parked",
-        RunState::Finished => "finished",
-    }
-}
-
 pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Approve => "approved it",

@@ -1,10 +1,10 @@
 //! What people do to runs, tickets and dead letters, and what it would do.
 
-use domain::{RunId, TicketKey, Verdict};
+use domain::{RunId, TicketKey, Verdict, address::encode};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Client, encode::encode};
+use super::Client;
 use crate::{
     Error,
     types::{StopAllView, Would},

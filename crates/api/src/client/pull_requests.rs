@@ -1,9 +1,10 @@
 //! Asking for pull requests.
 
+use domain::address::encode;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use super::{CALL_LIMIT, Client, encode::encode, refuse_problem};
+use super::{CALL_LIMIT, Client, refuse_problem};
 use crate::{Error, types::PullRequestCallView};
 
 const PATH: &str = "/v1/pull-requests";

@@ -3,7 +3,7 @@
 use domain::TicketKey;
 use reqwest::Method;
 
-use super::{Client, encode::encode};
+use super::Client;
 use crate::{
     Error,
     types::{RunView, RunsQuery},
@@ -29,24 +29,7 @@ impl Client {
     /// # Errors
     /// Those of the API, in its words.
     pub async fn list_runs(&self, asked: &RunsQuery) -> Result<Vec<RunView>, Error> {
-        let status = asked.status.map(|status| status.as_str().to_owned());
-        let job = asked.job.map(|job| job.as_str().to_owned());
-        let limit = asked.limit.map(|limit| limit.to_string());
-        let pairs = [
-            ("ticket", &asked.ticket),
-            ("repository", &asked.repository),
-            ("job", &job),
-            ("status", &status),
-            ("waits_for", &asked.waits_for),
-            ("stop", &asked.stop),
-            ("before", &asked.before),
-            ("limit", &limit),
-        ];
-        let pairs = pairs.into_iter().filter_map(|(name, value)| {
-            let value = value.as_deref()?;
-            Some(format!("{name}={}", encode(value)))
-        });
-        let pairs = Vec::from_iter(pairs).join("&");
-        self.call(Method::GET, &format!("/v1/runs?{pairs}"), None).await
+        let request = self.request(Method::GET, "/v1/runs").query(asked);
+        self.answered(request).await
     }
 }

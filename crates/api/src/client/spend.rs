@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 
-use super::{Client, encode::encode};
+use super::Client;
 use crate::{
     Error,
     types::{SpendQuery, SpendView},
@@ -30,13 +30,7 @@ impl Client {
     }
 
     async fn part_of_spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
-        let from = asked.from.map(|from| from.to_string());
-        let pairs = [("since", &asked.since), ("until", &asked.until), ("from", &from)];
-        let pairs = pairs.map(|(name, value)| {
-            let value = value.as_deref()?;
-            Some(format!("{name}={}", encode(value)))
-        });
-        let pairs = Vec::from_iter(pairs.into_iter().flatten()).join("&");
-        self.call(Method::GET, &format!("/v1/spend?{pairs}"), None).await
+        let request = self.request(Method::GET, "/v1/spend").query(asked);
+        self.answered(request).await
     }
 }

@@ -1,12 +1,12 @@
 //! Tickets as their trackers have them, and what happens to all of them.
 
-use domain::{Entry, RunId, TicketKey};
+use domain::{Entry, RunId, TicketKey, address::encode};
 use eventsource_stream::Eventsource;
 use futures::{Stream, TryStreamExt};
 use reqwest::Method;
 use serde::Deserialize;
 
-use super::{Client, encode::encode, refuse_problem, understood};
+use super::{Client, refuse_problem, understood};
 use crate::{
     Error,
     types::{RulesView, TicketTextView, TicketsQuery, TicketsView},
@@ -27,14 +27,8 @@ impl Client {
     /// # Errors
     /// Those of the API, in its words.
     pub async fn tickets(&self, asked: &TicketsQuery) -> Result<TicketsView, Error> {
-        let pairs = [("status", &asked.status), ("repository", &asked.repository)];
-        let pairs = pairs.into_iter().filter_map(|(name, value)| {
-            let value = value.as_deref()?;
-            Some(format!("{name}={}", encode(value)))
-        });
-        let pairs = Vec::from_iter(pairs).join("&");
-        self.call(Method::GET, &format!("/v1/tickets?{pairs}"), None)
-            .await
+        let request = self.request(Method::GET, "/v1/tickets").query(asked);
+        self.answered(request).await
     }
 
     /// What a ticket says now.

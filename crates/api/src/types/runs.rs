@@ -1,6 +1,6 @@
 //! Runs.
 
-use domain::{Dollars, Job, Overview, PullRequestRef, RepairResult, RunSummary, StopReason};
+use domain::{Dollars, Job, Overview, PullRequestRef, RepairResult, RunStatus, RunSummary, StopReason};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -19,6 +19,9 @@ pub enum RunState {
 }
 
 impl RunState {
+    /// All of them, in their order.
+    pub const ALL: [Self; 4] = [Self::Queued, Self::Active, Self::Parked, Self::Finished];
+
     /// As the API spells it.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -26,6 +29,17 @@ impl RunState {
             Self::Active => "active",
             Self::Parked => "parked",
             Self::Finished => "finished",
+        }
+    }
+}
+
+impl From<&RunStatus> for RunState {
+    fn from(status: &RunStatus) -> Self {
+        match status {
+            RunStatus::Queued => Self::Queued,
+            RunStatus::Active => Self::Active,
+            RunStatus::Parked { .. } => Self::Parked,
+            RunStatus::Finished { .. } => Self::Finished,
         }
     }
 }
@@ -140,18 +154,16 @@ impl From<&Overview> for OverviewView {
 
 impl From<&RunSummary> for RunView {
     fn from(run: &RunSummary) -> Self {
-        use domain::RunStatus;
-        let (status, waits_for, stop) = match &run.status {
-            RunStatus::Queued => (RunState::Queued, None, None),
-            RunStatus::Active => (RunState::Active, None, None),
-            RunStatus::Parked { waits_for } => (RunState::Parked, Some(waits_for.as_str().to_owned()), None),
-            RunStatus::Finished { reason } => (RunState::Finished, None, Some(reason.clone())),
+        let (waits_for, stop) = match &run.status {
+            RunStatus::Queued | RunStatus::Active => (None, None),
+            RunStatus::Parked { waits_for } => (Some(waits_for.as_str().to_owned()), None),
+            RunStatus::Finished { reason } => (None, Some(reason.clone())),
         };
         Self {
             id: run.id.to_string(),
             ticket: run.id.ticket().to_string(),
             job: run.job,
-            status,
+            status: RunState::from(&run.status),
             waits_for,
             stop,
             started_at: run.started_at.to_string(),
@@ -186,4 +198,11 @@ pub struct RunsQuery {
     pub before: Option<String>,
     /// At most this many, newest first; 100 unless given, 1,000 at most.
     pub limit: Option<usize>,
+}
+
+impl RunsQuery {
+    /// As many runs as are given at once.
+    pub const MOST: usize = 1_000;
+    /// [`RunsQuery::waits_for`] whatever only a person can give.
+    pub const PERSON: &'static str = "person";
 }

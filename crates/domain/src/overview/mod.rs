@@ -206,12 +206,7 @@ impl Overview {
 
     /// Whether nothing happens until a person acts.
     pub const fn waits_for_person(&self) -> bool {
-        matches!(
-            self.status,
-            RunStatus::Parked {
-                waits_for: WaitsFor::Decision | WaitsFor::Answer
-            }
-        )
+        matches!(self.status, RunStatus::Parked { waits_for } if waits_for.is_for_person())
     }
 
     #[expect(

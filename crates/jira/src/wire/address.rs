@@ -1,7 +1,5 @@
 //! Addresses of what is asked for.
 
-use std::fmt::Write as _;
-
 use domain::TicketKey;
 
 use crate::Error;
@@ -16,16 +14,4 @@ pub(crate) fn issue_path(key: &TicketKey) -> Result<String, Error> {
             })
         }
     }
-}
-
-/// Percent-encodes one path segment.
-pub(crate) fn encode(text: &str) -> String {
-    text.bytes().fold(String::new(), |mut encoded, byte| {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-        encoded
-    })
 }

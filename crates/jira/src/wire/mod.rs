@@ -17,8 +17,9 @@ mod transition;
 mod value;
 
 pub(crate) use account::{WireAccount, WireAssigneeOnly, WireGroup};
-pub(crate) use address::{encode, issue_path};
+pub(crate) use address::issue_path;
 pub(crate) use comment::{MARKER, WireComment};
+pub(crate) use domain::address::encode;
 pub(crate) use history::{Changes, WireHistory};
 pub(crate) use issue::WireIssue;
 pub(crate) use jql::{changed_jql, list_jql, match_jql, matching_jql, ready_jql, similar_jql, these_jql};

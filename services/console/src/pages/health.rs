@@ -9,7 +9,7 @@ use crate::{
     layout::{Page, Place},
     person::Person,
     problem::Problem,
-    words::{instant, shown, state},
+    words::{instant, shown},
 };
 
 /// Where the switch shall stand.
@@ -60,7 +60,7 @@ pub(super) fn body(seen: &Seen) -> Markup {
             dt { "Planners" }
             dd { @if seen.stop_all.on { span.bad { "stopped" } } @else { span.good { "may work" } } }
             @for one in [RunState::Queued, RunState::Active, RunState::Parked] {
-                dt { "Runs " (state(one)) } dd { (in_state(one)) " of the last " (seen.runs.len()) }
+                dt { "Runs " (one.as_str()) } dd { (in_state(one)) " of the last " (seen.runs.len()) }
             }
             dt { "Dead letters" } dd { a href="/dead" { (seen.letters.len()) } }
             dt { "Rules" } dd { (works) " repositories, " a href="/rules" { (problems) " problems" } }

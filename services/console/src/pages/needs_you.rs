@@ -12,9 +12,6 @@ use crate::{
     words::{detail, heading, instant, needs_a_look, run_path, short, shown, ticket_path},
 };
 
-/// As many runs as the API gives at once.
-const MOST: usize = 1_000;
-
 /// What may wait for a person.
 #[derive(Default)]
 pub(super) struct Open {
@@ -27,8 +24,8 @@ pub(super) struct Open {
 
 pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
     let of_people = RunsQuery {
-        waits_for: Some("person".to_owned()),
-        limit: Some(MOST),
+        waits_for: Some(RunsQuery::PERSON.to_owned()),
+        limit: Some(RunsQuery::MOST),
         ..RunsQuery::default()
     };
     let newest = RunsQuery::default();

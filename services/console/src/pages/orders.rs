@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::Client;
+use api::{Client, types::RunsQuery};
 use axum::{
     Form,
     extract::Path,
@@ -17,9 +17,6 @@ use crate::{
     problem::{Problem, told},
     words::{run_path, shown, ticket_path},
 };
-
-/// The most runs of one order.
-const MOST: usize = 1_000;
 
 /// What came of it for one run or ticket.
 pub(super) struct Done {
@@ -54,7 +51,10 @@ pub(super) async fn of_many(
     Person(client): Person,
     Form(fields): Form<Vec<(String, String)>>,
 ) -> Result<Response, Problem> {
-    let chosen = fields.iter().filter(|(name, _)| name == "run").take(MOST);
+    let chosen = fields
+        .iter()
+        .filter(|(name, _)| name == "run")
+        .take(RunsQuery::MOST);
     let chosen = chosen.map(|(_, id)| id.parse::<RunId>());
     let chosen: Vec<RunId> = chosen
         .collect::<Result<_, _>>()

@@ -10,7 +10,7 @@ use crate::{
     layout::{Page, Place},
     person::Person,
     problem::Problem,
-    words::{instant, run_path, shown, standing, state, ticket_path},
+    words::{instant, run_path, shown, standing, ticket_path},
 };
 
 /// What to list; what is empty does not count.
@@ -22,16 +22,6 @@ pub(super) struct Filter {
     pub(super) job: String,
 }
 
-/// As many runs as the API gives at once.
-const MOST: usize = 1_000;
-
-const STATES: [RunState; 4] = [
-    RunState::Queued,
-    RunState::Active,
-    RunState::Parked,
-    RunState::Finished,
-];
-
 pub(super) async fn show(person: Person, Query(filter): Query<Filter>) -> Result<Page, Problem> {
     let Person(client) = person;
     let ticket = match filter.ticket.trim() {
@@ -40,7 +30,7 @@ pub(super) async fn show(person: Person, Query(filter): Query<Filter>) -> Result
     };
     let asked = RunsQuery {
         ticket: ticket.map(|ticket| ticket.to_string()),
-        limit: Some(MOST),
+        limit: Some(RunsQuery::MOST),
         ..RunsQuery::default()
     };
     let runs = client.list_runs(&asked).await?;
@@ -49,11 +39,8 @@ pub(super) async fn show(person: Person, Query(filter): Query<Filter>) -> Result
 
 /// `ENG-12` means `jira:ENG-12`.
 pub(super) fn key(text: &str) -> Result<TicketKey, Problem> {
-    let key = TicketKey::jira(text).or_else(|_| match text.contains('/') && !text.contains(':') {
-        true => format!("github:{text}").parse(),
-        false => text.parse(),
-    });
-    key.map_err(|_| Problem::Form("That is no ticket: write ENG-12, jira:ENG-12 or github:acme/shop#7."))
+    TicketKey::written(text)
+        .map_err(|_| Problem::Form("That is no ticket: write ENG-12, jira:ENG-12 or github:acme/shop#7."))
 }
 
 pub(super) fn body(filter: &Filter, runs: &[RunView]) -> Markup {
@@ -77,7 +64,7 @@ pub(super) fn body(filter: &Filter, runs: &[RunView]) -> Markup {
 impl Filter {
     fn wants(&self, run: &RunView) -> bool {
         let fits = |wanted: &str, is: &str| wanted.is_empty() || wanted == is;
-        fits(&self.status, state(run.status)) && fits(&self.job, run.job.as_str())
+        fits(&self.status, run.status.as_str()) && fits(&self.job, run.job.as_str())
     }
 
     fn form(&self) -> Markup {
@@ -88,8 +75,8 @@ impl Filter {
                     label for="status" { "State" }
                     select id="status" name="status" {
                         option value="" { "any" }
-                        @for one in STATES {
-                            option value=(state(one)) selected[self.status == state(one)] { (state(one)) }
+                        @for one in RunState::ALL {
+                            option value=(one.as_str()) selected[self.status == one.as_str()] { (one.as_str()) }
                         }
                     }
                 }

@@ -1,24 +1,23 @@
 //! The runs that lists are made of.
 
-use std::collections::BTreeMap;
-
 use api::types::{RunState, RunView, RunsQuery};
-use domain::{Job, Overview, Row, RunId, RunSummary, StopReason, TicketKey, WaitsFor};
-use queue::{Bucket, Key, Mirror, Queue};
+use domain::{
+    Job, Overview, RepositoryName, Row, RunId, RunStatus, RunSummary, StopReason, TicketKey, WaitsFor,
+};
+use queue::{Bucket, Key, Mirror, Queue, Table};
 use tokio::sync::Mutex;
 
 use super::{Problem, runs::ticket_key};
 
 const LISTED: usize = 100;
-const MOST_LISTED: usize = 1_000;
 /// Every way to end but the good one.
 const FAILED: &str = "failed";
-/// Whatever only a person can give.
-const PERSON: &str = "person";
-const OF_PERSON: [&str; 2] = [WaitsFor::Decision.as_str(), WaitsFor::Answer.as_str()];
 
 /// Copies of what is stored of runs, so that a list costs what has changed since the last one instead of a read of all.
-pub(crate) struct KnownRuns(Mutex<Copies>);
+pub(crate) struct KnownRuns {
+    tickets: Table<Row>,
+    copies: Mutex<Copies>,
+}
 
 struct Copies {
     /// What stands where. Only here are runs that have not begun.
@@ -29,49 +28,49 @@ struct Copies {
 
 impl KnownRuns {
     pub(super) fn new(queue: &Queue) -> Self {
-        Self(Mutex::new(Copies {
-            rows: Mirror::new(queue.table(Bucket::Tickets)),
+        let tickets = queue.table(Bucket::Tickets);
+        let copies = Copies {
+            rows: Mirror::new(tickets.clone()),
             overviews: Mirror::new(queue.runs().table()),
-        }))
+        };
+        Self {
+            tickets,
+            copies: Mutex::new(copies),
+        }
     }
 
     /// The runs that are wanted, newest first.
-    pub(super) async fn list(&self, queue: &Queue, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
-        let mut copies = self.0.lock().await;
-        copies.overviews.catch_up().await?;
-        let rows = match &wanted.ticket {
+    pub(super) async fn list(&self, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
+        let mut copies = self.copies.lock().await;
+        let Copies { rows, overviews } = &mut *copies;
+        overviews.catch_up().await?;
+        let one;
+        let rows: Vec<&Row> = match &wanted.ticket {
             Some(ticket) => {
-                let row = queue.table::<Row>(Bucket::Tickets).get(ticket).await?;
-                row.map(|(row, _)| row).into_iter().collect()
+                one = self.tickets.get(ticket).await?;
+                one.iter().map(|(row, _)| row).collect()
             }
             None => {
-                copies.rows.catch_up().await?;
-                copies.rows.values().cloned().collect::<Vec<_>>()
+                rows.catch_up().await?;
+                rows.values().collect()
             }
         };
-        let runs = rows.iter().flat_map(|row| &row.runs);
-        let runs: BTreeMap<_, _> = runs.map(|run| (place(&run.id), run)).collect();
-        let older = runs
-            .into_iter()
-            .rev()
-            .filter(|(place, _)| wanted.before.as_ref().is_none_or(|before| place < before));
-        let views = older.map(|(_, run)| copies.view(run));
-        Ok(views.filter(|run| wanted.holds(run)).take(wanted.limit).collect())
-    }
-}
-
-impl Copies {
-    fn view(&self, run: &RunSummary) -> RunView {
-        RunView {
-            overview: self.overviews.get(Key::run(&run.id)).map(Into::into),
+        let overview = |run: &RunSummary| overviews.get(Key::run(&run.id));
+        let is_wanted = |run: &&RunSummary| wanted.holds(run, || overview(run)?.repository.as_ref());
+        let runs = rows.into_iter().flat_map(|row| &row.runs);
+        let mut runs: Vec<_> = runs.filter(is_wanted).collect();
+        runs.sort_unstable_by(|a, b| place(&b.id).cmp(&place(&a.id)));
+        let views = runs.into_iter().take(wanted.limit).map(|run| RunView {
+            overview: overview(run).map(Into::into),
             ..run.into()
-        }
+        });
+        Ok(views.collect())
     }
 }
 
-/// By the trigger that asked for it; two runs of one trigger are of different tickets.
-fn place(run: &RunId) -> (u64, String) {
-    (run.sequence(), run.ticket().to_string())
+/// By the trigger that asked for it.
+fn place(run: &RunId) -> (u64, &TicketKey) {
+    (run.sequence(), run.ticket())
 }
 
 /// Which runs a list shall have.
@@ -82,14 +81,13 @@ pub(super) struct Wanted {
     status: Option<RunState>,
     waits_for: Option<String>,
     stop: Option<String>,
-    before: Option<(u64, String)>,
+    before: Option<RunId>,
     limit: usize,
 }
 
 impl Wanted {
     /// Refuses a ticket or run that is none.
     pub(super) fn new(query: RunsQuery) -> Result<Self, Problem> {
-        let before = query.before.map(|run| run.parse::<RunId>()).transpose()?;
         Ok(Self {
             ticket: query.ticket.as_deref().map(ticket_key).transpose()?,
             repository: query.repository,
@@ -97,28 +95,33 @@ impl Wanted {
             status: query.status,
             waits_for: query.waits_for,
             stop: query.stop,
-            before: before.as_ref().map(place),
-            limit: query.limit.unwrap_or(LISTED).min(MOST_LISTED),
+            before: query.before.map(|run| run.parse()).transpose()?,
+            limit: query.limit.unwrap_or(LISTED).min(RunsQuery::MOST),
         })
     }
 
-    fn holds(&self, run: &RunView) -> bool {
-        let repository = run
-            .overview
+    /// The repository is looked up only where something depends on it.
+    fn holds<'a>(&self, run: &RunSummary, repository: impl FnOnce() -> Option<&'a RepositoryName>) -> bool {
+        let (waits_for, stop) = match &run.status {
+            RunStatus::Parked { waits_for } => (Some(*waits_for), None),
+            RunStatus::Finished { reason } => (None, Some(reason.as_str())),
+            RunStatus::Queued | RunStatus::Active => (None, None),
+        };
+        let is_in = |wanted: &str| repository().is_some_and(|known| known.to_string() == wanted);
+        self.before
             .as_ref()
-            .and_then(|known| known.repository.as_deref());
-        let stop = run.stop.as_ref().map(StopReason::as_str);
-        is(self.repository.as_deref(), repository)
+            .is_none_or(|before| place(&run.id) < place(before))
             && is(self.job, Some(run.job))
-            && is(self.status, Some(run.status))
-            && match (self.waits_for.as_deref(), run.waits_for.as_deref()) {
-                (Some(PERSON), waits_for) => waits_for.is_some_and(|for_what| OF_PERSON.contains(&for_what)),
-                (wanted, waits_for) => is(wanted, waits_for),
+            && is(self.status, Some(RunState::from(&run.status)))
+            && match self.waits_for.as_deref() {
+                Some(RunsQuery::PERSON) => waits_for.is_some_and(WaitsFor::is_for_person),
+                wanted => is(wanted, waits_for.map(WaitsFor::as_str)),
             }
             && match self.stop.as_deref() {
                 Some(FAILED) => stop.is_some_and(|stop| stop != StopReason::Completed.as_str()),
                 wanted => is(wanted, stop),
             }
+            && self.repository.as_deref().is_none_or(is_in)
     }
 }
 
@@ -129,36 +132,32 @@ fn is<T: PartialEq>(wanted: Option<T>, found: Option<T>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use api::types::OverviewView;
-    use domain::{RunStatus, Timestamp};
+    use domain::Timestamp;
 
     use super::*;
 
-    fn run(status: RunStatus) -> RunView {
-        (&RunSummary {
+    fn run(status: RunStatus) -> RunSummary {
+        RunSummary {
             id: "jira:ENG-12@57".parse().expect("id"),
             job: Job::Implement,
             status,
             started_at: Timestamp::default(),
             finished_at: None,
             turns: 0,
-        })
-            .into()
+        }
     }
 
-    fn holds(query: RunsQuery, run: &RunView) -> bool {
-        Wanted::new(query).map(|wanted| wanted.holds(run)).expect("query")
+    fn holds(query: RunsQuery, run: &RunSummary) -> bool {
+        let repository = RepositoryName::new("acme", "shop").expect("name");
+        let wanted = Wanted::new(query).expect("query");
+        wanted.holds(run, || Some(&repository))
     }
 
     #[test]
     fn each_filter_alone_leaves_a_run_out_and_none_leaves_it_in() {
         let reason = StopReason::TurnLimit { turns: 40 };
-        let mut ended = run(RunStatus::Finished {
+        let ended = run(RunStatus::Finished {
             reason: reason.clone(),
-        });
-        ended.overview = Some(OverviewView {
-            repository: Some("acme/shop".to_owned()),
-            ..OverviewView::default()
         });
         let text = |text: &str| Some(text.to_owned());
         let all = RunsQuery::default();

@@ -21,8 +21,7 @@ pub(super) async fn list(
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let Query(query) = query?;
     let wanted = Wanted::new(query)?;
-    let queue = &state.router()?.queue;
-    Ok(Json(state.known_runs()?.list(queue, &wanted).await?))
+    Ok(Json(state.known_runs()?.list(&wanted).await?))
 }
 
 /// Shows one run.
