@@ -1,17 +1,13 @@
 //! Where the API is and with which token, for commands that are its clients.
 
-use std::{
-    io::Write,
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use api::Client;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{args, home};
+use crate::{args, files::replace, home};
 
 /// Where `journeyman up` leaves its address and token, below its data folder.
 const ACCESS_FILE: &str = "api.json";
@@ -96,21 +92,10 @@ impl Logins {
     }
 }
 
-/// For this user alone, whole or not at all, whatever stood there.
+/// For this user alone, whatever stood there.
 fn write(path: &Path, value: &impl Serialize) -> anyhow::Result<()> {
-    let next = path.with_extension("json.new");
-    let written = || {
-        let _ = std::fs::remove_file(&next);
-        let mut file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&next)?;
-        file.write_all(&serde_json::to_vec(value)?)?;
-        file.sync_all()?;
-        std::fs::rename(&next, path)
-    };
-    written().with_context(|| format!("cannot write {}", path.display()))
+    let content = serde_json::to_vec(value)?;
+    replace(path, &content, 0o600).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {

@@ -6,6 +6,7 @@ mod backing;
 mod commands;
 pub mod credentials;
 mod derived;
+mod files;
 mod hidden;
 mod home;
 pub mod local;

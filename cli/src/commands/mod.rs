@@ -50,6 +50,8 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use domain::cause::chain;
 
+/// Exit code for wrong or missing arguments, as clap has it.
+const EXIT_ARGUMENTS: u8 = 2;
 /// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
 const EXIT_SETTINGS: u8 = 64;
 /// Exit code after a signal, as a shell gives it for Ctrl-C.

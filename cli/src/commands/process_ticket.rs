@@ -12,7 +12,7 @@ use ingest::Extent;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    INTERRUPTED,
+    EXIT_ARGUMENTS, INTERRUPTED,
     alone::Alone,
     dispatch::{self, told},
     folder,
@@ -111,7 +111,7 @@ async fn rehearse(alone: Alone, ticket: &TicketKey) -> anyhow::Result<ExitCode> 
 /// Wrong arguments, as the parser of the command line would end it.
 fn wrong(problem: &str) -> ExitCode {
     say_error(&format!("journeyman: {problem}"));
-    ExitCode::from(2)
+    ExitCode::from(EXIT_ARGUMENTS)
 }
 
 async fn work(client: &Client, ticket: &TicketKey, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {

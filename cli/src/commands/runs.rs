@@ -3,8 +3,12 @@
 use std::process::ExitCode;
 
 use api::types::{RunState, RunView, RunsQuery};
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use domain::{Job, RunId, StopReason, TicketKey};
+use serde::de::DeserializeOwned;
 
 use super::{say, say_json};
 use crate::{
@@ -22,11 +26,11 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "OWNER/NAME")]
     repository: Option<String>,
     /// Only this kind of work, e.g. implement
-    #[arg(long, value_parser = job)]
+    #[arg(long, value_parser = named::<Job>(Job::ALL.map(Job::as_str)))]
     job: Option<Job>,
     /// Only in this state
-    #[arg(long, value_enum)]
-    status: Option<State>,
+    #[arg(long, value_parser = named::<RunState>(RunState::ALL.map(RunState::as_str)))]
+    status: Option<RunState>,
     /// Only those that ended for this reason; failed means every reason but completed
     #[arg(long, value_name = "REASON")]
     stop: Option<String>,
@@ -43,35 +47,12 @@ pub(super) struct Arguments {
     api: Api,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum State {
-    /// It waits for earlier runs of the ticket.
-    Queued,
-    /// A planner works on it.
-    Active,
-    /// It waits for a report or a decision.
-    Parked,
-    /// It is over.
-    Finished,
-}
-
-impl From<State> for RunState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Queued => Self::Queued,
-            State::Active => Self::Active,
-            State::Parked => Self::Parked,
-            State::Finished => Self::Finished,
-        }
-    }
-}
-
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let query = RunsQuery {
         ticket: asked.ticket.map(|ticket| ticket.to_string()),
         repository: asked.repository,
         job: asked.job,
-        status: asked.status.map(Into::into),
+        status: asked.status,
         stop: asked.stop,
         before: asked.before.map(|run| run.to_string()),
         limit: Some(asked.limit.into()),
@@ -86,10 +67,11 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn job(text: &str) -> Result<Job, String> {
-    let value = serde_json::Value::from(text);
-    serde_json::from_value(value)
-        .map_err(|_| format!("there is no job {text}; implement, review and fix_ci are some"))
+/// One of these names; `--help` and completions list them.
+fn named<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: impl IntoIterator<Item = &'static str>,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
 }
 
 fn line(run: &RunView) -> String {

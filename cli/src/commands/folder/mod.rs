@@ -20,7 +20,7 @@ use git::{Folder, FolderHead};
 pub(super) use self::{
     arguments::InFolder,
     ground::Ground,
-    model::{Settings, own_provider, settings},
+    model::{Glance, Model, Settings, own_provider, settings},
 };
 use super::{say, say_error};
 use crate::local::Local;

@@ -79,18 +79,18 @@ impl Settings {
 /// What is there of `[model]` already.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Glance {
-    model: Model,
+pub(in super::super) struct Glance {
+    pub(in super::super) model: Model,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Model {
-    dialect: Option<String>,
-    name: Option<String>,
-    base_url: Option<String>,
-    api_key: Option<secrecy::SecretString>,
-    auth_token: Option<secrecy::SecretString>,
+pub(in super::super) struct Model {
+    pub(in super::super) dialect: Option<String>,
+    pub(in super::super) name: Option<String>,
+    pub(in super::super) base_url: Option<String>,
+    pub(in super::super) api_key: Option<secrecy::SecretString>,
+    pub(in super::super) auth_token: Option<secrecy::SecretString>,
 }
 
 /// The settings file and the environment, completed by the flags and by the first key that is found.

@@ -16,7 +16,10 @@ use ingest::Extent;
 use tokio_util::sync::CancellationToken;
 
 use self::menu::Chosen;
-use super::{INTERRUPTED, alone::Alone, process_ticket::process, say, say_error, say_json, settings_file};
+use super::{
+    EXIT_ARGUMENTS, INTERRUPTED, alone::Alone, process_ticket::process, say, say_error, say_json,
+    settings_file,
+};
 use crate::{
     access,
     args::{Api, Format},
@@ -56,7 +59,7 @@ const CELL: usize = 28;
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     if asked.interactive && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         say_error("journeyman: --interactive needs a terminal to choose at; without it the list is printed");
-        return Ok(ExitCode::from(2));
+        return Ok(ExitCode::from(EXIT_ARGUMENTS));
     }
     let Some(rules) = &asked.rules else {
         let client = access::client(&asked.api)?;

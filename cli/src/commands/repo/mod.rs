@@ -22,7 +22,7 @@ use serde::Deserialize;
 
 use self::found::Found;
 use super::{
-    INTERRUPTED,
+    EXIT_ARGUMENTS, INTERRUPTED,
     alone::{Alone, connections},
     dispatch::told,
     say, say_error, settings_file,
@@ -31,8 +31,6 @@ use crate::args::Settings;
 
 /// Tickets of which is said what would become of them.
 const SHOWN: usize = 10;
-/// Exit code for arguments that are missing, as clap has it.
-const EXIT_ARGUMENTS: u8 = 2;
 
 /// Say how repositories are worked on
 #[derive(Debug, Args)]

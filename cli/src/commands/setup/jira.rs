@@ -8,10 +8,9 @@ use clap::Args;
 use domain::{Account, cause::chain};
 use jira::{Reader, Settings, Writer, hook};
 use secrecy::{ExposeSecret, SecretString};
-use url::Url;
 
 use super::{
-    Known, ask, say,
+    Known, ask, hook_url, say,
     store::{Store, in_file},
 };
 use crate::credentials::new_password;
@@ -57,7 +56,11 @@ struct Asked {
 
 pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     let known = Known::read(store)?;
-    let public = asked.public_url.as_deref().map(hook_url).transpose()?;
+    let public = asked
+        .public_url
+        .as_deref()
+        .map(|public| hook_url(public, "Jira"))
+        .transpose()?;
     let site = match (&asked.site, known.jira_reader.base_url.as_str()) {
         (None, known) if !known.is_empty() => known.to_owned(),
         _ => {
@@ -96,15 +99,6 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
             Ok(())
         }
     }
-}
-
-fn hook_url(public: &str) -> anyhow::Result<String> {
-    let url = Url::parse(public).with_context(|| format!("--public-url {public}: not a URL"))?;
-    anyhow::ensure!(
-        url.scheme() == "https" && url.query().is_none(),
-        "--public-url {public}: give the https:// address that Jira reaches Journeyman at"
-    );
-    Ok(format!("{}/webhooks/jira", url.as_str().trim_end_matches('/')))
 }
 
 /// The account of the settings, unless another one is given.
@@ -270,18 +264,4 @@ fn projects(store: &Store) -> anyhow::Result<Vec<String>> {
     keys.sort();
     keys.dedup();
     Ok(keys)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_webhook_goes_to_a_public_address_with_tls() {
-        assert_eq!(
-            hook_url("https://jm.example/").unwrap(),
-            "https://jm.example/webhooks/jira"
-        );
-        assert!(hook_url("http://jm.example").is_err());
-    }
 }

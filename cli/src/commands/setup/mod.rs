@@ -12,18 +12,17 @@ use std::{
     process::ExitCode,
 };
 
+use anyhow::Context;
 use bootstrap::settings;
 use clap::{Args, Subcommand};
 use dialoguer::console::Term;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use serde::Deserialize;
+use url::Url;
 
 use self::store::Store;
-use super::{INTERRUPTED, doctor, say, say_error};
+use super::{EXIT_ARGUMENTS, INTERRUPTED, doctor, say, say_error};
 use crate::args::Settings;
-
-/// Exit code for arguments that are missing, as clap has it.
-const EXIT_ARGUMENTS: u8 = 2;
 
 /// Set up the accounts of GitHub and Jira and the model, what is missing or one of them; ends with `doctor`
 #[derive(Debug, Args)]
@@ -127,4 +126,33 @@ async fn checked(mut settings: Settings, store: &Store) -> anyhow::Result<ExitCo
     settings.settings = store.existing().map(Path::to_owned);
     say("");
     doctor::run(doctor::Arguments { settings }).await
+}
+
+/// Where webhooks of a service go.
+fn hook_url(public: &str, service: &str) -> anyhow::Result<String> {
+    let url = Url::parse(public).with_context(|| format!("--public-url {public}: not a URL"))?;
+    anyhow::ensure!(
+        url.scheme() == "https" && url.query().is_none(),
+        "--public-url {public}: give the https:// address that {service} reaches Journeyman at"
+    );
+    let base = url.as_str().trim_end_matches('/');
+    Ok(format!("{base}/webhooks/{}", service.to_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn webhooks_go_to_a_public_address_with_tls() {
+        for (service, path) in [("GitHub", "github"), ("Jira", "jira")] {
+            assert_eq!(
+                hook_url("https://jm.example/", service).unwrap(),
+                format!("https://jm.example/webhooks/{path}")
+            );
+            for wrong in ["http://jm.example", "jm.example", "https://jm.example?x=1"] {
+                assert!(hook_url(wrong, service).is_err(), "{wrong}");
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::{
-    super::folder::own_provider,
+    super::folder::{Glance, Model, own_provider},
     ask, say,
     store::{Setting, Store, in_file},
 };
@@ -30,23 +30,6 @@ pub(super) struct Arguments {
     /// File with the key [default: the one of the settings, `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`]
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
-}
-
-/// What is there of the section already.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Glance {
-    model: Model,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Model {
-    dialect: Option<String>,
-    name: Option<String>,
-    base_url: Option<String>,
-    api_key: Option<SecretString>,
-    auth_token: Option<SecretString>,
 }
 
 #[derive(Deserialize)]

@@ -15,6 +15,7 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
     routing::get,
 };
+use maud::{DOCTYPE, Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{
@@ -106,14 +107,15 @@ impl Page {
     /// Shows a form that sends a manifest by itself.
     pub(super) fn send(&self, action: &str, manifest: &Value) {
         let (state, nonce) = (random(), random());
-        let html = format!(
-            "<form method=\"post\" action=\"{}?state={state}\"><input type=\"hidden\" name=\"manifest\" value=\"{}\">\
-             <button>Continue at GitHub</button></form><script nonce=\"{nonce}\">document.forms[0].submit()</script>",
-            escaped(action),
-            escaped(&manifest.to_string()),
-        );
+        let html = framed(&html! {
+            form method="post" action={ (action) "?state=" (state) } {
+                input type="hidden" name="manifest" value=(manifest);
+                button { "Continue at GitHub" }
+            }
+            script nonce=(nonce) { "document.forms[0].submit()" }
+        });
         *self.desk.shown() = Shown {
-            html: framed(&html),
+            html,
             nonce,
             state: Some(state),
         };
@@ -121,12 +123,14 @@ impl Page {
 
     /// Shows a text and links.
     pub(super) fn say(&self, text: &str, links: &[(String, String)]) {
-        let links = links.iter().map(|(title, url)| {
-            let (title, url) = (escaped(title), escaped(url));
-            format!("<p><a href=\"{url}\" target=\"_blank\" rel=\"noopener\">{title}</a></p>")
+        let html = framed(&html! {
+            p { (text) }
+            @for (title, url) in links {
+                p { a href=(url) target="_blank" rel="noopener" { (title) } }
+            }
         });
         *self.desk.shown() = Shown {
-            html: framed(&format!("<p>{}</p>{}", escaped(text), links.collect::<String>())),
+            html,
             ..Shown::default()
         };
     }
@@ -151,22 +155,15 @@ fn random() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-fn framed(body: &str) -> String {
-    format!("<!doctype html><meta charset=\"utf-8\"><title>Journeyman</title><h1>Journeyman</h1>{body}")
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            other => safe.push(other),
-        }
-    }
-    safe
+fn framed(body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        meta charset="utf-8";
+        title { "Journeyman" }
+        h1 { "Journeyman" }
+        (body)
+    };
+    page.into_string()
 }
 
 async fn only_by_its_name(State(desk): State<Arc<Desk>>, request: Request, next: Next) -> Response {

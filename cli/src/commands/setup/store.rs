@@ -1,16 +1,17 @@
 //! What the set-up writes: the settings file, whose comments and order stay, and one file for each secret.
 
 use std::{
-    fs::{self, File},
-    io::{ErrorKind, Write},
+    fs,
+    io::ErrorKind,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
-use tempfile::NamedTempFile;
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
+
+use crate::files::replace;
 
 /// The folder of secrets in the data folder.
 const SECRETS: &str = "secrets";
@@ -44,7 +45,7 @@ impl Store {
             .with_context(|| format!("cannot make {}", self.secrets.display()))?;
         let path = self.secrets.join(name);
         let text = format!("{}\n", secret.expose_secret().trim());
-        replace(&path, &text, 0o600).with_context(|| format!("cannot write {}", path.display()))?;
+        replace(&path, text.as_bytes(), 0o600).with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 
@@ -112,7 +113,7 @@ impl Store {
         // A link stays one.
         let file = fs::canonicalize(&self.file).unwrap_or_else(|_| self.file.clone());
         let mode = fs::metadata(&file).map_or(0o600, |metadata| metadata.permissions().mode());
-        replace(&file, &after, mode).with_context(|| format!("cannot write {name}"))
+        replace(&file, after.as_bytes(), mode).with_context(|| format!("cannot write {name}"))
     }
 }
 
@@ -136,18 +137,6 @@ fn put(document: &mut DocumentMut, section: &str, key: &str, mut value: Value) -
     }
     table.insert(key, Item::Value(value));
     Ok(())
-}
-
-/// In one step, so that a crash leaves the old or the new content.
-fn replace(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let mut file = NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]
