@@ -43,13 +43,13 @@ impl<V: Stored + Send + Sync> Mirror<V> {
             self.revision = Revision::default();
             self.values.clear();
         }
-        self.take_changes().await?;
+        self.take_changes(&extent).await?;
         // A purge leaves nothing behind that could be followed: only the number of keys tells of it.
         let extent = self.table.extent().await?;
         if extent.last == self.revision && !self.is_at(&extent) {
             self.values.clear();
             self.revision = Revision::default();
-            self.take_changes().await?;
+            self.take_changes(&extent).await?;
         }
         Ok(())
     }
@@ -64,10 +64,12 @@ impl<V: Stored + Send + Sync> Mirror<V> {
         self.values.get(&key.into())?.as_ref()
     }
 
-    async fn take_changes(&mut self) -> Result<(), Error> {
+    /// What is read after the extent was looked at holds all that the extent has and that was not purged, the last change
+    /// included: nothing of it comes later.
+    async fn take_changes(&mut self, extent: &Extent) -> Result<(), Error> {
         let (changes, revision) = self.table.keyed_changes_after(self.revision).await?;
         self.values.extend(changes);
-        self.revision = revision;
+        self.revision = revision.max(extent.last);
         Ok(())
     }
 

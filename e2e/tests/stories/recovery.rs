@@ -136,6 +136,7 @@ async fn the_stop_all_switch_loses_nothing_and_a_purge_forgets_the_ticket() {
     assert!(world.client.dead_letters().await.unwrap().is_empty());
     let purged = async || world.client.purge(&ticket).await.ok();
     world.until("the purge is accepted", purged).await.unwrap();
+    assert!(world.client.runs(None).await.unwrap().is_empty());
     assert!(world.client.runs(Some(&ticket)).await.unwrap().is_empty());
     world.stop().await.unwrap();
 }

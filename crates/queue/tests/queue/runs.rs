@@ -144,3 +144,21 @@ async fn a_copy_in_memory_follows_what_is_written_removed_and_purged() {
     mirror.catch_up().await.unwrap();
     assert_eq!(mirror.values().count(), 0);
 }
+
+#[tokio::test]
+async fn a_copy_in_memory_sees_the_purge_of_what_was_written_since_its_last_look() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    for number in [1, 2] {
+        write(&world, number, vec![opened(number)]).await;
+    }
+    take_in_all(&runs).await;
+    let mut mirror: Mirror<Overview> = Mirror::new(runs.table());
+    mirror.catch_up().await.unwrap();
+    write(&world, 2, vec![finished()]).await;
+    take_in_all(&runs).await;
+    world.queue.forget_ticket(run(2).ticket()).await.unwrap();
+    mirror.catch_up().await.unwrap();
+    let known: Vec<_> = mirror.values().map(|overview| &overview.run).collect();
+    assert_eq!(known, [&run(1)]);
+}

@@ -4,7 +4,7 @@ use api::types::{RunState, RunView, RunsQuery};
 use domain::{
     Job, Overview, RepositoryName, Row, RunId, RunStatus, RunSummary, StopReason, TicketKey, WaitsFor,
 };
-use queue::{Bucket, Key, Mirror, Queue, Table};
+use queue::{Bucket, Key, Mirror, Queue};
 use tokio::sync::Mutex;
 
 use super::{Problem, runs::ticket_key};
@@ -14,10 +14,7 @@ const LISTED: usize = 100;
 const FAILED: &str = "failed";
 
 /// Copies of what is stored of runs, so that a list costs what has changed since the last one instead of a read of all.
-pub(crate) struct KnownRuns {
-    tickets: Table<Row>,
-    copies: Mutex<Copies>,
-}
+pub(crate) struct KnownRuns(Mutex<Copies>);
 
 struct Copies {
     /// What stands where. Only here are runs that have not begun.
@@ -28,32 +25,21 @@ struct Copies {
 
 impl KnownRuns {
     pub(super) fn new(queue: &Queue) -> Self {
-        let tickets = queue.table(Bucket::Tickets);
-        let copies = Copies {
-            rows: Mirror::new(tickets.clone()),
+        Self(Mutex::new(Copies {
+            rows: Mirror::new(queue.table(Bucket::Tickets)),
             overviews: Mirror::new(queue.runs().table()),
-        };
-        Self {
-            tickets,
-            copies: Mutex::new(copies),
-        }
+        }))
     }
 
     /// The runs that are wanted, newest first.
     pub(super) async fn list(&self, wanted: &Wanted) -> Result<Vec<RunView>, queue::Error> {
-        let mut copies = self.copies.lock().await;
+        let mut copies = self.0.lock().await;
         let Copies { rows, overviews } = &mut *copies;
+        rows.catch_up().await?;
         overviews.catch_up().await?;
-        let one;
         let rows: Vec<&Row> = match &wanted.ticket {
-            Some(ticket) => {
-                one = self.tickets.get(ticket).await?;
-                one.iter().map(|(row, _)| row).collect()
-            }
-            None => {
-                rows.catch_up().await?;
-                rows.values().collect()
-            }
+            Some(ticket) => rows.get(ticket).into_iter().collect(),
+            None => rows.values().collect(),
         };
         let overview = |run: &RunSummary| overviews.get(Key::run(&run.id));
         let is_wanted = |run: &&RunSummary| wanted.holds(run, || overview(run)?.repository.as_ref());
