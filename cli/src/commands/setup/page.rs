@@ -228,7 +228,9 @@ mod tests {
         bootstrap::install_tls_provider();
         let mut page = Page::open().await.unwrap();
         page.send("https://github.com/x", &json!({"name": "a\"><b>"}));
-        let http = reqwest::Client::new();
+        // A code that is taken although it should not be waits for the set-up, which this test is.
+        let http = reqwest::Client::builder().timeout(Duration::from_secs(10));
+        let http = http.build().unwrap();
         let html = http.get(page.url()).send().await.unwrap().text().await.unwrap();
         assert!(html.contains("a\\&quot;&gt;&lt;b&gt;"), "{html}");
         let state = html.split("?state=").nth(1).unwrap();
