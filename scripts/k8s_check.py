@@ -20,6 +20,8 @@ CAPABILITIES = {
 }
 # What the servers read: Redis the hashes of its users' passwords. NATS knows public keys only.
 SERVER_SECRETS = {"redis": {"redis-acl"}}
+# With the component `tls` each pod has a certificate of its own; ingest has the authority's, to know the servers by.
+CERTIFICATES = {"ingest": ("nats-tls", ["ca.crt"])}
 # What the egress proxy must not reach even without its own check.
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
 EXECUTOR_SECTIONS = {"executor", "telemetry"}
@@ -73,6 +75,17 @@ def secret_names(pod: dict) -> set[str]:
     return names - {None}
 
 
+def without_certificate(where: str, name: str, pod: dict, names: set[str]) -> set[str]:
+    """Those names without the one of the pod's certificate, of which it may mount no more than it needs."""
+    secret, keys = CERTIFICATES.get(name, (f"{name}-tls", None))
+    for volume in pod.get("volumes", []):
+        if volume.get("secret", {}).get("secretName") == secret:
+            mounted = volume["secret"].get("items")
+            require(keys is None or [item["key"] for item in mounted or []] == keys, f"{where}: mounts more of {secret} than {keys}")
+            return names - {secret}
+    return names
+
+
 def containers(pod: dict) -> list[dict]:
     return pod.get("initContainers", []) + pod["containers"]
 
@@ -80,7 +93,8 @@ def containers(pod: dict) -> list[dict]:
 def check_capabilities(where: str, service: str, pod: dict, example_secrets: dict) -> None:
     secret, sections = CAPABILITIES[service]
     wanted = {secret} - {None}
-    require(secret_names(pod) == wanted, f"{where}: reads {sorted(secret_names(pod))}, may read {sorted(wanted)}")
+    names = without_certificate(where, service, pod, secret_names(pod))
+    require(names == wanted, f"{where}: reads {sorted(names)}, may read {sorted(wanted)}")
     used = set()
     for container in containers(pod):
         for variable in container.get("env", []):
@@ -216,7 +230,8 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                     check_runner(where, pod)
             else:
                 may_read = SERVER_SECRETS.get(name, set())
-                require(secret_names(pod) == may_read, f"{where}: reads {sorted(secret_names(pod))}, may read {sorted(may_read)}")
+                names = without_certificate(where, name, pod, secret_names(pod))
+                require(names == may_read, f"{where}: reads {sorted(names)}, may read {sorted(may_read)}")
         for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():
             check_settings(where, name, text, known, example)
     require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the five services")
