@@ -211,6 +211,27 @@ def selects(selector: dict, service: str) -> bool:
     return bool(selector) and all(service in expression["values"] for expression in expressions if expression["key"] == label)
 
 
+def check_tls(where: str, documents: list[dict]) -> None:
+    """With the component `tls` nothing inside is left that speaks plainly, and who makes the Secrets makes all of them."""
+    workloads = {document["metadata"]["name"]: document["spec"]["template"]["spec"] for document in documents if document["kind"] in ("Deployment", "StatefulSet")}
+    for name, pod in workloads.items():
+        first = pod["containers"][0]
+        variables = {variable["name"]: variable.get("value", "") for variable in first.get("env", [])}
+        mounts = [mount["mountPath"] for mount in first["volumeMounts"] if mount["name"] == "tls"]
+        require(mounts == ["/run/tls"], f"{where}: {name} mounts no certificate")
+        require("grpc" not in str([first[probe] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]), f"{where}: {name} is probed by gRPC, which knows no TLS")
+        if name in CAPABILITIES and name != "ingest":
+            require("JOURNEYMAN__TLS__CERT" in variables, f"{where}: {name} has no [tls]")
+        if name in ("ingest", "planner", "reporter"):
+            require(variables.get("JOURNEYMAN__NATS__URL", "").startswith("tls://"), f"{where}: {name} speaks plainly to NATS")
+            require(variables.get("JOURNEYMAN__REDIS__URL", "").startswith("rediss://"), f"{where}: {name} speaks plainly to Redis")
+    nats = next(document["data"] for document in documents if document["kind"] == "ConfigMap" and "nats-settings" in document["metadata"]["name"])
+    require("cert_file" in nats["tls.conf"] and "cert_file" in nats["routes-tls.conf"], f"{where}: NATS has no certificate")
+    made = {document["spec"]["secretName"] for document in documents if document["kind"] == "Certificate"}
+    used = {name for pod in workloads.values() for name in secret_names(pod) if name.endswith("-tls")}
+    require(not made or used <= made, f"{where}: nobody makes {sorted(used - made)}")
+
+
 def check_file(path: Path, known: set[str], example: dict, example_secrets: dict, targets: set[str]) -> int:
     documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
     services = set()
@@ -236,6 +257,8 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
             check_settings(where, name, text, known, example)
     require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the five services")
     check_policies(path.stem, documents)
+    if path.stem.startswith("component-tls"):
+        check_tls(path.stem, documents)
     return len(documents)
 
 
