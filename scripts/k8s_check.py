@@ -20,6 +20,8 @@ CAPABILITIES = {
 }
 # What the servers read: Redis the hashes of its users' passwords. NATS knows public keys only.
 SERVER_SECRETS = {"redis": {"redis-acl"}}
+# With the component `tls` each pod has a certificate of its own; ingest has the authority's, to know the servers by.
+CERTIFICATES = {"ingest": ("nats-tls", ["ca.crt"])}
 # What the egress proxy must not reach even without its own check.
 PRIVATE = ["10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"]
 EXECUTOR_SECTIONS = {"executor", "telemetry"}
@@ -73,6 +75,17 @@ def secret_names(pod: dict) -> set[str]:
     return names - {None}
 
 
+def without_certificate(where: str, name: str, pod: dict, names: set[str]) -> set[str]:
+    """Those names without the one of the pod's certificate, of which it may mount no more than it needs."""
+    secret, keys = CERTIFICATES.get(name, (f"{name}-tls", None))
+    for volume in pod.get("volumes", []):
+        if volume.get("secret", {}).get("secretName") == secret:
+            mounted = volume["secret"].get("items")
+            require(keys is None or [item["key"] for item in mounted or []] == keys, f"{where}: mounts more of {secret} than {keys}")
+            return names - {secret}
+    return names
+
+
 def containers(pod: dict) -> list[dict]:
     return pod.get("initContainers", []) + pod["containers"]
 
@@ -80,7 +93,8 @@ def containers(pod: dict) -> list[dict]:
 def check_capabilities(where: str, service: str, pod: dict, example_secrets: dict) -> None:
     secret, sections = CAPABILITIES[service]
     wanted = {secret} - {None}
-    require(secret_names(pod) == wanted, f"{where}: reads {sorted(secret_names(pod))}, may read {sorted(wanted)}")
+    names = without_certificate(where, service, pod, secret_names(pod))
+    require(names == wanted, f"{where}: reads {sorted(names)}, may read {sorted(wanted)}")
     used = set()
     for container in containers(pod):
         for variable in container.get("env", []):
@@ -197,6 +211,27 @@ def selects(selector: dict, service: str) -> bool:
     return bool(selector) and all(service in expression["values"] for expression in expressions if expression["key"] == label)
 
 
+def check_tls(where: str, documents: list[dict]) -> None:
+    """With the component `tls` nothing inside is left that speaks plainly, and who makes the Secrets makes all of them."""
+    workloads = {document["metadata"]["name"]: document["spec"]["template"]["spec"] for document in documents if document["kind"] in ("Deployment", "StatefulSet")}
+    for name, pod in workloads.items():
+        first = pod["containers"][0]
+        variables = {variable["name"]: variable.get("value", "") for variable in first.get("env", [])}
+        mounts = [mount["mountPath"] for mount in first["volumeMounts"] if mount["name"] == "tls"]
+        require(mounts == ["/run/tls"], f"{where}: {name} mounts no certificate")
+        require("grpc" not in str([first[probe] for probe in ("startupProbe", "livenessProbe", "readinessProbe")]), f"{where}: {name} is probed by gRPC, which knows no TLS")
+        if name in CAPABILITIES and name != "ingest":
+            require("JOURNEYMAN__TLS__CERT" in variables, f"{where}: {name} has no [tls]")
+        if name in ("ingest", "planner", "reporter"):
+            require(variables.get("JOURNEYMAN__NATS__URL", "").startswith("tls://"), f"{where}: {name} speaks plainly to NATS")
+            require(variables.get("JOURNEYMAN__REDIS__URL", "").startswith("rediss://"), f"{where}: {name} speaks plainly to Redis")
+    nats = next(document["data"] for document in documents if document["kind"] == "ConfigMap" and "nats-settings" in document["metadata"]["name"])
+    require("cert_file" in nats["tls.conf"] and "cert_file" in nats["routes-tls.conf"], f"{where}: NATS has no certificate")
+    made = {document["spec"]["secretName"] for document in documents if document["kind"] == "Certificate"}
+    used = {name for pod in workloads.values() for name in secret_names(pod) if name.endswith("-tls")}
+    require(not made or used <= made, f"{where}: nobody makes {sorted(used - made)}")
+
+
 def check_file(path: Path, known: set[str], example: dict, example_secrets: dict, targets: set[str]) -> int:
     documents = [document for document in yaml.safe_load_all(path.read_text()) if document]
     services = set()
@@ -216,11 +251,14 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                     check_runner(where, pod)
             else:
                 may_read = SERVER_SECRETS.get(name, set())
-                require(secret_names(pod) == may_read, f"{where}: reads {sorted(secret_names(pod))}, may read {sorted(may_read)}")
+                names = without_certificate(where, name, pod, secret_names(pod))
+                require(names == may_read, f"{where}: reads {sorted(names)}, may read {sorted(may_read)}")
         for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():
             check_settings(where, name, text, known, example)
     require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the five services")
     check_policies(path.stem, documents)
+    if path.stem.startswith("component-tls"):
+        check_tls(path.stem, documents)
     return len(documents)
 
 

@@ -45,7 +45,8 @@ impl Credentials {
         lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())))
     }
 
-    fn add(&mut self, service: &'static str, key: &str, value: String) {
+    /// One setting more for a service, by its key without `JOURNEYMAN__`.
+    pub fn add(&mut self, service: &'static str, key: &str, value: String) {
         let own = self.0.entry(service).or_default();
         own.push((format!("JOURNEYMAN__{key}"), value));
     }

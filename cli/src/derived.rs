@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use bootstrap::settings;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use tokio::net::TcpListener;
 
 use crate::{credentials::new_token, hidden::hidden};
@@ -24,6 +24,22 @@ pub(crate) struct Glance {
     executor: Listen,
     reporter: Listen,
     egress: Listen,
+    tls: Option<IgnoredAny>,
+}
+
+impl Glance {
+    /// # Errors
+    /// What cannot be on one machine.
+    pub(crate) fn check(&self) -> Result<(), settings::Error> {
+        match self.tls {
+            None => Ok(()),
+            Some(_) => Err(settings::Error::new(
+                "tls",
+                "is for services apart from each other: here all are one process, which speaks to itself over loopback. Leave the \
+                 section out",
+            )),
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -169,5 +185,12 @@ mod tests {
         let elsewhere = ("JOURNEYMAN__PLANNER__EGRESS_URL", "http://proxy.example:3128");
         let environment = derived(&[elsewhere]).await;
         assert_eq!(value(&environment, elsewhere.0), elsewhere.1);
+    }
+
+    #[tokio::test]
+    async fn one_process_speaks_to_itself_without_certificates() {
+        let given = ["CERT", "KEY", "CA"].map(|key| (format!("JOURNEYMAN__TLS__{key}"), "a".to_owned()));
+        let refused = crate::local::completed(None, given.into()).await.unwrap_err();
+        assert!(refused.to_string().starts_with("tls: "), "{refused}");
     }
 }

@@ -82,6 +82,7 @@ pub async fn completed(
     mut environment: Vec<(String, String)>,
 ) -> anyhow::Result<Vec<(String, String)>> {
     let glance: Glance = settings::load(file, environment.clone())?;
+    glance.check()?;
     let listeners = bind_all(&glance, true).await?;
     derive(
         &mut environment,
@@ -109,6 +110,7 @@ impl Prepared {
             extent,
         } = plan;
         let glance: Glance = settings::load(file.as_deref(), environment.clone())?;
+        glance.check()?;
         std::fs::create_dir_all(&data).with_context(|| format!("cannot create {}", data.display()))?;
         let mut servers = Servers::lock(&data)?;
         let data = std::path::absolute(&data)?;

@@ -2,6 +2,7 @@
 
 mod balancer;
 pub mod findings;
+mod inside;
 mod notes;
 mod outside;
 mod private;

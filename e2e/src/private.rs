@@ -74,6 +74,7 @@ fn certificate_files(authority: &Authority, folder: &Path) -> anyhow::Result<Tls
     let files = TlsFiles {
         certificate: folder.join("nats.pem"),
         key: folder.join("nats.key"),
+        clients: None,
     };
     std::fs::write(&files.certificate, issued.certificate)?;
     std::fs::write(&files.key, issued.key)?;

@@ -16,7 +16,7 @@ use journeyman::{
 use tempfile::TempDir;
 use testkit::{JiraOptions, Step, eventually, fixture};
 
-use crate::{Dialect, Processes, Vendors, outside::WEBHOOK_SECRET, private::Private};
+use crate::{Dialect, Processes, Vendors, inside::Inside, outside::WEBHOOK_SECRET, private::Private};
 
 /// Longest wait for one thing to happen in a story: far above what it takes, for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -55,6 +55,8 @@ pub struct Options {
     /// Everything outside of Journeyman, NATS and Redis included, has a certificate of a private authority; in
     /// [`Mode::Processes`].
     pub private_authority: bool,
+    /// Everything inside speaks TLS with certificates of `journeyman certs`; in [`Mode::Processes`].
+    pub tls: bool,
 }
 
 enum Services {
@@ -73,6 +75,7 @@ pub struct World {
     environment: Vec<(String, String)>,
     credentials: Credentials,
     folder: TempDir,
+    inside: Option<Inside>,
     _private: Option<Private>,
 }
 
@@ -105,6 +108,11 @@ impl World {
         }
         let mut environment = vendors.outside().environment(options.dialect, &rules);
         environment.extend(private.iter().flat_map(Private::environment));
+        let inside = match options.tls {
+            true => Some(Inside::start(folder.path()).await?),
+            false => None,
+        };
+        environment.extend(inside.iter().flat_map(Inside::environment));
         let more = options
             .settings
             .into_iter()
@@ -121,12 +129,15 @@ impl World {
             ..Plan::default()
         };
         let prepared = Prepared::new(plan).await?;
-        let (url, token, environment) = (
+        let (url, token, mut environment) = (
             prepared.url.clone(),
             prepared.token.clone(),
             prepared.environment.clone(),
         );
-        let credentials = prepared.credentials.clone();
+        let mut credentials = prepared.credentials.clone();
+        if let Some(inside) = &inside {
+            inside.secure(&mut environment, &mut credentials);
+        }
         let services = match options.mode {
             Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
             Mode::Processes => {
@@ -153,6 +164,7 @@ impl World {
             environment,
             credentials,
             folder,
+            inside,
             _private: private,
         })
     }
@@ -187,6 +199,14 @@ impl World {
         let connection: Connection =
             bootstrap::settings::load(None, self.environment.iter().chain(own).cloned())?;
         Ok(queue::Queue::connect(&connection.nats, service).await?)
+    }
+
+    /// Renews every certificate, with [`Options::tls`].
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn renew_certificates(&self) -> anyhow::Result<()> {
+        self.inside.as_ref().context("there are no certificates")?.renew()
     }
 
     /// The rules file, to change it.

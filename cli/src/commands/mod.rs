@@ -4,6 +4,7 @@ mod acting;
 mod alone;
 mod approve;
 mod backup;
+mod certs;
 mod completions;
 mod console;
 mod dead;
@@ -125,6 +126,7 @@ commands! {
     Token in token,
     GrantKey in grant_key,
     ServiceKeys in service_keys,
+    Certs in certs,
     NatsUsers in nats_users,
     Completions in completions,
     Man in man,

@@ -1,4 +1,4 @@
-//! What every main does the same way: settings, rules, telemetry, health, signals and the run itself.
+//! What every main does the same way: settings, rules, telemetry, health, TLS, signals and the run itself.
 
 mod clock;
 pub mod health;
@@ -10,6 +10,7 @@ mod secret_files;
 pub mod service;
 pub mod settings;
 pub mod telemetry;
+pub mod tls;
 
 pub use clock::now;
 pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal, signals};

@@ -21,6 +21,7 @@ mod handover;
 mod hint;
 mod history;
 mod host;
+mod identity;
 mod ids;
 mod instance;
 mod intake;
@@ -99,6 +100,7 @@ pub use handover::{
 pub use hint::{Hint, Repetition, RepetitionKind};
 pub use history::{Effort, Forecast, History, Middle, PastRun};
 pub use host::HostPattern;
+pub use identity::service_identity;
 pub use ids::{CallId, ReportId, RunId};
 pub use instance::Instance;
 pub use intake::{Class, Criterion, Intake, IntakeDecision, ModuleNote, TicketKind};

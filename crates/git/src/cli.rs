@@ -73,17 +73,31 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
+/// What a remote asks of who talks to it, and what it must show.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Remote<'a> {
+    /// A header that is a secret.
+    pub(crate) secret_header: Option<&'a str>,
+    /// The file of the only authorities that count; absent: those of the service.
+    pub(crate) authority: Option<&'a Path>,
+}
+
 /// Runs `git` and gives its output, whatever its exit code; killed on drop and at the deadline.
 pub(crate) async fn run(
     git_dir: &Path,
     args: &[OsString],
-    secret_header: Option<&str>,
+    remote: Remote<'_>,
     deadline: Duration,
 ) -> Result<Output, Error> {
     let mut command = Command::new("git");
     command.args(leading_args(git_dir)).args(args);
     command.env_clear().envs(environment());
-    if let Some(header) = secret_header {
+    if let Some(authority) = remote.authority {
+        command
+            .env("GIT_SSL_CAINFO", authority)
+            .env_remove("GIT_SSL_CAPATH");
+    }
+    if let Some(header) = remote.secret_header {
         // The environment, not the command line: other users of the machine can read the latter.
         command.env("GIT_CONFIG_COUNT", "1");
         command.env("GIT_CONFIG_KEY_0", "http.extraHeader");

@@ -45,6 +45,7 @@ pub enum Pushed {
 pub struct Transport {
     git_dir: PathBuf,
     deadline: Duration,
+    authority: Option<PathBuf>,
 }
 
 impl Transport {
@@ -53,6 +54,16 @@ impl Transport {
         Self {
             git_dir: git_dir.into(),
             deadline: DEFAULT_DEADLINE,
+            authority: None,
+        }
+    }
+
+    /// The same for a remote whose certificate is of the authorities in this file, and of no others.
+    #[must_use]
+    pub fn with_authority(self, file: impl Into<PathBuf>) -> Self {
+        Self {
+            authority: Some(file.into()),
+            ..self
         }
     }
 
@@ -155,8 +166,11 @@ impl Transport {
     }
 
     async fn run(&self, args: &[OsString], auth: Option<&Auth>) -> Result<cli::Output, Error> {
-        let header = auth.map(|auth| auth.0.expose_secret());
-        Box::pin(cli::run(&self.git_dir, args, header, self.deadline)).await
+        let remote = cli::Remote {
+            secret_header: auth.map(|auth| auth.0.expose_secret()),
+            authority: self.authority.as_deref(),
+        };
+        Box::pin(cli::run(&self.git_dir, args, remote, self.deadline)).await
     }
 }
 

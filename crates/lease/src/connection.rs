@@ -1,39 +1,112 @@
 //! How the server is reached.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
+use domain::cause::chain;
 use redis::{
-    Client, IntoConnectionInfo as _,
+    Client, IntoConnectionInfo as _, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 use secrecy::ExposeSecret as _;
 
-use crate::{Settings, error::Error, server::RESPONSE_TIMEOUT};
+use crate::{Settings, error::Error};
 
+/// The longest wait for an answer.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection that is made by the first use, and by each later one that finds none.
-pub(crate) struct Connection {
-    pub(crate) manager: ConnectionManager,
+/// A connection that is made by the first use, and by each later one that finds none. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Connection(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
     /// Host and port, for errors.
-    pub(crate) address: Arc<str>,
+    address: Arc<str>,
+    state: Mutex<State>,
+}
+
+struct State {
+    manager: ConnectionManager,
+    /// What the file of authorities held when the manager was made.
+    authorities: Option<Vec<u8>>,
 }
 
 impl Connection {
     pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
-        let client = client(settings).map_err(|_| Error::Address)?;
+        let authorities = settings.ca.as_deref().map(read).transpose()?;
+        let client = client(settings, authorities.as_deref())?;
         let address: Arc<str> = client.get_connection_info().addr().to_string().into();
-        let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(CONNECT_TIMEOUT))
-            .set_response_timeout(Some(RESPONSE_TIMEOUT))
-            .set_number_of_retries(1);
-        let manager = ConnectionManager::new_lazy_with_config(client, config).map_err(|_| Error::Address)?;
-        Ok(Self { manager, address })
+        let manager = manager(client)?;
+        Ok(Self(Arc::new(Inner {
+            settings: settings.clone(),
+            address,
+            state: Mutex::new(State { manager, authorities }),
+        })))
+    }
+
+    /// Host and port, for errors.
+    pub(crate) fn address(&self) -> Arc<str> {
+        Arc::clone(&self.0.address)
+    }
+
+    /// What sends commands.
+    pub(crate) fn manager(&self) -> ConnectionManager {
+        self.with(|state| state.manager.clone())
+    }
+
+    /// To be called when the server was not reached: its certificate may be of an authority that the file names by now.
+    pub(crate) fn follow_authorities(&self) {
+        let Some(path) = &self.0.settings.ca else { return };
+        let made = read(path).and_then(|found| {
+            if self.with(|state| state.authorities.as_ref() == Some(&found)) {
+                return Ok(None);
+            }
+            let manager = manager(client(&self.0.settings, Some(&found))?)?;
+            Ok(Some((manager, found)))
+        });
+        match made {
+            Ok(None) => {}
+            Ok(Some((manager, found))) => {
+                self.with(|state| {
+                    *state = State {
+                        manager,
+                        authorities: Some(found),
+                    }
+                });
+                tracing::info!(file = %path.display(), "redis is asked with new authorities");
+            }
+            Err(error) => tracing::debug!(error = %chain(&error), "the authorities stay as they were"),
+        }
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn client(settings: &Settings) -> redis::RedisResult<Client> {
-    let info = settings.url.as_str().into_connection_info()?;
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::Authorities {
+        file: path.display().to_string(),
+        source: source.into(),
+    })
+}
+
+fn manager(client: Client) -> Result<ConnectionManager, Error> {
+    let config = ConnectionManagerConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(RESPONSE_TIMEOUT))
+        .set_number_of_retries(1);
+    ConnectionManager::new_lazy_with_config(client, config).map_err(|_| Error::Address)
+}
+
+fn client(settings: &Settings, authorities: Option<&[u8]>) -> Result<Client, Error> {
+    let info = settings.url.as_str().into_connection_info();
+    let info = info.map_err(|_| Error::Address)?;
     // The user may not say what its library is called.
     let mut login = info.redis_settings().clone().set_skip_set_lib_name();
     if let Some(username) = &settings.username {
@@ -42,5 +115,21 @@ fn client(settings: &Settings) -> redis::RedisResult<Client> {
     if let Some(password) = &settings.password {
         login = login.set_password(password.expose_secret());
     }
-    Client::open(info.set_redis_settings(login))
+    let info = info.set_redis_settings(login);
+    let Some(authorities) = authorities else {
+        return Client::open(info).map_err(|_| Error::Address);
+    };
+    let certificates = TlsCertificates {
+        client_tls: None,
+        root_cert: Some(authorities.to_owned()),
+    };
+    Client::build_with_tls(info, certificates).map_err(|source| Error::Authorities {
+        file: settings
+            .ca
+            .as_deref()
+            .unwrap_or(Path::new(""))
+            .display()
+            .to_string(),
+        source: source.into(),
+    })
 }

@@ -9,7 +9,7 @@ use domain::cause::chain;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::server::{Claim, RESPONSE_TIMEOUT};
+use crate::{connection::RESPONSE_TIMEOUT, server::Claim};
 
 /// The lease is somebody else's, or may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

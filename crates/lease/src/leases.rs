@@ -30,14 +30,12 @@ impl Leases {
     /// Does not connect yet: the first use does, and each later one that finds no connection.
     ///
     /// # Errors
-    /// [`Error::Address`].
+    /// [`Error::Address`], [`Error::Authorities`].
     pub fn open(settings: &Settings) -> Result<Self, Error> {
-        let Connection { manager, address } = Connection::open(settings)?;
         Ok(Self {
             server: Server {
-                connection: manager,
+                connection: Connection::open(settings)?,
                 scripts: Arc::new(Scripts::new()),
-                address,
                 outage: Arc::new(Outage::new(OUTAGE)),
             },
             ttl: Duration::from_millis(settings.ttl_ms).max(SHORTEST_TTL),
@@ -64,7 +62,7 @@ impl Leases {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn ping(&self) -> Result<(), Error> {
-        let mut connection = self.server.connection.clone();
+        let mut connection = self.server.connection.manager();
         let ping = redis::cmd("PING");
         self.server
             .bounded(ping.query_async::<String>(&mut connection))

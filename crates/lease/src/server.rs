@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::Cause;
-use redis::{Cmd, FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager};
+use redis::{Cmd, FromRedisValue, Script, ScriptInvocation};
 use tokio::time::timeout;
 
-use crate::{error::Error, outage::Outage};
-
-/// The longest wait for an answer.
-pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
+use crate::{
+    connection::{Connection, RESPONSE_TIMEOUT},
+    error::Error,
+    outage::Outage,
+};
 
 const TAKE: &str = "
 local held = redis.call('GET', KEYS[1])
@@ -44,26 +45,25 @@ impl Scripts {
 
 #[derive(Clone)]
 pub(crate) struct Server {
-    pub(crate) connection: ConnectionManager,
+    pub(crate) connection: Connection,
     pub(crate) scripts: Arc<Scripts>,
-    pub(crate) address: Arc<str>,
     pub(crate) outage: Arc<Outage>,
 }
 
 impl Server {
     pub(crate) async fn run<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, Error> {
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection.manager();
         self.bounded(script.invoke_async(&mut connection)).await
     }
 
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Error> {
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection.manager();
         self.bounded(command.query_async(&mut connection)).await
     }
 
     pub(crate) fn unavailable(&self, source: impl Into<Cause>) -> Error {
         Error::Unavailable {
-            address: self.address.to_string(),
+            address: self.connection.address().to_string(),
             source: source.into(),
         }
     }
@@ -79,7 +79,10 @@ impl Server {
         };
         match &answer {
             Ok(_) => self.outage.answered(),
-            Err(error) => self.outage.failed(error),
+            Err(error) => {
+                self.outage.failed(error);
+                self.connection.follow_authorities();
+            }
         }
         answer
     }

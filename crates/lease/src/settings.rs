@@ -1,6 +1,6 @@
 //! The `[redis]` section of the settings.
 
-use std::fmt;
+use std::{fmt, path::PathBuf};
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -11,6 +11,8 @@ use serde::Deserialize;
 pub struct Settings {
     /// `redis://host:port`, or `rediss://` with TLS.
     pub url: String,
+    /// The file (PEM) of the authorities that the server's certificate is of, and no others; absent: those of the system.
+    pub ca: Option<PathBuf>,
     /// The user, when the server has users.
     pub username: Option<String>,
     /// The user's password.
@@ -24,6 +26,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             url: "redis://127.0.0.1:6379".into(),
+            ca: None,
             username: None,
             password: None,
             ttl_ms: 6_000,
@@ -44,6 +47,7 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("url", &self.address())
+            .field("ca", &self.ca)
             .field("username", &self.username)
             .field("password", &self.password)
             .field("ttl_ms", &self.ttl_ms)

@@ -105,6 +105,7 @@ async fn options(
         .reconnect_delay_callback(|tries| RECONNECT_STEP * u32::try_from(tries).unwrap_or(10).min(10))
         .event_callback(move |event| note(event, losses.clone()))
         .request_timeout(Some(REQUEST_TIMEOUT));
+    options = with_tls(settings, options)?;
     if let Some(seed) = &settings.nkey_seed {
         options = options.nkey(seed.expose_secret().to_owned());
     }
@@ -115,6 +116,25 @@ async fn options(
         })?;
     }
     Ok(options)
+}
+
+/// The client reads the files at each connect, so that a reconnect takes new ones.
+fn with_tls(settings: &Settings, mut options: ConnectOptions) -> Result<ConnectOptions, Error> {
+    if settings.is_secure() {
+        // Servers tell of each other by address, and certificates are for names.
+        options = options.require_tls(true).ignore_discovered_servers();
+    }
+    if let Some(authorities) = &settings.ca {
+        options = options.add_root_certificates(authorities.clone());
+    }
+    match (&settings.cert, &settings.key) {
+        (Some(cert), Some(key)) => Ok(options.add_client_certificate(cert.clone(), key.clone())),
+        (None, None) => Ok(options),
+        (Some(_), None) | (None, Some(_)) => {
+            let problem = "nats.cert and nats.key belong together: one of them is missing";
+            Err(Error::topology(problem.to_owned(), None))
+        }
+    }
 }
 
 /// A refused request looks like one without an answer; only this event has the server's reason.

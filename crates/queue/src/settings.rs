@@ -9,8 +9,15 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// `nats://host:port`, several separated by commas.
+    /// `nats://host:port`, or `tls://host:port`; several separated by commas.
     pub url: String,
+    /// The file (PEM) of the authorities that the servers' certificates are of, and no others; absent: those of the system.
+    /// With it, nothing is sent without TLS.
+    pub ca: Option<PathBuf>,
+    /// A certificate to show, when the servers ask for one.
+    pub cert: Option<PathBuf>,
+    /// Its private key.
+    pub key: Option<PathBuf>,
     /// Replicas of streams and buckets: 1, or 3 in a cluster.
     pub replicas: usize,
     /// After this long without a sign of life of its holder a message goes to somebody else; progress is reported four
@@ -35,6 +42,9 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             url: "nats://127.0.0.1:4222".into(),
+            ca: None,
+            cert: None,
+            key: None,
             replicas: 1,
             ack_wait_ms: 8_000,
             dead_letter_days: 90,
@@ -53,6 +63,11 @@ impl Settings {
         addresses.join(", ")
     }
 
+    /// Whether connections have TLS whatever the servers say.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.ca.is_some() || self.urls().any(|url| url.starts_with("tls://"))
+    }
+
     /// Each server's URL as it is.
     pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
         self.url.split(',').map(str::trim)
@@ -63,6 +78,9 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("url", &self.addresses())
+            .field("ca", &self.ca)
+            .field("cert", &self.cert)
+            .field("key", &self.key)
             .field("replicas", &self.replicas)
             .field("ack_wait_ms", &self.ack_wait_ms)
             .field("dead_letter_days", &self.dead_letter_days)

@@ -47,6 +47,8 @@ pub struct TlsFiles {
     pub certificate: PathBuf,
     /// The private key.
     pub key: PathBuf,
+    /// The authorities of clients, which must show a certificate then.
+    pub clients: Option<PathBuf>,
 }
 
 /// A running `nats-server` with a file store. Dropping it kills and reaps the process.
@@ -187,7 +189,10 @@ impl Settings {
         let authorization = self.authorization.as_deref().unwrap_or_default();
         let tls = self.tls.as_ref().map_or_else(String::new, |files| {
             let (certificate, key) = (files.certificate.display(), files.key.display());
-            format!("tls {{ cert_file: \"{certificate}\", key_file: \"{key}\" }}\n")
+            let clients = files.clients.as_ref().map_or_else(String::new, |file| {
+                format!(", ca_file: \"{}\", verify: true", file.display())
+            });
+            format!("tls {{ cert_file: \"{certificate}\", key_file: \"{key}\"{clients} }}\n")
         });
         format!(
             "host: \"127.0.0.1\"\nport: {port}\nports_file_dir: \"{data}\"\nmax_payload: {MAX_PAYLOAD}\n\

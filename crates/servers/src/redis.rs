@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::process::{DataDir, Process, files, write_private};
-use crate::{Error, find_program};
+use crate::{Error, TlsFiles, find_program};
 
 const NAME: &str = "redis-server";
 const OTHER_NAME: &str = "valkey-server";
@@ -25,13 +25,15 @@ pub struct RedisOptions {
     pub port: Option<u16>,
     /// The lines of an ACL file; without it everybody on this machine may do everything.
     pub acl: Option<String>,
+    /// What it proves its identity with; without it connections are plain.
+    pub tls: Option<TlsFiles>,
 }
 
 /// A running `redis-server` without persistence. Dropping it kills and reaps the process.
 pub struct RedisServer {
     process: Process,
     program: PathBuf,
-    acl: Option<String>,
+    settings: Settings,
     port: u16,
     // Declared last: the directory may go only after the process.
     data: DataDir,
@@ -65,15 +67,18 @@ impl RedisServer {
     pub async fn start_with(options: RedisOptions) -> Result<Self, Error> {
         let program = program(options.program.as_deref())?;
         let data = DataDir::new(options.data_dir.as_deref())?;
-        let acl = options.acl;
+        let settings = Settings {
+            acl: options.acl,
+            tls: options.tls,
+        };
         let (process, port) = match options.port {
-            Some(port) => (launch(&program, data.path(), port, acl.as_deref()).await?, port),
-            None => launch_anywhere(&program, data.path(), acl.as_deref()).await?,
+            Some(port) => (launch(&program, data.path(), port, &settings).await?, port),
+            None => launch_anywhere(&program, data.path(), &settings).await?,
         };
         Ok(Self {
             process,
             program,
-            acl,
+            settings,
             port,
             data,
         })
@@ -82,7 +87,12 @@ impl RedisServer {
     /// Where clients connect, such as `redis://127.0.0.1:6379`; the same after a restart.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        let scheme = if self.settings.tls.is_some() {
+            "rediss"
+        } else {
+            "redis"
+        };
+        format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
     /// The process id; another one after a restart.
@@ -107,7 +117,7 @@ impl RedisServer {
         self.process.kill();
     }
 
-    /// Forgets everything at once, as `FLUSHALL` does.
+    /// Forgets everything at once, as `FLUSHALL` does; only without TLS.
     ///
     /// # Errors
     /// [`Error::Files`] when the server does not answer.
@@ -127,7 +137,7 @@ impl RedisServer {
     /// See [`RedisServer::start`].
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.stop().await;
-        self.process = launch(&self.program, self.data.path(), self.port, self.acl.as_deref()).await?;
+        self.process = launch(&self.program, self.data.path(), self.port, &self.settings).await?;
         Ok(())
     }
 }
@@ -145,12 +155,18 @@ fn program(explicit: Option<&Path>) -> Result<PathBuf, Error> {
         .or_else(|missing| find_program(OTHER_NAME, explicit, VARIABLE).map_err(|_| missing))
 }
 
-async fn launch_anywhere(program: &Path, data: &Path, acl: Option<&str>) -> Result<(Process, u16), Error> {
+/// What stays the same over restarts.
+struct Settings {
+    acl: Option<String>,
+    tls: Option<TlsFiles>,
+}
+
+async fn launch_anywhere(program: &Path, data: &Path, settings: &Settings) -> Result<(Process, u16), Error> {
     let mut tries = 0;
     loop {
         tries += 1;
         let port = free_port(data).await?;
-        match launch(program, data, port, acl).await {
+        match launch(program, data, port, settings).await {
             Ok(process) => return Ok((process, port)),
             Err(error) if tries == PORT_TRIES => return Err(error),
             Err(error) => tracing::debug!(port, %error, "trying another port"),
@@ -158,20 +174,39 @@ async fn launch_anywhere(program: &Path, data: &Path, acl: Option<&str>) -> Resu
     }
 }
 
-async fn launch(program: &Path, data: &Path, port: u16, acl: Option<&str>) -> Result<Process, Error> {
-    let settings = data.join("redis.conf");
+async fn launch(program: &Path, data: &Path, port: u16, settings: &Settings) -> Result<Process, Error> {
+    let file = data.join("redis.conf");
+    let port_lines = match &settings.tls {
+        None => format!("port {port}\n"),
+        // Clients show no certificate: they have passwords.
+        Some(files) => format!(
+            "port 0\ntls-port {port}\ntls-cert-file \"{}\"\ntls-key-file \"{}\"\ntls-auth-clients no\n",
+            files.certificate.display(),
+            files.key.display()
+        ),
+    };
     let mut text = format!(
-        "bind 127.0.0.1\nport {port}\ndir \"{}\"\nsave \"\"\nappendonly no\ndaemonize no\n",
+        "bind 127.0.0.1\n{port_lines}dir \"{}\"\nsave \"\"\nappendonly no\ndaemonize no\n",
         data.display()
     );
-    if let Some(acl) = acl {
+    if let Some(acl) = &settings.acl {
         let users = data.join("users.acl");
         write_private(&users, acl)?;
         text.push_str(&format!("aclfile \"{}\"\n", users.display()));
     }
-    write_private(&settings, &text)?;
-    let mut process = Process::spawn(NAME, program, &[settings.as_path()], &data.join("redis.log"))?;
-    process.ready(async |_| answers(port).await).await?;
+    write_private(&file, &text)?;
+    let mut process = Process::spawn(NAME, program, &[file.as_path()], &data.join("redis.log"))?;
+    let is_secure = settings.tls.is_some();
+    process
+        .ready(async |_| {
+            if is_secure {
+                // It listens when it is ready; what it says is for those who trust it.
+                TcpStream::connect(("127.0.0.1", port)).await.ok().map(drop)
+            } else {
+                answers(port).await
+            }
+        })
+        .await?;
     Ok(process)
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 /// Where settings are declared.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "services/ingest/src/config.rs",
     "services/planner/src/config.rs",
     "services/planner/src/config/model.rs",
@@ -12,6 +12,7 @@ const SOURCES: [&str; 12] = [
     "services/reporter/src/direct/mod.rs",
     "services/egress/src/config.rs",
     "crates/bootstrap/src/telemetry.rs",
+    "crates/bootstrap/src/tls/mod.rs",
     "crates/bootstrap/src/rules/mod.rs",
     "crates/github/src/settings.rs",
     "crates/lease/src/settings.rs",

@@ -63,9 +63,10 @@ async fn answer(connection: TcpStream) -> String {
 }
 
 /// A world whose repository has this setup, and whose proxy knows the registry.
-async fn start(registry: &Registry, mode: Mode, setup: &str) -> World {
+async fn start(registry: &Registry, (mode, tls): (Mode, bool), setup: &str) -> World {
     let options = Options {
         mode,
+        tls,
         rules: format!("executor:\n  network: [packages.example]\n  setup:\n    - |\n      {setup}\n"),
         settings: vec![
             ("EGRESS__PRIVATE_NETWORKS", "127.0.0.0/8".to_owned()),
@@ -84,13 +85,13 @@ fn fetch(url: &str) -> String {
     )
 }
 
-async fn installs(mode: Mode) {
+async fn installs(mode: Mode, tls: bool) {
     let registry = Registry::start().await;
     let setup = format!(
         "{} > rates.txt && grep -q '{PACKAGE}' rates.txt && rm rates.txt && ! env | grep -q 'registry-[t]oken'",
         fetch("$JOURNEYMAN_MIRRORS/team/rates-1.0.py")
     );
-    let world = start(&registry, mode, &setup).await;
+    let world = start(&registry, (mode, tls), &setup).await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let asked = registry.asked.lock().unwrap().clone();
@@ -106,18 +107,28 @@ async fn installs(mode: Mode) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_private_package_is_installed_by_a_sandbox_that_never_sees_its_credential() {
-    installs(Mode::InProcess).await;
+    installs(Mode::InProcess, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_private_package_is_installed_the_same_by_processes_of_their_own() {
-    installs(Mode::Processes).await;
+    installs(Mode::Processes, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_private_package_is_installed_the_same_when_the_proxy_has_a_certificate() {
+    installs(Mode::Processes, true).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setup_that_asks_for_a_host_that_is_not_open_ends_the_run_and_the_ticket_is_told() {
     let registry = Registry::start().await;
-    let world = start(&registry, Mode::InProcess, &fetch("http://elsewhere.example/")).await;
+    let world = start(
+        &registry,
+        (Mode::InProcess, false),
+        &fetch("http://elsewhere.example/"),
+    )
+    .await;
     let key = world.ask().unwrap();
     assert_ne!(end_of(&world, &key, 0).await, StopReason::Completed);
     let told = comment_with(&world, &key, "elsewhere.example:80").await;

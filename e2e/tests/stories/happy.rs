@@ -112,6 +112,36 @@ async fn behind_a_private_certificate_authority_processes_do_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn with_tls_between_everything_inside_processes_do_the_same() {
+    play(Options {
+        mode: Mode::Processes,
+        tls: true,
+        ..Options::default()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_that_are_renewed_midway_need_no_restart() {
+    let options = Options {
+        mode: Mode::Processes,
+        tls: true,
+        ..Options::default()
+    };
+    let mut world = World::start(options).await.unwrap();
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    world.renew_certificates().unwrap();
+    // Its successor has the new certificate from the start, and the planner, which goes on, meets it with its own.
+    let processes = world.processes().unwrap();
+    processes.kill("executor").await.unwrap();
+    processes.restart("executor").await.unwrap();
+    let second = world.ask().unwrap();
+    assert_eq!(end_of(&world, &second, 0).await, StopReason::Completed);
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn polling_alone_does_the_same() {
     let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
     play(Options {

@@ -8,7 +8,7 @@ use std::{
 use bootstrap::{
     ServiceConfig,
     settings::{self, TextList},
-    telemetry,
+    telemetry, tls,
 };
 use serde::Deserialize;
 
@@ -20,12 +20,15 @@ use crate::{
 /// Largest quota: one TiB.
 const MAX_MIB: u64 = 1024 * 1024;
 
-/// Settings of the egress proxy: its own section and telemetry.
+/// Settings of the egress proxy: its own section, TLS and telemetry.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
     /// `[telemetry]`.
     #[serde(default)]
     pub telemetry: telemetry::Settings,
+    /// `[tls]`; absent: connections are plain.
+    #[serde(default)]
+    pub tls: Option<tls::Settings>,
     /// `[egress]`.
     #[serde(default)]
     pub egress: Settings,

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bootstrap::{health::Health, http};
+use bootstrap::{
+    health::Health,
+    http::{self, Secure},
+};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +52,7 @@ pub async fn serve_with(
     let health = Health::new();
     let proxy = Arc::new(Proxy::new(&config.egress, resolver, limits, shutdown.clone())?);
     let router = door::router(Arc::clone(&proxy)).merge(health.router());
+    let secure = Secure::of(config.tls.as_ref(), health.router())?;
     health.set_ready(true);
     tracing::info!("egress ready");
     let bounds = http::Limits {
@@ -59,7 +63,7 @@ pub async fn serve_with(
         ..http::Limits::default()
     };
     let mut ended = Box::pin(async {
-        http::serve(listener, router, bounds, shutdown.clone()).await;
+        http::serve_over(listener, router, secure, bounds, shutdown.clone()).await;
         // A connection becomes a session, so that the sessions come last.
         proxy.sessions.close();
         proxy.sessions.wait().await;

@@ -1,4 +1,4 @@
-//! Settings: the sections `[executor]` and `[telemetry]`.
+//! Settings: the sections `[executor]`, `[tls]` and `[telemetry]`.
 
 use std::{
     collections::BTreeMap,
@@ -11,11 +11,14 @@ use serde::{Deserialize, Deserializer};
 
 use crate::sandbox::{Limits, Mechanism};
 
-/// The executor's settings. There is no secret among them.
+/// The executor's settings. There is no secret among them but a key that proves who it is, and opens nothing.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
     /// `[executor]`.
     pub executor: Executor,
+    /// `[tls]`; absent: connections are plain.
+    #[serde(default)]
+    pub tls: Option<bootstrap::tls::Settings>,
     /// `[telemetry]`.
     #[serde(default)]
     pub telemetry: bootstrap::telemetry::Settings,
@@ -28,7 +31,7 @@ pub struct Executor {
     /// Where gRPC is served.
     #[serde(default = "default_listen")]
     pub listen: SocketAddr,
-    /// Where `/metrics` is served; absent: nowhere.
+    /// Where `/metrics`, `/healthz` and `/readyz` are served; absent: nowhere.
     #[serde(default)]
     pub metrics_listen: Option<SocketAddr>,
     /// Folder for mirrors and workspaces; emptied of workspaces at the start.

@@ -9,6 +9,7 @@ mod checks;
 mod config;
 mod disk;
 mod drive;
+mod incoming;
 mod inspect;
 mod integrity;
 mod isolation;
@@ -27,13 +28,19 @@ mod setup_cache;
 mod store;
 mod telemetry;
 mod tools;
+mod trust;
 mod workspace;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
+use bootstrap::{
+    health::Health,
+    tls::{self, Protocol},
+};
 use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use trust::Trust;
 
 pub use by_hand::by_hand;
 pub use checks::{Bench, Checked, checks_in, tells_of_checks};
@@ -55,6 +62,15 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let data_dir = prepare(settings.data_dir).await?;
     let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
     hidden.push(data_dir.clone());
+    let (tls, trust) = (callers(config.tls.as_ref())?, Trust::new(config.tls.as_ref())?);
+    // Commands must not become the executor.
+    hidden.extend(
+        config
+            .tls
+            .as_ref()
+            .map(|tls| std::path::absolute(&tls.key))
+            .transpose()?,
+    );
     let exposed = absolute(&settings.exposed).context("executor.exposed")?;
     let view = View::of_this_machine(exposed, hidden);
     let (launcher, runner) = (settings.launcher.as_deref(), settings.runner_socket.as_deref());
@@ -85,9 +101,10 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
     let floor = git::DiskFloor(settings.disk_floor_mib << 20);
     let store = Store::new(&data_dir, checkouts, setup_cache_mib << 20, settings.index, floor);
-    let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store));
+    let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store, trust));
     telemetry::follow(&registry);
-    let _metrics = serve_metrics(settings.metrics_listen, &shutdown).await?;
+    let health = Health::new();
+    let _metrics = serve_metrics(settings.metrics_listen, &health, &shutdown).await?;
     let reaper = tokio::spawn({
         let registry = Arc::clone(&registry);
         async move { registry.reap().await }
@@ -96,15 +113,28 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     registry.set_isolated(settings.forbidden_addresses.is_empty());
     let (watched, stop) = (Arc::clone(&registry), shutdown.clone());
     let watch = |readiness| isolation::watch(watched, settings.forbidden_addresses, readiness, stop);
-    let served = server::serve(Arc::clone(&registry), verifier, listener, shutdown, watch).await;
+    let door = server::Door {
+        listener,
+        tls,
+        health,
+    };
+    let served = server::serve(Arc::clone(&registry), verifier, door, shutdown, watch).await;
     registry.stop().await;
     reaper.await?;
     served
 }
 
+/// With certificates, planners alone may connect.
+fn callers(settings: Option<&tls::Settings>) -> Result<Option<tls::Server>, bootstrap::settings::Error> {
+    settings
+        .map(|settings| tls::Server::for_service(settings, Protocol::Http2, "planner"))
+        .transpose()
+}
+
 /// A listener of its own: the gRPC port speaks HTTP/2 to planners with a grant and to nobody else.
 async fn serve_metrics(
     address: Option<SocketAddr>,
+    health: &Health,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<AbortOnDropHandle<()>>> {
     let Some(address) = address else { return Ok(None) };
@@ -112,7 +142,7 @@ async fn serve_metrics(
         .await
         .with_context(|| format!("executor.metrics_listen: cannot listen on {address}"))?;
     let limits = bootstrap::http::Limits::default();
-    let router = bootstrap::metrics::router();
+    let router = health.router();
     let serving = bootstrap::http::serve(listener, router, limits, shutdown.clone());
     Ok(Some(AbortOnDropHandle::new(tokio::spawn(serving))))
 }

@@ -16,6 +16,8 @@ pub(crate) struct Wanted {
     pub(crate) repository: RepositoryName,
     /// Base URL of the git gate.
     pub(crate) gate_url: String,
+    /// The file of the authority that the gate's certificate is of; absent: those of the system.
+    pub(crate) gate_authority: Option<PathBuf>,
     /// Grant for the gate.
     pub(crate) gate_grant: SecretString,
     /// Absent: the head of `base_branch` as it is now.
@@ -92,7 +94,10 @@ async fn fetch_once(wanted: &Wanted, path: &Path, is_clean: &mut bool) -> Result
         wanted.repository
     );
     let auth = Auth::bearer(&wanted.gate_grant);
-    let transport = Transport::new(path);
+    let mut transport = Transport::new(path);
+    if let Some(authority) = &wanted.gate_authority {
+        transport = transport.with_authority(authority);
+    }
     let fetched = transport.fetch(&url, Some(&auth), &["+refs/heads/*:refs/heads/*"], true);
     failpoint::around("executor.mirror.fetch", fetched).await?;
     *is_clean = true;

@@ -18,6 +18,7 @@ use crate::{
     sandbox::WayOut,
     setup::{self, Preparation},
     tools,
+    trust::Trust,
     workspace::{Problem, Restore, Start, Workspace},
 };
 
@@ -37,7 +38,7 @@ pub(crate) async fn open(
     registry.check_fence(&grant.run, fence)?;
     let lock = registry.opening(&grant.run);
     let _one_at_a_time = lock.lock().await;
-    let wanted = wanted(grant, &spec)?;
+    let wanted = wanted(grant, &spec, &registry.trust)?;
     if let Some(used) = registry.of_run(&grant.run) {
         let open = &used.open.workspace.base;
         if wanted.base.as_ref().is_none_or(|base| base == open) {
@@ -49,7 +50,9 @@ pub(crate) async fn open(
         // Its slot is free then.
         gone.cancelled().await;
     }
-    let way_out = WayOut::new(&spec.egress_url, &spec.egress_grant).map_err(Status::invalid_argument)?;
+    let client = registry.trust.client.as_ref();
+    let way_out =
+        WayOut::new(&spec.egress_url, &spec.egress_grant, client).map_err(Status::invalid_argument)?;
     let slot = registry.take_slot()?;
     let store = Arc::clone(&registry.store);
     blocking(move || {
@@ -143,7 +146,7 @@ fn first(paths: &[String]) -> Vec<String> {
     paths.iter().take(MAX_ELSEWHERE).cloned().collect()
 }
 
-fn wanted(grant: &Grant, spec: &WorkspaceSpec) -> Result<Wanted, Status> {
+fn wanted(grant: &Grant, spec: &WorkspaceSpec, trust: &Trust) -> Result<Wanted, Status> {
     if spec.run_id != grant.run.to_string() || spec.repository != grant.repository.to_string() {
         return Err(Status::permission_denied(
             "the grant is for another run or repository",
@@ -158,6 +161,7 @@ fn wanted(grant: &Grant, spec: &WorkspaceSpec) -> Result<Wanted, Status> {
     Ok(Wanted {
         repository: grant.repository.clone(),
         gate_url: spec.gate_url.clone(),
+        gate_authority: trust.authority.clone(),
         gate_grant: SecretString::from(spec.gate_grant.clone()),
         base: optional_commit(&spec.base_commit)?,
         base_branch: spec.base_branch.clone(),

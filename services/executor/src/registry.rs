@@ -20,7 +20,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::{calls::CallMemory, retrieval::Searchable, sandbox::Sandbox, store::Store, workspace::Workspace};
+use crate::{
+    calls::CallMemory, retrieval::Searchable, sandbox::Sandbox, store::Store, trust::Trust,
+    workspace::Workspace,
+};
 
 /// A workspace dies this long after its last call or keepalive.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
@@ -71,6 +74,7 @@ pub(crate) struct Registry {
     pub(crate) checks: PathBuf,
     pub(crate) store: Arc<Store>,
     pub(crate) sandbox: Sandbox,
+    pub(crate) trust: Trust,
     /// Fires when the executor drains: nothing new is opened.
     pub(crate) draining: CancellationToken,
     /// Whether the network keeps commands from what they must not reach; nothing is opened before it is known.
@@ -86,12 +90,19 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub(crate) fn new(data_dir: &std::path::Path, slots: u32, sandbox: Sandbox, store: Store) -> Self {
+    pub(crate) fn new(
+        data_dir: &std::path::Path,
+        slots: u32,
+        sandbox: Sandbox,
+        store: Store,
+        trust: Trust,
+    ) -> Self {
         Self {
             workspaces: data_dir.join("workspaces"),
             checks: data_dir.join(CHECKS),
             store: Arc::new(store),
             sandbox,
+            trust,
             draining: CancellationToken::new(),
             is_isolated: AtomicBool::new(false),
             stop: CancellationToken::new(),

@@ -37,6 +37,8 @@ mod retrieval;
 mod runners;
 #[path = "executor/setups.rs"]
 mod setups;
+#[path = "executor/tls.rs"]
+mod tls;
 #[path = "executor/way_out.rs"]
 mod way_out;
 #[path = "executor/worlds.rs"]
@@ -97,6 +99,32 @@ fn seed(folder: &TempDir) -> CommitId {
     id.to_string().parse().unwrap()
 }
 
+fn config(folder: &std::path::Path, address: std::net::SocketAddr, pair: grant::KeyPair) -> Config {
+    Config {
+        executor: Executor {
+            listen: address,
+            metrics_listen: None,
+            data_dir: folder.join("data"),
+            slots: 1,
+            grant_keys: BTreeMap::from([(pair.id, pair.public_key)]),
+            min_level: domain::SandboxLevel::L0,
+            launcher: Some(PathBuf::from(env!("CARGO_BIN_EXE_launcher"))),
+            hidden: vec![folder.to_owned(), folder.join("remote")],
+            limits: executor::Limits::default(),
+            exposed: Vec::new(),
+            forbidden_addresses: Vec::new(),
+            allow_unlimited_processes: true,
+            runner_socket: None,
+            setup_cache_mib: 1024,
+            disk_floor_mib: 0,
+            index: true,
+            without: Vec::new(),
+        },
+        telemetry: serde_json::from_value(json!({})).unwrap(),
+        tls: None,
+    }
+}
+
 impl World {
     async fn start(slots: u32) -> Self {
         Self::start_without(slots, Vec::new()).await
@@ -114,28 +142,8 @@ impl World {
         let gate = HttpBackend::start(folder.path().join("remote"), "Bearer gate-grant").await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let mut config = Config {
-            executor: Executor {
-                listen: address,
-                metrics_listen: None,
-                data_dir: folder.path().join("data"),
-                slots,
-                grant_keys: BTreeMap::from([(pair.id, pair.public_key)]),
-                min_level: domain::SandboxLevel::L0,
-                launcher: Some(PathBuf::from(env!("CARGO_BIN_EXE_launcher"))),
-                hidden: vec![folder.path().to_owned(), folder.path().join("remote")],
-                limits: executor::Limits::default(),
-                exposed: Vec::new(),
-                forbidden_addresses: Vec::new(),
-                allow_unlimited_processes: true,
-                runner_socket: None,
-                setup_cache_mib: 1024,
-                disk_floor_mib: 0,
-                index: true,
-                without: Vec::new(),
-            },
-            telemetry: serde_json::from_value(json!({})).unwrap(),
-        };
+        let mut config = config(folder.path(), address, pair);
+        config.executor.slots = slots;
         change(folder.path(), &mut config.executor);
         let stop = CancellationToken::new();
         let server = tokio::spawn(executor::serve(config, listener, stop.clone()));

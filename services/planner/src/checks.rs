@@ -17,7 +17,7 @@ impl ServiceConfig for Config {
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.planner.check()?;
+        self.planner.check(self.tls.is_some())?;
         model::check(&self.model)
     }
 }

@@ -26,6 +26,9 @@ pub struct Config {
     /// Logs, traces and metrics.
     #[serde(default)]
     pub telemetry: bootstrap::telemetry::Settings,
+    /// `[tls]`; absent: executors are spoken to in the clear.
+    #[serde(default)]
+    pub tls: Option<bootstrap::tls::Settings>,
     /// The planner itself.
     pub planner: PlannerSettings,
     /// The model.
@@ -61,7 +64,8 @@ pub struct PlannerSettings {
     /// What a run may spend whatever the rules say.
     #[serde(default)]
     pub budget_ceiling: CeilingSettings,
-    /// Executors by pool: `http://host:port`, or `dns://host:port` for every address behind a name.
+    /// Executors by pool: `dns://host:port` for every address behind a name, or `https://host:port` with the section `[tls]` and
+    /// `http://host:port` without it.
     #[serde(default = "default_pools")]
     pub pools: BTreeMap<String, TextList>,
     /// The git gate, as executors reach it.
@@ -108,11 +112,11 @@ fn default_gate_url() -> String {
 }
 
 impl PlannerSettings {
-    /// Whether these settings can work.
+    /// Whether these settings can work, with or without TLS to executors.
     ///
     /// # Errors
     /// The first one that cannot, by key.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self, tls: bool) -> Result<(), Error> {
         let problem = |key: &str, problem: &str| Err(Error::new(key, problem));
         if self.slots == 0 {
             return problem("planner.slots", "must be at least 1");
@@ -130,21 +134,28 @@ impl PlannerSettings {
             return problem("planner.max_retries", "must be at most 100");
         }
         for (pool, addresses) in &self.pools {
+            let (direct, words) = match tls {
+                true => (
+                    "https://",
+                    "must list https:// or dns:// addresses: there is a section [tls]",
+                ),
+                false => (
+                    "http://",
+                    "must list http:// or dns:// addresses: there is no section [tls]",
+                ),
+            };
             let legal = |address: &String| {
-                ["http://", "https://", "dns://"]
+                [direct, "dns://"]
                     .iter()
                     .any(|scheme| address.starts_with(scheme))
             };
             if addresses.is_empty() || !addresses.iter().all(legal) {
-                return problem(
-                    &format!("planner.pools.{pool}"),
-                    "must list http://, https:// or dns:// addresses",
-                );
+                return problem(&format!("planner.pools.{pool}"), words);
             }
         }
-        let is_http = |url: &String| url.starts_with("http://");
+        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
         if !self.egress_url.as_ref().is_none_or(is_http) {
-            return problem("planner.egress_url", "must be an http:// URL");
+            return problem("planner.egress_url", "must be an http:// or https:// URL");
         }
         if self.grant_key_id.is_empty() {
             return problem("planner.grant_key_id", "must be set");
@@ -179,6 +190,17 @@ mod tests {
     }
 
     const MODEL: &str = "name = \"m\"\napi_key = \"k\"";
+    const TLS: &str = "[tls]\ncert = \"a\"\nkey = \"b\"\nca = \"c\"\n";
+
+    #[test]
+    fn with_certificates_no_executor_is_named_by_a_plain_address() {
+        for pool in ["https://here:7403", "dns://executor:7403"] {
+            let planner =
+                format!("pools = {{ default = [\"{pool}\"] }}\negress_url = \"https://egress:3128\"");
+            let config = load(&format!("{}{TLS}", with(&planner, MODEL))).unwrap();
+            assert!(config.tls.is_some());
+        }
+    }
 
     #[test]
     fn two_keys_and_a_model_are_enough() {
@@ -231,6 +253,11 @@ mod tests {
             (with("retry_longest_ms = 1", MODEL), "planner.retry_longest_ms"),
             (with("max_retries = 101", MODEL), "planner.max_retries"),
             (with("pools = { py = [\"here\"] }", MODEL), "planner.pools.py"),
+            (
+                with("pools = { py = [\"https://here:1\"] }", MODEL),
+                "planner.pools.py",
+            ),
+            (format!("{}{TLS}", with("", MODEL)), "planner.pools.default"),
             (
                 with("", &format!("{MODEL}\nbase_url = \"here\"")),
                 "model.base_url",

@@ -12,7 +12,7 @@ use crate::budgets::Budgets;
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::embeddings::Embeddings;
-use crate::executors::Executors;
+use crate::executors::{Dial, Executors};
 use crate::model::{self, Models};
 use crate::run::Retries;
 use crate::slots::{SlotKeeper, Slots};
@@ -27,6 +27,7 @@ pub(crate) async fn desk(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<Option<(TicketDesk, Queue, Leases)>> {
     let signer = Signer::new(&config.planner.grant_key_id, &config.planner.grant_key)?;
+    let dial = Dial::new(config.tls.as_ref())?;
     let models = Models::new(&config.model)?;
     let connect = || async {
         let queue = Queue::connect(&config.nats, "planner").await?;
@@ -41,7 +42,7 @@ pub(crate) async fn desk(
     let leases = Leases::open(&config.redis)?;
     // Only to say at once in the log whether it answers: work goes on without it.
     drop(leases.ping().await);
-    let executors = Executors::start(config.planner.clone(), signer, shutdown);
+    let executors = Executors::start(config.planner.clone(), signer, dial, shutdown);
     tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
     let budgets = Budgets::new(lease::Budgets::new(&leases), &config.planner.budget);
     let budgets = Arc::new(budgets);

@@ -91,6 +91,7 @@ impl World {
                 ..lease::Settings::default()
             },
             telemetry: bootstrap::telemetry::Settings::default(),
+            tls: None,
             planner: PlannerSettings {
                 listen: ([127, 0, 0, 1], 0).into(),
                 slots: 4,

@@ -9,7 +9,7 @@ use std::{
 use bootstrap::{
     ServiceConfig, rules,
     settings::{self, TextList},
-    telemetry,
+    telemetry, tls,
 };
 use domain::Instance;
 use serde::Deserialize;
@@ -28,6 +28,9 @@ pub struct Config {
     /// `[telemetry]`.
     #[serde(default)]
     pub telemetry: telemetry::Settings,
+    /// `[tls]`; absent: connections are plain.
+    #[serde(default)]
+    pub tls: Option<tls::Settings>,
     /// `[rules]`.
     #[serde(default)]
     pub rules: rules::Settings,

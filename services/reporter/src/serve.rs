@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use anyhow::Context;
 use bootstrap::{
     health::Health,
-    http,
+    http::{self, Secure},
     rules::{Connections, RulesStore},
     service,
 };
@@ -68,7 +68,14 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         drain: HTTP_DRAIN,
         ..http::Limits::default()
     };
-    let http = tokio::spawn(http::serve(listener, router, limits, shutdown.clone()));
+    let secure = Secure::of(config.tls.as_ref(), health.router())?;
+    let http = tokio::spawn(http::serve_over(
+        listener,
+        router,
+        secure,
+        limits,
+        shutdown.clone(),
+    ));
     let reloading = tokio::spawn({
         let (rules, shutdown) = (rules.clone(), shutdown.clone());
         async move { rules.run(shutdown).await }

@@ -433,6 +433,7 @@ async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked(
             ..lease::Settings::default()
         },
         telemetry: bootstrap::telemetry::Settings::default(),
+        tls: None,
         rules: bootstrap::rules::Settings {
             dir: folder.path().to_owned(),
         },

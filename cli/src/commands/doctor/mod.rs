@@ -2,6 +2,7 @@
 
 mod accounts;
 mod boards;
+mod certificates;
 mod instances;
 
 use std::{collections::BTreeMap, future::Future, path::Path, process::ExitCode, time::Duration};
@@ -77,6 +78,7 @@ struct Authority {
 struct Sections {
     nats: Option<queue::Settings>,
     redis: Option<lease::Settings>,
+    tls: Option<bootstrap::tls::Settings>,
     rules: bootstrap::rules::Settings,
     ingest: Authority,
     github_reader: Option<github::Settings>,
@@ -104,6 +106,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     services(&mut findings, file, &environment);
     connections(&mut findings, &sections).await;
+    certificates::check(&mut findings, &sections, bootstrap::now());
     let instances = instances::load(&mut findings, file);
     let projects = rules(&mut findings, &sections, &instances.connections());
     accounts::check(&mut findings, &sections, &projects.of(None)).await;

@@ -5,11 +5,12 @@ use std::{
     io,
     net::SocketAddr,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use axum::{
+    Router,
     body::{Body, HttpBody},
     extract::ConnectInfo,
     http::{HeaderValue, Request, Response, StatusCode, header},
@@ -22,170 +23,21 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    sync::Notify,
-    time::Instant,
 };
+use tokio_rustls::server::TlsStream;
 use tower::Service as _;
 
-use super::{Limits, Shared, pace::Paced, table::Seat};
+use super::{
+    Secure, Shared,
+    pace::Paced,
+    table::Seat,
+    watch::{Watch, Watched},
+};
 
 /// Longest head of a request.
 const MAX_HEAD: usize = 32 * 1024;
-
-/// What a waiting connection is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Worth {
-    /// Its peer has begun something and not finished it.
-    Unproven,
-    /// Its peer has sent a whole request.
-    Proven,
-}
-
-/// What a connection is at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    /// Nothing has come yet, or the first head is coming.
-    First,
-    /// Between two requests.
-    Idle,
-    /// The head of a later request is coming.
-    Head,
-    /// The body of a request is coming.
-    Body,
-    /// A request is worked on or answered.
-    Busy,
-}
-
-/// What a connection is at, seen from outside.
-#[derive(Debug)]
-pub(super) struct Watch {
-    state: Mutex<State>,
-    /// A head has begun, so that an earlier deadline holds.
-    head_begun: Notify,
-}
-
-#[derive(Debug)]
-struct State {
-    phase: Phase,
-    since: Instant,
-    /// The peer has not taken what was written since then.
-    blocked: Option<Instant>,
-}
-
-impl Watch {
-    pub(super) fn new() -> Self {
-        Self {
-            state: Mutex::new(State {
-                phase: Phase::First,
-                since: Instant::now(),
-                blocked: None,
-            }),
-            head_begun: Notify::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the connection is worth to a server whose places are taken: first goes one whose peer owes a request or the
-    /// rest of one, then one between two requests, and of the same worth the one that has waited longest. `None` while a
-    /// request is worked on.
-    pub(super) fn waits(&self) -> Option<(Worth, Instant)> {
-        let state = self.lock();
-        match state.phase {
-            Phase::First | Phase::Head | Phase::Body => Some((Worth::Unproven, state.since)),
-            // Load balancers keep such connections, and a request that meets a closing one is lost.
-            Phase::Idle => Some((Worth::Proven, state.since)),
-            Phase::Busy => None,
-        }
-    }
-
-    /// A request's head is complete.
-    pub(super) fn request(&self, has_body: bool) {
-        self.enter(if has_body { Phase::Body } else { Phase::Busy });
-    }
-
-    /// The answer is written.
-    pub(super) fn answered(&self) {
-        self.enter(Phase::Idle);
-    }
-
-    fn body_complete(&self) {
-        let mut state = self.lock();
-        if state.phase == Phase::Body {
-            state.phase = Phase::Busy;
-        }
-    }
-
-    fn enter(&self, phase: Phase) {
-        let mut state = self.lock();
-        (state.phase, state.since) = (phase, Instant::now());
-    }
-
-    fn read(&self) {
-        let begun = {
-            let mut state = self.lock();
-            let begun = state.phase == Phase::Idle;
-            if begun {
-                (state.phase, state.since) = (Phase::Head, Instant::now());
-            }
-            begun
-        };
-        if begun {
-            self.head_begun.notify_one();
-        }
-    }
-
-    fn written<T>(&self, outcome: &Poll<io::Result<T>>) {
-        let mut state = self.lock();
-        match outcome {
-            Poll::Pending => {
-                state.blocked.get_or_insert_with(Instant::now);
-            }
-            Poll::Ready(_) => state.blocked = None,
-        }
-    }
-
-    /// The first deadline that has passed, or when to look again.
-    fn look(&self, limits: &Limits) -> Result<Instant, &'static str> {
-        let now = Instant::now();
-        let state = self.lock();
-        let waits = match state.phase {
-            Phase::First | Phase::Head => Some((state.since + limits.head, "its head did not end")),
-            Phase::Idle => Some((state.since + limits.idle, "it was idle")),
-            // Bodies have a minimum rate of their own.
-            Phase::Body | Phase::Busy => None,
-        };
-        let blocked = state
-            .blocked
-            .map(|since| (since + limits.stalled, "its answer was not read"));
-        let next = [waits, blocked].into_iter().flatten().min();
-        match next {
-            Some((due, why)) if due <= now => Err(why),
-            // A write may block at any time, which nothing announces.
-            Some((due, _)) => Ok(due.min(now + limits.stalled)),
-            None => Ok(now + limits.stalled),
-        }
-    }
-
-    /// Waits until the peer has taken too long with something, and says with what.
-    async fn overdue(&self, limits: &Limits) -> &'static str {
-        loop {
-            match self.look(limits) {
-                Err(why) => return why,
-                Ok(next) => {
-                    tokio::select! {
-                        () = tokio::time::sleep_until(next) => {}
-                        () = self.head_begun.notified() => {}
-                    }
-                }
-            }
-        }
-    }
-}
 
 /// Serves requests until the connection ends, its peer takes too long, its place is needed, or the server stops.
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, shared: Arc<Shared>) {
@@ -193,19 +45,78 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, share
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(error = %chain(&error), "TCP_NODELAY was not set");
     }
-    let watch = Arc::clone(&seat.watch);
-    let io = TokioIo::new(Watched {
-        stream,
-        watch: Arc::clone(&watch),
+    let stream = Watched::new(stream, Arc::clone(&seat.watch));
+    let Some(secure) = &shared.secure else {
+        return Box::pin(speak(stream, &shared.app, peer, &seat, &shared)).await;
+    };
+    let opened = tokio::select! {
+        opened = open(stream, secure) => opened,
+        why = interruption(&seat, &shared) => {
+            return tracing::debug!(%peer, why, "connection closed");
+        }
+    };
+    match opened {
+        Ok(Opened::Secure(stream)) => {
+            Box::pin(speak(*stream, &shared.app, peer, &seat, &shared)).await;
+        }
+        Ok(Opened::Plain(stream)) => Box::pin(speak(stream, &secure.plain, peer, &seat, &shared)).await,
+        Ok(Opened::Nothing) => {}
+        Err(error) => {
+            if let Some(others) = shared.unopened.pass() {
+                tracing::warn!(%peer, error = %chain(&error), others, "no TLS with a peer");
+            }
+        }
+    }
+}
+
+/// How a connection began.
+enum Opened {
+    Secure(Box<TlsStream<Watched>>),
+    Plain(Watched),
+    /// Its peer went without a word.
+    Nothing,
+}
+
+/// The first byte of TLS.
+const HANDSHAKE: u8 = 22;
+
+async fn open(stream: Watched, secure: &Secure) -> io::Result<Opened> {
+    match stream.first_byte().await? {
+        None => Ok(Opened::Nothing),
+        Some(HANDSHAKE) => {
+            let stream = secure.server.accept(stream).await?;
+            Ok(Opened::Secure(Box::new(stream)))
+        }
+        Some(_) => Ok(Opened::Plain(stream)),
+    }
+}
+
+/// Waits for what ends a connection whatever it is at, and says what it was.
+async fn interruption(seat: &Seat, shared: &Shared) -> &'static str {
+    tokio::select! {
+        why = seat.watch.overdue(&shared.limits) => why,
+        () = seat.evicted.cancelled() => "its place was needed",
+        () = shared.cut.cancelled() => "the server stops",
+    }
+}
+
+/// HTTP/1.1 on a stream, whatever is beneath.
+async fn speak<S>(stream: S, app: &Router, peer: SocketAddr, seat: &Seat, shared: &Arc<Shared>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(|request| {
+        let (watch, shared) = (Arc::clone(&seat.watch), Arc::clone(shared));
+        answer(request, app.clone(), peer, watch, shared)
     });
-    let service = service_fn(|request| answer(request, peer, Arc::clone(&watch), Arc::clone(&shared)));
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         // The watch knows the phases; this holds where it does not see them, as with pipelined requests.
         .header_read_timeout(shared.limits.idle.max(shared.limits.head))
         .max_buf_size(MAX_HEAD);
-    let mut connection = pin!(builder.serve_connection(io, service).with_upgrades());
+    let serving = builder.serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(serving.with_upgrades());
     let mut stopping = false;
     let ended = loop {
         tokio::select! {
@@ -216,9 +127,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, share
                     return;
                 }
             },
-            why = watch.overdue(&shared.limits) => break why,
-            () = seat.evicted.cancelled() => break "its place was needed",
-            () = shared.cut.cancelled() => break "the server stops",
+            why = interruption(seat, shared) => break why,
             () = shared.stop.cancelled(), if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
@@ -230,6 +139,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, share
 
 async fn answer(
     request: Request<Incoming>,
+    mut app: Router,
     peer: SocketAddr,
     watch: Arc<Watch>,
     shared: Arc<Shared>,
@@ -240,7 +150,7 @@ async fn answer(
     let busy = Busy(watch);
     let mut request = request.map(|body| Body::new(Paced::new(body, arriving)));
     request.extensions_mut().insert(ConnectInfo(peer));
-    let mut response = shared.app.clone().call(request).await?;
+    let mut response = app.call(request).await?;
     if shared.closing.is_cancelled() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
@@ -289,56 +199,5 @@ impl HttpBody for Answer {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-/// A stream whose reads and blocked writes are seen by the watch.
-struct Watched {
-    stream: TcpStream,
-    watch: Arc<Watch>,
-}
-
-impl AsyncRead for Watched {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = into.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, into);
-        if into.filled().len() > before {
-            self.watch.read();
-        }
-        read
-    }
-}
-
-impl AsyncWrite for Watched {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.watch.written(&written);
-        written
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.watch.written(&written);
-        written
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -11,6 +11,7 @@ mod sparse;
 mod table;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -24,6 +25,7 @@ pub use self::{
     bodies::{Bodies, BodyError},
     sparse::SparseLog,
 };
+use crate::{settings::Error, tls};
 
 /// Pause after a connection that could not be accepted, mostly because no file descriptor was left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -69,10 +71,34 @@ impl Default for Limits {
     }
 }
 
+/// TLS for a listener.
+#[derive(Debug)]
+pub struct Secure {
+    /// The certificate, and who may connect.
+    pub server: tls::Server,
+    /// What a connection without TLS is answered: health and metrics, which probes ask by address.
+    pub plain: Router,
+}
+
+impl Secure {
+    /// With the certificate of the settings, for everybody; nothing without settings.
+    ///
+    /// # Errors
+    /// When the files cannot be used.
+    pub fn of(settings: Option<&tls::Settings>, plain: Router) -> Result<Option<Self>, Error> {
+        let Some(settings) = settings else { return Ok(None) };
+        let server = tls::Server::for_everybody(settings, tls::Protocol::Http1)?;
+        Ok(Some(Self { server, plain }))
+    }
+}
+
 /// What the connections of one listener share.
 struct Shared {
     app: Router,
+    secure: Option<Secure>,
     limits: Limits,
+    /// Connections that ended before they could say anything.
+    unopened: SparseLog,
     /// Answers carry `Connection: close` from now on.
     closing: CancellationToken,
     /// Connections end after the request in progress.
@@ -84,9 +110,22 @@ struct Shared {
 /// Serves until shutdown, then through the lame-duck period, then until requests in progress have ended or the drain
 /// time is over. Upgraded connections belong to their handler and are not waited for.
 pub async fn serve(listener: TcpListener, app: Router, limits: Limits, shutdown: CancellationToken) {
+    serve_over(listener, app, None, limits, shutdown).await;
+}
+
+/// The same, over TLS where it is wanted.
+pub async fn serve_over(
+    listener: TcpListener,
+    app: Router,
+    secure: Option<Secure>,
+    limits: Limits,
+    shutdown: CancellationToken,
+) {
     let shared = Arc::new(Shared {
         app,
+        secure,
         limits,
+        unopened: SparseLog::new(LOG_PAUSE),
         closing: shutdown.clone(),
         stop: CancellationToken::new(),
         cut: CancellationToken::new(),

@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::connection::Watch;
+use super::watch::Watch;
 
 /// How often a full table is looked at again.
 const AGAIN: Duration = Duration::from_millis(50);

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 
 use axum::{body::Body, http::HeaderMap, routing::get, routing::post};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     task::JoinHandle,
 };
@@ -21,6 +21,10 @@ struct Server {
 
 impl Server {
     async fn start(limits: Limits) -> Self {
+        Self::start_over(None, limits).await
+    }
+
+    async fn start_over(secure: Option<Secure>, limits: Limits) -> Self {
         let bodies = Bodies::new(1024 * 1024, 1024 * 1024);
         let read = async move |headers: HeaderMap, body: Body| match bodies.read(&headers, body).await {
             Ok(bytes) => (axum::http::StatusCode::OK, bytes.len().to_string()),
@@ -33,7 +37,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        let serving = tokio::spawn(serve(listener, app, limits, shutdown.clone()));
+        let serving = tokio::spawn(serve_over(listener, app, secure, limits, shutdown.clone()));
         Self {
             address,
             shutdown,
@@ -61,7 +65,7 @@ impl Drop for Server {
 }
 
 /// What comes until these words.
-async fn until(stream: &mut TcpStream, words: &str) -> String {
+async fn until(stream: &mut (impl AsyncRead + Unpin), words: &str) -> String {
     let mut text = String::new();
     let reading = async {
         while !text.contains(words) {
@@ -216,6 +220,86 @@ async fn a_request_in_progress_ends_before_the_server_does() {
         tokio::task::yield_now().await;
     }
     stream.write_all(b"bc").await.unwrap();
+    assert!(until(&mut stream, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
+    tokio::time::timeout(NEVER, &mut server.serving)
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+/// The files of the git gate, and a client that trusts their authority.
+fn files(folder: &std::path::Path) -> (tls::Settings, tls::Client) {
+    let (authority, _) = certs::Authority::generate(crate::now(), 1).unwrap();
+    let leaf = certs::leaves("journeyman", &[]).remove(2);
+    let issued = authority.issue(&leaf, crate::now(), 1).unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).unwrap();
+        folder.join(name)
+    };
+    let settings = tls::Settings {
+        cert: write("tls.crt", &issued.certificate),
+        key: write("tls.key", &issued.key),
+        ca: write("ca.crt", authority.pem()),
+    };
+    let client = tls::Client::by_name(&settings, tls::Protocol::Http1).unwrap();
+    (settings, client)
+}
+
+async fn secured(folder: &std::path::Path, limits: Limits) -> (Server, tls::Client) {
+    let (settings, client) = files(folder);
+    let secure = Secure {
+        server: tls::Server::for_everybody(&settings, tls::Protocol::Http1).unwrap(),
+        plain: Router::new().route("/healthz", get(|| async { "ok" })),
+    };
+    (Server::start_over(Some(secure), limits).await, client)
+}
+
+#[tokio::test]
+async fn a_listener_with_tls_tells_without_it_nothing_but_its_health() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, client) = secured(folder.path(), Limits::default()).await;
+    let stream = client.connect("reporter", server.send("").await).await;
+    let mut stream = stream.unwrap();
+    for _ in 0..2 {
+        stream
+            .write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(until(&mut stream, "hello").await.starts_with("HTTP/1.1 200"));
+    }
+    let mut plain = server.send("GET /healthz HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    assert!(until(&mut plain, "ok").await.starts_with("HTTP/1.1 200"));
+    let mut plain = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
+    assert!(until(&mut plain, "\r\n\r\n").await.starts_with("HTTP/1.1 404"));
+}
+
+#[tokio::test]
+async fn a_handshake_that_does_not_end_is_closed_like_a_head_that_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        head: SOON,
+        ..Limits::default()
+    };
+    let (server, _) = secured(folder.path(), limits).await;
+    closed(server.send("").await).await;
+    closed(server.send("\u{16}\u{3}\u{1}").await).await;
+}
+
+#[tokio::test]
+async fn a_listener_with_tls_that_stops_lets_a_request_in_progress_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut server, client) = secured(folder.path(), Limits::default()).await;
+    let stream = client.connect("reporter", server.send("").await).await;
+    let mut stream = stream.unwrap();
+    let head = "POST /read HTTP/1.1\r\nhost: here\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // The server has begun with it.
+    until(&mut stream, "100 Continue").await;
+    server.shutdown.cancel();
+    while TcpStream::connect(server.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    stream.write_all(b"abc").await.unwrap();
     assert!(until(&mut stream, "\r\n\r\n3").await.starts_with("HTTP/1.1 200"));
     tokio::time::timeout(NEVER, &mut server.serving)
         .await

@@ -1,16 +1,21 @@
 //! What the server is asked and told.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use domain::{
     Cause,
     limits::{Bucket, Knock, LimitClass, Quota},
 };
-use redis::{FromRedisValue, Script, ScriptInvocation, aio::ConnectionManager};
+use redis::{FromRedisValue, Script, ScriptInvocation};
 use tokio::time::timeout;
 
 use super::LONGEST_IN_PLACE;
-use crate::{Settings, connection::Connection, error::Error, outage::Outage, server::RESPONSE_TIMEOUT};
+use crate::{
+    Settings,
+    connection::{Connection, RESPONSE_TIMEOUT},
+    error::Error,
+    outage::Outage,
+};
 
 /// Every key begins so.
 pub(crate) const PREFIX: &str = "journeyman:limits:";
@@ -101,18 +106,15 @@ struct Scripts {
 }
 
 pub(super) struct Store {
-    connection: ConnectionManager,
-    address: Arc<str>,
+    connection: Connection,
     outage: Outage,
     scripts: Scripts,
 }
 
 impl Store {
     pub(super) fn open(settings: &Settings) -> Result<Self, Error> {
-        let Connection { manager, address } = Connection::open(settings)?;
         Ok(Self {
-            connection: manager,
-            address,
+            connection: Connection::open(settings)?,
             outage: Outage::new(OUTAGE),
             scripts: Scripts {
                 ask: Script::new(ASK),
@@ -123,7 +125,7 @@ impl Store {
     }
 
     pub(super) async fn ping(&self) -> Result<(), Error> {
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection.manager();
         let ping = redis::cmd("PING");
         let asking = ping.query_async::<String>(&mut connection);
         self.bounded(RESPONSE_TIMEOUT, asking).await.map(drop)
@@ -178,7 +180,7 @@ impl Store {
         limit: Duration,
         script: &ScriptInvocation<'_>,
     ) -> Result<T, Error> {
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection.manager();
         self.bounded(limit, script.invoke_async(&mut connection)).await
     }
 
@@ -189,7 +191,7 @@ impl Store {
         asking: impl Future<Output = redis::RedisResult<T>>,
     ) -> Result<T, Error> {
         let unavailable = |source: Cause| Error::Unavailable {
-            address: self.address.to_string(),
+            address: self.connection.address().to_string(),
             source,
         };
         let answer = match timeout(limit, asking).await {
@@ -200,7 +202,10 @@ impl Store {
         };
         match &answer {
             Ok(_) => self.outage.answered(),
-            Err(error) => self.outage.failed(error),
+            Err(error) => {
+                self.outage.failed(error);
+                self.connection.follow_authorities();
+            }
         }
         answer
     }

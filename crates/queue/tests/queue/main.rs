@@ -18,5 +18,6 @@ mod runs;
 mod silence;
 mod singletons;
 mod tables;
+mod tls;
 mod topology;
 mod world;

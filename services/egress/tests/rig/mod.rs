@@ -135,6 +135,7 @@ impl Plan {
         let address = listener.local_addr().unwrap();
         let config = Config {
             telemetry: bootstrap::telemetry::Settings::default(),
+            tls: None,
             egress: self.settings,
         };
         bootstrap::ServiceConfig::check(&config).unwrap();

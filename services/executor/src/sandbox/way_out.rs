@@ -3,6 +3,7 @@
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
 
+use bootstrap::tls;
 use domain::cause::chain;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{
@@ -14,7 +15,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
@@ -28,13 +29,18 @@ const PROTOCOL: &str = "journeyman-egress";
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Connections of one command at a time; the proxy takes no more of a run.
 const MAX_CONNECTIONS: usize = 64;
+/// For the planner.
+const WRONG_URL: &str = "egress_url must be such as http://egress:3128";
 /// Of the proxy's own words, in bytes.
 const MAX_WORDS: usize = 16 * 1024;
 
 /// The egress proxy, and the grant for it.
 #[derive(Debug)]
 pub(crate) struct WayOut {
-    authority: String,
+    host: String,
+    port: u16,
+    /// Present when the proxy has a certificate. TLS ends here: commands speak plainly to their own loopback.
+    tls: Option<tls::Client>,
     grant: SecretString,
 }
 
@@ -81,21 +87,30 @@ impl Door {
 }
 
 impl WayOut {
-    /// Through the proxy at a URL, such as `http://egress:3128`; absent when the URL is empty.
+    /// Through the proxy at a URL, such as `http://egress:3128`, or `https://egress:3128` where this executor knows the
+    /// proxy's authority; absent when the URL is empty.
     ///
     /// # Errors
     /// A text for the planner when this is no such URL.
-    pub(crate) fn new(url: &str, grant: &str) -> Result<Option<Self>, String> {
+    pub(crate) fn new(url: &str, grant: &str, client: Option<&tls::Client>) -> Result<Option<Self>, String> {
         if url.is_empty() {
             return Ok(None);
         }
         let uri: Uri = url.parse().map_err(|_| "egress_url is not a URL".to_owned())?;
-        let is_plain = uri.scheme_str() == Some("http") && uri.path() == "/" && uri.query().is_none();
-        let authority = uri.authority().filter(|_| is_plain);
-        let authority = authority.ok_or("egress_url must be such as http://egress:3128")?;
-        let port = authority.port_u16().unwrap_or(80);
+        let (tls, usual_port) = match (uri.scheme_str(), client) {
+            (Some("http"), _) => (None, 80),
+            (Some("https"), Some(client)) => (Some(client.clone()), 443),
+            (Some("https"), None) => {
+                return Err("egress_url is an https URL, and this executor has no section [tls]".to_owned());
+            }
+            _ => return Err(WRONG_URL.to_owned()),
+        };
+        let is_base = uri.path() == "/" && uri.query().is_none();
+        let authority = uri.authority().filter(|_| is_base).ok_or(WRONG_URL)?;
         Ok(Some(Self {
-            authority: format!("{}:{port}", authority.host()),
+            host: authority.host().to_owned(),
+            port: authority.port_u16().unwrap_or(usual_port),
+            tls,
             grant: grant.to_owned().into(),
         }))
     }
@@ -169,9 +184,28 @@ impl WayOut {
     }
 
     async fn ask(&self, path: &str, upgrade: bool) -> Result<Response<Incoming>, String> {
-        let stream = TcpStream::connect(&self.authority).await;
-        let stream = stream.map_err(|error| error.to_string())?;
-        stream.set_nodelay(true).map_err(|error| error.to_string())?;
+        let words = |error: io::Error| error.to_string();
+        let stream = TcpStream::connect(self.address()).await.map_err(words)?;
+        stream.set_nodelay(true).map_err(words)?;
+        match &self.tls {
+            None => self.request(stream, path, upgrade).await,
+            Some(tls) => {
+                let stream = tls.connect(&self.host, stream).await.map_err(words)?;
+                self.request(stream, path, upgrade).await
+            }
+        }
+    }
+
+    fn address(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    async fn request(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        path: &str,
+        upgrade: bool,
+    ) -> Result<Response<Incoming>, String> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| error.to_string())?;
@@ -179,7 +213,7 @@ impl WayOut {
         drop(tokio::spawn(connection.with_upgrades()));
         let bearer = format!("Bearer {}", self.grant.expose_secret());
         let mut request = Request::get(path)
-            .header(header::HOST, &self.authority)
+            .header(header::HOST, self.address())
             .header(header::AUTHORIZATION, bearer);
         if upgrade {
             request = request
@@ -220,7 +254,7 @@ mod tests {
 
     #[test]
     fn only_a_plain_address_is_a_way_out() {
-        let url = |url: &str| WayOut::new(url, "").map(|way| way.map(|way| way.authority));
+        let url = |url: &str| WayOut::new(url, "", None).map(|way| way.map(|way| way.address()));
         assert_eq!(url(""), Ok(None));
         assert_eq!(url("http://egress:3128"), Ok(Some("egress:3128".to_owned())));
         assert_eq!(url("http://egress/"), Ok(Some("egress:80".to_owned())));

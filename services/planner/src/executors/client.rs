@@ -16,14 +16,16 @@ use proto::executor as wire;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Status, transport::Channel, transport::Endpoint};
+use tonic::{Code, Request, Status, transport::Channel};
 use wire::executor_service_client::ExecutorServiceClient;
 
-use super::directory::{Directory, HeldWorkspace};
+use super::{
+    dial::Dial,
+    directory::{Directory, HeldWorkspace},
+};
 use crate::config::PlannerSettings;
 use crate::telemetry::{self, PoolSlots};
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// A little longer than the executor's own limit for a tool, so that its answer is heard.
 const TOOL_LIMIT: Duration = Duration::from_secs(11 * 60);
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
@@ -36,6 +38,7 @@ pub(super) type Client = ExecutorServiceClient<Channel>;
 pub(crate) struct Executors {
     pub(super) settings: PlannerSettings,
     pub(super) signer: Signer,
+    pub(super) dial: Dial,
     pub(super) directory: Directory,
     channels: Mutex<HashMap<String, Channel>>,
 }
@@ -127,11 +130,13 @@ impl Executors {
     pub(crate) fn start(
         settings: PlannerSettings,
         signer: Signer,
+        dial: Dial,
         shutdown: &CancellationToken,
     ) -> Arc<Self> {
         let executors = Arc::new(Self {
             settings,
             signer,
+            dial,
             directory: Directory::new(),
             channels: Mutex::default(),
         });
@@ -163,15 +168,7 @@ impl Executors {
         let channel = match channels.get(address) {
             Some(channel) => channel.clone(),
             None => {
-                let endpoint = Endpoint::from_shared(address.to_owned())
-                    .map_err(|_| CallError::Refused(format!("{address} is not an address")))?
-                    .connect_timeout(CONNECT_LIMIT)
-                    .http2_keep_alive_interval(Duration::from_secs(10))
-                    .keep_alive_timeout(Duration::from_secs(5))
-                    // An executor that was cut off is noticed before a call needs it.
-                    .keep_alive_while_idle(true)
-                    .tcp_nodelay(true);
-                let channel = endpoint.connect_lazy();
+                let channel = self.dial.channel(address)?;
                 channels.insert(address.to_owned(), channel.clone());
                 channel
             }

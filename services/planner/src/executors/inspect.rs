@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use grant::Signer;
 use proto::executor::{ListToolsRequest, executor_service_client::ExecutorServiceClient};
-use tonic::transport::Endpoint;
+use tonic::Code;
 
-use super::{client::granted, watch::resolve};
+use super::{client::granted, dial::Dial};
 use crate::config::Config;
 
 /// Asks each executor of each pool for its tools: their names, or the problem in words for the operator.
@@ -15,10 +15,14 @@ pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Res
         Ok(signer) => signer,
         Err(refused) => return vec![("planner.grant_key".to_owned(), Err(refused.to_string()))],
     };
+    let dial = match Dial::new(config.tls.as_ref()) {
+        Ok(dial) => dial,
+        Err(error) => return vec![(error.key, Err(error.problem))],
+    };
     let mut found = Vec::new();
     for (pool, addresses) in &config.planner.pools {
         for address in addresses.iter() {
-            let executors = resolve(address).await.unwrap_or_default();
+            let executors = dial.resolve(address).await.unwrap_or_default();
             if executors.is_empty() {
                 found.push((
                     format!("{pool} {address}"),
@@ -26,7 +30,7 @@ pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Res
                 ));
             }
             for executor in executors {
-                let tools = tokio::time::timeout(limit, tools_of(&executor, &signer)).await;
+                let tools = tokio::time::timeout(limit, tools_of(&executor, &dial, &signer)).await;
                 let tools = tools.unwrap_or_else(|_| Err(format!("no answer within {} s", limit.as_secs())));
                 found.push((format!("{pool} {executor}"), tools));
             }
@@ -35,19 +39,18 @@ pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Res
     found
 }
 
-async fn tools_of(address: &str, signer: &Signer) -> Result<Vec<String>, String> {
+async fn tools_of(address: &str, dial: &Dial, signer: &Signer) -> Result<Vec<String>, String> {
     let token = signer
         .sign_status(bootstrap::now())
         .map_err(|refused| refused.to_string())?;
     let request = granted(&token, ListToolsRequest {}).map_err(|error| error.to_string())?;
-    let endpoint = Endpoint::from_shared(address.to_owned()).map_err(|_| "not an address".to_owned())?;
-    let channel = endpoint
-        .connect()
-        .await
-        .map_err(|_| "cannot be reached".to_owned())?;
+    let channel = dial.channel(address).map_err(|error| error.to_string())?;
     let answer = ExecutorServiceClient::new(channel).list_tools(request).await;
     let tools = answer
-        .map_err(|status| format!("refused: {:?}", status.code()))?
+        .map_err(|status| match status.code() {
+            Code::Unavailable | Code::Unknown => "cannot be reached".to_owned(),
+            code => format!("refused: {code:?}"),
+        })?
         .into_inner()
         .tools;
     Ok(tools.into_iter().map(|tool| tool.name).collect())

@@ -2,6 +2,7 @@
 
 mod checks;
 mod client;
+mod dial;
 mod directory;
 mod inspect;
 mod pool;
@@ -9,6 +10,7 @@ mod seeds;
 mod watch;
 
 pub(crate) use client::{CallError, Caller, Executors, commit};
+pub(crate) use dial::Dial;
 pub(crate) use directory::HeldWorkspace;
 pub use inspect::inspect_pools;
 pub(crate) use pool::{OpenError, Restore};

@@ -17,7 +17,6 @@ use super::{
 
 /// Between two look-ups of the pools' names.
 const RESOLVE_EVERY: Duration = Duration::from_secs(3);
-const RESOLVE_LIMIT: Duration = Duration::from_secs(3);
 /// An executor that does not answer is asked again after this long, then twice as long, and so on.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
@@ -53,7 +52,7 @@ impl Executors {
 
     async fn resolve_all(&self) -> Vec<(String, Option<BTreeSet<String>>)> {
         let names = self.settings.pools.values().flat_map(|names| names.iter());
-        let resolved = names.map(async |name| (name.clone(), resolve(name).await));
+        let resolved = names.map(async |name| (name.clone(), self.dial.resolve(name).await));
         futures::future::join_all(resolved).await
     }
 
@@ -81,19 +80,5 @@ impl Executors {
             self.directory.set(address, Some(Status::new(message)));
         }
         Ok(())
-    }
-}
-
-/// One address, or every address behind a `dns://` name; `None` when the name does not resolve.
-pub(super) async fn resolve(address: &str) -> Option<BTreeSet<String>> {
-    let Some(name) = address.strip_prefix("dns://") else {
-        return Some([address.to_owned()].into());
-    };
-    match tokio::time::timeout(RESOLVE_LIMIT, tokio::net::lookup_host(name)).await {
-        Ok(Ok(found)) => Some(found.map(|found| format!("http://{found}")).collect()),
-        Ok(Err(_)) | Err(_) => {
-            tracing::debug!(name, "the pool's name does not resolve");
-            None
-        }
     }
 }

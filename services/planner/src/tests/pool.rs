@@ -32,7 +32,12 @@ fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
     };
     let signer = Signer::new(&key.id, &key.private_key).unwrap();
     let shutdown = CancellationToken::new();
-    let executors = Executors::start(settings, signer, &shutdown);
+    let executors = Executors::start(
+        settings,
+        signer,
+        crate::executors::Dial::new(None).unwrap(),
+        &shutdown,
+    );
     (executors, shutdown.drop_guard())
 }
 

@@ -114,6 +114,7 @@ impl Rig {
                 ..lease::Settings::default()
             },
             telemetry: bootstrap::telemetry::Settings::default(),
+            tls: None,
             rules: bootstrap::rules::Settings { dir: rules },
             reporter: Settings {
                 data_dir: folder.path().join("data"),

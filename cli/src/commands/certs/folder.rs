@@ -1,0 +1,249 @@
+//! The folder of certificates: `ca.crt` and `ca.key`, and for each service a folder as a Secret of Kubernetes has it.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail};
+use certs::{Authority, Leaf};
+use domain::Timestamp;
+
+use crate::files::replace;
+
+/// Days that an authority is valid: ten years, since who trusts it must be told of another.
+const AUTHORITY_DAYS: u32 = 3650;
+pub(super) const CERTIFICATE: &str = "tls.crt";
+pub(super) const KEY: &str = "tls.key";
+pub(super) const AUTHORITY: &str = "ca.crt";
+const AUTHORITY_KEY: &str = "ca.key";
+
+/// Where certificates are kept.
+pub(super) struct Folder(PathBuf);
+
+/// What became of one certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Done {
+    New,
+    Kept,
+}
+
+/// The certificate of a service, in its folder.
+pub(super) struct Made {
+    pub(super) done: Done,
+    pub(super) leaf: Leaf,
+    pub(super) not_after: Timestamp,
+    pub(super) folder: PathBuf,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Makes what is not there, has expired, has other names, or does not belong together.
+    pub(super) fn init(&self, leaves: &[Leaf], now: Timestamp, days: u32) -> anyhow::Result<Vec<Made>> {
+        make_private(&self.0)?;
+        let authority = match self.authority()? {
+            Some(authority) => authority,
+            None => self.found(now)?,
+        };
+        let make = |leaf: &Leaf| {
+            if let Some(not_after) = self.fitting(leaf, &authority, now) {
+                return Ok(self.made(Done::Kept, leaf, not_after));
+            }
+            self.issue(&authority, leaf, now, days)
+        };
+        leaves.iter().map(make).collect()
+    }
+
+    /// Makes every certificate anew, with the names that it has.
+    pub(super) fn renew(&self, now: Timestamp, days: u32) -> anyhow::Result<Vec<Made>> {
+        let shown = self.0.display();
+        let Some(authority) = self.authority()? else {
+            bail!("{shown} has no authority: `journeyman certs init {shown}` makes one");
+        };
+        // All are read before one is written.
+        let present: Vec<Leaf> = certs::SERVICES
+            .iter()
+            .map(|service| {
+                let leaf = self.present(service);
+                leaf.with_context(|| {
+                    format!(
+                        "{shown} has no certificate of {service}: `journeyman certs init {shown}` makes it"
+                    )
+                })
+            })
+            .collect::<anyhow::Result<_>>()?;
+        present
+            .iter()
+            .map(|leaf| self.issue(&authority, leaf, now, days))
+            .collect()
+    }
+
+    fn authority(&self) -> anyhow::Result<Option<Authority>> {
+        let (certificate, key) = (self.0.join(AUTHORITY), self.0.join(AUTHORITY_KEY));
+        if !certificate.exists() && !key.exists() {
+            return Ok(None);
+        }
+        let authority = Authority::from_pem(&read(&certificate)?, &read(&key)?);
+        authority
+            .map(Some)
+            .with_context(|| format!("{}", certificate.display()))
+    }
+
+    fn found(&self, now: Timestamp) -> anyhow::Result<Authority> {
+        let (authority, issued) = Authority::generate(now, AUTHORITY_DAYS)?;
+        write(&self.0.join(AUTHORITY_KEY), &issued.key, 0o600)?;
+        write(&self.0.join(AUTHORITY), &issued.certificate, 0o644)?;
+        Ok(authority)
+    }
+
+    fn issue(&self, authority: &Authority, leaf: &Leaf, now: Timestamp, days: u32) -> anyhow::Result<Made> {
+        let issued = authority
+            .issue(leaf, now, days)
+            .with_context(|| format!("the certificate of {}", leaf.service))?;
+        let folder = self.0.join(&leaf.service);
+        make_private(&folder)?;
+        write(&folder.join(KEY), &issued.key, 0o600)?;
+        write(&folder.join(CERTIFICATE), &issued.certificate, 0o644)?;
+        write(&folder.join(AUTHORITY), authority.pem(), 0o644)?;
+        let seen = certs::look(&issued.certificate)?;
+        let not_after = seen.first().map_or(now, |seen| seen.not_after);
+        Ok(self.made(Done::New, leaf, not_after))
+    }
+
+    fn made(&self, done: Done, leaf: &Leaf, not_after: Timestamp) -> Made {
+        Made {
+            done,
+            leaf: leaf.clone(),
+            not_after,
+            folder: self.0.join(&leaf.service),
+        }
+    }
+
+    /// The certificate of a service as it is.
+    fn present(&self, service: &str) -> Option<Leaf> {
+        let text = fs::read_to_string(self.0.join(service).join(CERTIFICATE)).ok()?;
+        certs::look(&text).ok()?.first()?.leaf()
+    }
+
+    /// Until when the certificate that is there is good for what is wanted.
+    fn fitting(&self, leaf: &Leaf, authority: &Authority, now: Timestamp) -> Option<Timestamp> {
+        let folder = self.0.join(&leaf.service);
+        let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
+        let (certificate, key) = (text(CERTIFICATE)?, text(KEY)?);
+        let seen = certs::look(&certificate).ok()?.into_iter().next()?;
+        let fits = seen.leaf().as_ref() == Some(leaf)
+            && seen.not_after > now
+            && certs::belong(&certificate, &key)
+            && text(AUTHORITY).as_deref() == Some(authority.pem());
+        fits.then_some(seen.not_after)
+    }
+}
+
+fn make_private(folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o700)))
+        .with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
+    replace(path, text.as_bytes(), mode).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+    fn later(days: i64) -> Timestamp {
+        NOW.plus_ms(days * DAY_MS)
+    }
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::new(place.path().join("certs"));
+        (place, folder)
+    }
+
+    fn new(made: &[Made]) -> Vec<&str> {
+        let new = made.iter().filter(|made| made.done == Done::New);
+        new.map(|made| made.leaf.service.as_str()).collect()
+    }
+
+    #[test]
+    fn what_is_there_and_fits_stays_and_the_rest_is_made() {
+        let (_place, folder) = folder();
+        let leaves = certs::leaves("journeyman", &[]);
+        assert_eq!(new(&folder.init(&leaves, NOW, 30).unwrap()), certs::SERVICES);
+        assert!(new(&folder.init(&leaves, later(1), 30).unwrap()).is_empty());
+        fs::remove_file(folder.0.join("redis").join(KEY)).unwrap();
+        fs::copy(folder.0.join("nats").join(KEY), folder.0.join("egress").join(KEY)).unwrap();
+        assert_eq!(
+            new(&folder.init(&leaves, later(1), 30).unwrap()),
+            ["egress", "redis"]
+        );
+        let elsewhere = certs::leaves("agents", &[]);
+        assert_eq!(
+            new(&folder.init(&elsewhere, later(1), 30).unwrap()),
+            certs::SERVICES
+        );
+        assert_eq!(
+            new(&folder.init(&elsewhere, later(40), 30).unwrap()),
+            certs::SERVICES,
+            "they have expired"
+        );
+    }
+
+    #[test]
+    fn renewing_keeps_the_authority_and_the_names_and_nothing_else() {
+        let (_place, folder) = folder();
+        assert!(
+            folder
+                .renew(NOW, 30)
+                .err()
+                .unwrap()
+                .to_string()
+                .contains("certs init")
+        );
+        let leaves = certs::leaves("agents", &["127.0.0.1".to_owned()]);
+        folder.init(&leaves, NOW, 30).unwrap();
+        let authority = read(&folder.0.join(AUTHORITY)).unwrap();
+        let key = read(&folder.0.join("planner").join(KEY)).unwrap();
+        let renewed = folder.renew(later(20), 60).unwrap();
+        let names: Vec<Leaf> = renewed.iter().map(|made| made.leaf.clone()).collect();
+        assert_eq!(names, leaves);
+        assert!(renewed.iter().all(|made| made.not_after == later(80)));
+        assert_eq!(read(&folder.0.join(AUTHORITY)).unwrap(), authority);
+        assert_ne!(read(&folder.0.join("planner").join(KEY)).unwrap(), key);
+        fs::remove_file(folder.0.join("redis").join(CERTIFICATE)).unwrap();
+        let key = read(&folder.0.join("planner").join(KEY)).unwrap();
+        let problem = folder.renew(later(20), 60).err().unwrap().to_string();
+        assert!(problem.contains("no certificate of redis"), "{problem}");
+        assert_eq!(
+            read(&folder.0.join("planner").join(KEY)).unwrap(),
+            key,
+            "all or none"
+        );
+    }
+
+    #[test]
+    fn nobody_else_may_read_a_key() {
+        let (_place, folder) = folder();
+        folder.init(&certs::leaves("journeyman", &[]), NOW, 30).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let keys = certs::SERVICES.map(|service| folder.0.join(service).join(KEY));
+        for key in keys.iter().chain([&folder.0.join(AUTHORITY_KEY)]) {
+            assert_eq!(mode(key), 0o600, "{}", key.display());
+        }
+        assert_eq!(mode(&folder.0), 0o700);
+    }
+}

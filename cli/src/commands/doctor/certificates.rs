@@ -1,0 +1,112 @@
+//! How long the certificates in the settings are good for.
+
+use std::{path::Path, time::Duration};
+
+use certs::Seen;
+use domain::Timestamp;
+
+use super::{Finding, Findings, Sections};
+
+/// From then on an end is told of: time enough for somebody to come back from a holiday.
+const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+const DAY_S: u64 = 24 * 60 * 60;
+
+/// One line for each file of certificates that the settings name.
+pub(super) fn check(findings: &mut Findings, sections: &Sections, now: Timestamp) {
+    let tls = sections.tls.as_ref();
+    let nats = sections.nats.as_ref();
+    let authority_of_redis = sections.redis.as_ref().and_then(|redis| redis.ca.as_deref());
+    let files = [
+        ("tls.cert", tls.map(|tls| tls.cert.as_path()), RENEW),
+        ("tls.ca", tls.map(|tls| tls.ca.as_path()), REPLACE),
+        ("nats.cert", nats.and_then(|nats| nats.cert.as_deref()), RENEW),
+        ("nats.ca", nats.and_then(|nats| nats.ca.as_deref()), REPLACE),
+        ("redis.ca", authority_of_redis, REPLACE),
+    ];
+    let mut is_any = false;
+    for (key, path, cure) in files {
+        if let Some(path) = path {
+            is_any = true;
+            findings.add(key, look(path, cure, now));
+        }
+    }
+    if !is_any {
+        let none = "no [tls]: services speak plainly with each other, as on one machine".to_owned();
+        findings.add("certificates", Finding::Skipped(none));
+    }
+}
+
+const RENEW: &str = "`journeyman certs renew DIR` makes new ones, with DIR as `certs init` had it";
+const REPLACE: &str = "a new authority is made by `journeyman certs init` in a new folder; docs/tls.md has the order of the steps";
+
+fn look(path: &Path, cure: &str, now: Timestamp) -> Finding {
+    let place = path.display();
+    let read = match std::fs::read_to_string(path) {
+        Ok(read) => read,
+        Err(error) => return Finding::Failed(format!("cannot read {place}: {error}")),
+    };
+    match certs::look(&read) {
+        Ok(seen) => judge(&place.to_string(), &seen, cure, now),
+        Err(error) => Finding::Failed(format!("{place}: {error}")),
+    }
+}
+
+/// By the certificate that ends first.
+fn judge(place: &str, seen: &[Seen], cure: &str, now: Timestamp) -> Finding {
+    let Some(first) = seen.iter().min_by_key(|seen| seen.not_after) else {
+        return Finding::Failed(format!("{place}: no certificate"));
+    };
+    let (name, until) = (&first.name, first.not_after);
+    if until <= now {
+        return Finding::Failed(format!("{place}: {name} has expired, on {until}; {cure}"));
+    }
+    let left = until.since(now);
+    if left < SOON {
+        let days = left.as_secs() / DAY_S;
+        return Finding::Warn(format!(
+            "{place}: {name} expires in {days} days, on {until}; {cure}"
+        ));
+    }
+    Finding::Ok(format!("{place}: {name} until {until}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
+
+    fn ends_in(days: &[i64]) -> Finding {
+        let seen: Vec<Seen> = days
+            .iter()
+            .map(|days| Seen {
+                name: "planner".to_owned(),
+                hosts: Vec::new(),
+                identities: Vec::new(),
+                not_after: NOW.plus_ms(days * 24 * 60 * 60 * 1000),
+            })
+            .collect();
+        judge("tls.crt", &seen, RENEW, NOW)
+    }
+
+    #[test]
+    fn an_end_within_two_weeks_is_a_warning_and_one_that_has_come_is_a_failure() {
+        assert!(matches!(ends_in(&[15]), Finding::Ok(_)));
+        let Finding::Warn(words) = ends_in(&[300, 3]) else {
+            panic!("no warning")
+        };
+        assert!(
+            words.contains("planner expires in 3 days") && words.contains("certs renew"),
+            "{words}"
+        );
+        for days in [&[0][..], &[-1, 300]] {
+            let Finding::Failed(words) = ends_in(days) else {
+                panic!("no failure")
+            };
+            assert!(
+                words.contains("planner has expired") && words.contains("certs renew"),
+                "{words}"
+            );
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What the three files hold, read and checked as one.
+
+use std::{path::Path, sync::Arc};
+
+use rustls::{
+    RootCertStore,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+};
+use webpki::{EndEntityCert, KeyUsage};
+
+use super::Settings;
+use crate::settings::Error;
+
+/// The bytes of the files at one moment.
+#[derive(PartialEq, Eq)]
+pub(super) struct Contents {
+    cert: Vec<u8>,
+    key: Vec<u8>,
+    ca: Vec<u8>,
+}
+
+impl Contents {
+    /// A few kilobytes from a file system in memory, as mounts of secrets are: not worth a thread.
+    pub(super) fn read(settings: &Settings) -> Result<Self, Error> {
+        Ok(Self {
+            cert: read("tls.cert", &settings.cert)?,
+            key: read("tls.key", &settings.key)?,
+            ca: read("tls.ca", &settings.ca)?,
+        })
+    }
+}
+
+fn read(key: &str, path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|error| Error::new(key, format!("cannot read {}: {error}", path.display())))
+}
+
+/// Certificates and a key that fit together and are valid now.
+pub(super) struct Material {
+    pub(super) chain: Vec<CertificateDer<'static>>,
+    pub(super) key: PrivateKeyDer<'static>,
+    pub(super) roots: Arc<RootCertStore>,
+}
+
+impl Material {
+    /// # Errors
+    /// What is wrong, by key, and never any of the content.
+    pub(super) fn parse(contents: &Contents) -> Result<Self, Error> {
+        let chain = certificates("tls.cert", &contents.cert)?;
+        let mut roots = RootCertStore::empty();
+        for authority in certificates("tls.ca", &contents.ca)? {
+            let added = roots.add(authority);
+            added.map_err(|error| Error::new("tls.ca", error.to_string()))?;
+        }
+        check_chain(&chain, &roots)?;
+        let key = PrivateKeyDer::from_pem_slice(&contents.key)
+            .map_err(|_| Error::new("tls.key", "holds no private key in PEM"))?;
+        Ok(Self {
+            chain,
+            key,
+            roots: Arc::new(roots),
+        })
+    }
+}
+
+fn certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        Ok(_) | Err(_) => Err(Error::new(key, "holds no certificate in PEM")),
+    }
+}
+
+/// A certificate that no peer would accept must not take the place of one that they do.
+fn check_chain(chain: &[CertificateDer<'static>], roots: &RootCertStore) -> Result<(), Error> {
+    let wrong = |problem: &str| Error::new("tls.cert", problem);
+    let (first, between) = chain.split_first().ok_or_else(|| wrong("is empty"))?;
+    let certificate = EndEntityCert::try_from(first).map_err(|_| wrong("is no certificate of a peer"))?;
+    let algorithms = ring::default_provider().signature_verification_algorithms;
+    let verified = certificate.verify_for_usage(
+        algorithms.all,
+        &roots.roots,
+        between,
+        UnixTime::now(),
+        KeyUsage::server_auth(),
+        None,
+        None,
+    );
+    verified.map(drop).map_err(|error| match error {
+        webpki::Error::CertExpired { .. } => wrong("has expired"),
+        webpki::Error::CertNotValidYet { .. } => wrong("is not valid yet"),
+        webpki::Error::UnknownIssuer => wrong("is not of an authority in tls.ca"),
+        other => wrong(&format!("is not usable: {other}")),
+    })
+}
+
+/// The one provider of cryptography.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}

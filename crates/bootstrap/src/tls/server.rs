@@ -1,0 +1,81 @@
+//! The side that is connected to.
+
+use std::{fmt, io, sync::Arc};
+
+use rustls::{ServerConfig, server::WebPkiClientVerifier, version::TLS13};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::{
+    Protocol, Settings,
+    identity::OnlyCaller,
+    material::{Material, provider},
+    reload::Reloaded,
+};
+use crate::settings::Error;
+
+/// Takes connections over TLS 1.3 with the service's certificate. Cheap to clone.
+#[derive(Clone)]
+pub struct Server(Arc<Reloaded<ServerConfig>>);
+
+impl Server {
+    /// For whoever connects; who they are, something else must prove.
+    ///
+    /// # Errors
+    /// When the files cannot be used.
+    pub fn for_everybody(settings: &Settings, protocol: Protocol) -> Result<Self, Error> {
+        Self::new(settings, protocol, None)
+    }
+
+    /// For one service, which must show its certificate.
+    ///
+    /// # Errors
+    /// When the files cannot be used.
+    pub fn for_service(settings: &Settings, protocol: Protocol, caller: &'static str) -> Result<Self, Error> {
+        Self::new(settings, protocol, Some(caller))
+    }
+
+    fn new(settings: &Settings, protocol: Protocol, caller: Option<&'static str>) -> Result<Self, Error> {
+        let build = move |material| config(material, protocol, caller);
+        Ok(Self(Arc::new(Reloaded::new(settings, build)?)))
+    }
+
+    /// The handshake, with the certificate as it is now. How long it may take is the caller's to say.
+    ///
+    /// # Errors
+    /// When the peer breaks off, or cannot prove who it is.
+    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<TlsStream<S>> {
+        TlsAcceptor::from(self.0.current()).accept(stream).await
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Server")
+    }
+}
+
+fn config(
+    material: Material,
+    protocol: Protocol,
+    caller: Option<&'static str>,
+) -> Result<ServerConfig, Error> {
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(|error| Error::new("tls", error.to_string()))?;
+    let builder = match caller {
+        None => builder.with_no_client_auth(),
+        Some(service) => {
+            let inner = WebPkiClientVerifier::builder_with_provider(material.roots, provider()).build();
+            let inner = inner.map_err(|error| Error::new("tls.ca", error.to_string()))?;
+            builder.with_client_cert_verifier(Arc::new(OnlyCaller { inner, service }))
+        }
+    };
+    let mut config = builder
+        .with_single_cert(material.chain, material.key)
+        .map_err(|error| Error::new("tls.key", error.to_string()))?;
+    config.alpn_protocols = protocol.names();
+    // A session that is resumed would outlive the certificate that it began with.
+    config.send_tls13_tickets = 0;
+    Ok(config)
+}

@@ -1,0 +1,259 @@
+use std::{io, path::Path};
+
+use certs::{Authority, leaves};
+use rustls::pki_types::CertificateDer;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio_rustls::{client, server};
+
+use super::*;
+
+/// One service with its three files.
+struct Side {
+    folder: TempDir,
+    service: &'static str,
+}
+
+impl Side {
+    fn of(authority: &Authority, service: &'static str) -> Self {
+        let side = Self {
+            folder: tempfile::tempdir().unwrap(),
+            service,
+        };
+        side.renew(authority);
+        side
+    }
+
+    fn settings(&self) -> Settings {
+        let at = |name: &str| self.folder.path().join(name);
+        Settings {
+            cert: at("tls.crt"),
+            key: at("tls.key"),
+            ca: at("ca.crt"),
+        }
+    }
+
+    fn renew(&self, authority: &Authority) {
+        let leaves = leaves("journeyman", &[]);
+        let leaf = leaves.iter().find(|leaf| leaf.service == self.service).unwrap();
+        let issued = authority.issue(leaf, crate::now(), 1).unwrap();
+        self.write(&issued.certificate, &issued.key, authority.pem());
+    }
+
+    fn write(&self, cert: &str, key: &str, ca: &str) {
+        let settings = self.settings();
+        for (path, text) in [(settings.cert, cert), (settings.key, key), (settings.ca, ca)] {
+            std::fs::write(path, text).unwrap();
+        }
+    }
+
+    /// As executors serve.
+    fn for_planners(&self) -> Server {
+        Server::for_service(&self.settings(), Protocol::Http2, "planner").unwrap()
+    }
+
+    /// As planners call.
+    fn to_executors(&self) -> Client {
+        Client::to_service(&self.settings(), Protocol::Http2, "executor").unwrap()
+    }
+}
+
+fn authority() -> Authority {
+    Authority::generate(crate::now(), 10).unwrap().0
+}
+
+type Pair = (client::TlsStream<DuplexStream>, server::TlsStream<DuplexStream>);
+
+/// Both ends; what either of them had against the other.
+async fn connect(server: &Server, client: &Client, host: &str) -> io::Result<Pair> {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (connected, accepted) = tokio::join!(client.connect(host, near), server.accept(far));
+    // A client is done before the server has looked at its certificate.
+    let accepted = accepted?;
+    Ok((connected?, accepted))
+}
+
+async fn refusal(server: &Server, client: &Client) -> String {
+    connect(server, client, "10.0.0.7")
+        .await
+        .err()
+        .unwrap()
+        .to_string()
+}
+
+/// Whether both ends still talk.
+async fn talk((client, server): &mut Pair) {
+    let mut heard = [0; 4];
+    client.write_all(b"ping").await.unwrap();
+    client.flush().await.unwrap();
+    server.read_exact(&mut heard).await.unwrap();
+    assert_eq!(&heard, b"ping");
+}
+
+fn shown((client, _): &Pair) -> CertificateDer<'static> {
+    client.get_ref().1.peer_certificates().unwrap()[0].clone()
+}
+
+#[tokio::test]
+async fn an_executor_takes_a_planner_that_shows_its_certificate() {
+    let authority = authority();
+    let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
+    // Its address is in no certificate: what counts is who it is.
+    let pair = connect(&executor.for_planners(), &planner.to_executors(), "10.0.0.7").await;
+    talk(&mut pair.unwrap()).await;
+}
+
+#[tokio::test]
+async fn an_executor_refuses_who_shows_no_certificate() {
+    let authority = authority();
+    let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
+    let silent = Client::by_name(&planner.settings(), Protocol::Http2).unwrap();
+    let refused = connect(&executor.for_planners(), &silent, "executor").await;
+    let refused = refused.err().unwrap().to_string();
+    assert!(refused.contains("sent no certificates"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_executor_refuses_a_planner_of_another_authority() {
+    let (ours, theirs) = (authority(), authority());
+    let executor = Side::of(&ours, "executor");
+    let stranger = Side::of(&theirs, "planner");
+    // It trusts ours, so that it comes as far as showing its own.
+    let leaf = leaves("journeyman", &[]).remove(0);
+    let issued = theirs.issue(&leaf, crate::now(), 1).unwrap();
+    let stranger_client = {
+        let both = format!("{}{}", ours.pem(), theirs.pem());
+        stranger.write(&issued.certificate, &issued.key, &both);
+        stranger.to_executors()
+    };
+    let refused = refusal(&executor.for_planners(), &stranger_client).await;
+    assert!(refused.contains("UnknownIssuer"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_executor_refuses_another_service_of_its_authority() {
+    let authority = authority();
+    let executor = Side::of(&authority, "executor");
+    for other in ["reporter", "egress", "executor"] {
+        let other = Side::of(&authority, other);
+        let refused = refusal(&executor.for_planners(), &other.to_executors()).await;
+        assert!(
+            refused.contains("not the one of spiffe://journeyman/planner"),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_planner_refuses_another_service_in_the_place_of_an_executor() {
+    let authority = authority();
+    let planner = Side::of(&authority, "planner");
+    let posing = Side::of(&authority, "egress");
+    let server = Server::for_everybody(&posing.settings(), Protocol::Http2).unwrap();
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let client = planner.to_executors();
+    let (connected, _) = tokio::join!(client.connect("10.0.0.7", near), server.accept(far));
+    let refused = connected.err().unwrap().to_string();
+    assert!(
+        refused.contains("not the one of spiffe://journeyman/executor"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn who_connects_by_name_needs_that_name_in_the_certificate() {
+    let authority = authority();
+    let (gate, executor) = (Side::of(&authority, "reporter"), Side::of(&authority, "executor"));
+    let server = Server::for_everybody(&gate.settings(), Protocol::Http1).unwrap();
+    let client = Client::by_name(&executor.settings(), Protocol::Http1).unwrap();
+    talk(&mut connect(&server, &client, "reporter").await.unwrap()).await;
+    talk(
+        &mut connect(&server, &client, "reporter.journeyman.svc")
+            .await
+            .unwrap(),
+    )
+    .await;
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (connected, _) = tokio::join!(client.connect("egress", near), server.accept(far));
+    assert!(connected.is_err());
+}
+
+#[tokio::test]
+async fn new_connections_use_a_new_certificate_and_open_ones_go_on() {
+    let authority = authority();
+    let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
+    let (server, client) = (executor.for_planners(), planner.to_executors());
+    let mut old = connect(&server, &client, "executor").await.unwrap();
+    executor.renew(&authority);
+    planner.renew(&authority);
+    let mut new = connect(&server, &client, "executor").await.unwrap();
+    assert_ne!(shown(&old), shown(&new));
+    talk(&mut old).await;
+    talk(&mut new).await;
+    // The whole authority is replaced: who was trusted until now no longer is.
+    let next = self::authority();
+    executor.renew(&next);
+    assert!(connect(&server, &client, "executor").await.is_err());
+    talk(&mut old).await;
+    planner.renew(&next);
+    talk(&mut connect(&server, &client, "executor").await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn a_new_certificate_that_cannot_be_used_leaves_the_former_one() {
+    let authority = authority();
+    let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
+    let (server, client) = (executor.for_planners(), planner.to_executors());
+    let before = shown(&connect(&server, &client, "executor").await.unwrap());
+    let leaf = leaves("journeyman", &[]).remove(1);
+    let issued = |days_ago: i64| {
+        let then = crate::now().plus_ms(-days_ago * 24 * 60 * 60 * 1000);
+        authority.issue(&leaf, then, 1).unwrap()
+    };
+    let (fresh, other, expired) = (issued(0), issued(0), issued(3));
+    for (cert, key) in [
+        (&fresh.certificate, &other.key),
+        (&expired.certificate, &expired.key),
+        (&"half of a certifi".to_owned(), &fresh.key),
+        (&fresh.certificate, &String::new()),
+    ] {
+        executor.write(cert, key, authority.pem());
+        let pair = connect(&server, &client, "executor").await.unwrap();
+        assert_eq!(shown(&pair), before);
+    }
+    executor.write(&fresh.certificate, &fresh.key, authority.pem());
+    let pair = connect(&server, &client, "executor").await.unwrap();
+    assert_ne!(shown(&pair), before, "it is taken up as soon as it is whole");
+    std::fs::remove_file(executor.settings().key).unwrap();
+    talk(&mut connect(&server, &client, "executor").await.unwrap()).await;
+}
+
+#[test]
+fn a_start_with_files_that_do_not_fit_names_the_one_that_is_wrong() {
+    let authority = authority();
+    let side = Side::of(&authority, "reporter");
+    let settings = side.settings();
+    let problem = || Server::for_everybody(&settings, Protocol::Http1).err().unwrap();
+    let good = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let (cert, key) = (good(&settings.cert), good(&settings.key));
+    let other = self::authority();
+    for (cert, key, ca, named, said) in [
+        ("", key.as_str(), authority.pem(), "tls.cert", "no certificate"),
+        (cert.as_str(), "", authority.pem(), "tls.key", "no private key"),
+        (cert.as_str(), key.as_str(), "", "tls.ca", "no certificate"),
+        (
+            cert.as_str(),
+            key.as_str(),
+            other.pem(),
+            "tls.cert",
+            "not of an authority",
+        ),
+    ] {
+        side.write(cert, key, ca);
+        let problem = problem();
+        assert_eq!(problem.key, named);
+        assert!(problem.problem.contains(said), "{problem}");
+    }
+    std::fs::remove_file(&settings.ca).unwrap();
+    assert_eq!(problem().key, "tls.ca");
+}

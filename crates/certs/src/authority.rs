@@ -1,0 +1,203 @@
+//! The authority, and what it issues.
+
+use std::net::IpAddr;
+
+use domain::{Timestamp, service_identity};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, PublicKeyData, SanType,
+};
+use time::OffsetDateTime;
+
+use crate::{Error, Leaf, look::one};
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Clocks of machines differ: a certificate is valid from a little before it was made.
+const BACKDATED_MS: i64 = 60 * 60 * 1000;
+
+/// An authority that nobody trusts unless told to.
+pub struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    not_after: Timestamp,
+}
+
+/// A certificate with its private key, as PEM.
+pub struct Issued {
+    /// The certificate.
+    pub certificate: String,
+    /// Its private key: a secret.
+    pub key: String,
+}
+
+impl Authority {
+    /// A new key, and a certificate for it.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn generate(now: Timestamp, days: u32) -> Result<(Self, Issued), Error> {
+        let mut params = valid(now, now.plus_ms(i64::from(days) * DAY_MS));
+        // A name of its own, so that an authority and its successor are told apart.
+        params.distinguished_name = named(&format!("Journeyman authority of {now}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = KeyPair::generate()?;
+        let issued = Issued {
+            certificate: params.self_signed(&key)?.pem(),
+            key: key.serialize_pem(),
+        };
+        let authority = Self::from_pem(&issued.certificate, &issued.key)?;
+        Ok((authority, issued))
+    }
+
+    /// One that was made before.
+    ///
+    /// # Errors
+    /// When the texts are not a certificate and its key.
+    pub fn from_pem(certificate: &str, key: &str) -> Result<Self, Error> {
+        let key = KeyPair::from_pem(key).map_err(|_| Error::NoKey)?;
+        let seen = one(certificate)?;
+        if seen.public_key != key.subject_public_key_info() {
+            return Err(Error::OtherKey);
+        }
+        Ok(Self {
+            issuer: Issuer::from_ca_cert_pem(certificate, key).map_err(|_| Error::NoCertificate)?,
+            pem: certificate.to_owned(),
+            not_after: seen.seen.not_after,
+        })
+    }
+
+    /// Its certificate, which others must be told to trust.
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// A new key for a service, and a certificate for it: valid for this many days, and no longer than the authority.
+    ///
+    /// # Errors
+    /// When a name is none, or the authority has expired.
+    pub fn issue(&self, leaf: &Leaf, now: Timestamp, days: u32) -> Result<Issued, Error> {
+        if self.not_after <= now {
+            return Err(Error::AuthorityExpired);
+        }
+        let until = now.plus_ms(i64::from(days) * DAY_MS).min(self.not_after);
+        let mut params = valid(now, until);
+        params.distinguished_name = named(&leaf.service);
+        params.subject_alt_names = leaf
+            .hosts
+            .iter()
+            .map(|host| alternative(host))
+            .collect::<Result<_, _>>()?;
+        let identity = service_identity(&leaf.service);
+        params.subject_alt_names.push(SanType::URI(identity.try_into()?));
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        // Servers of NATS are each other's clients, and what a planner may be asked for, an executor may be tomorrow.
+        params.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        Ok(Issued {
+            certificate: params.signed_by(&key, &self.issuer)?.pem(),
+            key: key.serialize_pem(),
+        })
+    }
+}
+
+fn valid(now: Timestamp, until: Timestamp) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.not_before = date(now.plus_ms(-BACKDATED_MS));
+    params.not_after = date(until);
+    params
+}
+
+fn date(at: Timestamp) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(at.unix_s()).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+fn named(name: &str) -> DistinguishedName {
+    let mut distinguished = DistinguishedName::new();
+    distinguished.push(DnType::CommonName, name);
+    distinguished
+}
+
+fn alternative(host: &str) -> Result<SanType, Error> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(SanType::IpAddress(address));
+    }
+    let label =
+        |label: &str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let rest = host.strip_prefix("*.").unwrap_or(host);
+    match host.to_owned().try_into() {
+        Ok(name) if rest.split('.').all(label) => Ok(SanType::DnsName(name)),
+        Ok(_) | Err(_) => Err(Error::Name(host.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{leaves, look};
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
+
+    fn days_later(days: i64) -> Timestamp {
+        NOW.plus_ms(days * DAY_MS)
+    }
+
+    #[test]
+    fn a_certificate_says_whose_it_is_where_and_until_when() {
+        let (authority, _) = Authority::generate(NOW, 3650).unwrap();
+        for leaf in leaves("journeyman", &["127.0.0.1".to_owned(), "::1".to_owned()]) {
+            let issued = authority.issue(&leaf, NOW, 365).unwrap();
+            let seen = look(&issued.certificate).unwrap().remove(0);
+            assert_eq!(seen.leaf(), Some(leaf));
+            assert_eq!(seen.not_after, days_later(365));
+        }
+    }
+
+    #[test]
+    fn an_authority_is_read_again_and_its_key_must_be_its_own() {
+        let (first, files) = Authority::generate(NOW, 10).unwrap();
+        let (_, others) = Authority::generate(NOW.plus_ms(DAY_MS), 10).unwrap();
+        let again = Authority::from_pem(&files.certificate, &files.key).unwrap();
+        assert_eq!(again.pem(), first.pem());
+        let mixed = Authority::from_pem(&files.certificate, &others.key);
+        assert!(matches!(mixed, Err(Error::OtherKey)));
+        assert!(matches!(
+            Authority::from_pem("nothing", &files.key),
+            Err(Error::NoCertificate)
+        ));
+        assert!(matches!(
+            Authority::from_pem(&files.certificate, "nothing"),
+            Err(Error::NoKey)
+        ));
+    }
+
+    #[test]
+    fn nothing_is_valid_for_longer_than_the_authority() {
+        let (authority, _) = Authority::generate(NOW, 10).unwrap();
+        let leaf = &leaves("journeyman", &[])[0];
+        let late = authority.issue(leaf, days_later(9), 365).unwrap();
+        assert_eq!(look(&late.certificate).unwrap()[0].not_after, days_later(10));
+        let over = authority.issue(leaf, days_later(10), 365);
+        assert!(matches!(over, Err(Error::AuthorityExpired)));
+    }
+
+    #[test]
+    fn a_name_that_is_none_is_refused_by_name() {
+        let (authority, _) = Authority::generate(NOW, 10).unwrap();
+        for wrong in ["", "a b", "a..b", "https://a", "a:1"] {
+            let leaf = Leaf {
+                service: "nats".to_owned(),
+                hosts: vec![wrong.to_owned()],
+            };
+            let refused = authority.issue(&leaf, NOW, 1).err().unwrap();
+            assert!(
+                matches!(&refused, Error::Name(name) if name == wrong),
+                "{refused}"
+            );
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Which service has a certificate, and for which names.
+
+/// Who has one: the services that are connected to, and planners, which executors ask for theirs.
+pub const SERVICES: [&str; 6] = ["planner", "executor", "reporter", "egress", "nats", "redis"];
+/// Behind it, the servers of NATS find each other.
+const NATS_PEERS: &str = "*.nats-peers";
+
+/// The certificate of one service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf {
+    /// Whose it is: also its identity ([`domain::service_identity`]).
+    pub service: String,
+    /// Names of hosts and addresses at which it is reached.
+    pub hosts: Vec<String>,
+}
+
+/// The certificate of each service in a namespace of Kubernetes, valid at further hosts too.
+pub fn leaves(namespace: &str, further: &[String]) -> Vec<Leaf> {
+    let leaf = |service: &'static str| {
+        let peers = (service == "nats").then_some(NATS_PEERS);
+        let names = [service].into_iter().chain(peers);
+        let hosts = names.flat_map(|name| in_namespace(name, namespace));
+        Leaf {
+            service: service.to_owned(),
+            hosts: hosts.chain(further.iter().cloned()).collect(),
+        }
+    };
+    SERVICES.into_iter().map(leaf).collect()
+}
+
+/// A Service's name, as it is said from near and from far.
+fn in_namespace(name: &str, namespace: &str) -> [String; 4] {
+    [
+        name.to_owned(),
+        format!("{name}.{namespace}"),
+        format!("{name}.{namespace}.svc"),
+        format!("{name}.{namespace}.svc.cluster.local"),
+    ]
+}
+
+impl Leaf {
+    /// The namespace that its names are in, when they are.
+    pub fn namespace(&self) -> Option<&str> {
+        let prefix = format!("{}.", self.service);
+        let mut inside = self.hosts.iter().filter_map(|host| host.strip_prefix(&prefix));
+        inside.find_map(|rest| rest.strip_suffix(".svc"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_is_valid_by_every_name_that_its_namespace_gives_it() {
+        let leaves = leaves("agents", &["127.0.0.1".to_owned()]);
+        let services: Vec<&str> = leaves.iter().map(|leaf| leaf.service.as_str()).collect();
+        assert_eq!(services, SERVICES);
+        let reporter = &leaves[2];
+        assert_eq!(
+            reporter.hosts,
+            [
+                "reporter",
+                "reporter.agents",
+                "reporter.agents.svc",
+                "reporter.agents.svc.cluster.local",
+                "127.0.0.1",
+            ]
+        );
+        assert_eq!(reporter.namespace(), Some("agents"));
+        let nats = &leaves[4];
+        assert!(
+            nats.hosts.contains(&"*.nats-peers.agents.svc".to_owned()),
+            "{nats:?}"
+        );
+        assert_eq!(nats.namespace(), Some("agents"));
+    }
+}

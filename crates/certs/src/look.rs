@@ -1,0 +1,106 @@
+//! What certificates say.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use domain::{Timestamp, service_identity};
+use rcgen::{KeyPair, PublicKeyData};
+use x509_parser::{certificate::X509Certificate, extensions::GeneralName, pem::Pem};
+
+use crate::{Error, Leaf};
+
+/// What one certificate says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The common name of whose it is.
+    pub name: String,
+    /// Names of hosts and addresses.
+    pub hosts: Vec<String>,
+    /// The identities of services.
+    pub identities: Vec<String>,
+    /// From then on nobody accepts it.
+    pub not_after: Timestamp,
+}
+
+impl Seen {
+    /// As what it was issued, when it is the certificate of a service.
+    pub fn leaf(&self) -> Option<Leaf> {
+        let is_own = self.identities == [service_identity(&self.name)];
+        is_own.then(|| Leaf {
+            service: self.name.clone(),
+            hosts: self.hosts.clone(),
+        })
+    }
+}
+
+/// A certificate with its public key.
+pub(crate) struct Whole {
+    pub(crate) seen: Seen,
+    pub(crate) public_key: Vec<u8>,
+}
+
+/// Every certificate of a text, in its order.
+///
+/// # Errors
+/// When there is none, or one that cannot be read.
+pub fn look(pem: &str) -> Result<Vec<Seen>, Error> {
+    let mut all = Vec::new();
+    for block in Pem::iter_from_buffer(pem.as_bytes()) {
+        all.push(read(&block.map_err(|_| Error::NoCertificate)?)?.seen);
+    }
+    if all.is_empty() {
+        return Err(Error::NoCertificate);
+    }
+    Ok(all)
+}
+
+/// Whether a private key is the one of a certificate.
+pub fn belong(certificate: &str, key: &str) -> bool {
+    let key = KeyPair::from_pem(key).map(|key| key.subject_public_key_info());
+    matches!((one(certificate), key), (Ok(seen), Ok(key)) if seen.public_key == key)
+}
+
+/// The first certificate of a text.
+pub(crate) fn one(pem: &str) -> Result<Whole, Error> {
+    let block = Pem::iter_from_buffer(pem.as_bytes()).next();
+    let block = block.and_then(Result::ok).ok_or(Error::NoCertificate)?;
+    read(&block)
+}
+
+fn read(block: &Pem) -> Result<Whole, Error> {
+    let certificate = block.parse_x509().map_err(|_| Error::NoCertificate)?;
+    let name = certificate.subject().iter_common_name().next();
+    let name = name.and_then(|name| name.as_str().ok()).unwrap_or_default();
+    let (hosts, identities) = names(&certificate);
+    Ok(Whole {
+        seen: Seen {
+            name: name.to_owned(),
+            hosts,
+            identities,
+            not_after: Timestamp::from_unix_ms(certificate.validity().not_after.timestamp() * 1000),
+        },
+        public_key: certificate.public_key().raw.to_vec(),
+    })
+}
+
+fn names(certificate: &X509Certificate<'_>) -> (Vec<String>, Vec<String>) {
+    let (mut hosts, mut identities) = (Vec::new(), Vec::new());
+    let extension = certificate.subject_alternative_name().ok().flatten();
+    for name in extension
+        .iter()
+        .flat_map(|extension| &extension.value.general_names)
+    {
+        match name {
+            GeneralName::DNSName(name) => hosts.push((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => hosts.extend(address(bytes)),
+            GeneralName::URI(uri) => identities.push((*uri).to_owned()),
+            _ => {}
+        }
+    }
+    (hosts, identities)
+}
+
+fn address(bytes: &[u8]) -> Option<String> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(|bytes| Ipv4Addr::from(bytes).to_string());
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(|bytes| Ipv6Addr::from(bytes).to_string()))
+        .ok()
+}

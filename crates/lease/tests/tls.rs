@@ -1,0 +1,130 @@
+//! TLS to a real server, with the certificates that the command makes.
+#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
+
+use std::{path::PathBuf, time::Duration};
+
+use certs::{Authority, leaves};
+use domain::Timestamp;
+use lease::{Error, Leases, Settings, User};
+use servers::{RedisOptions, RedisServer, TlsFiles};
+use tempfile::TempDir;
+
+const DAYS: u32 = 10;
+/// SHA-256 of `secret`.
+const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
+/// Only a test that fails waits so long.
+const LIMIT: Duration = Duration::from_secs(60);
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
+}
+
+fn authority() -> Authority {
+    Authority::generate(now(), DAYS).unwrap().0
+}
+
+/// The files of the server.
+struct Files(TempDir);
+
+impl Files {
+    fn of(authority: &Authority) -> Self {
+        let files = Self(tempfile::tempdir().unwrap());
+        files.renew(authority);
+        files
+    }
+
+    fn renew(&self, authority: &Authority) {
+        let leaves = leaves("journeyman", &["127.0.0.1".to_owned()]);
+        let leaf = leaves.iter().find(|leaf| leaf.service == "redis").unwrap();
+        let issued = authority.issue(leaf, now(), DAYS).unwrap();
+        for (name, text) in [
+            ("tls.crt", issued.certificate.as_str()),
+            ("tls.key", issued.key.as_str()),
+            ("ca.crt", authority.pem()),
+        ] {
+            std::fs::write(self.at(name), text).unwrap();
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    async fn serve(&self) -> RedisServer {
+        let tls = TlsFiles {
+            certificate: self.at("tls.crt"),
+            key: self.at("tls.key"),
+            clients: None,
+        };
+        let options = RedisOptions {
+            acl: Some(lease::acl([(User::Planner, SECRET)])),
+            tls: Some(tls),
+            ..RedisOptions::default()
+        };
+        RedisServer::start_with(options).await.unwrap()
+    }
+
+    /// As the planner, who knows the server by these authorities.
+    fn settings(&self, server: &RedisServer) -> Settings {
+        Settings {
+            url: server.url(),
+            ca: Some(self.at("ca.crt")),
+            username: Some("planner".to_owned()),
+            password: Some("secret".into()),
+            ..Settings::default()
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_known_by_its_authority_and_by_no_other() {
+    let redis = Files::of(&authority());
+    let server = redis.serve().await;
+    let settings = redis.settings(&server);
+    assert!(settings.url.starts_with("rediss://"));
+    Leases::connect(&settings).await.unwrap();
+    let stranger = Files::of(&authority());
+    for ca in [Some(stranger.at("ca.crt")), None] {
+        let other = Settings {
+            ca,
+            ..settings.clone()
+        };
+        let refused = Leases::connect(&other).await;
+        assert!(matches!(refused, Err(Error::Unavailable { .. })));
+    }
+    lease::Limits::open(&settings).unwrap().ping().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_authority_that_cannot_be_used_is_named_at_the_start() {
+    let redis = Files::of(&authority());
+    let server = redis.serve().await;
+    let settings = redis.settings(&server);
+    let plain = settings.url.replace("rediss://", "redis://");
+    for wrong in [
+        Settings {
+            ca: Some(redis.at("nowhere")),
+            ..settings.clone()
+        },
+        Settings {
+            url: plain,
+            ..settings.clone()
+        },
+    ] {
+        let refused = Leases::connect(&wrong).await.err().unwrap();
+        assert!(matches!(refused, Error::Authorities { .. }), "{refused}");
+        assert!(refused.to_string().contains("redis.ca"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_authority_is_taken_up_without_a_restart() {
+    let redis = Files::of(&authority());
+    let mut server = redis.serve().await;
+    let leases = Leases::connect(&redis.settings(&server)).await.unwrap();
+    redis.renew(&authority());
+    server.restart().await.unwrap();
+    let back = async { while leases.ping().await.is_err() {} };
+    tokio::time::timeout(LIMIT, back).await.unwrap();
+}

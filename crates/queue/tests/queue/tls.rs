@@ -1,0 +1,130 @@
+//! TLS to a real server, with the certificates that the command makes.
+
+use std::path::{Path, PathBuf};
+
+use certs::{Authority, leaves};
+use domain::Timestamp;
+use queue::{Queue, Settings};
+use servers::{NatsOptions, NatsServer, TlsFiles};
+use tempfile::TempDir;
+
+use crate::world::{LIMIT, soon};
+
+const DAYS: u32 = 10;
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
+}
+
+/// The files of one service, and of an authority.
+struct Files(TempDir);
+
+impl Files {
+    fn of(authority: &Authority, service: &str) -> Self {
+        let files = Self(tempfile::tempdir().unwrap());
+        files.renew(authority, service);
+        files
+    }
+
+    fn renew(&self, authority: &Authority, service: &str) {
+        let leaves = leaves("journeyman", &["127.0.0.1".to_owned()]);
+        let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
+        let issued = authority.issue(leaf, now(), DAYS).unwrap();
+        for (name, text) in [
+            ("tls.crt", issued.certificate.as_str()),
+            ("tls.key", issued.key.as_str()),
+            ("ca.crt", authority.pem()),
+        ] {
+            std::fs::write(self.at(name), text).unwrap();
+        }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A server that asks clients for a certificate, or does not.
+    async fn serve(&self, clients: Option<&Path>) -> NatsServer {
+        let tls = TlsFiles {
+            certificate: self.at("tls.crt"),
+            key: self.at("tls.key"),
+            clients: clients.map(Path::to_owned),
+        };
+        let options = NatsOptions {
+            tls: Some(tls),
+            ..NatsOptions::default()
+        };
+        NatsServer::start_with(options).await.unwrap()
+    }
+}
+
+fn authority() -> Authority {
+    Authority::generate(now(), DAYS).unwrap().0
+}
+
+/// Knows the server by this authority.
+fn settings(server: &NatsServer, authorities: &Files) -> Settings {
+    Settings {
+        url: server.url(),
+        ca: Some(authorities.at("ca.crt")),
+        ..Settings::default()
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_known_by_its_authority_and_by_no_other() {
+    let (ours, theirs) = (authority(), authority());
+    let (nats, strangers) = (Files::of(&ours, "nats"), Files::of(&theirs, "nats"));
+    let server = nats.serve(None).await;
+    let queue = Queue::connect(&settings(&server, &nats), "test").await.unwrap();
+    queue.ping().await.unwrap();
+    assert!(
+        Queue::connect(&settings(&server, &strangers), "test")
+            .await
+            .is_err()
+    );
+    let of_the_system = Settings {
+        url: server.url(),
+        ..Settings::default()
+    };
+    assert!(Queue::connect(&of_the_system, "test").await.is_err());
+}
+
+#[tokio::test]
+async fn with_an_authority_nothing_is_said_to_a_server_without_tls() {
+    let nats = Files::of(&authority(), "nats");
+    let server = NatsServer::start().await.unwrap();
+    let refused = Queue::connect(&settings(&server, &nats), "test").await;
+    assert!(refused.is_err());
+}
+
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_is_shown_one() {
+    let authority = authority();
+    let (nats, planner) = (Files::of(&authority, "nats"), Files::of(&authority, "planner"));
+    let server = nats.serve(Some(&nats.at("ca.crt"))).await;
+    let without = settings(&server, &nats);
+    assert!(Queue::connect(&without, "test").await.is_err());
+    let with = Settings {
+        cert: Some(planner.at("tls.crt")),
+        key: Some(planner.at("tls.key")),
+        ..without.clone()
+    };
+    Queue::connect(&with, "test").await.unwrap().ping().await.unwrap();
+    let half = Settings { key: None, ..with };
+    let problem = Queue::connect(&half, "test").await.err().unwrap().to_string();
+    assert!(problem.contains("nats.cert and nats.key"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_reconnect_takes_up_new_certificates_and_a_new_authority() {
+    let nats = Files::of(&authority(), "nats");
+    let mut server = nats.serve(None).await;
+    let queue = Queue::connect(&settings(&server, &nats), "test").await.unwrap();
+    queue.ping().await.unwrap();
+    nats.renew(&authority(), "nats");
+    server.restart().await.unwrap();
+    let back = async { while queue.ping().await.is_err() {} };
+    tokio::time::timeout(LIMIT, soon(back)).await.unwrap();
+}

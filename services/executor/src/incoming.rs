@@ -1,0 +1,338 @@
+//! The connections of planners: how many, how they begin, and over TLS only theirs.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::IpAddr,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use bootstrap::{http::SparseLog, tls};
+use domain::cause::chain;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinSet,
+    time::Sleep,
+};
+use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
+use tokio_util::either::Either;
+use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
+
+/// Connections at a time, of all callers and of one address.
+const MAX_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS_OF_ONE: usize = 64;
+/// How long a connection may take to say that it speaks HTTP/2.
+const PREFACE_TIME: Duration = Duration::from_secs(10);
+/// The bytes that say so.
+const PREFACE_BYTES: usize = 24;
+/// How long a handshake may take.
+const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+/// Pause between two log lines about handshakes that failed.
+const LOG_PAUSE: Duration = Duration::from_secs(10);
+
+/// The connections that may ask for something.
+pub(crate) fn incoming(
+    listener: TcpListener,
+    tls: Option<tls::Server>,
+) -> impl Stream<Item = io::Result<Link>> {
+    let accepted = seated(listener);
+    match tls {
+        None => Either::Left(accepted.map(|accepted| accepted.map(Link::plain))),
+        Some(tls) => Either::Right(secured(accepted, tls)),
+    }
+}
+
+/// Those whose handshake went well. Each has a task, so that a slow one holds up no other.
+fn secured(
+    accepted: impl Stream<Item = io::Result<Connection>> + Send + 'static,
+    tls: tls::Server,
+) -> ReceiverStream<io::Result<Link>> {
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let log = Arc::new(SparseLog::new(LOG_PAUSE));
+        let mut accepted = pin!(accepted);
+        let mut handshakes = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = sender.closed() => return,
+                next = accepted.next() => match next {
+                    None => return,
+                    Some(Err(error)) => drop(sender.send(Err(error)).await),
+                    Some(Ok(connection)) => {
+                        let (tls, log, sender) = (tls.clone(), Arc::clone(&log), sender.clone());
+                        handshakes.spawn(async move {
+                            if let Some(link) = handshake(connection, &tls, &log).await {
+                                // Nobody asks any more when the executor stops.
+                                drop(sender.send(Ok(link)).await);
+                            }
+                        });
+                    }
+                },
+                Some(_) = handshakes.join_next() => {}
+            }
+        }
+    });
+    ReceiverStream::new(receiver)
+}
+
+async fn handshake(connection: Connection, tls: &tls::Server, log: &SparseLog) -> Option<Link> {
+    let info = connection.connect_info();
+    let shaken = tokio::time::timeout(HANDSHAKE_TIME, tls.accept(connection)).await;
+    let problem = match shaken {
+        Ok(Ok(stream)) => {
+            return Some(Link {
+                io: Either::Right(Box::new(stream)),
+                info,
+            });
+        }
+        Ok(Err(error)) => chain(&error),
+        Err(_) => "it takes too long".to_owned(),
+    };
+    if let Some(others) = log.pass() {
+        tracing::warn!(peer = ?info.remote_addr(), problem, others, "no TLS with a caller");
+    }
+    None
+}
+
+/// A connection, with TLS or without.
+pub(crate) struct Link {
+    io: Either<Connection, Box<tls::Accepted<Connection>>>,
+    info: TcpConnectInfo,
+}
+
+impl Link {
+    fn plain(connection: Connection) -> Self {
+        let info = connection.connect_info();
+        Self {
+            io: Either::Left(connection),
+            info,
+        }
+    }
+}
+
+impl Connected for Link {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.info.clone()
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+/// The connections that there is a seat for; the others are closed.
+fn seated(listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
+    let seats = Seats::default();
+    // Without it Nagle's algorithm and delayed acks add 40 ms to every call.
+    let accepted = TcpIncoming::from(listener).with_nodelay(Some(true));
+    accepted.filter_map(move |accepted| match accepted {
+        Ok(stream) => {
+            let address = stream.peer_addr().ok()?.ip().to_canonical();
+            let seat = seats.take(address);
+            if seat.is_none() {
+                tracing::warn!(%address, "a connection is refused: too many are open");
+            }
+            Some(Ok(Connection::new(stream, seat?)))
+        }
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// Open connections by address.
+#[derive(Clone, Default)]
+struct Seats(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// Taken as long as a connection is open.
+struct Seat {
+    seats: Seats,
+    address: IpAddr,
+}
+
+impl Seats {
+    fn take(&self, address: IpAddr) -> Option<Seat> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = open.values().sum();
+        let own = open.get(&address).copied().unwrap_or(0);
+        if all >= MAX_CONNECTIONS || own >= MAX_CONNECTIONS_OF_ONE {
+            return None;
+        }
+        open.insert(address, own + 1);
+        Some(Seat {
+            seats: self.clone(),
+            address,
+        })
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut open = self.seats.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// A connection that must say soon what it speaks; from then on HTTP/2 pings it.
+struct Connection {
+    stream: TcpStream,
+    /// Bytes that are still missing, and when the wait for them is over.
+    preface: Option<(usize, Pin<Box<Sleep>>)>,
+    _seat: Seat,
+}
+
+impl Connection {
+    fn new(stream: TcpStream, seat: Seat) -> Self {
+        Self {
+            stream,
+            preface: Some((PREFACE_BYTES, Box::pin(tokio::time::sleep(PREFACE_TIME)))),
+            _seat: seat,
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if let Some((_, silence)) = &mut self.preface
+            && silence.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let count = buffer.filled().len() - before;
+        self.preface = self.preface.take().and_then(|(missing, silence)| {
+            Some((missing.checked_sub(count).filter(|left| *left > 0)?, silence))
+        });
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        self.stream.connect_info()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_does_not_say_what_it_speaks_ends_and_one_that_does_goes_on() {
+        for (said, ends) in [
+            ("", true),
+            ("PRI * HTTP/2.0", true),
+            ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", false),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            caller.write_all(said.as_bytes()).await.unwrap();
+            let (stream, address) = listener.accept().await.unwrap();
+            let mut connection = Connection::new(stream, Seats::default().take(address.ip()).unwrap());
+            let mut heard = vec![0; said.len()];
+            connection.read_exact(&mut heard).await.unwrap();
+            let silence = tokio::time::timeout(PREFACE_TIME * 2, connection.read_u8()).await;
+            assert_eq!(silence.is_ok_and(|read| read.is_err()), ends, "{said:?}");
+        }
+    }
+
+    #[test]
+    fn one_address_cannot_take_the_seats_of_others() {
+        let seats = Seats::default();
+        let [greedy, other] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse::<IpAddr>().unwrap());
+        let taken: Vec<Seat> = std::iter::from_fn(|| seats.take(greedy)).collect();
+        assert_eq!(taken.len(), MAX_CONNECTIONS_OF_ONE);
+        assert!(seats.take(other).is_some());
+        drop(taken);
+        assert!(seats.take(greedy).is_some());
+        assert!(
+            seats.0.lock().unwrap().is_empty(),
+            "nothing is kept for addresses that went"
+        );
+    }
+}

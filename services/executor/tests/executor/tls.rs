@@ -1,0 +1,139 @@
+//! Who may call an executor that has a certificate.
+
+use std::net::SocketAddr;
+
+use bootstrap::tls::{Client, Protocol, Settings};
+use certs::{Authority, leaves};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tonic::transport::Endpoint;
+
+use super::*;
+
+/// The three files of a service.
+struct Files(TempDir);
+
+impl Files {
+    fn of(authority: &Authority, service: &str) -> Self {
+        let files = Self(TempDir::new().unwrap());
+        files.renew(authority, service);
+        files
+    }
+
+    fn renew(&self, authority: &Authority, service: &str) {
+        let leaves = leaves("journeyman", &[]);
+        let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
+        let issued = authority.issue(leaf, bootstrap::now(), 1).unwrap();
+        let settings = self.settings();
+        std::fs::write(settings.cert, issued.certificate).unwrap();
+        std::fs::write(settings.key, issued.key).unwrap();
+        std::fs::write(settings.ca, authority.pem()).unwrap();
+    }
+
+    fn settings(&self) -> Settings {
+        let at = |name: &str| self.0.path().join(name);
+        Settings {
+            cert: at("tls.crt"),
+            key: at("tls.key"),
+            ca: at("ca.crt"),
+        }
+    }
+
+    /// Calls as this service does.
+    fn client(&self, address: SocketAddr) -> ExecutorServiceClient<Channel> {
+        let client = Client::to_service(&self.settings(), Protocol::Http2, "executor").unwrap();
+        let connector = tower::service_fn(move |_: hyper::Uri| {
+            let client = client.clone();
+            async move {
+                let stream = TcpStream::connect(address).await?;
+                let stream = client.connect("127.0.0.1", stream).await?;
+                Ok::<_, std::io::Error>(TokioIo::new(stream))
+            }
+        });
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        ExecutorServiceClient::new(endpoint.connect_with_connector_lazy(connector))
+    }
+}
+
+fn authority() -> Authority {
+    Authority::generate(bootstrap::now(), 1).unwrap().0
+}
+
+/// An executor with a certificate.
+struct Secured {
+    address: SocketAddr,
+    token: String,
+    _folder: TempDir,
+    _guard: DropGuard,
+}
+
+impl Secured {
+    async fn start(files: &Files) -> Self {
+        let folder = TempDir::new().unwrap();
+        let pair = grant::generate();
+        let signer = Signer::new(&pair.id, &pair.private_key).unwrap();
+        let token = signer.sign_status(bootstrap::now()).unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut config = config(folder.path(), address, pair);
+        config.tls = Some(files.settings());
+        let stop = CancellationToken::new();
+        tokio::spawn(executor::serve(config, listener, stop.clone()));
+        Self {
+            address,
+            token: token.expose_secret().to_owned(),
+            _folder: folder,
+            _guard: stop.drop_guard(),
+        }
+    }
+
+    /// Whether a caller with a grant is answered.
+    async fn ask(&self, client: &mut ExecutorServiceClient<Channel>) -> Result<usize, Status> {
+        let request = with(&self.token, ListToolsRequest {});
+        Ok(client.list_tools(request).await?.into_inner().tools.len())
+    }
+}
+
+#[tokio::test]
+async fn an_executor_with_a_certificate_answers_planners_and_nobody_else() {
+    let authority = authority();
+    let files = Files::of(&authority, "executor");
+    let executor = Secured::start(&files).await;
+    let mut planner = Files::of(&authority, "planner").client(executor.address);
+    assert!(executor.ask(&mut planner).await.unwrap() > 3);
+    for other in [
+        Files::of(&authority, "reporter"),
+        Files::of(&self::authority(), "planner"),
+    ] {
+        let refused = executor.ask(&mut other.client(executor.address)).await;
+        assert!(refused.is_err(), "the grant alone does not help");
+    }
+    let plain = Endpoint::from_shared(format!("http://{}", executor.address)).unwrap();
+    let refused = executor
+        .ask(&mut ExecutorServiceClient::new(plain.connect_lazy()))
+        .await;
+    assert!(refused.is_err());
+    assert!(
+        executor.ask(&mut planner).await.is_ok(),
+        "the others cost it nothing"
+    );
+}
+
+#[tokio::test]
+async fn a_planner_goes_on_while_the_executor_gets_a_new_certificate() {
+    let authority = authority();
+    let (files, planner) = (
+        Files::of(&authority, "executor"),
+        Files::of(&authority, "planner"),
+    );
+    let executor = Secured::start(&files).await;
+    let mut before = planner.client(executor.address);
+    executor.ask(&mut before).await.unwrap();
+    // Another authority altogether, so that a new connection shows which files are in use.
+    let next = self::authority();
+    files.renew(&next, "executor");
+    assert!(executor.ask(&mut planner.client(executor.address)).await.is_err());
+    planner.renew(&next, "planner");
+    executor.ask(&mut planner.client(executor.address)).await.unwrap();
+    executor.ask(&mut before).await.unwrap();
+}

@@ -1,0 +1,80 @@
+//! How executors are reached: with the planner's certificate, where there are certificates.
+
+use std::{collections::BTreeSet, io, time::Duration};
+
+use axum::http::Uri;
+use bootstrap::{
+    settings::Error,
+    tls::{Client, Protocol, Settings},
+};
+use hyper_util::rt::TokioIo;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
+use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+use super::client::CallError;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+const RESOLVE_LIMIT: Duration = Duration::from_secs(3);
+
+/// The way to executors.
+#[derive(Clone, Debug)]
+pub(crate) struct Dial(Option<Client>);
+
+impl Dial {
+    /// With certificates, every connection uses them, whatever its address says.
+    ///
+    /// # Errors
+    /// When their files cannot be used.
+    pub(crate) fn new(settings: Option<&Settings>) -> Result<Self, Error> {
+        let client = settings.map(|settings| Client::to_service(settings, Protocol::Http2, "executor"));
+        Ok(Self(client.transpose()?))
+    }
+
+    /// A channel that dials by itself, again and again.
+    pub(super) fn channel(&self, address: &str) -> Result<Channel, CallError> {
+        // The connector does what the scheme asks for.
+        let plain = address.replacen("https://", "http://", 1);
+        let endpoint = Endpoint::from_shared(plain)
+            .map_err(|_| CallError::Refused(format!("{address} is not an address")))?
+            .connect_timeout(CONNECT_LIMIT)
+            .http2_keep_alive_interval(Duration::from_secs(10))
+            .keep_alive_timeout(Duration::from_secs(5))
+            // An executor that was cut off is noticed before a call needs it.
+            .keep_alive_while_idle(true)
+            .tcp_nodelay(true);
+        Ok(match &self.0 {
+            None => endpoint.connect_lazy(),
+            Some(client) => {
+                let client = client.clone();
+                endpoint.connect_with_connector_lazy(service_fn(move |uri| secured(client.clone(), uri)))
+            }
+        })
+    }
+
+    /// One address, or every address behind a `dns://` name; `None` when the name does not resolve.
+    pub(super) async fn resolve(&self, address: &str) -> Option<BTreeSet<String>> {
+        let Some(name) = address.strip_prefix("dns://") else {
+            return Some([address.to_owned()].into());
+        };
+        let scheme = self.0.as_ref().map_or("http", |_| "https");
+        match tokio::time::timeout(RESOLVE_LIMIT, tokio::net::lookup_host(name)).await {
+            Ok(Ok(found)) => Some(found.map(|found| format!("{scheme}://{found}")).collect()),
+            Ok(Err(_)) | Err(_) => {
+                tracing::debug!(name, "the pool's name does not resolve");
+                None
+            }
+        }
+    }
+}
+
+async fn secured(client: Client, uri: Uri) -> io::Result<TokioIo<impl AsyncRead + AsyncWrite>> {
+    let host = uri.host().unwrap_or_default();
+    let port = uri.port_u16().unwrap_or(443);
+    let stream = TcpStream::connect(format!("{host}:{port}")).await?;
+    stream.set_nodelay(true)?;
+    client.connect(host, stream).await.map(TokioIo::new)
+}
