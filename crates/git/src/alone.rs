@@ -59,7 +59,7 @@ impl Alone {
         let whole = tempfile::tempdir()?;
         drop(git2::Repository::init_bare(whole.path())?);
         let arguments: [OsString; 3] = ["bundle".into(), "unbundle".into(), bundle.into()];
-        let read = cli::run(whole.path(), &arguments, None, BUNDLE_LIMIT).await?;
+        let read = cli::run(whole.path(), &arguments, &[], BUNDLE_LIMIT).await?;
         if !read.success {
             return Err(Error::BadPack(cli::summary(&read.stderr)));
         }

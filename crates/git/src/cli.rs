@@ -77,17 +77,17 @@ pub(crate) struct Output {
 pub(crate) async fn run(
     git_dir: &Path,
     args: &[OsString],
-    secret_header: Option<&str>,
+    headers: &[&str],
     deadline: Duration,
 ) -> Result<Output, Error> {
     let mut command = Command::new("git");
     command.args(leading_args(git_dir)).args(args);
     command.env_clear().envs(environment());
-    if let Some(header) = secret_header {
-        // The environment, not the command line: other users of the machine can read the latter.
-        command.env("GIT_CONFIG_COUNT", "1");
-        command.env("GIT_CONFIG_KEY_0", "http.extraHeader");
-        command.env("GIT_CONFIG_VALUE_0", header);
+    // The environment, not the command line: other users of the machine can read the latter.
+    command.env("GIT_CONFIG_COUNT", headers.len().to_string());
+    for (number, header) in headers.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{number}"), "http.extraHeader");
+        command.env(format!("GIT_CONFIG_VALUE_{number}"), header);
     }
     command
         .stdin(Stdio::null())

@@ -45,6 +45,8 @@ pub enum Pushed {
 pub struct Transport {
     git_dir: PathBuf,
     deadline: Duration,
+    /// A header that tells the remote of the caller's trace.
+    trace: Option<String>,
 }
 
 impl Transport {
@@ -53,6 +55,7 @@ impl Transport {
         Self {
             git_dir: git_dir.into(),
             deadline: DEFAULT_DEADLINE,
+            trace: None,
         }
     }
 
@@ -60,6 +63,13 @@ impl Transport {
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// The same with the caller's `traceparent` in the head of every request; for remotes of our own.
+    #[must_use]
+    pub fn in_trace(self, traceparent: Option<String>) -> Self {
+        let trace = traceparent.map(|parent| format!("traceparent: {parent}"));
+        Self { trace, ..self }
     }
 
     /// Fetches `refspecs`, e.g. `+refs/heads/*:refs/heads/*`; `prune` deletes what the remote no longer has.
@@ -155,8 +165,9 @@ impl Transport {
     }
 
     async fn run(&self, args: &[OsString], auth: Option<&Auth>) -> Result<cli::Output, Error> {
-        let header = auth.map(|auth| auth.0.expose_secret());
-        Box::pin(cli::run(&self.git_dir, args, header, self.deadline)).await
+        let secret = auth.map(|auth| auth.0.expose_secret());
+        let headers: Vec<&str> = secret.into_iter().chain(self.trace.as_deref()).collect();
+        Box::pin(cli::run(&self.git_dir, args, &headers, self.deadline)).await
     }
 }
 

@@ -27,6 +27,7 @@ mod setup_cache;
 mod store;
 mod telemetry;
 mod tools;
+mod trace;
 mod workspace;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
