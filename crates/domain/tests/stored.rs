@@ -245,7 +245,9 @@ fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
     for line in lines(1, name) {
         let plain: Value =
             serde_json::from_slice(&encode(&decode::<T>(line.as_bytes()).unwrap()).unwrap()).unwrap();
-        for (path, changed) in with_a_field_of_a_later_release(&plain, &is_map) {
+        let is_free =
+            |path: &str| is_map(path) || name == "pull_request_call" && path.starts_with("/request");
+        for (path, changed) in with_a_field_of_a_later_release(&plain, &is_free) {
             let text = serde_json::to_vec(&changed).unwrap();
             let place: Vec<&str> = path
                 .split('/')
@@ -254,7 +256,9 @@ fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
             match decode::<T>(&text) {
                 Ok(read) => {
                     let again: Value = serde_json::from_slice(&encode(&read).unwrap()).unwrap();
-                    assert_eq!(plain, again, "{name}{path}");
+                    if plain != again {
+                        refused.insert(format!("{name}{}: it is kept", place.join("/")));
+                    }
                 }
                 Err(error) => drop(refused.insert(format!("{name}{}: {error}", place.join("/")))),
             }
@@ -262,12 +266,20 @@ fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
     }
 }
 
-/// Objects whose keys are data: inputs of tools, and tables by name.
+/// Objects whose keys are data: inputs of tools and their schemas, and tables by name.
 fn is_map(path: &str) -> bool {
     MAPS.iter().any(|map| path.split('/').any(|part| part == *map))
 }
 
-const MAPS: [&str; 1] = ["input"];
+const MAPS: [&str; 7] = [
+    "input",
+    "input_schema",
+    "fields",
+    "transition_fields",
+    "types",
+    "models",
+    "context_by_role",
+];
 
 #[test]
 fn a_field_that_a_later_release_puts_anywhere_into_a_record_is_ignored() {
