@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images images-check cluster k8s-check sandbox-check crash-matrix replay fuzz contract console-check
+.PHONY: help setup demo test lint fmt bench faults up images images-check cluster k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -43,7 +43,7 @@ fmt: ## Format the code
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
 	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin journeyman --bin bench
 
-bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder whole"]
+bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder whole operation crowd"]
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/bench $(PARTS)
 
@@ -62,6 +62,13 @@ crash-matrix: setup ## Crash at every failpoint of a story, start again, compare
 up: setup ## Start everything on this machine; settings from journeyman.toml
 	@$(CARGO) build --quiet --locked --workspace --bins
 	@$(TARGET_DIR)/debug/journeyman up
+
+skew-check: setup ## Play tickets with services of two releases: [PREVIOUS=commit, else the last tag] [CASES="upgrade …"]
+	@PREVIOUS=$(PREVIOUS) scripts/skew-check.sh $(CASES)
+
+scale-sim: ## Simulate 500 repositories, 2,000 open pull requests and 50 executors; prints calls and messages per minute
+	@$(CARGO) build --quiet --locked -p e2e --bin scale_sim
+	@$(TARGET_DIR)/debug/scale_sim $(SCALE_ARGS)
 
 sandbox-check: setup ## Try to get out of the sandbox, at every level that this machine reaches; prints check, level, outcome
 	@scripts/sandbox-check.sh

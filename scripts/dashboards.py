@@ -67,7 +67,7 @@ TICKETS = [
     ("Wake-ups that were lost and found", "timeseries", "none", 12,
      [(added("journeyman_wakeups_swept_total", "journeyman_log", over=RATE), "{{journeyman_log}}")]),
     ("Records of a newer release, left alone", "timeseries", "none", 12,
-     [(added("journeyman_records_newer_total", "kind", over=RATE), "{{kind}}")]),
+     [(added("journeyman_records_newer_total", "journeyman_record", over=RATE), "{{journeyman_record}}")]),
 ]
 
 CAPACITY = [

@@ -5,6 +5,7 @@ pub mod findings;
 mod inside;
 mod notes;
 mod outside;
+mod previous;
 mod private;
 mod processes;
 pub mod standins;
@@ -14,6 +15,7 @@ mod world;
 
 pub use notes::Note;
 pub use outside::{Dialect, Outside, WEBHOOK_SECRET};
+pub use previous::Previous;
 pub use processes::{Processes, binary, free_port};
 pub use vendors::{Vendors, note_marker};
 pub use world::{Mode, Options, World, ci};

@@ -13,7 +13,7 @@ use journeyman::credentials::Credentials;
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
-use crate::balancer::Balancer;
+use crate::{balancer::Balancer, previous::Previous};
 
 /// Every service hears which authorities to trust.
 const AUTHORITY: &str = "SSL_CERT_FILE";
@@ -61,6 +61,8 @@ struct Replica {
     /// Settings that differ from those of the other replicas.
     own: Vec<(String, String)>,
     child: Option<Child>,
+    /// The release that it runs, where that is another one than this.
+    previous: Option<Previous>,
 }
 
 /// The running processes; killed and reaped on drop.
@@ -97,6 +99,17 @@ impl Processes {
         logs: &Path,
         count: usize,
     ) -> anyhow::Result<Self> {
+        let processes = Self::planned(environment, credentials, logs, count)?;
+        processes.begin().await
+    }
+
+    /// The processes of [`Processes::start_replicas`], none of which runs yet.
+    pub(crate) fn planned(
+        environment: Vec<(String, String)>,
+        credentials: Credentials,
+        logs: &Path,
+        count: usize,
+    ) -> anyhow::Result<Self> {
         let mut processes = Self {
             environment,
             credentials,
@@ -110,17 +123,31 @@ impl Processes {
                 processes.replicas.push(replica);
             }
         }
-        if count > 1 {
-            processes.join().await?;
-        }
-        let names: Vec<String> = processes.names().map(str::to_owned).collect();
-        for name in &names {
-            processes.spawn(name)?;
-        }
-        for name in &names {
-            processes.wait_until_ready(name).await?;
-        }
         Ok(processes)
+    }
+
+    /// Starts what was planned and waits until it is ready.
+    pub(crate) async fn begin(mut self) -> anyhow::Result<Self> {
+        if self.replicas.len() > SERVICES.len() {
+            self.join().await?;
+        }
+        let names: Vec<String> = self.names().map(str::to_owned).collect();
+        for name in &names {
+            self.spawn(name)?;
+        }
+        for name in &names {
+            self.wait_until_ready(name).await?;
+        }
+        Ok(self)
+    }
+
+    /// From its next start on, a process is of another release, or of this one again.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn set_release(&mut self, name: &str, previous: Option<Previous>) -> anyhow::Result<()> {
+        self.find_mut(name)?.previous = previous;
+        Ok(())
     }
 
     /// The base URL of ingest, where it is another than that of its only process.
@@ -227,6 +254,7 @@ impl Processes {
                 service,
                 own: Vec::new(),
                 child: None,
+                previous: None,
             });
         }
         let section = service.to_uppercase();
@@ -244,6 +272,7 @@ impl Processes {
             service,
             own,
             child: None,
+            previous: None,
         })
     }
 
@@ -327,12 +356,21 @@ impl Processes {
             .create(true)
             .append(true)
             .open(self.logs.join(format!("{name}.log")))?;
-        let child = Command::new(binary(replica.service)?)
+        let (binary, is_known): (PathBuf, Box<dyn Fn(&str) -> bool>) = match replica.previous.clone() {
+            Some(previous) => (
+                previous.binary(replica.service)?,
+                Box::new(move |name| previous.knows(name)),
+            ),
+            None => (binary(replica.service)?, Box::new(|_| true)),
+        };
+        let shared = self.environment.iter().filter(|(name, _)| mine(name));
+        let settings = shared
+            .chain(self.credentials.of(replica.service))
+            .chain(&replica.own);
+        let child = Command::new(binary)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
-            .envs(self.environment.iter().filter(|(name, _)| mine(name)).cloned())
-            .envs(self.credentials.of(replica.service).iter().cloned())
-            .envs(replica.own.iter().cloned())
+            .envs(settings.filter(|(name, _)| is_known(name)).cloned())
             .current_dir(&self.logs)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)

@@ -13,10 +13,13 @@ use journeyman::{
     credentials::Credentials,
     local::{Local, Plan, Prepared, Servers},
 };
+use queue::{Queue, Role};
 use tempfile::TempDir;
 use testkit::{JiraOptions, Step, eventually, fixture};
 
-use crate::{Dialect, Processes, Vendors, inside::Inside, outside::WEBHOOK_SECRET, private::Private};
+use crate::{
+    Dialect, Previous, Processes, Vendors, inside::Inside, outside::WEBHOOK_SECRET, private::Private,
+};
 
 /// Longest wait for one thing to happen in a story: far above what it takes, for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -57,6 +60,10 @@ pub struct Options {
     pub private_authority: bool,
     /// Everything inside speaks TLS with certificates of `journeyman certs`; in [`Mode::Processes`].
     pub tls: bool,
+    /// Services that begin as another release, in [`Mode::Processes`].
+    pub previous: Option<(Previous, Vec<&'static str>)>,
+    /// A backup that NATS holds before any service starts.
+    pub restored: Option<PathBuf>,
 }
 
 enum Services {
@@ -138,14 +145,23 @@ impl World {
         if let Some(inside) = &inside {
             inside.secure(&mut environment, &mut credentials);
         }
+        if let Some(backup) = &options.restored {
+            let queue = connect(&environment, &credentials, Role::Backup.name()).await?;
+            queue.restore(backup, |_| ()).await?;
+        }
         let services = match options.mode {
             Mode::InProcess => Services::InProcess(Box::pin(prepared.serve()).await?),
             Mode::Processes => {
                 let servers = prepared.release();
                 let count = options.replicas.max(1);
-                let started =
-                    Processes::start_replicas(environment.clone(), credentials.clone(), folder.path(), count);
-                Services::Processes(started.await?, servers)
+                let mut processes =
+                    Processes::planned(environment.clone(), credentials.clone(), folder.path(), count)?;
+                if let Some((previous, services)) = &options.previous {
+                    for service in services {
+                        processes.set_release(service, Some(previous.clone()))?;
+                    }
+                }
+                Services::Processes(Box::pin(processes.begin()).await?, servers)
             }
         };
         let url = match &services {
@@ -180,7 +196,7 @@ impl World {
     ///
     /// # Errors
     /// When it cannot be reached.
-    pub async fn queue(&self) -> anyhow::Result<queue::Queue> {
+    pub async fn queue(&self) -> anyhow::Result<Queue> {
         // Ingest may read everything.
         self.queue_as("ingest").await
     }
@@ -189,16 +205,8 @@ impl World {
     ///
     /// # Errors
     /// When it cannot be reached.
-    pub async fn queue_as(&self, service: &str) -> anyhow::Result<queue::Queue> {
-        /// What every service's settings have.
-        #[derive(serde::Deserialize)]
-        struct Connection {
-            nats: queue::Settings,
-        }
-        let own = self.credentials.of(service);
-        let connection: Connection =
-            bootstrap::settings::load(None, self.environment.iter().chain(own).cloned())?;
-        Ok(queue::Queue::connect(&connection.nats, service).await?)
+    pub async fn queue_as(&self, service: &str) -> anyhow::Result<Queue> {
+        connect(&self.environment, &self.credentials, service).await
     }
 
     /// Renews every certificate, with [`Options::tls`].
@@ -378,6 +386,22 @@ impl World {
         anyhow::ensure!(violations.is_empty(), "broken protocols: {violations:#?}");
         Ok(())
     }
+}
+
+/// A connection to NATS with the permissions of a user.
+async fn connect(
+    environment: &[(String, String)],
+    credentials: &Credentials,
+    user: &str,
+) -> anyhow::Result<Queue> {
+    /// What every service's settings have.
+    #[derive(serde::Deserialize)]
+    struct Connection {
+        nats: queue::Settings,
+    }
+    let own = credentials.of(user);
+    let connection: Connection = bootstrap::settings::load(None, environment.iter().chain(own).cloned())?;
+    Ok(Queue::connect(&connection.nats, user).await?)
 }
 
 fn write_rules(folder: &Path, more: &str) -> anyhow::Result<PathBuf> {

@@ -1,6 +1,7 @@
 //! What every main does the same way: settings, rules, telemetry, health, TLS, signals and the run itself.
 
 mod clock;
+pub mod expiry;
 pub mod health;
 pub mod http;
 pub mod metrics;

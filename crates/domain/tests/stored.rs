@@ -204,3 +204,101 @@ fn rules_in_a_trigger_may_have_keys_of_a_later_release() {
     };
     assert_eq!(request.rules.repo.name, "shop");
 }
+
+/// Puts a field that no release knows into the object at each place of a record, one place at a time. `skip`: maps, whose keys are
+/// data.
+fn with_a_field_of_a_later_release(record: &Value, skip: &dyn Fn(&str) -> bool) -> Vec<(String, Value)> {
+    fn places(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                found.push(path.to_owned());
+                for (key, inner) in fields {
+                    places(
+                        inner,
+                        &format!("{path}/{}", key.replace('~', "~0").replace('/', "~1")),
+                        found,
+                    );
+                }
+            }
+            Value::Array(items) => {
+                for (at, inner) in items.iter().enumerate() {
+                    places(inner, &format!("{path}/{at}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    places(record, "", &mut found);
+    let kept = found.into_iter().filter(|path| !skip(path));
+    kept.map(|path| {
+        let mut changed = record.clone();
+        let place = changed.pointer_mut(&path).and_then(Value::as_object_mut).unwrap();
+        place.insert("of_a_later_release".to_owned(), json!({"deep": [1]}));
+        (path, changed)
+    })
+    .collect()
+}
+
+/// Every record of a kind is read, wherever a later release has put a field into it, and says the same.
+fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
+    for line in lines(1, name) {
+        let plain: Value =
+            serde_json::from_slice(&encode(&decode::<T>(line.as_bytes()).unwrap()).unwrap()).unwrap();
+        let is_free =
+            |path: &str| is_map(path) || name == "pull_request_call" && path.starts_with("/request");
+        for (path, changed) in with_a_field_of_a_later_release(&plain, &is_free) {
+            let text = serde_json::to_vec(&changed).unwrap();
+            let place: Vec<&str> = path
+                .split('/')
+                .filter(|part| part.parse::<u32>().is_err())
+                .collect();
+            match decode::<T>(&text) {
+                Ok(read) => {
+                    let again: Value = serde_json::from_slice(&encode(&read).unwrap()).unwrap();
+                    if plain != again {
+                        refused.insert(format!("{name}{}: it is kept", place.join("/")));
+                    }
+                }
+                Err(error) => drop(refused.insert(format!("{name}{}: {error}", place.join("/")))),
+            }
+        }
+    }
+}
+
+/// Objects whose keys are data: inputs of tools and their schemas, and tables by name.
+fn is_map(path: &str) -> bool {
+    MAPS.iter().any(|map| path.split('/').any(|part| part == *map))
+}
+
+const MAPS: [&str; 7] = [
+    "input",
+    "input_schema",
+    "fields",
+    "transition_fields",
+    "types",
+    "models",
+    "context_by_role",
+];
+
+#[test]
+fn a_field_that_a_later_release_puts_anywhere_into_a_record_is_ignored() {
+    let mut refused = BTreeSet::new();
+    ignores::<Trigger>("trigger", &mut refused);
+    ignores::<Entry>("entry", &mut refused);
+    ignores::<Report>("report", &mut refused);
+    ignores::<Row>("row", &mut refused);
+    ignores::<ReportOutcome>("outcome", &mut refused);
+    ignores::<ReportCursor>("cursor", &mut refused);
+    ignores::<BranchRecord>("branch", &mut refused);
+    ignores::<PullRequestRecord>("pull_request", &mut refused);
+    ignores::<PullRequestCall>("pull_request_call", &mut refused);
+    ignores::<PullRequestAnswer>("pull_request_answer", &mut refused);
+    ignores::<SlotQueue>("slots", &mut refused);
+    ignores::<History>("history", &mut refused);
+    ignores::<StopAll>("stop_all", &mut refused);
+    ignores::<NewerRecord>("newer", &mut refused);
+    ignores::<Place>("place", &mut refused);
+    ignores::<Overview>("overview", &mut refused);
+    assert!(refused.is_empty(), "{refused:#?}");
+}

@@ -76,8 +76,8 @@ pub(crate) struct Output {
 /// What a remote asks of who talks to it, and what it must show.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Remote<'a> {
-    /// A header that is a secret.
-    pub(crate) secret_header: Option<&'a str>,
+    /// Headers of every request; they may be secrets.
+    pub(crate) headers: &'a [&'a str],
     /// The file of the only authorities that count; absent: those of the service.
     pub(crate) authority: Option<&'a Path>,
 }
@@ -97,11 +97,11 @@ pub(crate) async fn run(
             .env("GIT_SSL_CAINFO", authority)
             .env_remove("GIT_SSL_CAPATH");
     }
-    if let Some(header) = remote.secret_header {
-        // The environment, not the command line: other users of the machine can read the latter.
-        command.env("GIT_CONFIG_COUNT", "1");
-        command.env("GIT_CONFIG_KEY_0", "http.extraHeader");
-        command.env("GIT_CONFIG_VALUE_0", header);
+    // The environment, not the command line: other users of the machine can read the latter.
+    command.env("GIT_CONFIG_COUNT", remote.headers.len().to_string());
+    for (number, header) in remote.headers.iter().enumerate() {
+        command.env(format!("GIT_CONFIG_KEY_{number}"), "http.extraHeader");
+        command.env(format!("GIT_CONFIG_VALUE_{number}"), header);
     }
     command
         .stdin(Stdio::null())

@@ -46,6 +46,8 @@ pub struct Transport {
     git_dir: PathBuf,
     deadline: Duration,
     authority: Option<PathBuf>,
+    /// A header that tells the remote of the caller's trace.
+    trace: Option<String>,
 }
 
 impl Transport {
@@ -55,6 +57,7 @@ impl Transport {
             git_dir: git_dir.into(),
             deadline: DEFAULT_DEADLINE,
             authority: None,
+            trace: None,
         }
     }
 
@@ -71,6 +74,13 @@ impl Transport {
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
+    }
+
+    /// The same with the caller's `traceparent` in the head of every request; for remotes of our own.
+    #[must_use]
+    pub fn in_trace(self, traceparent: Option<String>) -> Self {
+        let trace = traceparent.map(|parent| format!("traceparent: {parent}"));
+        Self { trace, ..self }
     }
 
     /// Fetches `refspecs`, e.g. `+refs/heads/*:refs/heads/*`; `prune` deletes what the remote no longer has.
@@ -166,8 +176,10 @@ impl Transport {
     }
 
     async fn run(&self, args: &[OsString], auth: Option<&Auth>) -> Result<cli::Output, Error> {
+        let secret = auth.map(|auth| auth.0.expose_secret());
+        let headers: Vec<&str> = secret.into_iter().chain(self.trace.as_deref()).collect();
         let remote = cli::Remote {
-            secret_header: auth.map(|auth| auth.0.expose_secret()),
+            headers: &headers,
             authority: self.authority.as_deref(),
         };
         Box::pin(cli::run(&self.git_dir, args, remote, self.deadline)).await

@@ -37,7 +37,7 @@ pub use check_runs::CheckRunText;
 pub use client::Identity;
 pub use error::Error;
 pub use issues::IssueState;
-pub use limits::Gated;
+pub use limits::{Gated, WRITES};
 pub use model::{
     Check, CheckConclusion, CheckKind, CheckStatus, Comment, CommentId, ETag, GitRemote, HookDelivery,
     LineComment, Permission, Polled, PullRequest, PullRequestState, Remark, Repository, Review, ReviewState,

@@ -12,7 +12,7 @@ use octocrab::Octocrab;
 use crate::{Error, Settings, call::Call};
 
 /// What github.com bears of writes before its secondary limit.
-const WRITES: Pace = Pace {
+pub const WRITES: Pace = Pace {
     a_minute: 80,
     an_hour: 500,
 };

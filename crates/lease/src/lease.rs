@@ -16,6 +16,9 @@ use crate::{connection::RESPONSE_TIMEOUT, server::Claim};
 #[error("the lease is lost")]
 pub struct Lost;
 
+/// How often a lease is renewed within its time to live.
+pub const RENEWALS: u32 = 3;
+
 /// The right to work on one ticket. Dropping it stops the renewal; then it ends by itself after the time to live.
 pub struct Lease {
     claim: Claim,
@@ -100,7 +103,7 @@ impl Lease {
 }
 
 async fn renew(claim: Claim, state: Arc<State>) {
-    let pause = claim.ttl / 3;
+    let pause = claim.ttl / RENEWALS;
     let mut next = Instant::now() + pause;
     // Whether Redis failed us since the last renewal. A deadline that passes without a failed try means that this process
     // did not run, and then somebody else may have the ticket.

@@ -18,7 +18,7 @@ mod settings;
 pub use acl::{User, acl};
 pub use budgets::{Account, Budgets, Call, Rebuild, Refusal, Reserved};
 pub use error::Error;
-pub use lease::{Lease, Lost};
+pub use lease::{Lease, Lost, RENEWALS};
 pub use leases::Leases;
 pub use limits::Limits;
 pub use settings::Settings;

@@ -6,6 +6,7 @@ use async_nats::{HeaderMap, jetstream};
 use bytes::Bytes;
 use domain::{TicketKey, cause::chain};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::{
@@ -65,6 +66,22 @@ impl<T: Keyed> KeyedLog<T> {
     /// # Errors
     /// [`Error::Unavailable`] after three tries; then it may or may not be in the log.
     pub async fn append(&self, record: &T) -> Result<Appended, Error> {
+        let span = self.publishing(record.ticket()).await;
+        self.append_record(record).instrument(span).await
+    }
+
+    /// The span that a record of the ticket is published under, in the ticket's trace.
+    async fn publishing(&self, ticket: &TicketKey) -> tracing::Span {
+        let name = format!("publish {}", self.names.stream);
+        let span = tracing::info_span!("publish", otel.name = name, otel.kind = "producer", %ticket);
+        if trace::is_traced(&span) {
+            let first = trace::first_origin(&self.connection, self.names, ticket).await;
+            trace::join(&span, &trace::current(), &first);
+        }
+        span
+    }
+
+    async fn append_record(&self, record: &T) -> Result<Appended, Error> {
         let subject = self.names.record(record.ticket(), record.key());
         let mut headers = HeaderMap::new();
         let payload = body::encode(&subject, record)?.into();

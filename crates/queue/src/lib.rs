@@ -59,6 +59,7 @@ pub use mirror::Mirror;
 pub use names::{Bucket, Key};
 pub use objects::Objects;
 pub use permissions::{Permissions, Role, authorization};
+pub use pull::PROGRESS;
 pub use pull_request_calls::{PullRequestCalls, Taken};
 pub use pull_requests::PullRequests;
 pub use queue::Queue;

@@ -21,7 +21,7 @@ impl Queue {
         let Error::Newer { what, kind, format } = error else {
             return None;
         };
-        MET.add(1, &[KeyValue::new("kind", kind.as_str())]);
+        MET.add(1, &[KeyValue::new("journeyman.record", kind.as_str())]);
         tracing::warn!(what, %kind, format, ticket = ticket.map(tracing::field::display), "left to a newer release");
         if self.connection.newer_written.is_due(*kind) {
             let met = NewerRecord {

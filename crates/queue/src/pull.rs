@@ -77,6 +77,9 @@ async fn give_back(message: &jetstream::Message) {
     }
 }
 
+/// How often a message in hand says that it is in progress, within the time after which the server gives it to another.
+pub const PROGRESS: u32 = 4;
+
 /// A message in hand: a task of its own reports progress until it is settled or dropped. Dropping sends nothing.
 pub(crate) struct Held {
     what: &'static str,
@@ -87,7 +90,8 @@ pub(crate) struct Held {
 impl Held {
     pub(crate) fn new(what: &'static str, acker: Acker, ack_wait: Duration) -> Self {
         let acker = Arc::new(acker);
-        let heartbeat = AbortOnDropHandle::new(tokio::spawn(report_progress(acker.clone(), ack_wait / 4)));
+        let heartbeat =
+            AbortOnDropHandle::new(tokio::spawn(report_progress(acker.clone(), ack_wait / PROGRESS)));
         Self {
             what,
             acker,

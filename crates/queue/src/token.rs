@@ -6,7 +6,6 @@ use async_nats::jetstream::{self, consumer::PullConsumer};
 use domain::{FenceStamp, TicketKey, cause::chain};
 use opentelemetry::trace::SpanContext;
 use tokio_util::sync::CancellationToken;
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
     connection::Connection,
@@ -94,6 +93,8 @@ impl<T: Keyed> Tokens<T> {
         }
         .into();
         Some(Token {
+            connection: self.connection.clone(),
+            names: self.names,
             ticket,
             fence,
             held,
@@ -111,6 +112,8 @@ async fn open_consumer(connection: &Arc<Connection>, names: &LogNames) -> Result
 /// One delivery of a ticket's token. A heartbeat task sends progress until it is finished, released or
 /// abandoned. Dropping it without a word is `abandon`.
 pub struct Token<T: Keyed> {
+    connection: Arc<Connection>,
+    names: &'static LogNames,
     ticket: TicketKey,
     fence: T::Fence,
     held: Held,
@@ -128,9 +131,14 @@ impl<T: Keyed> Token<T> {
         self.fence
     }
 
-    /// Links a span to the one that woke the ticket.
-    pub fn link_to(&self, span: &tracing::Span) {
-        span.add_link(self.origin.clone());
+    /// Makes a span that has not begun a child of the one that woke the ticket; of the ticket's first one, with a link, where
+    /// another ticket's work or nothing traced woke it.
+    pub async fn follow(&self, span: &tracing::Span) {
+        if trace::is_traced(span) {
+            trace::set_parent(span, &self.origin);
+            let first = trace::first_origin(&self.connection, self.names, &self.ticket).await;
+            trace::join(span, &self.origin, &first);
+        }
     }
 
     /// Acknowledges with confirmation.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use domain::StopReason;
-use e2e::{Mode, Options, World};
+use e2e::{Mode, Note, Options, World};
 use opentelemetry_proto::tonic::{
     collector::{
         metrics::v1::{
@@ -121,8 +121,9 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Plays the whole story with telemetry on, to the last flush.
-async fn play(endpoint: String) -> (String, String) {
+/// Plays one ticket to its merge, and asks for a second one, with telemetry on, to the last flush. Gives the first ticket, its first run,
+/// the second ticket, and the logs.
+async fn play(endpoint: String) -> (String, String, String, String) {
     let world = World::start(Options {
         mode: Mode::Processes,
         settings: vec![("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)],
@@ -137,39 +138,107 @@ async fn play(endpoint: String) -> (String, String) {
     assert!(world.run_ci().await.unwrap());
     let ready = world.run(&key, 1).await.unwrap();
     world.finished(&ready).await.unwrap();
+    let number = world.github.pull_requests(fixture::REPOSITORY)[0].number;
+    world.github.merge(fixture::REPOSITORY, number, "grace").unwrap();
+    let end = world.run(&key, 2).await.unwrap();
+    world.finished(&end).await.unwrap();
+    let other = Note::ask(&world, 1).unwrap().key;
+    let others = world.run(&other, 0).await.unwrap();
+    world.finished(&others).await.unwrap();
     let mut logs = String::new();
     for service in ["ingest", "planner", "executor", "reporter"] {
         let log = world.logs().join(format!("{service}.log"));
         logs.push_str(&std::fs::read_to_string(log).unwrap());
     }
     world.stop().await.unwrap();
-    (run.to_string(), logs)
+    (
+        format!("jira:{key}"),
+        run.to_string(),
+        format!("jira:{other}"),
+        logs,
+    )
 }
 
-fn assert_traces_hang_together(collector: &Collector, run: &str) {
-    let deliveries = collector.spans("ingest", "delivery");
-    let tickets = collector.spans("planner", "ticket");
-    assert!(!deliveries.is_empty() && !tickets.is_empty());
-    let linked = tickets.iter().flat_map(|ticket| &ticket.links).any(|link| {
-        deliveries
+/// Everything of a ticket is one trace, from one root, in which every parent is known.
+fn assert_one_trace(collector: &Collector, ticket: &str) -> Vec<u8> {
+    let spans = collector.spans.lock().unwrap().clone();
+    let is_of = |span: &Span| {
+        texts(&span.attributes)
             .iter()
-            .any(|delivery| delivery.trace_id == link.trace_id)
-    });
-    assert!(linked, "a ticket's span links to the delivery that woke it");
+            .any(|(name, value)| match name.as_str() {
+                "ticket" => value == ticket,
+                "run" | "gen_ai.conversation.id" => value.split('@').next() == Some(ticket),
+                _ => false,
+            })
+    };
+    let own: Vec<_> = spans.iter().filter(|(_, span)| is_of(span)).collect();
+    let trace = own[0].1.trace_id.clone();
+    let elsewhere: Vec<_> = own.iter().filter(|(_, span)| span.trace_id != trace).collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:#?}");
+    let all: Vec<_> = spans.iter().filter(|(_, span)| span.trace_id == trace).collect();
+    for service in ["ingest", "planner", "executor", "reporter"] {
+        assert!(all.iter().any(|(from, _)| from == service), "{ticket}: {service}");
+    }
+    let orphans: Vec<_> = all
+        .iter()
+        .filter(|(_, span)| all.iter().all(|(_, other)| other.span_id != span.parent_span_id))
+        .collect();
+    assert_eq!(orphans.len(), 1, "{orphans:#?}");
+    let (service, root) = orphans[0];
+    assert_eq!((service.as_str(), root.name.as_str()), ("ingest", "delivery"));
+    assert!(root.parent_span_id.is_empty(), "{root:#?}");
+    trace
+}
+
+/// A later event is a trace of its own until its ticket is known; then the ticket's trace links to it.
+fn assert_later_events_are_linked(collector: &Collector, trace: &[u8]) {
+    let spans = collector.spans.lock().unwrap().clone();
+    let in_trace = || spans.iter().filter(|(_, span)| span.trace_id == trace);
+    let linked: Vec<_> = in_trace()
+        .filter(|(service, span)| service == "ingest" && span.name == "publish TRIGGERS")
+        .flat_map(|(_, span)| &span.links)
+        .collect();
+    let is_delivery = |id: &[u8]| {
+        spans.iter().any(|(_, span)| {
+            span.name == "delivery" && span.span_id == id || span.name == "handle" && span.span_id == id
+        })
+    };
+    assert!(linked.len() >= 2, "the checks and the merge: {linked:#?}");
+    assert!(
+        linked.iter().all(|link| is_delivery(&link.span_id)),
+        "{linked:#?}"
+    );
+}
+
+fn assert_traces_hang_together(collector: &Collector, trace: &[u8], run: &str) {
+    let spans = |service: &str, name: &str| {
+        let mut spans = collector.spans(service, name);
+        spans.retain(|span| span.trace_id == trace);
+        spans
+    };
+    let tickets = spans("planner", "ticket");
     let is_parent = |child: &Span, parent: &Span| {
         child.trace_id == parent.trace_id && child.parent_span_id == parent.span_id
     };
-    let asked = collector.spans("planner", "execute_tool edit_file");
-    let done = collector.spans("executor", "execute_tool edit_file");
+    let asked = spans("planner", "execute_tool edit_file");
+    let done = spans("executor", "execute_tool edit_file");
     assert_eq!((asked.len(), done.len()), (1, 1));
     assert!(is_parent(&done[0], &asked[0]), "the planner's call is the parent");
     assert!(
         tickets.iter().any(|ticket| is_parent(&asked[0], ticket)),
         "and the ticket's span is above it"
     );
-    assert!(!collector.spans("reporter", "reports").is_empty());
+    assert!(!spans("reporter", "reports").is_empty());
+    let opened = spans("executor", "open_workspace");
+    let cloned = spans("reporter", "git gate");
+    assert!(
+        cloned
+            .iter()
+            .any(|clone| opened.iter().any(|open| is_parent(clone, open))),
+        "a clone is below the workspace that asked for it: {cloned:#?}"
+    );
 
-    let chats = collector.spans("planner", "chat scripted-model");
+    let chats = spans("planner", "chat scripted-model");
     // The first look and the review come to the replies of the work.
     let replies = fixture::script().len() + 2;
     assert_eq!(chats.len(), replies, "one for each reply");
@@ -216,12 +285,15 @@ fn assert_nothing_private(what: &str, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_is_one_story_over_four_services_and_tells_no_secret() {
     let (collector, endpoint) = Collector::start().await;
-    let (run, logs) = play(endpoint).await;
+    let (ticket, run, other, logs) = play(endpoint).await;
     for service in ["ingest", "planner", "executor", "reporter"] {
         let spans = collector.spans.lock().unwrap();
         assert!(spans.iter().any(|(from, _)| from == service), "{service}");
     }
-    assert_traces_hang_together(&collector, &run);
+    let trace = assert_one_trace(&collector, &ticket);
+    assert_ne!(trace, assert_one_trace(&collector, &other), "two tickets");
+    assert_later_events_are_linked(&collector, &trace);
+    assert_traces_hang_together(&collector, &trace, &run);
     for (service, metric) in [
         ("planner", "gen_ai.client.token.usage"),
         ("planner", "gen_ai.execute_tool.duration"),

@@ -12,7 +12,7 @@ use testkit::{
 use crate::{comment_with, end_of, only_pull_request, signals::reactions};
 
 /// What an approval in these words would name.
-fn named(words: &str) -> String {
+pub(crate) fn named(words: &str) -> String {
     let (_, rest) = words.rsplit_once("/approve ").expect("an approval is offered");
     rest.chars().take_while(char::is_ascii_hexdigit).collect()
 }

@@ -24,6 +24,7 @@ mod injection;
 mod instances;
 mod issues;
 mod meaning;
+mod measured;
 mod models;
 mod people;
 mod phases;
@@ -42,6 +43,7 @@ mod steering;
 mod strangers;
 mod triage;
 mod triggers;
+mod upgrades;
 mod whole;
 
 use domain::{Fact, StopReason};

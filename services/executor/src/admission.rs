@@ -1,10 +1,9 @@
-//! Who may call: the grant of each request, its deadline and its trace.
+//! Who may call: the grant of each request, and its deadline.
 
 use std::{sync::Arc, time::Duration};
 
 use domain::RunFence;
 use grant::{Audience, Grant, Verifier};
-use opentelemetry::{Context, propagation::Extractor};
 use proto::executor::Fence;
 use tonic::{Request, Status, metadata::MetadataMap, service::Interceptor};
 
@@ -99,27 +98,6 @@ fn parse_timeout(text: &str) -> Option<Duration> {
         "n" => Duration::from_nanos(number),
         _ => return None,
     })
-}
-
-/// The caller's trace.
-pub(crate) fn trace_parent(metadata: &MetadataMap) -> Context {
-    opentelemetry::global::get_text_map_propagator(|propagator| propagator.extract(&Headers(metadata)))
-}
-
-struct Headers<'a>(&'a MetadataMap);
-
-impl Extractor for Headers<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.to_str().ok()
-    }
-
-    fn keys(&self) -> Vec<&str> {
-        let ascii = |key| match key {
-            tonic::metadata::KeyRef::Ascii(key) => Some(key.as_str()),
-            tonic::metadata::KeyRef::Binary(_) => None,
-        };
-        self.0.keys().filter_map(ascii).collect()
-    }
 }
 
 #[cfg(test)]

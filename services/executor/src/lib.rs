@@ -28,6 +28,7 @@ mod setup_cache;
 mod store;
 mod telemetry;
 mod tools;
+mod trace;
 mod trust;
 mod workspace;
 

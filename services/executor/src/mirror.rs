@@ -11,6 +11,8 @@ use domain::{CommitId, RepositoryName};
 use git::{Auth, DiskFloor, MirrorFolder, Repository, Transport};
 use secrecy::SecretString;
 
+use crate::trace;
+
 /// The base of a workspace, and where to get it.
 pub(crate) struct Wanted {
     pub(crate) repository: RepositoryName,
@@ -94,7 +96,7 @@ async fn fetch_once(wanted: &Wanted, path: &Path, is_clean: &mut bool) -> Result
         wanted.repository
     );
     let auth = Auth::bearer(&wanted.gate_grant);
-    let mut transport = Transport::new(path);
+    let mut transport = Transport::new(path).in_trace(trace::traceparent());
     if let Some(authority) = &wanted.gate_authority {
         transport = transport.with_authority(authority);
     }

@@ -59,7 +59,8 @@ pub use api::ApiToken;
 pub use config::{Config, SecretList, Settings};
 pub use extent::Extent;
 pub use look::{Look, look};
-pub use pulls::CHECKS_AN_HOUR;
+pub use reconcile::OVERLAP_MS;
+pub use tracked::{Allowance, CHECKS_AN_HOUR, Tracked};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

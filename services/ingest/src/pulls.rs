@@ -25,13 +25,8 @@ use crate::{
     listed::{Place, of_the_rules, saw_another, saw_open},
     outcome::{Failure, Outcome},
     router::Router,
-    tracked::{self, Tracked},
+    tracked::{Allowance, Tracked},
 };
-
-/// How many pull requests' checks may be read in an hour, at two requests each.
-pub const CHECKS_AN_HOUR: f64 = 150.0;
-/// How many at once.
-const CHECKS_AT_ONCE: f64 = 20.0;
 
 /// Our open pull requests, as the index and GitHub tell.
 pub(crate) struct OpenPullRequests {
@@ -39,8 +34,8 @@ pub(crate) struct OpenPullRequests {
     /// How far the index is read; absent: not yet.
     read_to: Option<Revision>,
     tags: BTreeMap<RepositoryName, ETag>,
-    /// Between the first two looks at the checks of a head.
-    first_wait: Duration,
+    /// Between two rounds.
+    interval: Duration,
     /// How long a commit without checks may still get some.
     settle: Duration,
     allowance: Allowance,
@@ -51,40 +46,15 @@ pub(crate) struct OpenPullRequests {
     rests_until: Option<Instant>,
 }
 
-/// What may be spent, filled up with time.
-struct Allowance {
-    left: f64,
-    filled: Instant,
-}
-
-impl Allowance {
-    fn new() -> Self {
-        Self {
-            left: CHECKS_AT_ONCE,
-            filled: Instant::now(),
-        }
-    }
-
-    fn spend(&mut self) -> bool {
-        let filled = self.filled.elapsed().as_secs_f64() * CHECKS_AN_HOUR / 3600.0;
-        (self.left, self.filled) = ((self.left + filled).min(CHECKS_AT_ONCE), Instant::now());
-        let is_enough = self.left >= 1.0;
-        if is_enough {
-            self.left -= 1.0;
-        }
-        is_enough
-    }
-}
-
 impl OpenPullRequests {
     pub(crate) fn new(interval: Duration, settle: Duration) -> Self {
         Self {
             open: BTreeMap::new(),
             read_to: None,
             tags: BTreeMap::new(),
-            first_wait: interval.min(tracked::FIRST_WAIT),
+            interval,
             settle,
-            allowance: Allowance::new(),
+            allowance: Allowance::new(Instant::now()),
             recorded: BTreeSet::new(),
             rests_until: None,
         }
@@ -144,7 +114,7 @@ impl OpenPullRequests {
                 PullRequestStatus::Open => {
                     // It may have ended between the last listing and now.
                     self.tags.remove(&place.0);
-                    let tracked = Tracked::new(record.head, self.first_wait);
+                    let tracked = Tracked::new(record.head, self.interval, Instant::now());
                     let is_new = self.open.insert(place.clone(), tracked).is_none();
                     if is_new && self.read_to.is_some() {
                         self.recorded.insert(place);
@@ -229,7 +199,7 @@ impl OpenPullRequests {
             return saw_another(router, place, now).await;
         };
         if !is_closed(now) {
-            tracked.has_head(&now.head);
+            tracked.has_head(&now.head, Instant::now());
             if tracked.looks.know(now.updated_at) {
                 return Ok(0);
             }
@@ -268,13 +238,13 @@ impl OpenPullRequests {
         let mut due: Vec<(Instant, Place)> = self
             .open
             .iter()
-            .filter(|(_, tracked)| tracked.due <= now)
-            .map(|(place, tracked)| (tracked.due, place.clone()))
+            .filter(|(_, tracked)| tracked.due() <= now)
+            .map(|(place, tracked)| (tracked.due(), place.clone()))
             .collect();
         due.sort();
         let mut recovered = 0;
         for (_, place) in due {
-            if !self.allowance.spend() {
+            if !self.allowance.spend(Instant::now()) {
                 break;
             }
             match self.checks_of(router, &place).await {
@@ -301,7 +271,7 @@ impl OpenPullRequests {
             return Ok(0);
         };
         // What fails comes again later, too.
-        tracked.looked(false);
+        tracked.looked(false, Instant::now());
         let Some(head) = tracked.head.clone() else {
             return Ok(0);
         };
@@ -312,7 +282,7 @@ impl OpenPullRequests {
         let mut outcome = match router.take(&changed, Source::Poll).await {
             Err(Failure::Unsettled { after, .. }) => {
                 if let Some(tracked) = self.open.get_mut(place) {
-                    tracked.due = tracked.due.min(Instant::now() + after);
+                    tracked.due_by(Instant::now() + after);
                 }
                 return Ok(0);
             }
@@ -323,14 +293,14 @@ impl OpenPullRequests {
         };
         if matches!(outcome, Outcome::NoChecks)
             && may_lack_checks(router, &place.0)
-            && tracked.is_silent_for(self.settle)
+            && tracked.is_silent_for(self.settle, Instant::now())
         {
             outcome = router
                 .take(&ChecksAbsent::from_poll(&record, head), Source::Poll)
                 .await?;
         }
         if outcome.is_settled() {
-            tracked.looked(true);
+            tracked.looked(true, Instant::now());
         }
         Ok(news(&[outcome]))
     }
@@ -346,22 +316,4 @@ fn may_lack_checks(router: &Router, repository: &RepositoryName) -> bool {
 fn place(record: &PullRequestRecord) -> Place {
     let ours = &record.pull_request;
     (ours.repository.clone(), ours.number)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_allowance_is_spent_at_once_and_then_by_the_hour() {
-        let mut allowance = Allowance::new();
-        let spent = |allowance: &mut Allowance| (0..1_000).take_while(|_| allowance.spend()).count();
-        assert_eq!(spent(&mut allowance), 20);
-        let mut hour = 0;
-        for _ in 0..60 {
-            tokio::time::advance(Duration::from_secs(60)).await;
-            hour += spent(&mut allowance);
-        }
-        assert!((149..=150).contains(&hour), "{hour}");
-    }
 }

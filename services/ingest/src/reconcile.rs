@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{memory::Memory, outcome::Failure, router::Router};
 
 /// How far each look goes back behind the last one: attempts appear late in the log.
-pub(crate) const OVERLAP_MS: i64 = 10 * 60 * 1000;
+pub const OVERLAP_MS: i64 = 10 * 60 * 1000;
 const FIRST_LOOK_MS: i64 = 60 * 60 * 1000;
 
 /// Up to where something outside has been looked through.

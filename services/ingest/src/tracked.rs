@@ -1,4 +1,4 @@
-//! When an open pull request of ours is looked at.
+//! When an open pull request of ours is looked at, and how many may be. Pure: the clock is told.
 
 use std::time::Duration;
 
@@ -8,56 +8,103 @@ use tokio::time::Instant;
 use crate::looks::Looks;
 
 /// The longest first wait between two looks at the checks of a head; a shorter interval of polls shortens it.
-pub(crate) const FIRST_WAIT: Duration = Duration::from_secs(60);
+const FIRST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
 /// Checks that ended may be run again.
 const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 
+/// How many pull requests' checks may be read in an hour, at two requests each.
+pub const CHECKS_AN_HOUR: f64 = 150.0;
+/// How many at once.
+const CHECKS_AT_ONCE: f64 = 20.0;
+
+/// What may be spent on looks at checks, filled up with time.
+#[derive(Debug)]
+pub struct Allowance {
+    left: f64,
+    filled: Instant,
+}
+
+impl Allowance {
+    /// A full one.
+    pub const fn new(now: Instant) -> Self {
+        Self {
+            left: CHECKS_AT_ONCE,
+            filled: now,
+        }
+    }
+
+    /// Spends one look; false when there is none left.
+    pub fn spend(&mut self, now: Instant) -> bool {
+        let filled = now.duration_since(self.filled).as_secs_f64() * CHECKS_AN_HOUR / 3600.0;
+        (self.left, self.filled) = ((self.left + filled).min(CHECKS_AT_ONCE), now);
+        let is_enough = self.left >= 1.0;
+        if is_enough {
+            self.left -= 1.0;
+        }
+        is_enough
+    }
+}
+
 /// An open pull request of ours, as the polls know it.
-pub(crate) struct Tracked {
+#[derive(Debug)]
+pub struct Tracked {
     pub(crate) head: Option<CommitId>,
     /// At its reviews.
     pub(crate) looks: Looks,
     /// Since when that is its head, as far as this process saw.
     since: Instant,
-    pub(crate) due: Instant,
+    due: Instant,
     first_wait: Duration,
     wait: Duration,
 }
 
 impl Tracked {
-    pub(crate) fn new(head: Option<CommitId>, first_wait: Duration) -> Self {
+    /// One that is known since now, where polls come at this interval.
+    pub fn new(head: Option<CommitId>, interval: Duration, now: Instant) -> Self {
+        let first_wait = interval.min(FIRST_WAIT);
         Self {
             head,
             looks: Looks::default(),
-            since: Instant::now(),
-            due: Instant::now(),
+            since: now,
+            due: now,
             first_wait,
             wait: first_wait,
         }
     }
 
-    pub(crate) fn has_head(&mut self, head: &CommitId) {
+    /// What its head is now.
+    pub fn has_head(&mut self, head: &CommitId, now: Instant) {
         if self.head.as_ref() != Some(head) {
             self.head = Some(head.clone());
-            (self.since, self.due, self.wait) = (Instant::now(), Instant::now(), self.first_wait);
+            (self.since, self.due, self.wait) = (now, now, self.first_wait);
         }
     }
 
+    /// When its checks are looked at next.
+    pub const fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// No later than that.
+    pub(crate) fn due_by(&mut self, end: Instant) {
+        self.due = self.due.min(end);
+    }
+
     /// The next look, later each time while the checks are not complete.
-    pub(crate) fn looked(&mut self, is_settled: bool) {
+    pub fn looked(&mut self, is_settled: bool, now: Instant) {
         let wait = if is_settled { SETTLED_WAIT } else { self.wait };
-        self.due = Instant::now() + wait;
+        self.due = now + wait;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 
     /// Whether no check has reported for so long that none will. While it has not, the next look is no later than that.
-    pub(crate) fn is_silent_for(&mut self, settle: Duration) -> bool {
+    pub(crate) fn is_silent_for(&mut self, settle: Duration, now: Instant) -> bool {
         let end = self.since + settle;
-        if Instant::now() < end {
-            self.due = self.due.min(end);
+        if now < end {
+            self.due_by(end);
         }
-        Instant::now() >= end
+        now >= end
     }
 }
 
@@ -65,36 +112,53 @@ impl Tracked {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn checks_are_looked_at_less_often_the_longer_they_take_and_at_once_for_a_new_head() {
-        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT);
+    #[test]
+    fn checks_are_looked_at_less_often_the_longer_they_take_and_at_once_for_a_new_head() {
+        let now = Instant::now();
+        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, now);
         let wait = |tracked: &mut Tracked| {
-            tracked.looked(false);
-            (tracked.due - Instant::now()).as_secs()
+            tracked.looked(false, now);
+            (tracked.due - now).as_secs()
         };
         let waits: Vec<u64> = (0..7).map(|_| wait(&mut tracked)).collect();
         assert_eq!(waits, [60, 120, 240, 480, 960, 1_800, 1_800]);
-        tracked.has_head(&"b".repeat(40).parse().unwrap());
-        assert_eq!(tracked.due, Instant::now());
-        tracked.looked(true);
-        assert_eq!(tracked.due - Instant::now(), SETTLED_WAIT);
+        tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
+        assert_eq!(tracked.due, now);
+        tracked.looked(true, now);
+        assert_eq!(tracked.due - now, SETTLED_WAIT);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_head_is_silent_once_it_has_been_for_the_whole_time_and_is_looked_at_right_then() {
+    #[test]
+    fn a_head_is_silent_once_it_has_been_for_the_whole_time_and_is_looked_at_right_then() {
         let settle = Duration::from_secs(600);
-        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT);
+        let start = Instant::now();
+        let mut tracked = Tracked::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, start);
         let mut looks = Vec::new();
         loop {
-            tokio::time::sleep_until(tracked.due).await;
-            looks.push(tracked.since.elapsed().as_secs());
-            tracked.looked(false);
-            if tracked.is_silent_for(settle) {
+            let now = tracked.due;
+            looks.push(now.duration_since(start).as_secs());
+            tracked.looked(false, now);
+            if tracked.is_silent_for(settle, now) {
                 break;
             }
         }
         assert_eq!(looks, [0, 60, 180, 420, 600]);
-        tracked.has_head(&"b".repeat(40).parse().unwrap());
-        assert!(!tracked.is_silent_for(settle), "a new head may get checks");
+        let now = start + settle;
+        tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
+        assert!(!tracked.is_silent_for(settle, now), "a new head may get checks");
+    }
+
+    #[test]
+    fn the_allowance_is_spent_at_once_and_then_by_the_hour() {
+        let mut now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        let spent = |allowance: &mut Allowance, now| (0..1_000).take_while(|_| allowance.spend(now)).count();
+        assert_eq!(spent(&mut allowance, now), 20);
+        let mut hour = 0;
+        for _ in 0..60 {
+            now += Duration::from_secs(60);
+            hour += spent(&mut allowance, now);
+        }
+        assert!((149..=150).contains(&hour), "{hour}");
     }
 }

@@ -277,13 +277,13 @@ pub(crate) fn recorded(fact: &Fact) {
     }
 }
 
-/// Counts a ticket that is taken although Redis gives no lease.
 /// Whether places of the code were ranked by meaning.
 pub(crate) fn embedded(is_ranked: bool) {
     let outcome = if is_ranked { "ok" } else { "failed" };
-    EMBEDDINGS.add(1, &[KeyValue::new("outcome", outcome)]);
+    EMBEDDINGS.add(1, &[KeyValue::new("journeyman.outcome", outcome)]);
 }
 
+/// Counts a ticket that is taken although Redis gives no lease.
 pub(crate) fn without_lease() {
     TAKEN_WITHOUT_LEASE.add(1, &[]);
 }

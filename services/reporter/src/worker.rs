@@ -63,8 +63,8 @@ impl Worker {
         while let Ok(place) = Arc::clone(&places).acquire_owned().await {
             let Some(token) = tokens.next().await else { break };
             let worker = self.clone();
-            let span = tracing::info_span!("reports", ticket = %token.ticket(), fence = %token.fence());
-            token.link_to(&span);
+            let span = tracing::info_span!("reports", otel.kind = "consumer", ticket = %token.ticket(), fence = %token.fence());
+            token.follow(&span).await;
             let handled = async move {
                 worker.handle(token).await;
                 drop(place);

@@ -1,9 +1,13 @@
 //! The bench: what Journeyman costs beside the model and the tools, one line a figure, with a floor from the same run.
 
+#[path = "../console_check/console.rs"]
+mod console;
+mod crowd;
 mod durable;
 mod folder;
 mod hooks;
 mod measure;
+mod operation;
 mod polls;
 mod processes;
 mod retrieval;
@@ -52,6 +56,10 @@ enum Part {
     Folder,
     /// Calls of the longest way of a ticket, eyes, effects, texts of Jira
     Whole,
+    /// Starts of services, and scrapes of metrics
+    Operation,
+    /// Pages over 10,000 runs, and 500 viewers of one
+    Crowd,
 }
 
 #[tokio::main]
@@ -91,6 +99,8 @@ async fn measure(parts: &[Part]) -> anyhow::Result<()> {
             Part::Tokens => tokens::all().await?,
             Part::Folder => folder::first_call().await?,
             Part::Whole => Box::pin(whole::all()).await?,
+            Part::Operation => Box::pin(operation::all()).await?,
+            Part::Crowd => Box::pin(crowd::all()).await?,
         }
     }
     Ok(())

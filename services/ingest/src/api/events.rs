@@ -8,11 +8,14 @@ use axum::{
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
-use domain::{Entry, Fact, LiveOutput, RunId, cause::chain};
+use domain::{Entry, LiveOutput, RunId};
 use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
 
-use super::{ApiState, Problem, Viewer, runs, streams::Place};
+use super::{
+    ApiState, Problem, Viewer, runs,
+    streams::{Of, Place},
+};
 
 type Events = Sse<axum::response::sse::KeepAliveStream<BoxStream<'static, Result<Event, Infallible>>>>;
 
@@ -40,19 +43,15 @@ pub(super) async fn of_run(
     let run: RunId = id.parse()?;
     let Query(query) = query?;
     let router = state.router()?;
-    let place = state.streams.open(&caller.name)?;
+    let place = state.streams.open(Of::Run, &caller.name)?;
+    let from = first_position(&headers)?;
     runs::find(router, &run).await?;
-    let entries = router
-        .queue
-        .journal()
-        .follow(&run, first_position(&headers)?)
-        .await?;
+    let entries = state.followed.follow(&router.queue, &run, from).await?;
     let output = if query.output {
         router.queue.live().follow(&run).await?
     } else {
         stream::empty().boxed()
     };
-    let entries = until_finished(entries).filter_map(async |entry| of_entry(entry));
     Ok(respond(&state, place, until_the_first_ends(entries, output)))
 }
 
@@ -76,7 +75,7 @@ fn until_the_first_ends(
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 429, body = ProblemView)))]
 pub(super) async fn of_all(Viewer(caller): Viewer, State(state): State<ApiState>) -> Result<Events, Problem> {
-    let place = state.streams.open(&caller.name)?;
+    let place = state.streams.open(Of::Everything, &caller.name)?;
     let entries = state.router()?.queue.journal().follow_all().await?;
     let entries = entries.take_while(|item| std::future::ready(item.is_ok()));
     Ok(respond(
@@ -116,30 +115,4 @@ fn first_position(headers: &HeaderMap) -> Result<u64, Problem> {
     let position =
         position.ok_or_else(|| Problem::BadRequest("Last-Event-ID must be a position".to_owned()))?;
     Ok(position.saturating_add(1))
-}
-
-type Entries = BoxStream<'static, Result<Entry, queue::Error>>;
-
-/// Ends after the run's last fact, or at an error: the client comes back with `Last-Event-ID`.
-fn until_finished(entries: Entries) -> impl Stream<Item = Entry> + Send {
-    stream::unfold(Some(entries), async |entries| {
-        let mut entries = entries?;
-        match entries.next().await? {
-            Ok(entry) => {
-                let over = matches!(entry.fact, Fact::RunFinished { .. });
-                Some((entry, (!over).then_some(entries)))
-            }
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "event stream ended");
-                None
-            }
-        }
-    })
-}
-
-fn of_entry(entry: Entry) -> Option<Event> {
-    let event = Event::default()
-        .id(entry.position.to_string())
-        .event(entry.fact.name());
-    event.json_data(entry).ok()
 }

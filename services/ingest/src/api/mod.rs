@@ -7,6 +7,7 @@ mod control;
 mod dead;
 mod decisions;
 mod events;
+mod followed;
 mod jobs;
 mod known_runs;
 mod listing;
@@ -31,6 +32,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use self::auth::ApiToken;
 pub(crate) use self::{
     auth::{Admin, Operator, Tokens, Viewer},
+    followed::Followed,
     known_runs::KnownRuns,
     problem::Problem,
     streams::Streams,
@@ -47,6 +49,8 @@ pub(crate) struct ApiState {
     pub(crate) shutdown: CancellationToken,
     /// Places for live event streams.
     pub(crate) streams: Arc<Streams>,
+    /// Runs that are followed live.
+    pub(crate) followed: Arc<Followed>,
 }
 
 impl ApiState {

@@ -49,7 +49,7 @@ impl TicketDesk {
     /// Works on a token's ticket until its runs are parked or over, then settles the token.
     pub(crate) async fn handle(&self, token: Token<Trigger>, shutdown: CancellationToken) {
         let span = tracing::info_span!("ticket", otel.kind = "consumer", ticket = %token.ticket());
-        token.link_to(&span);
+        token.follow(&span).await;
         Box::pin(self.take(token, shutdown)).instrument(span).await;
     }
 

@@ -4,6 +4,7 @@
 //! bounded number, and a deadline that holds whatever its client does.
 
 mod slots;
+mod trace;
 mod upload_pack;
 
 use std::{io, sync::Arc, time::Duration};
@@ -20,6 +21,7 @@ use bootstrap::http::{Bodies, BodyError};
 use domain::{RepositoryName, RunId, cause::chain};
 use grant::{Audience, Verifier};
 use serde::Deserialize;
+use tracing::Instrument as _;
 
 use self::{slots::Slots, upload_pack::Process};
 use crate::{mirror::Mirrors, trouble::Trouble};
@@ -181,6 +183,11 @@ async fn advertise(
         "git-receive-pack" => return Err(Refusal::ReadOnly),
         _ => return Err(Refusal::NotSmart),
     }
+    let span = trace::span(&admitted, &headers);
+    list(admitted, gate, headers).instrument(span).await
+}
+
+async fn list(admitted: Admitted, gate: Gate, headers: HeaderMap) -> Result<Response, Refusal> {
     let dir = gate.mirrors.fresh(&admitted.repository).await?;
     let protocol = protocol(&headers);
     let opening = if protocol.is_some_and(|version| version.contains("version=2")) {
@@ -204,6 +211,11 @@ async fn upload_pack(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
+    let span = trace::span(&admitted, &headers);
+    pack(admitted, gate, headers, body).instrument(span).await
+}
+
+async fn pack(admitted: Admitted, gate: Gate, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
     let body = gate.bodies.read(&headers, body).await?;
     let body = match headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"identity") => body,

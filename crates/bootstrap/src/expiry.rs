@@ -1,0 +1,60 @@
+//! When credentials end, as a gauge for the alert that tells of it in time.
+
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, Mutex, Once, PoisonError},
+};
+
+use domain::Timestamp;
+use opentelemetry::{KeyValue, global};
+
+use crate::now;
+
+/// Name and end of each; one for the process, as its meters are.
+static ENDS: LazyLock<Mutex<BTreeMap<String, Timestamp>>> = LazyLock::new(Mutex::default);
+static OBSERVED: Once = Once::new();
+
+/// From now on `journeyman.credential.expires` tells how long a credential still holds: a section of the settings, or a certificate.
+/// Told again, the later word counts.
+pub fn tell(credential: &str, ends: Timestamp) {
+    let mut known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+    known.insert(credential.to_owned(), ends);
+    drop(known);
+    OBSERVED.call_once(observe);
+}
+
+fn observe() {
+    global::meter("journeyman")
+        .i64_observable_gauge("journeyman.credential.expires")
+        .with_unit("s")
+        .with_callback(|gauge| {
+            let now = now();
+            let known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
+            for (credential, ends) in known.iter() {
+                let name = KeyValue::new("journeyman.credential", credential.clone());
+                gauge.observe(seconds_to(*ends, now), &[name]);
+            }
+        })
+        .build();
+}
+
+/// Below zero once it is over, so that the alert stays.
+const fn seconds_to(ends: Timestamp, now: Timestamp) -> i64 {
+    ends.unix_s() - now.unix_s()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_over_is_below_zero_and_the_later_word_counts() {
+        let at = |day: &str| Timestamp::parse(&format!("{day}T00:00:00Z")).expect("a day");
+        assert_eq!(seconds_to(at("2027-01-31"), at("2027-01-30")), 86_400);
+        assert_eq!(seconds_to(at("2027-01-31"), at("2027-02-01")), -86_400);
+        tell("of_a_test", at("2027-01-31"));
+        tell("of_a_test", at("2028-01-31"));
+        let known = ENDS.lock().expect("ends");
+        assert_eq!(known.get("of_a_test"), Some(&at("2028-01-31")));
+    }
+}

@@ -1,0 +1,147 @@
+//! A relay before NATS or Redis that counts what passes, by kind.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+/// How many of each kind.
+pub(crate) type Counts = BTreeMap<&'static str, u64>;
+
+/// What is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Nats,
+    Redis,
+}
+
+/// A relay on a free port of its own.
+pub(crate) struct Relay {
+    address: String,
+    counts: Arc<Mutex<Counts>>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+impl Relay {
+    /// Before the server at an address such as `127.0.0.1:4222`.
+    pub(crate) async fn start(protocol: Protocol, server: String) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?.to_string();
+        let counts = Arc::new(Mutex::new(Counts::new()));
+        let counted = Arc::clone(&counts);
+        let serving = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(relay(protocol, client, server.clone(), Arc::clone(&counted)));
+            }
+        });
+        Ok(Self {
+            address,
+            counts,
+            _serving: AbortOnDropHandle::new(serving),
+        })
+    }
+
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What came to it since an earlier count.
+pub(crate) fn since(now: Counts, before: &Counts) -> Counts {
+    let less =
+        |(kind, count): (&'static str, u64)| (kind, count - before.get(kind).copied().unwrap_or_default());
+    now.into_iter().map(less).collect()
+}
+
+async fn relay(protocol: Protocol, client: TcpStream, server: String, counts: Arc<Mutex<Counts>>) {
+    let Ok(server) = TcpStream::connect(server).await else {
+        return;
+    };
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let (from_client, mut to_client) = client.into_split();
+    let (mut from_server, to_server) = server.into_split();
+    let up = count(protocol, BufReader::new(from_client), to_server, &counts);
+    let down = tokio::io::copy(&mut from_server, &mut to_client);
+    tokio::select! {
+        _ = up => {}
+        _ = down => {}
+    }
+}
+
+/// Passes on what a client sends and counts each of its messages or commands.
+async fn count(
+    protocol: Protocol,
+    mut from: impl AsyncBufRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    counts: &Mutex<Counts>,
+) -> std::io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if from.read_until(b'\n', &mut line).await? == 0 {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&line).into_owned();
+        let (kind, body) = match protocol {
+            Protocol::Nats => nats(&text),
+            Protocol::Redis => redis(&text),
+        };
+        to.write_all(&line).await?;
+        if body > 0 {
+            let mut body = vec![0; body];
+            from.read_exact(&mut body).await?;
+            to.write_all(&body).await?;
+        }
+        if let Some(kind) = kind {
+            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            *counts.entry(kind).or_default() += 1;
+        }
+    }
+}
+
+/// The kind of a line of NATS's protocol, and how many bytes follow it.
+fn nats(line: &str) -> (Option<&'static str>, usize) {
+    let mut words = line.split_whitespace();
+    let verb = words.next().unwrap_or_default();
+    if !matches!(verb, "PUB" | "HPUB") {
+        return (None, 0);
+    }
+    let subject = words.next().unwrap_or_default();
+    let size: usize = words
+        .next_back()
+        .and_then(|size| size.parse().ok())
+        .unwrap_or_default();
+    (Some(kind_of(subject)), size + "\r\n".len())
+}
+
+fn kind_of(subject: &str) -> &'static str {
+    const KINDS: [(&str, &str); 6] = [
+        ("journeyman.live.", "live output"),
+        ("journeyman.", "stored"),
+        ("$KV.", "stored"),
+        ("$O.", "stored"),
+        ("$JS.ACK.", "acknowledged, or in progress"),
+        ("$JS.API.CONSUMER.MSG.NEXT.", "asked for the next one"),
+    ];
+    let found = KINDS.iter().find(|(start, _)| subject.starts_with(start));
+    found.map_or("read and managed", |(_, kind)| kind)
+}
+
+/// A command of Redis begins with the number of its parts; each part is a line with its size and a line of its own.
+fn redis(line: &str) -> (Option<&'static str>, usize) {
+    if let Some(size) = line.strip_prefix('$') {
+        let size: usize = size.trim().parse().unwrap_or_default();
+        return (None, size + "\r\n".len());
+    }
+    (line.starts_with('*').then_some("commands"), 0)
+}
