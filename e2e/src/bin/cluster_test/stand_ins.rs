@@ -91,8 +91,11 @@ async fn look(State(stage): State<Arc<Stage>>) -> Json<Round> {
     Json(stage.round().clone())
 }
 
-/// One round at a time.
-async fn begin(State(stage): State<Arc<Stage>>, Json(order): Json<Order>) -> StatusCode {
+/// One round at a time. The body comes without a type, as `kubectl` sends it.
+async fn begin(State(stage): State<Arc<Stage>>, body: String) -> StatusCode {
+    let Ok(order) = serde_json::from_str::<Order>(&body) else {
+        return StatusCode::BAD_REQUEST;
+    };
     let begun = {
         let mut round = stage.round();
         let is_free = round.is_over;
@@ -126,11 +129,12 @@ async fn begin(State(stage): State<Arc<Stage>>, Json(order): Json<Order>) -> Sta
 }
 
 /// Which of these addresses this pod reaches, which no policy holds back.
-async fn reach(Json(addresses): Json<Vec<SocketAddr>>) -> Json<Vec<SocketAddr>> {
+async fn reach(body: String) -> Result<Json<Vec<SocketAddr>>, StatusCode> {
+    let addresses: Vec<SocketAddr> = serde_json::from_str(&body).map_err(|_| StatusCode::BAD_REQUEST)?;
     let attempts = addresses.into_iter().map(|address| async move {
         let attempt = tokio::time::timeout(ATTEMPT, TcpStream::connect(address)).await;
         matches!(attempt, Ok(Ok(_))).then_some(address)
     });
     let reached = futures::future::join_all(attempts).await;
-    Json(reached.into_iter().flatten().collect())
+    Ok(Json(reached.into_iter().flatten().collect()))
 }
