@@ -26,12 +26,12 @@ const METADATA: &str = "169.254.169.254:80";
 /// Addresses, each with what is there: `service/nats`, `pod/nats-0`, `node/one`.
 pub(crate) type Targets = BTreeMap<String, String>;
 
-/// What a command reached, and what of it it must not reach.
+/// What a command reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// By name and port.
+    /// Services that it may reach, with their port.
     pub(crate) reached: BTreeSet<String>,
-    /// The forbidden ones among them.
+    /// What it must not reach, by name and port.
     pub(crate) forbidden: BTreeSet<String>,
 }
 
@@ -60,7 +60,10 @@ fn add(found: &mut Targets, list: &Value) {
         let kind = item["kind"].as_str().unwrap_or_default().to_lowercase();
         let name = format!("{kind}/{}", item["metadata"]["name"].as_str().unwrap_or_default());
         let (addresses, ports) = match kind.as_str() {
-            "service" => (vec![&item["spec"]["clusterIP"]], ports(&item["spec"]["ports"], "port")),
+            "service" => (
+                vec![&item["spec"]["clusterIP"]],
+                ports(&item["spec"]["ports"], "port"),
+            ),
             "pod" => (vec![&item["status"]["podIP"]], ports_of_pod(&item["spec"])),
             _ => (internal(&item["status"]["addresses"]), vec![KUBELET]),
         };
@@ -83,7 +86,8 @@ fn internal(addresses: &Value) -> Vec<&Value> {
 fn ports(list: &Value, key: &str) -> Vec<u16> {
     let all = list.as_array().into_iter().flatten();
     let tcp = all.filter(|port| port["protocol"].as_str().is_none_or(|name| name == "TCP"));
-    tcp.filter_map(|port| port[key].as_u64()?.try_into().ok()).collect()
+    tcp.filter_map(|port| port[key].as_u64()?.try_into().ok())
+        .collect()
 }
 
 fn ports_of_pod(spec: &Value) -> Vec<u16> {
@@ -121,31 +125,40 @@ pub(crate) fn verdict(targets: &Targets, output: &str) -> anyhow::Result<Verdict
         forbidden: BTreeSet::new(),
     };
     for address in after(output, "reached ") {
-        let what = targets.get(address).with_context(|| format!("{address} was not asked for"))?;
+        let what = targets
+            .get(address)
+            .with_context(|| format!("{address} was not asked for"))?;
         let (host, port) = address.rsplit_once(':').context("an address without a port")?;
         if own.contains(&host) {
             continue;
         }
-        let named = format!("{what}:{port}");
-        if !is_allowed(what, port) {
-            verdict.forbidden.insert(named.clone());
+        if let Some(service) = allowed(what, port) {
+            verdict.reached.insert(format!("{service}:{port}"));
+        } else {
+            verdict.forbidden.insert(format!("{what}:{port}"));
         }
-        verdict.reached.insert(named);
     }
     Ok(verdict)
 }
 
 fn after<'a>(output: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
-    let rests = output.lines().filter_map(move |line| line.trim().strip_prefix(word));
+    let rests = output
+        .lines()
+        .filter_map(move |line| line.trim().strip_prefix(word));
     rests.filter_map(|rest| rest.split_whitespace().next())
 }
 
-fn is_allowed(what: &str, port: &str) -> bool {
+/// The service that may be reached, when it is one.
+fn allowed(what: &str, port: &str) -> Option<&'static str> {
     let (_, name) = what.split_once('/').unwrap_or(("", what));
-    ALLOWED.iter().any(|(service, number)| {
+    let is_it = |service: &str, number: u16| {
         let rest = name.strip_prefix(service);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && port == number.to_string()
-    })
+    };
+    let found = ALLOWED
+        .into_iter()
+        .find(|(service, number)| is_it(service, *number));
+    found.map(|(service, _)| service)
 }
 
 /// What the pod of the stand-ins must reach, so that silence elsewhere means a policy: the planted port, by address, and the API server.
@@ -154,7 +167,11 @@ pub(crate) fn controls(targets: &Targets) -> Vec<&str> {
         let planted = *what == "pod/stand-ins" && address.ends_with(&format!(":{PLANTED_PORT}"));
         planted || *what == "service/kubernetes"
     };
-    targets.iter().filter(is_control).map(|(address, _)| address.as_str()).collect()
+    targets
+        .iter()
+        .filter(is_control)
+        .map(|(address, _)| address.as_str())
+        .collect()
 }
 
 /// The path of the API server that leads to the stand-ins' own port.
@@ -196,13 +213,26 @@ mod tests {
     fn every_port_of_services_pods_and_nodes_is_tried() {
         let addresses: Vec<String> = targets().into_keys().collect();
         let wanted = [
-            "10.0.0.1:7404", "10.0.0.2:53", "10.1.0.1:4222", "10.1.0.1:8222", "10.1.0.2:7403", "10.1.0.3:7403", "10.1.0.4:9999",
+            "10.0.0.1:7404",
+            "10.0.0.2:53",
+            "10.1.0.1:4222",
+            "10.1.0.1:8222",
+            "10.1.0.2:7403",
+            "10.1.0.3:7403",
+            "10.1.0.4:9999",
             "10.2.0.1:10250",
         ];
         assert_eq!(addresses, wanted);
         let command = command(&targets());
-        assert!(wanted.iter().all(|address| command.contains(&format!("echo reached {address})"))));
-        assert!(!command.contains(MARK), "the command would be taken for its output");
+        assert!(
+            wanted
+                .iter()
+                .all(|address| command.contains(&format!("echo reached {address})")))
+        );
+        assert!(
+            !command.contains(MARK),
+            "the command would be taken for its output"
+        );
     }
 
     #[test]
@@ -210,10 +240,19 @@ mod tests {
         let output = "own 10.1.0.2\texecutor-a\nreached 10.0.0.1:7404\nreached 10.0.0.2:53\nreached 10.1.0.2:7403\ntried all 8";
         let fine = verdict(&targets(), output).unwrap();
         assert!(fine.forbidden.is_empty(), "{fine:?}");
-        assert_eq!(fine.reached, ["service/kube-dns:53", "service/reporter:7404"].map(str::to_owned).into());
-        let worse = output.replace("tried", "reached 10.1.0.3:7403\nreached 10.1.0.1:8222\nreached 10.2.0.1:10250\ntried");
+        assert_eq!(
+            fine.reached,
+            ["kube-dns:53", "reporter:7404"].map(str::to_owned).into()
+        );
+        let worse = output.replace(
+            "tried",
+            "reached 10.1.0.3:7403\nreached 10.1.0.1:8222\nreached 10.2.0.1:10250\ntried",
+        );
         let wanted = ["node/one:10250", "pod/executor-b:7403", "pod/nats-0:8222"];
-        assert_eq!(verdict(&targets(), &worse).unwrap().forbidden, wanted.map(str::to_owned).into());
+        assert_eq!(
+            verdict(&targets(), &worse).unwrap().forbidden,
+            wanted.map(str::to_owned).into()
+        );
     }
 
     #[test]

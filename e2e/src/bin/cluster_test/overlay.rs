@@ -103,11 +103,15 @@ impl Overlay {
                 .and_then(|()| std::fs::write(&path, text))
                 .with_context(|| format!("cannot write {}", path.display()))
         };
-        let spaces = [INSIDE, OUTSIDE].map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        let spaces = [INSIDE, OUTSIDE]
+            .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
         write("namespaces.json", &list(&spaces))?;
         write("secrets.json", &list(&self.secrets))?;
         write("outside/outside.yaml", include_str!("outside.yaml"))?;
-        write("outside/kustomization.yaml", &outside_kustomization(stand_ins_image).to_string())?;
+        write(
+            "outside/kustomization.yaml",
+            &outside_kustomization(stand_ins_image).to_string(),
+        )?;
         let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
         let project = fixture::PROJECT;
         write("inside/journeyman.toml", &self.journeyman)?;
@@ -120,9 +124,14 @@ impl Overlay {
                 "repo: {{owner: {owner}, name: {name}}}\njira: {{project_key: {project}}}\nagent: {{review_status: In Review}}\n"
             ),
         )?;
-        let up = folder.components().filter(|part| matches!(part, Component::Normal(_)));
+        let up = folder
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)));
         let root = "../".repeat(up.count() + 1);
-        write("inside/kustomization.yaml", &self.inside_kustomization(&root, over).to_string())
+        write(
+            "inside/kustomization.yaml",
+            &self.inside_kustomization(&root, over).to_string(),
+        )
     }
 
     fn inside_kustomization(&self, root: &str, over: &Path) -> Value {

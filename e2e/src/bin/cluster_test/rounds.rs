@@ -1,9 +1,8 @@
 //! Rounds of tickets, and what happens to the cluster during each.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Context;
-use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -80,12 +79,13 @@ pub(crate) async fn play(event: Event, order: &Order) -> anyhow::Result<Row> {
     let happening = async {
         sleep(UNDER_WAY).await;
         let start = Instant::now();
-        let note = happen(event).await;
-        // Whatever became of it, what a round changed does not stay.
-        settle(event).await?;
-        anyhow::Ok((note?, start.elapsed()))
+        let note = happen(event).await?;
+        anyhow::Ok((note, start.elapsed()))
     };
     let (happened, round) = tokio::join!(happening, end());
+    if event == Event::Scale {
+        inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"]).await?;
+    }
     let (note, took) = happened?;
     let round = round?;
     tell(&round);
@@ -127,7 +127,10 @@ async fn end() -> anyhow::Result<Round> {
             Err(error) if failures >= 10 => return Err(error),
             Err(_) => failures += 1,
         }
-        anyhow::ensure!(start.elapsed() < play::LIMIT + AFTER_ALL, "the round does not end");
+        anyhow::ensure!(
+            start.elapsed() < play::LIMIT + AFTER_ALL,
+            "the round does not end"
+        );
     }
 }
 
@@ -157,7 +160,7 @@ async fn restart() -> anyhow::Result<String> {
     Ok(String::new())
 }
 
-/// Drains the node of the last NATS server, unless the stand-ins are there too.
+/// Drains a node and lets pods onto it again.
 async fn drain() -> anyhow::Result<String> {
     let Some((node, pods)) = node_to_drain().await? else {
         return Ok("skipped: there is one node".to_owned());
@@ -170,55 +173,45 @@ async fn drain() -> anyhow::Result<String> {
         "--pod-selector=app.kubernetes.io/instance=cluster-test",
         "--timeout=240s",
     ];
-    inside(CHANGE, &arguments).await?;
+    let drained = inside(CHANGE, &arguments).await;
+    // Whatever became of it, the node takes pods again: where nodes are few, NATS waits for one.
+    kubectl(&["uncordon", &node]).await?;
+    drained?;
     Ok(format!("with {}", pods.join(", ")))
 }
 
+/// The node with most to lose, and the services on it; never that of the stand-ins.
 async fn node_to_drain() -> anyhow::Result<Option<(String, Vec<String>)>> {
     let stand_ins = kubectl::get(&["-n", OUTSIDE, "pod", POD]).await?;
-    let kept = stand_ins["spec"]["nodeName"].clone();
     let pods = kubectl::get(&["-n", INSIDE, "pods"]).await?;
-    let pods = pods["items"].as_array().cloned().unwrap_or_default();
-    let movable = pods.iter().filter(|pod| pod["spec"]["nodeName"] != kept);
-    let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    // NATS sorts behind nearly everything else.
-    let chosen = movable.max_by_key(|pod| (name(pod).starts_with("nats-"), name(pod)));
-    let Some(node) = chosen.and_then(|pod| pod["spec"]["nodeName"].as_str()) else {
-        return Ok(None);
-    };
-    let there = pods.iter().filter(|pod| pod["spec"]["nodeName"] == node);
-    let service = |pod: &Value| pod["metadata"]["labels"]["app.kubernetes.io/name"].as_str().map(str::to_owned);
-    let mut names: Vec<String> = there.filter_map(service).collect();
-    names.sort();
-    Ok(Some((node.to_owned(), names)))
+    let mut nodes = BTreeMap::<String, Vec<String>>::new();
+    for pod in pods["items"].as_array().into_iter().flatten() {
+        let (node, label) = (
+            &pod["spec"]["nodeName"],
+            &pod["metadata"]["labels"]["app.kubernetes.io/name"],
+        );
+        if let (Some(node), Some(service)) = (node.as_str(), label.as_str()) {
+            nodes.entry(node.to_owned()).or_default().push(service.to_owned());
+        }
+    }
+    nodes.retain(|node, services| {
+        services.sort();
+        stand_ins["spec"]["nodeName"] != node.as_str()
+    });
+    let has = |services: &[String], name: &str| services.iter().any(|service| service == name);
+    Ok(nodes
+        .into_iter()
+        .max_by_key(|(_, there)| (has(there, "nats"), has(there, "executor"), there.len())))
 }
 
 async fn kill() -> anyhow::Result<String> {
-    inside(CHANGE, &["delete", "pod", "nats-1", "--force", "--grace-period=0"]).await?;
+    inside(
+        CHANGE,
+        &["delete", "pod", "nats-1", "--force", "--grace-period=0"],
+    )
+    .await?;
     kubectl::ready().await?;
     Ok(String::new())
-}
-
-/// The cluster as the next round expects it.
-async fn settle(event: Event) -> anyhow::Result<()> {
-    match event {
-        Event::Scale => inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"])
-            .await
-            .map(drop),
-        Event::Drain => uncordon().await,
-        _ => Ok(()),
-    }
-}
-
-/// Lets pods onto every node that a drain of ours closed.
-async fn uncordon() -> anyhow::Result<()> {
-    let nodes = kubectl::get(&["nodes"]).await?;
-    for node in nodes["items"].as_array().into_iter().flatten() {
-        if let Some(name) = node["metadata"]["name"].as_str().filter(|_| node["spec"]["unschedulable"] == true) {
-            kubectl(&["uncordon", name]).await?;
-        }
-    }
-    Ok(())
 }
 
 /// One ticket whose command tries every address.
@@ -228,7 +221,10 @@ async fn contained() -> anyhow::Result<Row> {
     let controls = contained::controls(&targets);
     let reached = raw(&control_path("reach"), Some(&serde_json::to_string(&controls)?)).await?;
     let reached: Vec<String> = serde_json::from_str(&reached).context("what a free pod reaches")?;
-    anyhow::ensure!(reached == controls, "a pod without a policy reaches {reached:?}, not {controls:?}");
+    anyhow::ensure!(
+        reached == controls,
+        "a pod without a policy reaches {reached:?}, not {controls:?}"
+    );
     let order = Order {
         tickets: 1,
         command: contained::command(&targets),
@@ -242,9 +238,14 @@ async fn contained() -> anyhow::Result<Row> {
         say(&format!("problem: commands reach {forbidden}"));
     }
     let reached: Vec<_> = verdict.reached.into_iter().collect();
+    let reached = if reached.is_empty() {
+        "nothing".to_owned()
+    } else {
+        reached.join(", ")
+    };
     Ok(Row {
         event: Event::Contained.name().to_owned(),
-        note: format!("{} tried; reached: {}", targets.len(), reached.join(", ")),
+        note: format!("{} tried, reached: {reached}", targets.len()),
         took: None,
         round,
         is_good: verdict.forbidden.is_empty(),

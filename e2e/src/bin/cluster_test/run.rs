@@ -32,7 +32,11 @@ pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<bool> {
 async fn perform(arguments: &Arguments) -> anyhow::Result<bool> {
     let authority = Authority::new()?;
     let overlay = Overlay::new(&authority)?;
-    overlay.write(&arguments.kustomization, &arguments.stand_ins_image, &arguments.folder)?;
+    overlay.write(
+        &arguments.kustomization,
+        &arguments.stand_ins_image,
+        &arguments.folder,
+    )?;
     let ready = apply(arguments).await?;
     say(&format!("ready after {:.0} s", ready.as_secs_f64()));
     let order = Order {

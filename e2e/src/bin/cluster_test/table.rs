@@ -37,12 +37,16 @@ pub(crate) fn table(rows: &[Row]) -> String {
 }
 
 fn line(row: &Row) -> String {
-    let Row { event, note, round, .. } = row;
+    let Row {
+        event, note, round, ..
+    } = row;
     let event = match note.as_str() {
         "" => event.clone(),
         note => format!("{event} ({note})"),
     };
-    let took = row.took.map_or_else(String::new, |took| format!("{} s", took.as_secs()));
+    let took = row
+        .took
+        .map_or_else(String::new, |took| format!("{} s", took.as_secs()));
     format!(
         "| {event} | {took} | {} of {} | {} s | {} | {} |",
         round.done,
