@@ -53,15 +53,22 @@ if [ -z "$DOCKER" ] || ! "$DOCKER" info >/dev/null 2>&1; then
 fi
 
 say "building the programs"
-programs="ingest planner executor launcher parser reporter inspector egress journeyman"
-case " $TARGETS " in *" stand-ins "*) programs="$programs cluster_test" ;; esac
-bins=()
-for program in $programs; do bins+=(--bin "$program"); done
+programs=() bins=()
+for name in $TARGETS; do
+    case $name in
+        executor) programs+=(executor launcher parser) ;;
+        reporter) programs+=(reporter inspector) ;;
+        cli) programs+=(journeyman) ;;
+        stand-ins) programs+=(cluster_test) ;;
+        *) programs+=("$name") ;;
+    esac
+done
+for program in "${programs[@]}"; do bins+=(--bin "$program"); done
 # The whole workspace in one call, so that there is one set of features.
 CARGO_PROFILE_RELEASE_LTO=off cargo build --quiet --locked --profile "$PROFILE" --workspace "${bins[@]}"
 target=${CARGO_TARGET_DIR:-target}/${PROFILE/dev/debug}
 mkdir -p "$work/programs/out"
-for program in $programs; do cp "$target/$program" "$work/programs/out/"; done
+for program in "${programs[@]}"; do cp "$target/$program" "$work/programs/out/"; done
 strip "$work"/programs/out/*
 python3 scripts/sbom.py >"$work/programs/out/sbom.cdx.json"
 tar -C "$work/programs" -c . | "$DOCKER" import - journeyman-programs:check >/dev/null

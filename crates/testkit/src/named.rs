@@ -86,3 +86,64 @@ async fn pass_on(
     copy_bidirectional(&mut outer, &mut inner).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::tls::Authority;
+
+    /// Says its name to whoever connects.
+    async fn server(name: &'static str) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut peer, _)) = listener.accept().await {
+                peer.write_all(name.as_bytes()).await.unwrap();
+            }
+        });
+        address
+    }
+
+    async fn said(authority: &Authority, address: SocketAddr, name: &str) -> std::io::Result<String> {
+        let mut roots = RootCertStore::empty();
+        let pem = authority.pem();
+        roots
+            .add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap())
+            .unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await?;
+        Ok(text)
+    }
+
+    #[tokio::test]
+    async fn the_name_that_a_client_asks_for_leads_to_its_server_and_no_other_name_to_any() {
+        let authority = Authority::new().unwrap();
+        let names = ["one.test", "two.test"].map(str::to_owned);
+        let certificates = names
+            .clone()
+            .map(|name| (name.clone(), authority.issue(&name).unwrap()));
+        let front = NamedFront::bind("127.0.0.1:0".parse().unwrap(), &certificates)
+            .await
+            .unwrap();
+        let address = front.address();
+        let behind = [server("first").await, server("second").await];
+        let _served = front.serve(names.into_iter().zip(behind).collect());
+        assert_eq!(said(&authority, address, "one.test").await.unwrap(), "first");
+        assert_eq!(said(&authority, address, "two.test").await.unwrap(), "second");
+        said(&authority, address, "three.test").await.unwrap_err();
+    }
+}
