@@ -2,10 +2,12 @@
 # A pool of executors with its own toolchains: --target executor --build-arg EXECUTOR_BASE=<a Debian 12 or newer image>.
 # Pin the bases by digest where it matters: --build-arg RUNTIME_BASE=debian@sha256:…, and so on.
 # Programs that were built elsewhere: --build-arg PROGRAMS=<an image with them in /out>.
+# A seventh target, stand-ins, is what `make cluster-test` plays against; it is no part of what is deployed.
 ARG RUST_IMAGE=rust:1-bookworm
 ARG RUNTIME_BASE=debian:bookworm-slim
 ARG EXECUTOR_BASE=debian:bookworm-slim
 ARG PROGRAMS=builder
+ARG STAND_INS=stand-ins-builder
 
 FROM ${RUST_IMAGE} AS builder
 WORKDIR /src
@@ -26,6 +28,14 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && python3 scripts/sbom.py >/out/sbom.cdx.json
 
 FROM ${PROGRAMS} AS programs
+
+FROM builder AS stand-ins-builder
+COPY k8s/base/settings k8s/base/settings
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    cargo build --release --locked -p e2e --bin cluster_test && install -D -t /out target/release/cluster_test
+
+FROM ${STAND_INS} AS stand-ins-program
 
 FROM ${RUNTIME_BASE} AS runtime
 # A base that has them already is left as it is.
@@ -75,3 +85,12 @@ ENTRYPOINT ["/usr/local/bin/egress"]
 FROM runtime AS cli
 COPY --from=programs /out/journeyman /usr/local/bin/journeyman
 ENTRYPOINT ["/usr/local/bin/journeyman"]
+
+FROM runtime AS stand-ins
+USER root
+RUN command -v git >/dev/null || { \
+      apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*; }
+USER 65532:65532
+COPY --from=stand-ins-program /out/cluster_test /usr/local/bin/cluster_test
+EXPOSE 443
+ENTRYPOINT ["/usr/local/bin/cluster_test", "stand-ins"]

@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images images-check cluster k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim
+.PHONY: help setup demo test lint fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -82,9 +82,9 @@ images: ## Build the six images
 images-check: ## Build every image without a registry and start it; prints image, size
 	@scripts/images-check.sh
 
-cluster: ## Play tickets on the cluster of the kubeconfig: ADDRESSES="a b c" [TICKETS=20] [KUSTOMIZATION=k8s/base] [DURING=…]
-	@$(CARGO) build --quiet --locked --workspace --bins
-	@$(TARGET_DIR)/debug/cluster --addresses $(ADDRESSES) --tickets $(or $(TICKETS),20) --kustomization $(or $(KUSTOMIZATION),k8s/base) $(if $(DURING),--during '$(DURING)')
+cluster-test: ## Play rounds of tickets on the cluster of the kubeconfig: [TICKETS=20] [KUSTOMIZATION=k8s/base] [CLUSTER_TEST_ARGS="--rounds drain"]
+	@$(CARGO) build --quiet --locked -p e2e --bin cluster_test
+	@$(TARGET_DIR)/debug/cluster_test --tickets $(or $(TICKETS),20) --kustomization $(or $(KUSTOMIZATION),k8s/base) $(CLUSTER_TEST_ARGS)
 
 k8s-check: ## Render and validate the manifests offline
 	@scripts/k8s-check.sh

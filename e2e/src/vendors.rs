@@ -1,9 +1,9 @@
 //! GitHub, Jira and the model's provider as stand-ins in this process, with what people do there.
 
-use std::net::SocketAddr;
+use std::{collections::BTreeMap, net::SocketAddr};
 
 use testkit::{
-    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, fixture,
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NamedFront, ScriptedModel, Step, fixture,
     tls::{Authority, Front, ServedFront},
 };
 
@@ -18,7 +18,7 @@ pub struct Vendors {
     /// The model.
     pub model: ScriptedModel,
     outside: Outside,
-    _fronts: Vec<ServedFront>,
+    fronts: Vec<ServedFront>,
 }
 
 impl Vendors {
@@ -55,13 +55,44 @@ impl Vendors {
         Self::start_behind(fronts, &fixture::files(), jira, script).await
     }
 
+    /// The same at one address, with a name for each of GitHub, Jira and the model.
+    ///
+    /// # Errors
+    /// When one cannot be started.
+    pub async fn start_named(
+        front: NamedFront,
+        names: &[String; 3],
+        jira: JiraOptions,
+        script: Vec<Step>,
+    ) -> anyhow::Result<Self> {
+        let urls = names.iter().map(|name| format!("https://{name}")).collect();
+        let mut vendors = Self::start_at(urls, &fixture::files(), jira, script).await?;
+        let behind: BTreeMap<_, _> = names.iter().cloned().zip(vendors.addresses()).collect();
+        vendors.fronts.push(front.serve(behind));
+        Ok(vendors)
+    }
+
     async fn start_behind(
         fronts: Vec<Front>,
         files: &[(&str, &str)],
         jira: JiraOptions,
         script: Vec<Step>,
     ) -> anyhow::Result<Self> {
-        let public = |index: usize| fronts.get(index).map(Front::url);
+        let urls = fronts.iter().map(Front::url).collect();
+        let mut vendors = Self::start_at(urls, files, jira, script).await?;
+        let served = fronts.into_iter().zip(vendors.addresses());
+        vendors.fronts = served.map(|(front, behind)| front.serve(behind)).collect();
+        Ok(vendors)
+    }
+
+    /// `urls`: how GitHub, Jira and the model call themselves; none: by their addresses.
+    async fn start_at(
+        urls: Vec<String>,
+        files: &[(&str, &str)],
+        jira: JiraOptions,
+        script: Vec<Step>,
+    ) -> anyhow::Result<Self> {
+        let public = |index: usize| urls.get(index).cloned();
         let github = FakeGitHub::start(GitHubOptions {
             public_url: public(0),
             ..GitHubOptions::default()
@@ -80,15 +111,17 @@ impl Vendors {
             jira: jira.url(),
             model: public(2).unwrap_or_else(|| model.url()),
         };
-        let behind = [github.address(), jira.address(), model.address()];
-        let served = fronts.into_iter().zip(behind);
         Ok(Self {
             github,
             jira,
             model,
             outside,
-            _fronts: served.map(|(front, behind)| front.serve(behind)).collect(),
+            fronts: Vec::new(),
         })
+    }
+
+    fn addresses(&self) -> [SocketAddr; 3] {
+        [self.github.address(), self.jira.address(), self.model.address()]
     }
 
     /// Where they are.

@@ -128,6 +128,12 @@ impl Front {
 /// A [`Front`] that is served until this is dropped.
 pub struct ServedFront(JoinHandle<()>);
 
+impl ServedFront {
+    pub(crate) fn new(task: JoinHandle<()>) -> Self {
+        Self(task)
+    }
+}
+
 impl Drop for ServedFront {
     fn drop(&mut self) {
         self.0.abort();

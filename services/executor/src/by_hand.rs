@@ -11,6 +11,7 @@ use std::{
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use domain::{SandboxLevel, cause::chain};
+use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -72,9 +73,38 @@ struct Doctor {
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Exit with 3 below this level: L0, L1, L2 or L3
-    #[arg(long, value_parser = level, default_value = "L1")]
-    min_level: SandboxLevel,
+    /// Exit with 3 below this level: L0, L1, L2 or L3 [default: that of the settings, else L1]
+    #[arg(long, value_parser = level)]
+    min_level: Option<SandboxLevel>,
+}
+
+/// What settings say about the sandbox, for whoever looks at it by hand beside the service: in its container above all.
+#[derive(Default, Deserialize)]
+struct Told {
+    #[serde(default)]
+    executor: ToldExecutor,
+}
+
+#[derive(Default, Deserialize)]
+struct ToldExecutor {
+    min_level: Option<SandboxLevel>,
+    launcher: Option<PathBuf>,
+    runner_socket: Option<PathBuf>,
+    #[serde(default)]
+    without: Vec<Mechanism>,
+}
+
+impl Doctor {
+    /// What no argument says, the settings of this environment do.
+    fn with_settings(mut self) -> anyhow::Result<Self> {
+        let file = std::env::var_os("JOURNEYMAN_CONFIG").map(PathBuf::from);
+        let told = bootstrap::settings::load::<Told>(file.as_deref(), std::env::vars())?.executor;
+        self.min_level = self.min_level.or(told.min_level);
+        self.machine.launcher = self.machine.launcher.or(told.launcher);
+        self.machine.runner = self.machine.runner.or(told.runner_socket);
+        self.machine.without.extend(told.without);
+        Ok(self)
+    }
 }
 
 #[derive(Args)]
@@ -169,12 +199,14 @@ async fn sandbox(machine: Machine, limits: Limits) -> anyhow::Result<Sandbox> {
 }
 
 async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
+    let task = task.with_settings()?;
+    let min_level = task.min_level.unwrap_or(SandboxLevel::L1);
     let sandbox = sandbox(task.machine, Limits::default()).await?;
     let (level, probe) = (sandbox.level(), sandbox.probe());
-    let meets = level >= task.min_level;
+    let meets = level >= min_level;
     if task.json {
         let report = serde_json::json!({
-            "level": level, "min_level": task.min_level, "meets_min_level": meets, "probe": probe,
+            "level": level, "min_level": min_level, "meets_min_level": meets, "probe": probe,
             "limits": sandbox.limits(), "network": network(probe.offers.namespaces),
         });
         writeln!(stdout(), "{report:#}")?;
@@ -185,11 +217,7 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
             |problem| format!("no ({problem})"),
         );
         let mut out = stdout().lock();
-        writeln!(
-            out,
-            "level       {level:?} (wanted: {:?} or better)",
-            task.min_level
-        )?;
+        writeln!(out, "level       {level:?} (wanted: {min_level:?} or better)")?;
         writeln!(
             out,
             "landlock    ABI {} of the kernel's {} ({} or newer is needed for L1 here)",
@@ -217,7 +245,7 @@ async fn doctor(task: Doctor) -> anyhow::Result<ExitCode> {
         };
         writeln!(out, "uid         {}, {whose}", probe.uid)?;
         writeln!(out, "network     {}", network(probe.offers.namespaces))?;
-        if let Err(problem) = sandbox.require(task.min_level) {
+        if let Err(problem) = sandbox.require(min_level) {
             writeln!(out, "\n{problem}")?;
         }
         if let Err(problem) = sandbox.require_process_limit() {

@@ -125,3 +125,54 @@ fn check_02_an_executor_refuses_a_runner_below_l2() {
     );
     row("2 no runner below L2", "L2", "held");
 }
+
+/// `executor doctor` as in the executor's container: without arguments, beside the settings of the service.
+fn doctor_with_settings(world: &World, lines: &str, user: Option<u32>) -> (i32, Value) {
+    let file = world.path("settings.toml");
+    fs::write(
+        &file,
+        format!(
+            "[executor]\nlauncher = {:?}\n{lines}\n",
+            env!("CARGO_BIN_EXE_launcher")
+        ),
+    )
+    .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
+    command
+        .args(["doctor", "--json"])
+        .env("JOURNEYMAN_CONFIG", file)
+        .stdin(Stdio::null());
+    if let Some(user) = user {
+        command.uid(user).gid(user);
+    }
+    let output = command.output().unwrap();
+    let report = serde_json::from_slice(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    (
+        output.status.code().unwrap(),
+        report.unwrap_or_else(|_| panic!("{said}")),
+    )
+}
+
+#[test]
+fn check_01_doctor_beside_the_settings_of_the_service_tells_the_level_of_the_service() {
+    let world = World::new();
+    let (code, report) = doctor_with_settings(
+        &world,
+        "without = [\"landlock\", \"namespaces\"]\nmin_level = \"L0\"",
+        None,
+    );
+    assert_eq!(
+        (code, &report["level"], &report["min_level"]),
+        (0, &"L0".into(), &"L0".into())
+    );
+    if levels(Needs::Level).contains(&Level::Runner) {
+        let lines = format!("min_level = \"L2\"\nrunner_socket = {:?}", world.runner());
+        let (code, report) = doctor_with_settings(&world, &lines, Some(executors_user()));
+        assert_eq!(
+            (code, &report["level"], &report["min_level"]),
+            (0, &"L2".into(), &"L2".into())
+        );
+    }
+    row("1 doctor tells the level of the service beside it", "any", "held");
+}

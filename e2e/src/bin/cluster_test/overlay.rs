@@ -11,10 +11,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 use testkit::{fixture, github, jira, model, tls::Authority};
 
+use crate::names::{INSIDE, OUTSIDE, POD, outside, vendors};
+
 /// The settings and Secrets of one cluster.
 pub(crate) struct Overlay {
-    /// The operator's token for the API.
-    pub(crate) token: SecretString,
     authority: String,
     journeyman: String,
     executor: String,
@@ -24,7 +24,11 @@ pub(crate) struct Overlay {
 
 impl Overlay {
     /// Makes keys and settings for the stand-ins.
-    pub(crate) fn new(outside: &Outside, authority: &Authority) -> Self {
+    ///
+    /// # Errors
+    /// When a certificate cannot be made.
+    pub(crate) fn new(authority: &Authority) -> anyhow::Result<Self> {
+        let outside = &outside();
         let grant = grant::generate();
         let token = SecretString::from(credentials::new_password().0);
         let identities = Role::ALL.map(|role| (role, Identity::generate()));
@@ -72,55 +76,71 @@ impl Overlay {
                     "redis-password": password(lease::User::Reporter),
                 }),
             ),
-            json!({
-                "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "redis-acl", "namespace": "journeyman"},
-                "stringData": {"users.acl": lease::acl(users.iter().map(|(user, (_, sha256))| (*user, sha256.as_str())))},
-            }),
+            named(
+                INSIDE,
+                "redis-acl",
+                &json!({"users.acl": lease::acl(users.iter().map(|(user, (_, sha256))| (*user, sha256.as_str())))}),
+            ),
+            stand_ins(authority, &token)?,
         ];
-        Self {
-            token,
+        Ok(Self {
             authority: authority.pem(),
             journeyman: journeyman_settings(outside, &grant.id, &grant.public_key),
             executor: executor_settings(&grant.id, &grant.public_key),
             nats_users: nats_users.collect(),
             secrets,
-        }
+        })
     }
 
-    /// Writes it to a folder over a kustomization.
+    /// Writes it to a folder: what goes over the kustomization, the stand-ins, namespaces, Secrets.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(crate) fn write(&self, over: &Path, folder: &Path) -> anyhow::Result<()> {
-        std::fs::create_dir_all(folder)?;
+    pub(crate) fn write(&self, over: &Path, stand_ins_image: &str, folder: &Path) -> anyhow::Result<()> {
         let write = |name: &str, text: &str| {
             let path = folder.join(name);
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+            std::fs::create_dir_all(path.parent().unwrap_or(folder))
+                .and_then(|()| std::fs::write(&path, text))
+                .with_context(|| format!("cannot write {}", path.display()))
         };
-        let up = folder
-            .components()
-            .filter(|part| matches!(part, Component::Normal(_)));
-        let root = "../".repeat(up.count());
+        let spaces = [INSIDE, OUTSIDE]
+            .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        write("namespaces.json", &list(&spaces))?;
+        write("secrets.json", &list(&self.secrets))?;
+        write("outside/outside.yaml", include_str!("outside.yaml"))?;
+        write(
+            "outside/kustomization.yaml",
+            &outside_kustomization(stand_ins_image).to_string(),
+        )?;
         let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
         let project = fixture::PROJECT;
-        write("journeyman.toml", &self.journeyman)?;
-        write("executor.toml", &self.executor)?;
-        write("authorities.pem", &self.authority)?;
+        write("inside/journeyman.toml", &self.journeyman)?;
+        write("inside/executor.toml", &self.executor)?;
+        write("inside/authorities.pem", &self.authority)?;
+        write("inside/way-out.yaml", include_str!("way_out.yaml"))?;
         write(
-            "shop.yaml",
+            "inside/shop.yaml",
             &format!(
                 "repo: {{owner: {owner}, name: {name}}}\njira: {{project_key: {project}}}\nagent: {{review_status: In Review}}\n"
             ),
         )?;
+        let up = folder
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)));
+        let root = "../".repeat(up.count() + 1);
         write(
-            "secrets.json",
-            &json!({"apiVersion": "v1", "kind": "List", "items": self.secrets}).to_string(),
-        )?;
-        let kustomization = json!({
+            "inside/kustomization.yaml",
+            &self.inside_kustomization(&root, over).to_string(),
+        )
+    }
+
+    fn inside_kustomization(&self, root: &str, over: &Path) -> Value {
+        json!({
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "namespace": "journeyman",
-            "resources": [format!("{root}{}", over.display())],
+            "namespace": INSIDE,
+            "labels": [{"pairs": {"app.kubernetes.io/instance": "cluster-test"}, "includeTemplates": true}],
+            "resources": [format!("{root}{}", over.display()), "way-out.yaml"],
             "components": [format!("{root}k8s/components/private-authority")],
             "configMapGenerator": [
                 {"name": "journeyman-settings", "behavior": "replace", "files": ["journeyman.toml"]},
@@ -129,15 +149,44 @@ impl Overlay {
                 {"name": "journeyman-rules", "behavior": "replace", "files": ["shop.yaml"], "options": {"disableNameSuffixHash": true}},
                 {"name": "authorities", "files": ["authorities.pem"]},
             ],
-        });
-        write("kustomization.yaml", &kustomization.to_string())
+        })
     }
 }
 
+fn outside_kustomization(image: &str) -> Value {
+    let (name, tag) = image.rsplit_once(':').unwrap_or((image, "latest"));
+    json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": OUTSIDE,
+        "resources": ["outside.yaml"],
+        "images": [{"name": "journeyman/stand-ins", "newName": name, "newTag": tag}],
+    })
+}
+
+fn list(items: &[Value]) -> String {
+    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
+
+/// A certificate for each name, and what the stand-ins ask the API with.
+fn stand_ins(authority: &Authority, token: &SecretString) -> anyhow::Result<Value> {
+    let mut files = json!({"token": token.expose_secret()});
+    for name in vendors() {
+        let issued = authority.issue(&name)?;
+        files[format!("{name}.pem")] = issued.certificate.into();
+        files[format!("{name}.key")] = issued.key.into();
+    }
+    Ok(named(OUTSIDE, POD, &files))
+}
+
 fn secret(service: &str, data: &Value) -> Value {
+    named(INSIDE, &format!("{service}-secrets"), data)
+}
+
+fn named(namespace: &str, name: &str, data: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": format!("{service}-secrets"), "namespace": "journeyman"},
+        "metadata": {"name": name, "namespace": namespace},
         "stringData": data,
     })
 }
