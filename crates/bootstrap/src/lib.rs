@@ -4,6 +4,7 @@ mod clock;
 pub mod health;
 pub mod http;
 pub mod metrics;
+mod programs;
 pub mod rules;
 mod run;
 mod secret_files;
@@ -12,4 +13,5 @@ pub mod settings;
 pub mod telemetry;
 
 pub use clock::now;
+pub use programs::own_program;
 pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal, signals};

@@ -53,6 +53,17 @@ fn failures(ran: &Ran) -> Vec<String> {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let failed = ran.out.lines().filter(|line| line.starts_with("FAIL "));
     let failed: Vec<_> = failed.map(str::to_owned).collect();
+    for line in &failed {
+        let remedy = line
+            .rsplit_once(" -> ")
+            .map(|(_, remedy)| remedy)
+            .unwrap_or_default();
+        let is_command = remedy.starts_with("`journeyman ") && remedy.ends_with('`');
+        assert!(
+            is_command || remedy.starts_with("docs/"),
+            "what repairs it? {line}"
+        );
+    }
     assert_eq!(
         ran.out.lines().last().unwrap(),
         format!("{} failed", failed.len())

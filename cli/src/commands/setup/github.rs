@@ -134,6 +134,9 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         // Ingest refuses to take unsigned webhooks, so there is one although nobody signs with it yet.
         keep_webhook_secret(store, &new_password().0.into())?;
     }
+    if let (Some(url), false) = (&hook, missing.contains(&Role::Reader)) {
+        point_hook(&Known::read(store)?, url, store).await?;
+    }
     let opens = opens && missing.is_empty();
     let mut own = Vec::new();
     for role in Role::ALL {
@@ -297,6 +300,32 @@ fn open(url: &str) {
     if let Err(error) = webbrowser::open(url) {
         say(&format!("     (no browser was opened: {error})"));
     }
+}
+
+/// Tells an App that was there before where its webhooks go. Its events only a person can choose.
+async fn point_hook(known: &Known, url: &str, store: &Store) -> anyhow::Result<()> {
+    let reader = &known.github_reader;
+    let Some(secret) = known.ingest.github_webhook_secrets.first() else {
+        bail!("there is no webhook secret, which was made a moment ago");
+    };
+    if reader.app_id.is_none() {
+        say(
+            "webhook  a token has none: make one for each repository or organisation, as docs/permissions.md says",
+        );
+        return Ok(());
+    }
+    let told = registration::set_hook(reader, url, &secret.clone().into()).await;
+    told.with_context(|| {
+        let place = store.place(WEBHOOK_SECRETS);
+        format!(
+            "the App's webhook {url} cannot be set; set it on its page, with the secret in {}",
+            place.display()
+        )
+    })?;
+    say(&format!(
+        "webhook  {url}; doctor says which events are to be chosen on the App's page"
+    ));
+    Ok(())
 }
 
 /// Waits until an App is installed, for the organisation if one is named; gives the login under which it acts.

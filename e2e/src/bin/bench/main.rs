@@ -7,6 +7,7 @@ mod measure;
 mod polls;
 mod processes;
 mod retrieval;
+mod setup;
 mod tickets;
 mod tokens;
 mod tools;
@@ -50,6 +51,8 @@ enum Part {
     Tokens,
     /// The start of `journeyman try`
     Folder,
+    /// From nothing to the first ticket
+    Setup,
     /// Calls of the longest way of a ticket, eyes, effects, texts of Jira
     Whole,
 }
@@ -90,6 +93,7 @@ async fn measure(parts: &[Part]) -> anyhow::Result<()> {
             Part::Retrieval => Box::pin(retrieval::all()).await?,
             Part::Tokens => tokens::all().await?,
             Part::Folder => folder::first_call().await?,
+            Part::Setup => Box::pin(setup::first_ticket()).await?,
             Part::Whole => Box::pin(whole::all()).await?,
         }
     }
