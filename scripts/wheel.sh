@@ -21,8 +21,7 @@ rm -rf packaging/wheel/data
 mkdir -p packaging/wheel/data/data
 cp -R "$work/tree/libexec" "$work/tree/share" packaging/wheel/data/data/
 # The build's output names crates; only a failure is of interest.
-if ! .tools/wheel/bin/maturin build --profile "$profile" --manifest-path cli/Cargo.toml \
-    --config packaging/wheel/pyproject.toml --out "$work/wheel" >"$work/log" 2>&1; then
+if ! (cd packaging/wheel && ../../.tools/wheel/bin/maturin build --profile "$profile" --out "$work/wheel") >"$work/log" 2>&1; then
     cat "$work/log" >&2
     exit 1
 fi

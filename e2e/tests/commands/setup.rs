@@ -443,7 +443,7 @@ async fn github_alone_is_a_complete_configuration() {
     )
     .unwrap();
     let ran = run("journeyman", &["doctor"], &environment, stage.path()).await;
-    let failed = "the section is missing: `journeyman setup jira` writes it";
+    let failed = "the section is missing -> `journeyman setup jira`";
     assert!(ran.code == Some(1) && ran.out.contains(failed), "{ran:?}");
 }
 
@@ -562,4 +562,44 @@ async fn the_secrets_of_a_cluster_go_into_a_file_for_one_user_and_never_replace_
         "what is applied is Secrets alone: {}",
         printed.out
     );
+}
+
+/// Sends the form of a file as a browser on another machine does, and prints the address that GitHub leads to.
+const ELSEWHERE: &str = r#"
+import html, re, sys, urllib.error, urllib.parse, urllib.request
+class Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+form = re.search(r'action="([^"]*)".*name="manifest" value="([^"]*)"', open(sys.argv[1]).read())
+action, manifest = map(html.unescape, form.groups())
+try:
+    urllib.request.build_opener(Stay).open(action, urllib.parse.urlencode({"manifest": manifest}).encode(), timeout=30)
+except urllib.error.HTTPError as error:
+    print(error.headers["location"], end="\r")
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_on_another_machine_gets_a_file_and_its_address_is_pasted() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &OF_GITHUB);
+    fs::write(stage.path().join("elsewhere.py"), ELSEWHERE).unwrap();
+    let api = stage.github.api_url();
+    let paste = |role: &str| format!("!python3 elsewhere.py .journeyman/setup-{role}.html");
+    let install = |slug: &str| format!("!curl -s {api}/apps/{slug}/installations/new >/dev/null");
+    let typed = [
+        ("setup-reader.html on another machine", "no address\r".to_owned()),
+        ("that is not the address with code and state", paste("reader")),
+        ("setup-writer.html on another machine", paste("writer")),
+        ("2/2 writer", install("acme-journeyman-reader")),
+        (
+            "reader   acme-journeyman-reader is installed",
+            install("acme-journeyman"),
+        ),
+    ];
+    let command = ["setup", "github", "--org", "acme", "--no-browser"];
+    let ran = at_terminal_with(&command, &steps(&typed), &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in ["1/2 reader   created", "2/2 writer   created", "0 failed"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
 }

@@ -139,11 +139,7 @@ async fn folders_alone_are_a_complete_configuration_and_what_is_off_is_listed() 
     let stage = Stage::start("").await;
     let shop = stage.path().join("shop");
     std::fs::create_dir(&shop).unwrap();
-    std::fs::write(
-        stage.path().join("configs/shop.yaml"),
-        "repo: {folder: shop}\n",
-    )
-    .unwrap();
+    std::fs::write(stage.path().join("configs/shop.yaml"), "repo: {folder: shop}\n").unwrap();
     let mut environment = stage.environment();
     environment.retain(|(name, _)| name.contains("__MODEL__") || name.contains("__RULES__"));
     environment = with(&environment, "FOLDER__SHOP__PATH", &shop.display().to_string());
@@ -162,7 +158,10 @@ async fn folders_alone_are_a_complete_configuration_and_what_is_off_is_listed() 
     assert!(ready.starts_with("ready: API at http://127.0.0.1:"), "{ready}");
     assert!(jira.contains("`journeyman setup jira`"), "{jira}");
     assert!(github.contains("`journeyman setup github`"), "{github}");
-    assert_eq!(run("journeyman", &["runs"], &[], stage.path()).await.code, Some(0));
+    assert_eq!(
+        run("journeyman", &["runs"], &[], stage.path()).await.code,
+        Some(0)
+    );
     up.signal(Signal::TERM);
     assert_eq!(up.ended().await.code, Some(0));
 }

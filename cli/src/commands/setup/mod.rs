@@ -2,6 +2,7 @@
 
 mod ask;
 mod github;
+mod installed;
 mod jira;
 mod kubernetes;
 mod model;

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, fixture, jira, model};
 use tokio::{process::Command, time::Instant};
 
-use crate::measure::figure;
+use crate::{folder::shop, measure::figure};
 
 /// Prints the time until `doctor` has nothing to complain of, and the time until the pull request is open.
 pub(crate) async fn first_ticket() -> anyhow::Result<()> {
@@ -105,13 +105,7 @@ impl Home {
             &["--base-url", &model, "--api-key-file", "model.key"],
         ];
         self.runs(&model.concat()).await?;
-        let clone = self.github.clone_url(fixture::REPOSITORY);
-        let cloned = Command::new("git")
-            .args(["clone", "--quiet", &clone, "checkout"])
-            .current_dir(self.folder.path())
-            .status()
-            .await?;
-        ensure!(cloned.success(), "git clone: {cloned}");
+        shop(&self.folder.path().join("checkout")).await?;
         let project = fixture::PROJECT;
         self.ends_well(&[
             "repo",
