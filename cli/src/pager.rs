@@ -19,7 +19,9 @@ const NOT_STARTED: [i32; 2] = [126, 127];
 ///
 /// Characters that would steer the terminal are spelled out.
 pub(crate) fn show(text: &str, paging: Paging) -> bool {
-    let named = command(paging, stdout().is_terminal(), |name| std::env::var(name).ok());
+    let named = command(paging, stdout().is_terminal(), |name| {
+        std::env::var_os(name)?.into_string().ok()
+    });
     named.is_some_and(|pager| through(&pager, &visible(text)).unwrap_or(false))
 }
 

@@ -27,7 +27,7 @@ pub(super) struct NewKeys {
     pub(super) services: Vec<ServiceKeys>,
     /// The ACL file of Redis, with the hashes of passwords.
     pub(super) acl: String,
-    /// Public keys for the ConfigMap `nats-users`, as `NAME=VALUE`.
+    /// Public keys for the map `nats-users`, as `NAME=VALUE`.
     pub(super) public: Vec<String>,
 }
 

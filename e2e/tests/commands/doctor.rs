@@ -251,6 +251,20 @@ async fn what_is_enough_for_one_machine_is_well() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_no_account_sees_is_told() {
+    let stage = Stage::start("").await;
+    let seen = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let line = "ok    repository             acme/shop: both accounts of GitHub see it";
+    assert!(seen.out.lines().any(|found| found == line), "{seen:?}");
+    let text = "repo: {owner: acme, name: nowhere}\njira: {project_key: OTHER}\n";
+    std::fs::write(stage.path().join("configs/shop.yaml"), text).unwrap();
+    let failed = failures(&run("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
+    let told = failed.iter().find(|line| line.starts_with("FAIL  repository"));
+    let part = "acme/nowhere: no account of GitHub sees it";
+    assert!(told.is_some_and(|line| line.contains(part)), "{failed:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_jira_does_not_know_is_told() {
     let ward = Ward::open().await;
     let rules = tempfile::tempdir().unwrap();
