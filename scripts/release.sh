@@ -14,9 +14,9 @@ scripts/tree.sh "$work/$name" "$profile"
 install -d "$work/$name/share/doc/journeyman"
 install -m 0644 journeyman.example.toml "$work/$name/share/doc/journeyman/"
 python3 scripts/sbom.py >"$work/$name/share/doc/journeyman/sbom.cdx.json"
-# What it is linked to has to be on every Linux with glibc.
+# What it is linked to has to be on every Linux with glibc: the libraries that a manylinux wheel may use, too.
 for program in "$work/$name"/bin/* "$work/$name"/libexec/journeyman/*; do
-    foreign=$(ldd "$program" 2>/dev/null | awk '{print $1}' | grep -vE '^(linux-vdso|/lib64/ld-linux|/lib/ld-linux|lib(c|m|gcc_s|dl|pthread|rt)\.so|statically|not)' || true)
+    foreign=$(ldd "$program" 2>/dev/null | awk '{print $1}' | grep -vE '^(linux-vdso|/lib64/ld-linux|/lib/ld-linux|lib(c|m|gcc_s|dl|pthread|rt|z)\.so|statically|not)' || true)
     [ -z "$foreign" ] || { echo "release: $program is linked to $foreign" >&2; exit 1; }
 done
 
