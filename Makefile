@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim
+.PHONY: help setup demo test lint fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release install
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -43,7 +43,7 @@ fmt: ## Format the code
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(CARGO) build --quiet --locked --release --workspace \
 	--bin ingest --bin planner --bin executor --bin launcher --bin parser --bin reporter --bin inspector --bin egress --bin journeyman --bin bench
 
-bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder whole operation crowd"]
+bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services polls durable retrieval tokens folder setup whole operation crowd"]
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/bench $(PARTS)
 
@@ -58,6 +58,15 @@ replay: setup ## Play real bug fixes of published packages from ticket to patch:
 crash-matrix: setup ## Crash at every failpoint of a story, start again, compare the end; prints point, outcome, ms
 	@$(CARGO) build --quiet --locked --workspace --bins
 	@$(TARGET_DIR)/debug/crash_matrix $(CRASH_MATRIX_ARGS)
+
+wheel: ## Build the wheel with maturin, install it into an empty environment, look: prints wheel ok, [PROFILE=dev]
+	@scripts/wheel.sh
+
+release: ## Build the archive of the command with manual pages and completions, and checksums: prints release ok, [PROFILE=dev]
+	@scripts/release.sh
+
+install: ## Build the command and install it: [PREFIX=~/.local] [PROFILE=dev]
+	@scripts/tree.sh $(or $(PREFIX),$(HOME)/.local) $(PROFILE)
 
 up: setup ## Start everything on this machine; settings from journeyman.toml
 	@$(CARGO) build --quiet --locked --workspace --bins

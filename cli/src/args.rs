@@ -3,15 +3,25 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use domain::TicketKey;
+use domain::{RunId, TicketKey};
 
 /// How a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// A table.
     Text,
-    /// One JSON object.
+    /// One JSON value.
     Json,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+/// Whether long text goes through a pager.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Paging {
+    /// Print long text at once; at a terminal it goes through `$JOURNEYMAN_PAGER`, `$PAGER` or less otherwise
+    #[arg(long)]
+    pub no_pager: bool,
 }
 
 /// Where the settings are.
@@ -50,6 +60,22 @@ pub struct OfTicket {
 /// `ENG-12` means `jira:ENG-12`, `acme/shop#7` means `github:acme/shop#7`, and `acme/shop/discussions/7` the discussion there.
 pub(crate) fn ticket(text: &str) -> Result<TicketKey, String> {
     TicketKey::written(text).map_err(|invalid| invalid.to_string())
+}
+
+/// A run, or a ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunOrTicket {
+    /// One run: `jira:ENG-12@57`.
+    Run(RunId),
+    /// A ticket, whose newest run is meant where a run is needed.
+    Ticket(TicketKey),
+}
+
+pub(crate) fn run_or_ticket(text: &str) -> Result<RunOrTicket, String> {
+    match text.parse() {
+        Ok(run) => Ok(RunOrTicket::Run(run)),
+        Err(_) => ticket(text).map(RunOrTicket::Ticket),
+    }
 }
 
 #[cfg(test)]

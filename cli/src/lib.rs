@@ -11,6 +11,7 @@ mod hidden;
 mod home;
 pub mod local;
 mod output;
+mod pager;
 pub mod timeline;
 
 pub use commands::{Arguments, run};

@@ -13,6 +13,9 @@ mod vendors;
 pub mod whole;
 mod world;
 
+/// A program in the place of a person's browser, which clicks what there is to click on the pages of the set-up.
+pub const BROWSER: &str = include_str!("browser.py");
+
 pub use notes::Note;
 pub use outside::{Dialect, Outside, WEBHOOK_SECRET};
 pub use previous::Previous;

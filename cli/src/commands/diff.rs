@@ -5,8 +5,11 @@ use std::process::ExitCode;
 use clap::Args;
 use domain::RunId;
 
-use super::say;
-use crate::{access, args::Api};
+use super::say_long;
+use crate::{
+    access,
+    args::{Api, Paging},
+};
 
 /// Print the change that a run asks a person about
 #[derive(Debug, Args)]
@@ -14,11 +17,13 @@ pub(super) struct Arguments {
     /// The run
     run: RunId,
     #[command(flatten)]
+    paging: Paging,
+    #[command(flatten)]
     api: Api,
 }
 
-pub(super) async fn run(Arguments { run, api }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(Arguments { run, paging, api }: Arguments) -> anyhow::Result<ExitCode> {
     let text = access::client(&api)?.diff(&run).await?;
-    say(text.trim_end());
+    say_long([text.trim_end()], paging);
     Ok(ExitCode::SUCCESS)
 }

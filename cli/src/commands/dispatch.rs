@@ -16,7 +16,6 @@ use domain::{
     DiscussionTask, Entry, Fact, Job, Receipt, Rehearsed, RepairResult, ReportOutcome, RepositoryName, RunId,
     StopReason, TicketKey,
 };
-use futures::{Stream, TryStreamExt};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -62,7 +61,7 @@ pub(super) struct Arguments {
     /// Do not wait for the end of the run
     #[arg(long)]
     detach: bool,
-    /// How the result is printed; with json no timeline
+    /// How the result is printed: with json no timeline, with jsonl the accepted job, each entry of the journal, and the result
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -201,7 +200,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         mock: asked.mock,
     };
     let client = access::client(&asked.api)?;
-    let is_json = asked.output == Format::Json;
+    let is_json = asked.output != Format::Text;
     if asked.dry_run {
         let planned = client.plan(&wanted).await?;
         match is_json {
@@ -229,20 +228,18 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    follow(&client, accepted, is_json).await
+    if asked.output == Format::Jsonl {
+        say_json(&accepted)?;
+    }
+    follow(&client, accepted, asked.output).await
 }
 
-async fn follow(client: &Client, accepted: JobAccepted, is_json: bool) -> anyhow::Result<ExitCode> {
+async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyhow::Result<ExitCode> {
     let run: RunId = accepted.run.parse()?;
     let events = client.follow(&run).await?;
     let [shutdown, _] = bootstrap::signals();
-    let end = async {
-        match is_json {
-            true => end(events).await,
-            false => show(events).await,
-        }
-    };
-    let Some(stop) = shutdown.run_until_cancelled(end).await.transpose()? else {
+    let ended = shutdown.run_until_cancelled(show(events, output)).await;
+    let Some(stop) = ended.transpose()? else {
         say_error(&format!(
             "the run goes on without being watched: journeyman journal {run} --follow"
         ));
@@ -252,7 +249,7 @@ async fn follow(client: &Client, accepted: JobAccepted, is_json: bool) -> anyhow
     let journal = client.journal(&run).await?;
     let repair = RepairResult::of(&journal);
     let would = rehearsed(journal);
-    if is_json {
+    if output != Format::Text {
         say_json(&Ended {
             accepted,
             stop,
@@ -269,23 +266,12 @@ async fn follow(client: &Client, accepted: JobAccepted, is_json: bool) -> anyhow
 
 /// Follows a rehearsal to its end, and prints what would be written.
 pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
-    let stop = show(client.follow(run).await?).await?;
+    let stop = show(client.follow(run).await?, Format::Text).await?;
     let would = rehearsed(client.journal(run).await?);
     rehearsal(would.as_deref().unwrap_or_default())
         .iter()
         .for_each(|line| say(line));
     Ok(exit_code(&stop))
-}
-
-/// The reason of the run's end, with nothing printed.
-async fn end(events: impl Stream<Item = Result<Entry, api::Error>>) -> anyhow::Result<StopReason> {
-    let mut events = std::pin::pin!(events);
-    while let Some(entry) = events.try_next().await? {
-        if let Fact::RunFinished { reason } = entry.fact {
-            return Ok(reason);
-        }
-    }
-    bail!("the live journal ended before the run did")
 }
 
 /// What a rehearsed job would write; absent for a job that was done.

@@ -2,67 +2,59 @@
 
 use std::process::ExitCode;
 
-use api::Followed;
 use clap::Args;
-use domain::{Entry, RunId, Timestamp};
-use futures::TryStreamExt;
+use domain::RunId;
 
-use super::{say, say_json};
-use crate::{access, args::Api, output::OutputLines, timeline};
+use super::{EXIT_ARGUMENTS, follow, say_error, say_json, say_long};
+use crate::{
+    access,
+    args::{Api, Format, Paging},
+    timeline,
+};
 
 /// Print a run's journal
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// The run: jira:ENG-12@57
     run: RunId,
-    /// One JSON object a line
-    #[arg(long)]
+    /// How it is printed: text, one JSON array, or one JSON object a line
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+    /// The same as -o jsonl
+    #[arg(long, conflicts_with = "output")]
     json: bool,
     /// Keep printing until the run is over
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
+    paging: Paging,
+    #[command(flatten)]
     api: Api,
 }
 
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let Arguments {
-        run,
-        json,
-        follow,
-        api,
-    } = asked;
-    let client = access::client(&api)?;
-    let mut start = None;
-    if follow {
-        let mut events = std::pin::pin!(client.follow_with_output(&run).await?);
-        let mut output = OutputLines::default();
-        while let Some(event) = events.try_next().await? {
-            match event {
-                Followed::Entry(entry) => {
-                    output.end().iter().for_each(|line| say(line));
-                    print(&entry, json, &mut start)?;
-                }
-                Followed::Output(piece) if !json => {
-                    output.push(&piece.text).iter().for_each(|line| say(line));
-                }
-                Followed::Output(_) => {}
-            }
-        }
-    } else {
-        for entry in client.journal(&run).await? {
-            print(&entry, json, &mut start)?;
+    let output = match asked.json {
+        true => Format::Jsonl,
+        false => asked.output,
+    };
+    if asked.follow && output == Format::Json {
+        say_error("journeyman: -o json has to wait for an end: use -o jsonl with --follow");
+        return Ok(ExitCode::from(EXIT_ARGUMENTS));
+    }
+    let client = access::client(&asked.api)?;
+    if asked.follow {
+        follow::live(&client, &asked.run, output).await?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let journal = client.journal(&asked.run).await?;
+    match output {
+        Format::Json => say_json(&journal)?,
+        Format::Jsonl => journal.iter().try_for_each(say_json)?,
+        Format::Text => {
+            let start = journal.first().map(|entry| entry.at).unwrap_or_default();
+            let lines = journal.iter().filter_map(|entry| timeline::line(entry, start));
+            say_long(lines, asked.paging);
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn print(entry: &Entry, json: bool, start: &mut Option<Timestamp>) -> anyhow::Result<()> {
-    let start = *start.get_or_insert(entry.at);
-    if json {
-        say_json(entry)?;
-    } else if let Some(line) = timeline::line(entry, start) {
-        say(&line);
-    }
-    Ok(())
 }

@@ -23,6 +23,7 @@ mod list_tickets;
 mod login;
 mod man;
 mod nats_users;
+mod open;
 mod pending;
 mod pr;
 mod process_ticket;
@@ -50,6 +51,8 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use domain::cause::chain;
+
+use crate::{args::Paging, pager};
 
 /// Exit code for wrong or missing arguments, as clap has it.
 const EXIT_ARGUMENTS: u8 = 2;
@@ -104,6 +107,8 @@ commands! {
     ListTickets in list_tickets,
     ShowTicket in show_ticket,
     Pr in pr,
+    Follow in follow,
+    Open in open,
     Journal in journal,
     Runs in runs,
     Pending in pending,
@@ -169,6 +174,23 @@ fn say(line: &str) {
     print_line(&domain::text::visible(line));
 }
 
+/// Prints lines that may be many: through a pager where a person reads them.
+fn say_long(lines: impl IntoIterator<Item = impl AsRef<str>>, paging: Paging) {
+    let lines: Vec<_> = lines.into_iter().collect();
+    let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
+    if !lines.is_empty() && !pager::show(&lines.join("\n"), paging) {
+        lines.iter().for_each(|line| say(line));
+    }
+}
+
+/// Prints a list: each element on a line of its own, or all as one array.
+fn say_all<T: serde::Serialize>(list: &[T], is_one: bool) -> anyhow::Result<()> {
+    match is_one {
+        true => say_json(&list),
+        false => list.iter().try_for_each(say_json),
+    }
+}
+
 /// Prints a value as one line of JSON, in which such characters are escaped: it stays the same value.
 fn say_json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     print_line(&escaped(&serde_json::to_string(value)?));
@@ -205,10 +227,61 @@ fn say_error(line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use clap::CommandFactory;
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
+
+    /// Files that print by themselves, and what they print was written by nobody else: a script, and a text with every such character
+    /// spelled out.
+    const PRINTING: [&str; 3] = ["commands/mod.rs", "commands/completions.rs", "pager.rs"];
+
+    fn assert_prints_nothing(folder: &Path, root: &Path) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                assert_prints_nothing(&path, root);
+                continue;
+            }
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let code = std::fs::read_to_string(&path).unwrap();
+            let code = code.split("#[cfg(test)]").next().unwrap();
+            for way in [
+                "print!(",
+                "println!(",
+                "stdout().write",
+                "stderr().write",
+                "stdout().lock",
+            ] {
+                assert!(
+                    PRINTING.contains(&name.as_str()) || !code.contains(way),
+                    "{name} prints by {way}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_prints_through_what_spells_out_control_characters() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        assert_prints_nothing(&root, &root);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_stranger_wrote_steers_a_terminal(text in proptest::collection::vec(any::<char>(), 0..48)) {
+            let text: String = text.into_iter().chain("\u{1b}[2J\u{202e}".chars()).collect();
+            let shown = domain::text::visible(&text);
+            prop_assert!(!shown.chars().any(domain::text::is_hidden), "{shown:?}");
+            let value = json!({ &text: [&text] });
+            let json = escaped(&value.to_string());
+            prop_assert!(!json.chars().any(domain::text::is_hidden), "{json:?}");
+            prop_assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), value);
+        }
+    }
 
     #[test]
     fn the_command_line_is_well_formed() {

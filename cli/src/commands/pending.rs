@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::types::{RunView, RunsQuery};
 use clap::Args;
 
-use super::{say, say_json};
+use super::{say, say_all};
 use crate::{
     access,
     args::{Api, Format},
@@ -14,7 +14,7 @@ use crate::{
 /// List the runs that wait for a person's decision or answer, the one that waits longest first, each with what to do
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// How it is printed: text, or one JSON array of runs as /v1/runs has them
+    /// How it is printed: text, or runs as /v1/runs has them: one JSON array, or one run a line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<
     let mut runs = access::client(&api)?.list_runs(&query).await?;
     runs.reverse();
     match output {
-        Format::Json => say_json(&runs)?,
+        Format::Json | Format::Jsonl => say_all(&runs, output == Format::Json)?,
         Format::Text if runs.is_empty() => say("nothing waits for a person"),
         Format::Text => runs.iter().flat_map(lines).for_each(|line| say(&line)),
     }

@@ -19,7 +19,7 @@ use super::{
     follow::{exit_code, show},
     say, say_error, settings_file,
 };
-use crate::args;
+use crate::{args, args::Format};
 
 /// Work on one ticket now and wait for the end of the run
 #[derive(Debug, Args)]
@@ -118,7 +118,7 @@ async fn work(client: &Client, ticket: &TicketKey, shutdown: CancellationToken) 
     let run: domain::RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
     say(&format!("run {run}"));
     let events = client.follow(&run).await?;
-    match shutdown.run_until_cancelled(show(events)).await {
+    match shutdown.run_until_cancelled(show(events, Format::Text)).await {
         Some(reason) => Ok(exit_code(&reason?)),
         None => {
             say_error("stopped; the run carries on when journeyman starts again");

@@ -10,10 +10,10 @@ use clap::{
 use domain::{Job, RunId, StopReason, TicketKey};
 use serde::de::DeserializeOwned;
 
-use super::{say, say_json};
+use super::{say_all, say_long};
 use crate::{
     access,
-    args::{Api, Format, ticket},
+    args::{Api, Format, Paging, ticket},
 };
 
 /// List runs, newest last
@@ -40,9 +40,11 @@ pub(super) struct Arguments {
     /// At most this many, the newest of them
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     limit: u16,
-    /// How it is printed: text, or one JSON array as /v1/runs has it, in the order of the text
+    /// How it is printed: text, or as /v1/runs has it, in the order of the text: one JSON array, or one run a line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
+    #[command(flatten)]
+    paging: Paging,
     #[command(flatten)]
     api: Api,
 }
@@ -61,8 +63,8 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let mut runs = access::client(&asked.api)?.list_runs(&query).await?;
     runs.reverse();
     match asked.output {
-        Format::Json => say_json(&runs)?,
-        Format::Text => runs.iter().for_each(|run| say(&line(run))),
+        Format::Json | Format::Jsonl => say_all(&runs, asked.output == Format::Json)?,
+        Format::Text => say_long(runs.iter().map(line), asked.paging),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use lease::User;
 use queue::{Identity, Role};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{nats_users::variable, say};
 use crate::credentials::new_password;
@@ -14,29 +14,70 @@ use crate::credentials::new_password;
 #[derive(Debug, Args)]
 pub(super) struct Arguments {}
 
+/// What one user of NATS proves its identity with, there and at Redis.
+pub(super) struct ServiceKeys {
+    pub(super) role: Role,
+    pub(super) nkey_seed: SecretString,
+    /// Absent: it is no user of Redis.
+    pub(super) redis_password: Option<SecretString>,
+}
+
+/// New keys for every user, and what the servers know of them.
+pub(super) struct NewKeys {
+    pub(super) services: Vec<ServiceKeys>,
+    /// The ACL file of Redis, with the hashes of passwords.
+    pub(super) acl: String,
+    /// Public keys for the map `nats-users`, as `NAME=VALUE`.
+    pub(super) public: Vec<String>,
+}
+
+impl NewKeys {
+    pub(super) fn generate() -> Self {
+        let (mut services, mut public, mut users) = (Vec::new(), Vec::new(), Vec::new());
+        for role in Role::ALL {
+            let identity = Identity::generate();
+            let user = User::ALL.into_iter().find(|user| user.name() == role.name());
+            let redis_password = user.map(|user| {
+                let (password, sha256) = new_password();
+                users.push((user, sha256));
+                SecretString::from(password)
+            });
+            public.push(format!("{}={}", variable(role), identity.public_key));
+            services.push(ServiceKeys {
+                role,
+                nkey_seed: identity.seed,
+                redis_password,
+            });
+        }
+        let acl = lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())));
+        Self {
+            services,
+            acl,
+            public,
+        }
+    }
+}
+
 /// The entries of `k8s/secrets.example.yaml` for NATS and Redis, and the public keys that the server knows.
 pub(super) async fn run(_: Arguments) -> anyhow::Result<ExitCode> {
-    let mut public = Vec::new();
-    let mut users = Vec::new();
-    for role in Role::ALL {
-        let identity = Identity::generate();
-        let seed = identity.seed.expose_secret();
-        say(&format!("# {}, a secret:\nnats-nkey-seed: {seed}", holder(role)));
-        if let Some(user) = User::ALL.into_iter().find(|user| user.name() == role.name()) {
-            let (password, sha256) = new_password();
-            say(&format!("redis-password: {password}"));
-            users.push((user, sha256));
+    let keys = NewKeys::generate();
+    for service in &keys.services {
+        let (holder, seed) = (holder(service.role), service.nkey_seed.expose_secret());
+        say(&format!("# {holder}, a secret:\nnats-nkey-seed: {seed}"));
+        if let Some(password) = &service.redis_password {
+            say(&format!("redis-password: {}", password.expose_secret()));
         }
         say("");
-        public.push(format!("{}={}", variable(role), identity.public_key));
     }
-    let acl = lease::acl(users.iter().map(|(user, sha256)| (*user, sha256.as_str())));
-    let acl = acl.replace('\n', "\n  ");
+    let acl = keys.acl.replace('\n', "\n  ");
     say(&format!(
         "# redis-acl, with the passwords' hashes:\nusers.acl: |\n  {}\n",
         acl.trim_end()
     ));
-    say(&format!("# ConfigMap nats-users, public:\n{}", public.join("\n")));
+    say(&format!(
+        "# ConfigMap nats-users, public:\n{}",
+        keys.public.join("\n")
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

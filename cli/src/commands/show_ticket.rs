@@ -5,19 +5,24 @@ use std::process::ExitCode;
 use api::types::TicketTextView;
 use clap::Args;
 
-use super::say;
-use crate::{access, args::OfTicket};
+use super::say_long;
+use crate::{
+    access,
+    args::{OfTicket, Paging},
+};
 
 /// Print what a ticket or pull request says now
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
     of: OfTicket,
+    #[command(flatten)]
+    paging: Paging,
 }
 
-pub(super) async fn run(Arguments { of }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(Arguments { of, paging }: Arguments) -> anyhow::Result<ExitCode> {
     let text = access::client(&of.api)?.ticket_text(&of.ticket).await?;
-    say(&page(&text));
+    say_long([page(&text)], paging);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use domain::Dollars;
 use serde::Serialize;
 
-use super::{say, say_json};
+use super::{say_all, say_json, say_long};
 use crate::{
     access,
-    args::{Api, Format},
+    args::{Api, Format, Paging},
 };
 
 /// Print what models took, counted from the journals that are kept
@@ -26,9 +26,11 @@ pub(super) struct Arguments {
     /// What each line is about
     #[arg(long, value_enum, default_value = "repository")]
     by: SpendBy,
-    /// How it is printed
+    /// How it is printed: a table, one JSON object, or one line of the table as JSON a line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
+    #[command(flatten)]
+    paging: Paging,
     #[command(flatten)]
     api: Api,
 }
@@ -84,7 +86,8 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     };
     match asked.output {
         Format::Json => say_json(&table)?,
-        Format::Text => text(&table).iter().for_each(|line| say(line)),
+        Format::Jsonl => say_all(&table.sums, false)?,
+        Format::Text => say_long(text(&table), asked.paging),
     }
     Ok(ExitCode::SUCCESS)
 }

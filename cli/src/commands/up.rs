@@ -26,7 +26,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
 /// With some settings from the command line.
 pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> anyhow::Result<ExitCode> {
     let file = settings_file(settings.settings);
-    let shown: Telemetry = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
+    let shown: Glance = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
     let telemetry = bootstrap::telemetry::init("journeyman", &shown.telemetry)?;
     let [shutdown, at_once] = bootstrap::signals();
     let data = settings.data;
@@ -46,10 +46,7 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
         token: local.token.expose_secret().to_owned(),
     }
     .save(&data)?;
-    say(&format!(
-        "ready: {}/webhooks/jira and /webhooks/github, API at {}/v1",
-        local.url, local.url
-    ));
+    shown.lines(&local.url).iter().for_each(|line| say(line));
     // Dropped at the second signal, it ends NATS and Redis all the same.
     let ended = at_once
         .run_until_cancelled(Box::pin(local.run_until(shutdown)))
@@ -62,8 +59,62 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
     }
 }
 
+/// What the settings say of what is told at the start.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct Telemetry {
+struct Glance {
     telemetry: bootstrap::telemetry::Settings,
+    github_reader: github::Settings,
+    jira_reader: jira::Settings,
+}
+
+impl Glance {
+    /// Where it listens, and what is off.
+    fn lines(&self, url: &str) -> Vec<String> {
+        let off = [
+            ("jira", "Jira", self.jira_reader.is_empty()),
+            ("github", "GitHub", self.github_reader.is_without_account()),
+        ];
+        let on = off.iter().filter(|(_, _, is_off)| !is_off);
+        let hooks: Vec<String> = on.map(|(name, ..)| format!("/webhooks/{name}")).collect();
+        let hooks = match hooks.is_empty() {
+            true => String::new(),
+            false => format!("{url}{}, ", hooks.join(" and ")),
+        };
+        let mut lines = vec![format!("ready: {hooks}API at {url}/v1")];
+        let off = off.iter().filter(|(_, _, is_off)| *is_off);
+        lines.extend(off.map(|(name, title, _)| {
+            format!("off: {title}, which the settings name no account for; `journeyman setup {name}` does")
+        }));
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_account_is_off_and_what_is_on_says_where_it_listens() {
+        let mut glance = Glance::default();
+        let off = |title: &str, name: &str| {
+            format!("off: {title}, which the settings name no account for; `journeyman setup {name}` does")
+        };
+        let neither = glance.lines("http://here");
+        assert_eq!(neither[0], "ready: API at http://here/v1");
+        assert_eq!(neither[1..], [off("Jira", "jira"), off("GitHub", "github")]);
+        glance.github_reader.token = Some("t".to_owned().into());
+        let one = glance.lines("http://here");
+        assert_eq!(
+            one[0],
+            "ready: http://here/webhooks/github, API at http://here/v1"
+        );
+        assert_eq!(one[1..], [off("Jira", "jira")]);
+        glance.jira_reader.base_url = "https://jira.example".to_owned();
+        let both = glance.lines("http://here");
+        assert_eq!(
+            both,
+            ["ready: http://here/webhooks/jira and /webhooks/github, API at http://here/v1"]
+        );
+    }
 }

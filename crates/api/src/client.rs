@@ -1,6 +1,7 @@
 //! A client of the API, with one file for each part of it.
 
 mod acts;
+mod follow;
 mod jobs;
 mod pull_requests;
 mod runs;
@@ -9,15 +10,13 @@ mod tickets;
 
 use std::time::Duration;
 
-use domain::{Entry, LiveOutput, RunId, TicketKey, address::encode};
-use eventsource_stream::Eventsource;
-use futures::{Stream, TryStreamExt};
+use domain::{Entry, RunId, TicketKey, address::encode};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub use self::{acts::Act, jobs::implement, pull_requests::Asked, tickets::OfRun};
+pub use self::{acts::Act, follow::Followed, jobs::implement, pull_requests::Asked, tickets::OfRun};
 use crate::{
     Error,
     types::{DeadDetail, DeadView, RunView, StopAllView},
@@ -25,15 +24,6 @@ use crate::{
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-
-/// What happens to a run while somebody follows it.
-#[derive(Debug)]
-pub enum Followed {
-    /// A new entry of its journal.
-    Entry(Box<Entry>),
-    /// A tool has printed something.
-    Output(LiveOutput),
-}
 
 /// A client with its token. Cheap to clone.
 #[derive(Clone)]
@@ -105,46 +95,6 @@ impl Client {
             None,
         )
         .await
-    }
-
-    /// A run's journal from its first entry on, live; ends after the run has finished.
-    ///
-    /// # Errors
-    /// Those of the API, in its words; the stream ends with an error when the connection is lost.
-    pub async fn follow(
-        &self,
-        run: &RunId,
-    ) -> Result<impl Stream<Item = Result<Entry, Error>> + use<>, Error> {
-        let events = self.follow_with_output(run).await?;
-        Ok(events.try_filter_map(async |event| {
-            Ok(match event {
-                Followed::Entry(entry) => Some(*entry),
-                Followed::Output(_) => None,
-            })
-        }))
-    }
-
-    /// The same, with what tools print between the entries.
-    ///
-    /// # Errors
-    /// Those of the API, in its words; the stream ends with an error when the connection is lost.
-    pub async fn follow_with_output(
-        &self,
-        run: &RunId,
-    ) -> Result<impl Stream<Item = Result<Followed, Error>> + use<>, Error> {
-        let path = format!("/v1/runs/{}/events?output=true", encode(&run.to_string()));
-        let answer = self
-            .request(Method::GET, &path)
-            .send()
-            .await
-            .map_err(|source| self.unreachable(source))?;
-        let events = refuse_problem(answer).await?.bytes_stream().eventsource();
-        Ok(events.map_err(Error::Events).and_then(async |event| {
-            Ok(match event.event.as_str() {
-                "output" => Followed::Output(understood(&event.data)?),
-                _ => Followed::Entry(understood(&event.data)?),
-            })
-        }))
     }
 
     /// What could not be handled, newest last.

@@ -38,7 +38,10 @@ pub enum Error {
     /// The connection was lost while the answer came.
     #[error("the connection to the API was lost")]
     Lost(#[source] reqwest::Error),
-    /// A stream of events broke off.
+    /// A stream of events ended too early.
+    #[error("the events of the API broke off")]
+    BrokenOff,
+    /// The same, with a reason.
     #[error("the events of the API broke off")]
     Events(#[source] eventsource_stream::EventStreamError<reqwest::Error>),
 }

@@ -5,6 +5,7 @@ pub mod expiry;
 pub mod health;
 pub mod http;
 pub mod metrics;
+mod programs;
 pub mod rules;
 mod run;
 mod secret_files;
@@ -14,4 +15,5 @@ pub mod telemetry;
 pub mod tls;
 
 pub use clock::now;
+pub use programs::own_program;
 pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal, signals};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::RepositoryName;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -192,15 +192,7 @@ struct WireAccount {
 /// # Errors
 /// When the settings name no App, or what GitHub says.
 pub async fn standing(settings: &Settings) -> Result<Standing, Error> {
-    let (Some(id), Some(key)) = (settings.app_id, &settings.private_key) else {
-        return Err(Error::Unauthorized {
-            check: "there is no App id and private key".to_owned(),
-        });
-    };
-    let caller = Caller {
-        crab: Arc::new(app_crab(&settings.api_url, id, key)?),
-        limits: Limits::default(),
-    };
+    let caller = app_caller(settings)?;
     let app: WireApp = transport::read(&caller, Call::Get("/app")).await?.parse()?;
     let path = "/app/installations?per_page=100";
     let found: Vec<WireInstalled> = transport::read(&caller, Call::Get(path)).await?.parse()?;
@@ -215,6 +207,32 @@ pub async fn standing(settings: &Settings) -> Result<Standing, Error> {
         html_url: app.html_url,
         installed: named.collect(),
     })
+}
+
+/// The App itself, without an installation.
+fn app_caller(settings: &Settings) -> Result<Caller, Error> {
+    let (Some(id), Some(key)) = (settings.app_id, &settings.private_key) else {
+        return Err(Error::Unauthorized {
+            check: "there is no App id and private key".to_owned(),
+        });
+    };
+    Ok(Caller {
+        crab: Arc::new(app_crab(&settings.api_url, id, key)?),
+        limits: Limits::default(),
+    })
+}
+
+/// Has the App of these settings send its webhooks to `url`, signed with the secret. Which events it sends only a person can say,
+/// on its page.
+///
+/// # Errors
+/// When the settings name no App, or what GitHub says.
+pub async fn set_hook(settings: &Settings, url: &str, secret: &SecretString) -> Result<(), Error> {
+    let caller = app_caller(settings)?;
+    let wanted =
+        json!({"url": url, "content_type": "json", "insecure_ssl": "0", "secret": secret.expose_secret()});
+    let answer = transport::send(&caller, Call::Patch("/app/hook/config", &wanted)).await?;
+    answer.parse::<Value>().map(drop)
 }
 
 /// Whether a text can be the name of an organisation.

@@ -38,6 +38,8 @@ pub(crate) struct Client(Arc<Inner>);
 struct Inner {
     http: reqwest::Client,
     base_url: String,
+    /// Where its pages are.
+    site_url: String,
     email: String,
     api_token: SecretString,
     limits: Limits,
@@ -68,9 +70,14 @@ impl Client {
             .user_agent("journeyman")
             .build()
             .map_err(|_| rejected())?;
+        let site_url = match settings.site_url.trim_end_matches('/') {
+            "" => base_url.clone(),
+            site => site.to_owned(),
+        };
         Ok(Self(Arc::new(Inner {
             http,
             base_url,
+            site_url,
             email: settings.email.clone(),
             api_token: settings.api_token.clone(),
             limits,
@@ -79,7 +86,7 @@ impl Client {
     }
 
     pub(crate) fn browse_url(&self, key: &TicketKey) -> String {
-        format!("{}/browse/{}", self.0.base_url, key.short())
+        format!("{}/browse/{}", self.0.site_url, key.short())
     }
 
     /// Reads.

@@ -2,20 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Instance, is_readable_on_the_way};
+use domain::{Instance, Timestamp, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
+
+/// Where Atlassian answers for tokens with scopes.
+const GATEWAY: &str = "https://api.atlassian.com/ex/jira/";
 
 /// Where Jira is and who we are there.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The site, e.g. `https://jira.example`.
+    /// The site, e.g. `https://jira.example`, or the gateway for tokens with scopes: `https://api.atlassian.com/ex/jira/<id>`.
     pub base_url: String,
+    /// Where people see its pages, when `base_url` is the gateway; empty: at `base_url`.
+    pub site_url: String,
     /// The account's address; empty: `api_token` is a personal access token, sent as a bearer token.
     pub email: String,
     /// The account's API token.
     pub api_token: SecretString,
+    /// The day on which the token ends, e.g. `2027-01-31`; empty: nobody said.
+    pub expires: String,
     /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
     pub allow_insecure: bool,
 }
@@ -28,6 +35,8 @@ struct Account {
     email: String,
     /// The account's API token.
     api_token: SecretString,
+    /// The day on which the token ends.
+    expires: String,
 }
 
 /// `[jira.<instance>]` as ingest reads it: the writer's part is skipped unread.
@@ -35,6 +44,8 @@ struct Account {
 #[serde(deny_unknown_fields)]
 struct ReaderSite {
     base_url: String,
+    #[serde(default)]
+    site_url: String,
     #[serde(default)]
     allow_insecure: bool,
     reader: Account,
@@ -48,6 +59,8 @@ struct ReaderSite {
 struct WriterSite {
     base_url: String,
     #[serde(default)]
+    site_url: String,
+    #[serde(default)]
     allow_insecure: bool,
     writer: Account,
     #[serde(default, rename = "reader")]
@@ -60,7 +73,7 @@ struct WriterSite {
 /// When a section is not one.
 pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let sites = BTreeMap::<Instance, ReaderSite>::deserialize(sections)?.into_iter();
-    let read = |it: ReaderSite| on_site(it.base_url, it.allow_insecure, it.reader);
+    let read = |it: ReaderSite| on_site(it.base_url, it.site_url, it.allow_insecure, it.reader);
     Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
@@ -70,15 +83,17 @@ pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
 /// When a section is not one.
 pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let sites = BTreeMap::<Instance, WriterSite>::deserialize(sections)?.into_iter();
-    let read = |it: WriterSite| on_site(it.base_url, it.allow_insecure, it.writer);
+    let read = |it: WriterSite| on_site(it.base_url, it.site_url, it.allow_insecure, it.writer);
     Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
-fn on_site(base_url: String, allow_insecure: bool, account: Account) -> Settings {
+fn on_site(base_url: String, site_url: String, allow_insecure: bool, account: Account) -> Settings {
     Settings {
         base_url,
+        site_url,
         email: account.email,
         api_token: account.api_token,
+        expires: account.expires,
         allow_insecure,
     }
 }
@@ -87,6 +102,11 @@ impl Settings {
     /// Whether it names neither a site nor an account.
     pub fn is_empty(&self) -> bool {
         self.base_url.is_empty() && self.api_token.expose_secret().trim().is_empty()
+    }
+
+    /// When the token ends, as far as it is known: at the begin of its last day, because a service that asks for more is not told when.
+    pub fn ends(&self) -> Option<Timestamp> {
+        Timestamp::parse(&format!("{}T00:00:00Z", self.expires))
     }
 
     /// Checks the section.
@@ -98,6 +118,19 @@ impl Settings {
         if !(self.base_url.starts_with("https://") || self.base_url.starts_with("http://")) {
             return wrong("base_url", "must be the site's URL, e.g. https://jira.example");
         }
+        let is_page = self.site_url.starts_with("https://") || self.site_url.starts_with("http://");
+        if !self.site_url.is_empty() && !is_page {
+            return wrong("site_url", "must be the site's URL, e.g. https://jira.example");
+        }
+        if self.base_url.starts_with(GATEWAY) && self.site_url.is_empty() {
+            return wrong(
+                "site_url",
+                "must be the site's URL, as base_url is the gateway, which has no pages",
+            );
+        }
+        if !self.expires.is_empty() && self.ends().is_none() {
+            return wrong("expires", "must be a day, e.g. 2027-01-31");
+        }
         if is_readable_on_the_way(&self.base_url) && !self.allow_insecure {
             return wrong(
                 "base_url",
@@ -108,5 +141,43 @@ impl Settings {
             return wrong("api_token", "must be set");
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(site_url: &str, base_url: &str, expires: &str) -> Option<String> {
+        let settings = Settings {
+            base_url: base_url.to_owned(),
+            site_url: site_url.to_owned(),
+            api_token: "t".to_owned().into(),
+            expires: expires.to_owned(),
+            ..Settings::default()
+        };
+        settings.check("jira_reader").err().map(|(key, _)| key)
+    }
+
+    #[test]
+    fn a_gateway_needs_the_site_and_an_end_is_a_day() {
+        let (site, gateway) = (
+            "https://acme.atlassian.net",
+            "https://api.atlassian.com/ex/jira/1f2e",
+        );
+        assert_eq!(problem("", site, ""), None);
+        assert_eq!(problem(site, gateway, "2027-01-31"), None);
+        assert_eq!(problem("", gateway, "").as_deref(), Some("jira_reader.site_url"));
+        assert_eq!(
+            problem("acme", gateway, "").as_deref(),
+            Some("jira_reader.site_url")
+        );
+        for wrong in ["soon", "2027-02-31", "2027-01-31T10:00:00Z"] {
+            assert_eq!(
+                problem("", site, wrong).as_deref(),
+                Some("jira_reader.expires"),
+                "{wrong}"
+            );
+        }
     }
 }

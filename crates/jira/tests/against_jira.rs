@@ -20,7 +20,7 @@ fn settings(url: &str, email: &str, token: &str) -> Settings {
         base_url: url.to_owned(),
         email: email.to_owned(),
         api_token: token.into(),
-        allow_insecure: false,
+        ..Settings::default()
     }
 }
 

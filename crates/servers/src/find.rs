@@ -6,8 +6,8 @@ use crate::Error;
 
 /// Finds a program where the caller says, or where it usually is.
 ///
-/// The order: `explicit`, the file that the environment variable `variable` names, `PATH`, and `.tools/venv/bin` in the
-/// working directory or the nearest directory above it (or above this program).
+/// The order: `explicit`, the file that the environment variable `variable` names, `PATH`, the folder of this program (a Python
+/// environment has both), and `.tools/venv/bin` in the working directory or the nearest directory above it (or above this program).
 ///
 /// # Errors
 /// [`Error::NotFound`] with the places looked at. An explicit path is never replaced by another place.
@@ -25,6 +25,7 @@ pub fn find_program(name: &str, explicit: Option<&Path>, variable: &str) -> Resu
     let on_path = std::env::var_os("PATH").unwrap_or_default();
     let here = std::env::current_dir().ok();
     let program = std::env::current_exe().ok();
+    let beside = program.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let above = [here, program].into_iter().flatten().flat_map(|start| {
         start
             .ancestors()
@@ -32,10 +33,16 @@ pub fn find_program(name: &str, explicit: Option<&Path>, variable: &str) -> Resu
             .collect::<Vec<_>>()
     });
     std::env::split_paths(&on_path)
+        .chain(beside)
         .chain(above)
         .map(|directory| directory.join(name))
         .find(|candidate| candidate.is_file())
-        .ok_or_else(|| not_found(name, format!("${variable}, PATH, .tools/venv/bin")))
+        .ok_or_else(|| {
+            not_found(
+                name,
+                format!("${variable}, PATH, this program's folder, .tools/venv/bin"),
+            )
+        })
 }
 
 fn not_found(name: &str, looked_at: String) -> Error {

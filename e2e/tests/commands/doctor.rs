@@ -53,6 +53,17 @@ fn failures(ran: &Ran) -> Vec<String> {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let failed = ran.out.lines().filter(|line| line.starts_with("FAIL "));
     let failed: Vec<_> = failed.map(str::to_owned).collect();
+    for line in &failed {
+        let remedy = line
+            .rsplit_once(" -> ")
+            .map(|(_, remedy)| remedy)
+            .unwrap_or_default();
+        let is_command = remedy.starts_with("`journeyman ") && remedy.ends_with('`');
+        assert!(
+            is_command || remedy.starts_with("docs/"),
+            "what repairs it? {line}"
+        );
+    }
     assert_eq!(
         ran.out.lines().last().unwrap(),
         format!("{} failed", failed.len())
@@ -237,6 +248,20 @@ async fn what_is_enough_for_one_machine_is_well() {
     ] {
         assert!(ran.out.lines().any(|found| found == line), "{line}: {}", ran.out);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_no_account_sees_is_told() {
+    let stage = Stage::start("").await;
+    let seen = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let line = "ok    repository             acme/shop: both accounts of GitHub see it";
+    assert!(seen.out.lines().any(|found| found == line), "{seen:?}");
+    let text = "repo: {owner: acme, name: nowhere}\njira: {project_key: OTHER}\n";
+    std::fs::write(stage.path().join("configs/shop.yaml"), text).unwrap();
+    let failed = failures(&run("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
+    let told = failed.iter().find(|line| line.starts_with("FAIL  repository"));
+    let part = "acme/nowhere: no account of GitHub sees it";
+    assert!(told.is_some_and(|line| line.contains(part)), "{failed:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

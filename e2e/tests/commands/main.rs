@@ -11,6 +11,8 @@ mod doctor;
 mod eval;
 mod example;
 mod folder;
+mod forms;
+mod pages;
 mod pr;
 mod process_ticket;
 mod program;

@@ -8,25 +8,12 @@ use crate::{
     terminal::at_terminal_with,
 };
 
-/// Sends each form that a page shows, as its script does, and follows the links of the last one.
-const BROWSER: &str = r#"#!/usr/bin/env python3
-import html, re, sys, urllib.parse, urllib.request
-def get(url, data=None):
-    return urllib.request.urlopen(url, data, timeout=30).read().decode()
-page = get(sys.argv[1])
-while (form := re.search(r'action="([^"]*)".*name="manifest" value="([^"]*)"', page)):
-    action, manifest = map(html.unescape, form.groups())
-    page = get(action, urllib.parse.urlencode({"manifest": manifest}).encode())
-for link in re.findall(r'href="([^"]*)"', page):
-    get(html.unescape(link))
-"#;
-
 type Environment = Vec<(String, String)>;
 
 /// Without what the set-up is to find out, and with a browser.
 fn environment(stage: &Stage, forgotten: &[&str]) -> Environment {
     let browser = stage.path().join("browser");
-    fs::write(&browser, BROWSER).unwrap();
+    fs::write(&browser, e2e::BROWSER).unwrap();
     fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
     let mut environment = stage.environment();
     environment.retain(|(name, _)| !forgotten.iter().any(|key| name.ends_with(key)));
@@ -207,11 +194,13 @@ fn two_accounts(site: &str) -> Vec<(&'static str, String)> {
             typed(testkit::jira::READER_EMAIL),
         ),
         ("API token of reader@", typed(testkit::jira::READER_API_TOKEN)),
+        ("Day on which this token ends", typed("2099-01-31")),
         (
             "Address of the account that is the writer",
             typed(testkit::jira::WRITER_EMAIL),
         ),
         ("API token of writer@", typed(testkit::jira::WRITER_API_TOKEN)),
+        ("Day on which this token ends", typed("")),
     ]
 }
 
@@ -249,6 +238,13 @@ async fn jira_is_set_up_and_the_administrators_token_is_used_once_and_not_kept()
     let secrets = stage.path().join(".journeyman/secrets");
     assert_only_we_may_read_secrets(&secrets, 3);
     let text = settings(&stage);
+    assert_eq!(text.matches("expires = \"2099-01-31\"").count(), 1, "{text}");
+    assert!(
+        ran.out
+            .contains("ok    jira reader token      it ends on 2099-01-31"),
+        "{}",
+        ran.out
+    );
     let kept = fs::read_dir(&secrets)
         .unwrap()
         .map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
@@ -447,6 +443,163 @@ async fn github_alone_is_a_complete_configuration() {
     )
     .unwrap();
     let ran = run("journeyman", &["doctor"], &environment, stage.path()).await;
-    let failed = "the section is missing: `journeyman setup jira` writes it";
+    let failed = "the section is missing -> `journeyman setup jira`";
     assert!(ran.code == Some(1) && ran.out.contains(failed), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_that_is_there_already_gets_its_webhook() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &[]);
+    let command = ["setup", "github", "--public-url", "https://jm.example"];
+    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let said = "webhook  https://jm.example/webhooks/github; doctor says which events";
+    assert!(ran.out.contains(said), "{}", ran.out);
+    let hook = stage.github.hook_of(testkit::github::READER_APP_ID).unwrap();
+    assert_eq!(
+        (
+            hook.url.as_str(),
+            hook.content_type.as_str(),
+            hook.insecure_ssl.as_str()
+        ),
+        ("https://jm.example/webhooks/github", "json", "0")
+    );
+    let secret = environment
+        .iter()
+        .find(|(name, _)| name.ends_with("GITHUB_WEBHOOK_SECRETS"));
+    assert_eq!(hook.secret, secret.unwrap().1);
+    assert!(stage.github.hook_of(testkit::github::WRITER_APP_ID).is_none());
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_is_asked_and_the_site_is_what_people_see() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &OF_JIRA);
+    let mut command = vec!["setup", "jira", "--site", "https://acme.atlassian.net/"];
+    let gateway = stage.jira.url();
+    command.extend(["--gateway", &gateway]);
+    let place = |name: &str, token: &str| {
+        let path = stage.path().join(name);
+        fs::write(&path, token).unwrap();
+        path.display().to_string()
+    };
+    let reader = place("reader", testkit::jira::READER_API_TOKEN);
+    let writer = place("writer", testkit::jira::WRITER_API_TOKEN);
+    command.extend([
+        "--reader-email",
+        testkit::jira::READER_EMAIL,
+        "--reader-token-file",
+        &reader,
+    ]);
+    command.extend([
+        "--writer-email",
+        testkit::jira::WRITER_EMAIL,
+        "--writer-token-file",
+        &writer,
+    ]);
+    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let text = settings(&stage);
+    assert_eq!(
+        text.matches("site_url = \"https://acme.atlassian.net\"").count(),
+        2,
+        "{text}"
+    );
+    assert_eq!(
+        text.matches(&format!("base_url = \"{gateway}\"")).count(),
+        2,
+        "{text}"
+    );
+    let again = run("journeyman", &["setup", "jira"], &environment, stage.path()).await;
+    assert_eq!(again.code, Some(0), "{again:?}");
+    assert_eq!(settings(&stage), text, "once more changes nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_secrets_of_a_cluster_go_into_a_file_for_one_user_and_never_replace_one() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &[]);
+    let command = ["setup", "kubernetes", "--namespace", "jm"];
+    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let file = stage.path().join("journeyman-secrets.yaml");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&file), 0o600);
+    let text = fs::read_to_string(&file).unwrap();
+    let token = fs::read_to_string(stage.path().join(".journeyman/secrets/operator.token")).unwrap();
+    for (secret, is_in_the_file) in [
+        (testkit::jira::READER_API_TOKEN, true),
+        (testkit::jira::WRITER_API_TOKEN, true),
+        (testkit::model::MODEL_API_KEY, true),
+        (token.trim(), false),
+    ] {
+        assert_eq!(text.contains(secret), is_in_the_file, "{text}");
+        assert!(!ran.out.contains(secret) && !ran.err.contains(secret), "{ran:?}");
+    }
+    assert_eq!(text.matches("namespace: jm}").count(), 5, "{text}");
+    assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 2);
+    let again = run("journeyman", &command, &environment, stage.path()).await;
+    assert!(
+        again.code == Some(1) && again.err.contains("is there already"),
+        "{again:?}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    let printed = run(
+        "journeyman",
+        &[&command[..], &["--output", "-"]].concat(),
+        &environment,
+        stage.path(),
+    )
+    .await;
+    assert!(
+        printed.code == Some(0) && printed.out.starts_with("apiVersion: v1\nkind: Secret\n"),
+        "{printed:?}"
+    );
+    assert!(
+        printed.out.lines().all(|line| !line.starts_with("public")),
+        "what is applied is Secrets alone: {}",
+        printed.out
+    );
+}
+
+/// Sends the form of a file as a browser on another machine does, and prints the address that GitHub leads to.
+const ELSEWHERE: &str = r#"
+import html, re, sys, urllib.error, urllib.parse, urllib.request
+class Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_):
+        return None
+form = re.search(r'action="([^"]*)".*name="manifest" value="([^"]*)"', open(sys.argv[1]).read())
+action, manifest = map(html.unescape, form.groups())
+try:
+    urllib.request.build_opener(Stay).open(action, urllib.parse.urlencode({"manifest": manifest}).encode(), timeout=30)
+except urllib.error.HTTPError as error:
+    print(error.headers["location"], end="\r")
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_on_another_machine_gets_a_file_and_its_address_is_pasted() {
+    let stage = Stage::start("").await;
+    let environment = environment(&stage, &OF_GITHUB);
+    fs::write(stage.path().join("elsewhere.py"), ELSEWHERE).unwrap();
+    let api = stage.github.api_url();
+    let paste = |role: &str| format!("!python3 elsewhere.py .journeyman/setup-{role}.html");
+    let install = |slug: &str| format!("!curl -s {api}/apps/{slug}/installations/new >/dev/null");
+    let typed = [
+        ("setup-reader.html on another machine", "no address\r".to_owned()),
+        ("that is not the address with code and state", paste("reader")),
+        ("setup-writer.html on another machine", paste("writer")),
+        ("2/2 writer", install("acme-journeyman-reader")),
+        (
+            "reader   acme-journeyman-reader is installed",
+            install("acme-journeyman"),
+        ),
+    ];
+    let command = ["setup", "github", "--org", "acme", "--no-browser"];
+    let ran = at_terminal_with(&command, &steps(&typed), &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in ["1/2 reader   created", "2/2 writer   created", "0 failed"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
 }

@@ -49,6 +49,8 @@ async fn rules_are_written_from_a_checkout_and_say_what_would_become_of_tickets(
     let skipped = stage
         .jira
         .create_issue("ENG", "Leave me", "", "Bug", &["skip-dispatch"]);
+    let over = stage.jira.create_issue("ENG", "Round the tax", "", "Bug", &[]);
+    stage.jira.move_issue(&over, "Done", "Rita").unwrap();
     let from = checkout(stage.path());
     let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
     let ran = run("journeyman", &command, &stage.environment(), stage.path()).await;
@@ -59,6 +61,7 @@ async fn rules_are_written_from_a_checkout_and_say_what_would_become_of_tickets(
         format!("would start implement on jira:{asks} in acme/shop: "),
         format!("would leave jira:{waits} until somebody asks for it (To Do): Explain the tax"),
         format!("would leave jira:{skipped} alone: "),
+        format!("would have worked on jira:{over} in acme/shop if somebody had asked (Done): Round the tax"),
     ] {
         assert!(ran.out.contains(&part), "{part}: {}", ran.out);
     }

@@ -11,9 +11,9 @@ pub(crate) const DOWN: &str = "\u{1b}[B";
 pub(crate) const UP: &str = "\u{1b}[A";
 pub(crate) const ENTER: &str = "\r";
 
-/// Each text is waited for behind the one before it. It ends with the command's exit code, or 99 when a text does not come.
+/// Each text is waited for behind the one before it; keys that begin with `!` are what that command of a shell prints. It ends with the command's exit code, or 99 when a text does not come.
 const DRIVER: &str = r#"
-import json, os, pty, select, sys, time
+import json, os, pty, select, subprocess, sys, time
 steps, command = json.loads(sys.argv[1]), sys.argv[2:]
 pid, terminal = pty.fork()
 if pid == 0:
@@ -37,6 +37,8 @@ for text, keys in steps:
             os.kill(pid, 9)
             sys.exit(99)
     at = seen.find(text.encode(), at) + len(text.encode())
+    if keys.startswith("!"):
+        keys = subprocess.run(keys[1:], shell=True, check=True, capture_output=True, text=True).stdout
     os.write(terminal, keys.encode())
 while read():
     pass

@@ -8,6 +8,7 @@ use serde_json::json;
 use testkit::{Step, eventually, fixture};
 
 use crate::{
+    forms,
     program::{Program, Ran, run},
     stage::{Stage, with},
 };
@@ -108,6 +109,10 @@ async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
     assert!(entries.len() >= text.lines().count());
     assert!(entries.windows(2).all(|two| two[0].position < two[1].position));
 
+    forms::assert_agree(&up, &run, &key).await;
+    forms::assert_open(&up, &run, &key).await;
+    forms::assert_paged(&up, &run).await;
+
     let again = up.ask(&["decide", &run, "approve", "--head", &head]).await;
     assert_eq!(again.code, Some(1), "{again:?}");
     assert_eq!(again.complaints().len(), 1, "{again:?}");
@@ -127,6 +132,38 @@ async fn a_gate_is_decided_and_a_second_start_still_knows_the_run() {
     assert_eq!(second.until_runs_say("completed").await, run);
     assert_eq!(second.told(&["journal", &run, "--json"]).await, json);
     second.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_alone_are_a_complete_configuration_and_what_is_off_is_listed() {
+    let stage = Stage::start("").await;
+    let shop = stage.path().join("shop");
+    std::fs::create_dir(&shop).unwrap();
+    std::fs::write(stage.path().join("configs/shop.yaml"), "repo: {folder: shop}\n").unwrap();
+    let mut environment = stage.environment();
+    environment.retain(|(name, _)| name.contains("__MODEL__") || name.contains("__RULES__"));
+    environment = with(&environment, "FOLDER__SHOP__PATH", &shop.display().to_string());
+    for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
+        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+    }
+    let doctor = run("journeyman", &["doctor"], &environment, stage.path()).await;
+    assert_eq!(doctor.code, Some(0), "{doctor:?}");
+    let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
+    up.says("off: GitHub").await;
+    let told = up.out();
+    let lines: Vec<&str> = told.lines().collect();
+    let [ready, jira, github] = lines[..] else {
+        panic!("{told}")
+    };
+    assert!(ready.starts_with("ready: API at http://127.0.0.1:"), "{ready}");
+    assert!(jira.contains("`journeyman setup jira`"), "{jira}");
+    assert!(github.contains("`journeyman setup github`"), "{github}");
+    assert_eq!(
+        run("journeyman", &["runs"], &[], stage.path()).await.code,
+        Some(0)
+    );
+    up.signal(Signal::TERM);
+    assert_eq!(up.ended().await.code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -65,7 +65,7 @@ impl Scene {
             base_url: self.jira.url(),
             email: testkit::jira::WRITER_EMAIL.to_owned(),
             api_token: SecretString::from(testkit::jira::WRITER_API_TOKEN),
-            allow_insecure: false,
+            ..jira::Settings::default()
         })
         .unwrap();
         let dir = self.folder.path().to_owned();

@@ -134,7 +134,7 @@ async fn an_effect_whose_receipt_was_lost_in_a_crash_is_found_and_not_repeated()
         base_url: rig.jira.url(),
         email: jira::WRITER_EMAIL.to_owned(),
         api_token: SecretString::from(jira::WRITER_API_TOKEN),
-        allow_insecure: false,
+        ..::jira::Settings::default()
     });
     writer
         .unwrap()

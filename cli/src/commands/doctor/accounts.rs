@@ -1,9 +1,12 @@
 //! The accounts, two of each service: who they are, what they may do, and that no two are one.
 
-use domain::{Instance, cause::chain};
+use domain::{Instance, Timestamp, cause::chain};
 use github::permissions as app;
 
-use super::{Finding, Findings, Sections, found_within};
+use super::{Finding, Findings, Remedy, Sections, found_within};
+
+/// A token that ends within so many days is warned of.
+const SOON_DAYS: u64 = 30;
 
 /// Whether an account answered, and as whom.
 struct Seen {
@@ -14,10 +17,9 @@ struct Seen {
 }
 
 impl Seen {
-    fn missing(service: &str) -> Self {
-        let repair = format!("the section is missing: `journeyman setup {service}` writes it");
+    fn missing(remedy: Remedy) -> Self {
         Self {
-            finding: Finding::Failed(repair),
+            finding: Finding::Failed("the section is missing".to_owned(), remedy),
             identity: None,
             events: None,
         }
@@ -73,13 +75,14 @@ pub(super) async fn github(
     reader: Option<&github::Settings>,
     writer: Option<&github::Settings>,
 ) {
+    let broken = instance.map_or(Remedy::GithubApps, |_| Remedy::Instances);
     let reader = match reader {
-        Some(settings) => seen(github_reader(settings)).await,
-        None => Seen::missing("github"),
+        Some(settings) => seen(broken, github_reader(settings)).await,
+        None => Seen::missing(Remedy::github(instance)),
     };
     let writer = match writer {
-        Some(settings) => seen(github_writer(settings)).await,
-        None => Seen::missing("github"),
+        Some(settings) => seen(broken, github_writer(settings)).await,
+        None => Seen::missing(Remedy::github(instance)),
     };
     tell(findings, "GitHub", instance, reader, writer);
 }
@@ -92,19 +95,49 @@ pub(super) async fn jira(
     writer: Option<&jira::Settings>,
     projects: &[Project],
 ) {
+    let broken = |token: Remedy| instance.map_or(token, |_| Remedy::Instances);
+    for (role, token, settings) in [
+        ("reader", Remedy::JiraReaderToken, reader),
+        ("writer", Remedy::JiraWriterToken, writer),
+    ] {
+        if let Some(end) = settings.and_then(jira::Settings::ends) {
+            let place = instance.map(|name| format!(" {name}")).unwrap_or_default();
+            let finding = lasts(end, bootstrap::now(), broken(token));
+            findings.add(&format!("jira{place} {role} token"), finding);
+        }
+    }
     let reader = match reader {
-        Some(settings) => seen(jira_reader(settings, projects)).await,
-        None => Seen::missing("jira"),
+        Some(settings) => seen(broken(Remedy::JiraReaderToken), jira_reader(settings, projects)).await,
+        None => Seen::missing(Remedy::jira(instance)),
     };
     let writer = match writer {
-        Some(settings) => seen(jira_writer(settings, projects)).await,
-        None => Seen::missing("jira"),
+        Some(settings) => seen(broken(Remedy::JiraWriterToken), jira_writer(settings, projects)).await,
+        None => Seen::missing(Remedy::jira(instance)),
     };
     tell(findings, "Jira", instance, reader, writer);
 }
 
+/// How long a token lasts.
+fn lasts(end: Timestamp, now: Timestamp, remedy: Remedy) -> Finding {
+    let day = end.to_string();
+    let day = day.get(..10).unwrap_or(&day);
+    if end <= now {
+        return Finding::Failed(format!("it ended on {day}"), remedy);
+    }
+    let days = end.since(now).as_secs() / 86_400;
+    let told = format!("it ends on {day}, in {days} days");
+    match days < SOON_DAYS {
+        true => Finding::Warn(format!("{told} {remedy}")),
+        false => Finding::Ok(told),
+    }
+}
+
 fn tell(findings: &mut Findings, service: &str, instance: Option<&Instance>, reader: Seen, writer: Seen) {
-    let two = two_accounts(&reader, &writer);
+    let apart = match service {
+        "GitHub" => Remedy::GithubApps,
+        _ => Remedy::JiraAccounts,
+    };
+    let two = two_accounts(apart, &reader, &writer);
     let place = instance.map(|name| format!(" {name}")).unwrap_or_default();
     let key = service.to_lowercase();
     for (role, seen) in [("reader", reader), ("writer", writer)] {
@@ -117,9 +150,9 @@ fn tell(findings: &mut Findings, service: &str, instance: Option<&Instance>, rea
 }
 
 /// Within the time of one check.
-async fn seen(ask: impl Future<Output = Result<Answer, String>>) -> Seen {
+async fn seen(remedy: Remedy, ask: impl Future<Output = Result<Answer, String>>) -> Seen {
     let (mut identity, mut events) = (None, None);
-    let finding = found_within(async {
+    let finding = found_within(remedy, async {
         let answer = ask.await?;
         identity = Some(answer.identity);
         events = answer.events;
@@ -134,11 +167,12 @@ async fn seen(ask: impl Future<Output = Result<Answer, String>>) -> Seen {
 }
 
 /// One shared account would let ingest write. Only two accounts that both answered can be told apart.
-fn two_accounts(reader: &Seen, writer: &Seen) -> Finding {
+fn two_accounts(remedy: Remedy, reader: &Seen, writer: &Seen) -> Finding {
     match (&reader.identity, &writer.identity) {
-        (Some(reader), Some(writer)) if reader == writer => Finding::Failed(format!(
-            "reader and writer are both {reader}; they must be two accounts"
-        )),
+        (Some(reader), Some(writer)) if reader == writer => Finding::Failed(
+            format!("reader and writer are both {reader}; they must be two accounts"),
+            remedy,
+        ),
         (Some(reader), Some(writer)) => Finding::Ok(format!("{reader} reads, {writer} writes")),
         (None, _) | (_, None) => {
             Finding::Skipped("not both accounts answered, so they cannot be compared".to_owned())
@@ -152,7 +186,7 @@ async fn github_reader(settings: &github::Settings) -> Result<Answer, String> {
     let may_write = |held: &&str| held.ends_with(":write") || held.ends_with(":admin");
     let all = identity.permissions.iter().map(String::as_str);
     let forbidden: Vec<&str> = all.filter(may_write).collect();
-    let finding = app_finding(&identity, &app::READER, &forbidden);
+    let finding = app_finding(&identity, &app::READER, &forbidden, Remedy::ReaderApp);
     let events = identity.is_app.then(|| reader_events(&identity.events));
     Ok(Answer {
         identity: identity.login,
@@ -169,7 +203,7 @@ async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
         .iter()
         .filter(|forbidden| !lacking.contains(forbidden));
     let forbidden: Vec<&str> = held.map(|forbidden| forbidden.name).collect();
-    let finding = app_finding(&identity, &app::WRITER, &forbidden);
+    let finding = app_finding(&identity, &app::WRITER, &forbidden, Remedy::WriterApp);
     let events = (!identity.events.is_empty()).then(|| {
         let subscribed = identity.events.join(", ");
         Finding::Warn(format!("subscribed to {subscribed}: the writer needs no webhook"))
@@ -182,20 +216,23 @@ async fn github_writer(settings: &github::Settings) -> Result<Answer, String> {
 }
 
 /// A token does not tell what it may do, so nothing is said about that.
-fn app_finding(identity: &github::Identity, needed: &[app::Needed], forbidden: &[&str]) -> Finding {
+fn app_finding(
+    identity: &github::Identity,
+    needed: &[app::Needed],
+    forbidden: &[&str],
+    remedy: Remedy,
+) -> Finding {
     let login = &identity.login;
     if !identity.is_app {
         return Finding::Ok(format!("{login} (a token; what it may do cannot be read)"));
     }
     if !forbidden.is_empty() {
-        return Finding::Failed(format!(
-            "{login} may change {}: take that away",
-            forbidden.join(", ")
-        ));
+        let forbidden = forbidden.join(", ");
+        return Finding::Failed(format!("{login} may change {forbidden}: take that away"), remedy);
     }
     let missing = listed(&app::lacking(needed, &identity.permissions));
     if !missing.is_empty() {
-        return Finding::Failed(format!("{login} lacks {missing}; see docs/permissions.md"));
+        return Finding::Failed(format!("{login} lacks {missing}"), remedy);
     }
     let held = listed(needed);
     match app::excess(needed, &identity.permissions).as_slice() {
@@ -312,7 +349,7 @@ fn jira_answer(account: domain::Account, projects: &[Project], told: &Told) -> A
     let with_all = format!("{name} with every permission in {}", keys.join(", "));
     let finding = if !told.problems.is_empty() {
         let problems = told.problems.join("; ");
-        Finding::Failed(format!("{name}: {problems}; see docs/permissions.md"))
+        Finding::Failed(format!("{name}: {problems}"), Remedy::JiraAccounts)
     } else if projects.is_empty() {
         Finding::Ok(format!(
             "{name} (the rules name no project, so no permission was checked)"
@@ -327,5 +364,31 @@ fn jira_answer(account: domain::Account, projects: &[Project], told: &Told) -> A
         identity: account.id,
         finding,
         events: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_well_then_ends_soon_then_has_ended() {
+        let end = Timestamp::parse("2027-01-31T00:00:00Z").unwrap();
+        let at = |text: &str| lasts(end, Timestamp::parse(text).unwrap(), Remedy::JiraReaderToken);
+        let Finding::Ok(well) = at("2026-11-25T12:00:00Z") else {
+            panic!("it is well")
+        };
+        assert_eq!(well, "it ends on 2027-01-31, in 66 days");
+        let Finding::Warn(soon) = at("2027-01-20T12:00:00Z") else {
+            panic!("it ends soon")
+        };
+        assert_eq!(
+            soon,
+            "it ends on 2027-01-31, in 10 days -> `journeyman setup jira --reader-email EMAIL`"
+        );
+        let Finding::Failed(over, _) = at("2027-01-31T00:00:00Z") else {
+            panic!("it has ended")
+        };
+        assert_eq!(over, "it ended on 2027-01-31");
     }
 }

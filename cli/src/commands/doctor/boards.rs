@@ -4,7 +4,7 @@ use bootstrap::rules::RulesBook;
 use domain::{Rules, cause::chain};
 use github::Writer;
 
-use super::{Finding, Findings, Sections, instances::Instances, within};
+use super::{Finding, Findings, Remedy, Sections, instances::Instances, within};
 
 pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
     // Rules that cannot be read are told elsewhere.
@@ -20,7 +20,9 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, instance
             Some(name) => instances.github_writer(name),
         };
         let finding = match account {
-            Some(settings) if settings.project_token.is_some() => within(seen(settings, rules)).await,
+            Some(settings) if settings.project_token.is_some() => {
+                within(Remedy::GithubProjects, seen(settings, rules)).await
+            }
             Some(_) | None => {
                 let left = "the fields of projects are left alone: project_token is not set";
                 Finding::Skipped(left.to_owned())

@@ -9,7 +9,7 @@ use serde::{
     de::{DeserializeOwned, IgnoredAny},
 };
 
-use super::{Finding, Findings, Projects, accounts};
+use super::{Finding, Findings, Projects, Remedy, accounts};
 
 /// As ingest reads them.
 #[derive(Default, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) fn load(findings: &mut Findings, file: Option<&Path>) -> Instances {
 
 fn sections<S: DeserializeOwned + Default>(findings: &mut Findings, file: Option<&Path>) -> S {
     settings::load(file, std::env::vars()).unwrap_or_else(|error| {
-        findings.add("instances", Finding::Failed(chain(&error)));
+        findings.add("instances", Finding::Failed(chain(&error), Remedy::Instances));
         S::default()
     })
 }
@@ -57,6 +57,11 @@ impl Instances {
     /// The instances that rules may name.
     pub(super) fn connections(&self) -> Connections {
         Connections::of(&self.readers.github, &self.readers.jira, &self.readers.folder)
+    }
+
+    /// Both accounts of a GitHub.
+    pub(super) fn github(&self, name: &Instance) -> (Option<&github::Settings>, Option<&github::Settings>) {
+        (self.readers.github.get(name), self.writers.github.get(name))
     }
 
     /// The account that writes at a GitHub.

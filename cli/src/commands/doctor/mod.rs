@@ -4,8 +4,16 @@ mod accounts;
 mod boards;
 mod certificates;
 mod instances;
+mod remedy;
+mod repositories;
 
-use std::{collections::BTreeMap, future::Future, path::Path, process::ExitCode, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use bootstrap::{
     ServiceConfig,
@@ -17,6 +25,7 @@ use domain::{Instance, NewerRecord, Rules, Timestamp, cause::chain};
 use serde::{Deserialize, de::IgnoredAny};
 
 use accounts::Project;
+use remedy::Remedy;
 
 use super::{say, settings_file};
 use crate::{args::Settings, local};
@@ -30,18 +39,21 @@ pub(super) struct Arguments {
 
 /// The user whose key `nats.nkey_seed` must be for the check of NATS.
 const DOCTOR: &str = "ingest";
-/// What to do where there are no rules.
-const ADD: &str = "`journeyman repo add OWNER/NAME` writes the rules of one";
+/// What lies beside the command.
+const OWN_PROGRAMS: [&str; 3] = ["launcher", "parser", "inspector"];
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 /// Records of a newer release are met again and again as long as they are left alone.
 const NEWER_SHOWN: Duration = Duration::from_secs(10 * 60);
 
 /// How a check went, and what to say about it.
 enum Finding {
+    /// What was looked at is as it should be.
     Ok(String),
     /// It works, and should be otherwise.
     Warn(String),
-    Failed(String),
+    /// With what repairs it.
+    Failed(String, Remedy),
+    /// It was not looked at, for this reason.
     Skipped(String),
 }
 
@@ -56,9 +68,9 @@ impl Findings {
             Finding::Ok(detail) => ("ok", detail),
             Finding::Warn(detail) => ("warn", detail),
             Finding::Skipped(detail) => ("skip", detail),
-            Finding::Failed(detail) => {
+            Finding::Failed(detail, remedy) => {
                 self.failed += 1;
-                ("FAIL", detail)
+                ("FAIL", format!("{detail} {remedy}"))
             }
         };
         say(&format!("{verdict:<5} {name:<22} {detail}"));
@@ -92,15 +104,12 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = settings_file(asked.settings.settings);
     let file = file.as_deref();
     let mut findings = Findings::default();
-    findings.add(
-        "settings file",
-        Finding::Ok(file.map_or_else(|| "none".to_owned(), |path| path.display().to_string())),
-    );
-    programs(&mut findings).await;
     let sections: Sections = settings::load(file, std::env::vars())?;
-    let mut environment: Vec<_> = std::env::vars().collect();
+    findings.add("settings file", settings_read(file));
     // What `up` makes afresh at each start need not be in the settings of one machine.
     let one_machine = sections.nats.is_none() && sections.redis.is_none();
+    programs(&mut findings, one_machine).await;
+    let mut environment: Vec<_> = std::env::vars().collect();
     if one_machine {
         environment = local::completed(file, environment).await?;
     }
@@ -111,6 +120,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let projects = rules(&mut findings, &sections, &instances.connections());
     accounts::check(&mut findings, &sections, &projects.of(None)).await;
     instances.check(&mut findings, &projects).await;
+    repositories::check(&mut findings, &sections, &instances).await;
     boards::check(&mut findings, &sections, &instances).await;
     if one_machine {
         let own = "`up` has an executor of its own";
@@ -126,7 +136,14 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     })
 }
 
-async fn programs(findings: &mut Findings) {
+fn settings_read(file: Option<&Path>) -> Finding {
+    match file {
+        Some(path) => Finding::Ok(path.display().to_string()),
+        None => Finding::Skipped("there is none; variables and defaults count".to_owned()),
+    }
+}
+
+async fn programs(findings: &mut Findings, one_machine: bool) {
     let git = tokio::process::Command::new("git")
         .arg("--version")
         .output()
@@ -137,15 +154,38 @@ async fn programs(findings: &mut Findings) {
             Ok(output) if output.status.success() => {
                 Finding::Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
             }
-            Ok(_) | Err(_) => Finding::Failed("install git: reporter and executor need it".to_owned()),
+            Ok(_) | Err(_) => {
+                let needed = "there is none, and reporter and executor need it";
+                Finding::Failed(needed.to_owned(), Remedy::Install)
+            }
         },
     );
+    let own = match one_machine {
+        true => own_programs(bootstrap::own_program),
+        false => Finding::Skipped("those of executor and reporter are with them".to_owned()),
+    };
+    findings.add("own programs", own);
     let version = |found: Result<(u32, u32, u32), servers::Error>| match found {
         Ok((major, minor, patch)) => Finding::Ok(format!("{major}.{minor}.{patch}")),
         Err(error) => Finding::Skipped(format!("only `up` and `process-ticket` need it: {error}")),
     };
     findings.add("nats-server", version(servers::nats_version(None)));
     findings.add("redis-server", version(servers::redis_version(None)));
+}
+
+/// Programs that confine what strangers wrote: without them executor and reporter do not start on this machine.
+fn own_programs(find: impl Fn(&str) -> Option<PathBuf>) -> Finding {
+    let missing: Vec<&str> = OWN_PROGRAMS
+        .into_iter()
+        .filter(|name| find(name).is_none())
+        .collect();
+    match missing.is_empty() {
+        true => Finding::Ok(OWN_PROGRAMS.join(", ")),
+        false => Finding::Failed(
+            format!("missing beside this program: {}", missing.join(", ")),
+            Remedy::Install,
+        ),
+    }
 }
 
 fn services(findings: &mut Findings, file: Option<&Path>, environment: &[(String, String)]) {
@@ -160,21 +200,27 @@ fn check<C: ServiceConfig>(file: Option<&Path>, environment: &[(String, String)]
     let loaded = settings::load::<C>(file, environment.iter().cloned());
     match loaded.and_then(|config| config.check()) {
         Ok(()) => Finding::Ok("complete".to_owned()),
-        Err(error) => Finding::Failed(chain(&error)),
+        Err(error) => {
+            let told = chain(&error);
+            let remedy = Remedy::of_setting(&told);
+            Finding::Failed(told, remedy)
+        }
     }
 }
 
 async fn connections(findings: &mut Findings, sections: &Sections) {
     let nats = match &sections.nats {
         Some(settings) => {
-            within(async {
+            found_within(Remedy::Nats, async {
                 let queue = queue::Queue::connect(settings, DOCTOR)
                     .await
                     .map_err(|error| chain(&error))?;
                 queue.ping().await.map_err(|error| chain(&error))?;
                 let met = queue.newer_records().await.map_err(|error| chain(&error))?;
-                newer_records(&met, bootstrap::now())?;
-                Ok(settings.addresses())
+                Ok(match newer_records(&met, bootstrap::now()) {
+                    Ok(()) => Finding::Ok(settings.addresses()),
+                    Err(problem) => Finding::Failed(problem, Remedy::OtherRelease),
+                })
             })
             .await
         }
@@ -183,7 +229,7 @@ async fn connections(findings: &mut Findings, sections: &Sections) {
     findings.add("nats", nats);
     let redis = match &sections.redis {
         Some(settings) => {
-            within(async {
+            within(Remedy::Redis, async {
                 let leases = lease::Leases::connect(settings)
                     .await
                     .map_err(|error| chain(&error))?;
@@ -238,7 +284,10 @@ fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections
         Err(error) => {
             findings.add(
                 "rules",
-                Finding::Failed(format!("cannot read {}: {error}; {ADD}", settings.dir.display())),
+                Finding::Failed(
+                    format!("cannot read {}: {error}", settings.dir.display()),
+                    Remedy::AddRules,
+                ),
             );
             return Projects::default();
         }
@@ -258,12 +307,15 @@ fn rules(findings: &mut Findings, sections: &Sections, connections: &Connections
             "{}:{} {}: {}",
             problem.file, problem.line, problem.key, problem.problem
         );
-        findings.add("rules", Finding::Failed(place));
+        findings.add("rules", Finding::Failed(place, Remedy::Rules));
     }
     if book.repositories().next().is_none() && book.problems().is_empty() {
         findings.add(
             "rules",
-            Finding::Failed(format!("{} holds no repository; {ADD}", settings.dir.display())),
+            Finding::Failed(
+                format!("{} holds no repository", settings.dir.display()),
+                Remedy::AddRules,
+            ),
         );
     }
     let with_project = |rules: &&Rules| !rules.jira.project_key.is_empty();
@@ -287,7 +339,7 @@ async fn pools(findings: &mut Findings, file: Option<&Path>) {
                     "pool",
                     match tools {
                         Ok(tools) => Finding::Ok(format!("{address}: {}", tools.join(", "))),
-                        Err(problem) => Finding::Failed(format!("{address}: {problem}")),
+                        Err(problem) => Finding::Failed(format!("{address}: {problem}"), Remedy::Pools),
                     },
                 );
             }
@@ -295,17 +347,20 @@ async fn pools(findings: &mut Findings, file: Option<&Path>) {
     }
 }
 
-async fn within(check: impl Future<Output = Result<String, String>>) -> Finding {
+async fn within(remedy: Remedy, check: impl Future<Output = Result<String, String>>) -> Finding {
     let check = Box::pin(check);
-    found_within(async { check.await.map(Finding::Ok) }).await
+    found_within(remedy, async { check.await.map(Finding::Ok) }).await
 }
 
 /// The same for a check that has more to say.
-async fn found_within(check: impl Future<Output = Result<Finding, String>>) -> Finding {
+async fn found_within(remedy: Remedy, check: impl Future<Output = Result<Finding, String>>) -> Finding {
     match tokio::time::timeout(CHECK_LIMIT, Box::pin(check)).await {
         Ok(Ok(finding)) => finding,
-        Ok(Err(problem)) => Finding::Failed(problem),
-        Err(_) => Finding::Failed(format!("no answer within {} s", CHECK_LIMIT.as_secs())),
+        Ok(Err(problem)) => Finding::Failed(problem, remedy),
+        Err(_) => {
+            let late = format!("no answer within {} s", CHECK_LIMIT.as_secs());
+            Finding::Failed(late, remedy)
+        }
     }
 }
 
@@ -314,6 +369,19 @@ mod tests {
     use domain::RecordKind;
 
     use super::*;
+
+    #[test]
+    fn programs_that_are_missing_are_named() {
+        assert!(matches!(own_programs(|_| Some(PathBuf::new())), Finding::Ok(_)));
+        let some = own_programs(|name| (name == "launcher").then(PathBuf::new));
+        let Finding::Failed(told, Remedy::Install) = some else {
+            panic!("two are missing")
+        };
+        assert!(
+            told.starts_with("missing beside this program: parser, inspector"),
+            "{told}"
+        );
+    }
 
     #[test]
     fn records_of_a_newer_release_are_shown_as_long_as_they_are_met() {

@@ -275,7 +275,7 @@ fn tell(summary: &Summary, records: &[Record], out: &Path, format: Format) -> an
     std::fs::write(&file, format!("{value:#}\n"))
         .with_context(|| format!("cannot write {}", file.display()))?;
     match format {
-        Format::Json => say_json(&value),
+        Format::Json | Format::Jsonl => say_json(&value),
         Format::Text => {
             table::text(summary, records).lines().for_each(say);
             say(&format!("{:<18} {}", "results", out.display()));

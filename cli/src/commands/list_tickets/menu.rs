@@ -16,6 +16,7 @@ use super::{
     question::{choose, confirm},
     row,
 };
+use crate::args::Format;
 
 const PROCESS: &str = "Process this ticket (create a pull request)";
 const PREVIEW: &str = "Process with dry-run (only show what would be started)";
@@ -120,7 +121,7 @@ pub(super) async fn process(
     let run: RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
     say(&format!("run {run}"));
     let events = client.follow(&run).await?;
-    match shutdown.run_until_cancelled(show(events)).await {
+    match shutdown.run_until_cancelled(show(events, Format::Text)).await {
         Some(reason) => Ok(exit_code(&reason?)),
         None => {
             say_error(&format!(

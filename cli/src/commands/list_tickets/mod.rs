@@ -17,16 +17,17 @@ use tokio_util::sync::CancellationToken;
 
 use self::menu::Chosen;
 use super::{
-    EXIT_ARGUMENTS, INTERRUPTED, alone::Alone, process_ticket::process, say, say_error, say_json,
-    settings_file,
+    EXIT_ARGUMENTS, INTERRUPTED, alone::Alone, process_ticket::process, say_all, say_error, say_json,
+    say_long, settings_file,
 };
 use crate::{
     access,
-    args::{Api, Format},
+    args::{Api, Format, Paging},
 };
 
 /// List the tickets of the projects and repositories that the rules name, in any status
 #[derive(Debug, Clone, Args)]
+#[command(visible_alias = "tickets")]
 pub(super) struct Arguments {
     /// Only in this status: one of Jira's, or open or closed at GitHub [default: those that are not over]
     #[arg(long)]
@@ -37,7 +38,7 @@ pub(super) struct Arguments {
     /// Choose a ticket with the arrow keys: process it, see what would be started, read it
     #[arg(long, short, conflicts_with = "output")]
     interactive: bool,
-    /// How the list is printed
+    /// How the list is printed: a table, the API's answer, or one ticket a line
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
     /// The rules file of the only repository; its tickets are listed without running services, which a choice starts
@@ -49,6 +50,8 @@ pub(super) struct Arguments {
     /// With --config: folder for data
     #[arg(long, value_name = "DIR", default_value = ".journeyman")]
     data: PathBuf,
+    #[command(flatten)]
+    paging: Paging,
     #[command(flatten)]
     api: Api,
 }
@@ -112,7 +115,8 @@ async fn list(client: &Client, asked: &Arguments, shutdown: &CancellationToken) 
     }
     match asked.output {
         Format::Json => say_json(&listed)?,
-        Format::Text => table(&listed).iter().for_each(|line| say(line)),
+        Format::Jsonl => say_all(&listed.tickets, false)?,
+        Format::Text => say_long(table(&listed), asked.paging),
     }
     Ok(Chosen::Nothing(if is_whole {
         ExitCode::SUCCESS

@@ -18,6 +18,7 @@ use bootstrap::{rules::RulesBook, settings};
 use clap::{Args, Subcommand};
 use domain::{RepositoryName, TicketKey};
 use ingest::Extent;
+use reqwest::StatusCode;
 use serde::Deserialize;
 
 use self::found::Found;
@@ -44,7 +45,7 @@ enum What {
     Add(Add),
 }
 
-/// Write the rules file of a repository, and say what would become of its last 10 open tickets; nothing is started
+/// Write the rules file of a repository, and say what would become of its last 10 tickets, open ones first; nothing is started
 #[derive(Debug, Args)]
 struct Add {
     /// The repository, e.g. acme/shop
@@ -175,9 +176,45 @@ async fn preview(client: &Client) -> anyhow::Result<ExitCode> {
     for ticket in listed.tickets.iter().take(SHOWN) {
         say(&would(client, ticket).await?);
     }
+    let room = SHOWN.saturating_sub(listed.tickets.len());
+    for ticket in over(client, room).await? {
+        say(&would_have(client, &ticket).await?);
+    }
     Ok(match listed.problems.is_empty() {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
+    })
+}
+
+/// Tickets that are over, so that a repository whose work is done shows what it would have been, too.
+async fn over(client: &Client, most: usize) -> anyhow::Result<Vec<TicketLine>> {
+    let mut found = Vec::new();
+    // Jira's usual name of it, and GitHub's.
+    for status in ["Done", "closed"] {
+        let query = TicketsQuery {
+            status: Some(status.to_owned()),
+            ..TicketsQuery::default()
+        };
+        match client.tickets(&query).await {
+            Ok(listed) => found.extend(listed.tickets),
+            // Nowhere is there such a status.
+            Err(api::Error::Refused { status, .. }) if status == StatusCode::UNPROCESSABLE_ENTITY => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    found.truncate(most);
+    Ok(found)
+}
+
+async fn would_have(client: &Client, ticket: &TicketLine) -> anyhow::Result<String> {
+    let key: TicketKey = ticket.ticket.parse()?;
+    let (name, status) = (&ticket.ticket, &ticket.status);
+    Ok(match client.plan(&implement(&key)).await {
+        Ok(planned) => format!(
+            "would have worked on {name} in {} if somebody had asked ({status}): {}",
+            planned.repository, ticket.summary
+        ),
+        Err(refused) => format!("would have left {name} alone ({status}): {refused}"),
     })
 }
 

@@ -6,6 +6,7 @@ use anyhow::Context;
 use dialoguer::{Confirm, Input, console::Term, theme::SimpleTheme};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use secrecy::SecretString;
+use tokio::sync::mpsc;
 
 /// There is nobody to ask: which flag has to say it.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +92,22 @@ pub(super) async fn confirm(question: &str) -> anyhow::Result<bool> {
         Ok(confirm.default(true).interact_on(&Term::stderr())?)
     })
     .await
+}
+
+/// Lines that a person types while something else may happen first; nothing where there is nobody. What waits for the next line ends
+/// with the process alone.
+pub(super) fn lines() -> mpsc::Receiver<String> {
+    let (typed, lines) = mpsc::channel(1);
+    if is_possible() {
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lines().map_while(Result::ok) {
+                if typed.blocking_send(line).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    lines
 }
 
 async fn at_terminal<T: Send + 'static>(

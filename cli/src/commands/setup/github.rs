@@ -1,28 +1,25 @@
 //! The two Apps of GitHub: registered from manifests by one click each, then installed.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use github::{
     Settings,
-    registration::{self, NewApp, Role, Standing},
+    registration::{self, NewApp, Role},
 };
-use tokio::{sync::oneshot, time::Instant};
+use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
 use super::{
     Known, ask, hook_url,
-    page::Page,
+    installed::{install_url, installed, open},
+    page::{Page, Returned},
     say,
     store::{Store, in_file},
 };
 use crate::credentials::new_password;
 
-/// How often GitHub is asked whether an App is installed.
-const LOOK: Duration = Duration::from_secs(2);
-/// How long people have to install both.
-const PATIENCE: Duration = Duration::from_secs(60 * 60);
 const WEBHOOK_SECRETS: &str = "github_webhook_secrets";
 
 /// Register and install the two GitHub Apps, by a click each; a half-done set-up is carried on
@@ -134,6 +131,9 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         // Ingest refuses to take unsigned webhooks, so there is one although nobody signs with it yet.
         keep_webhook_secret(store, &new_password().0.into())?;
     }
+    if let (Some(url), false) = (&hook, missing.contains(&Role::Reader)) {
+        point_hook(&Known::read(store)?, url, store).await?;
+    }
     let opens = opens && missing.is_empty();
     let mut own = Vec::new();
     for role in Role::ALL {
@@ -162,6 +162,10 @@ impl Registering<'_> {
     /// One after the other in one browser page, which is given back.
     async fn all(&self, roles: &[Role]) -> anyhow::Result<Page> {
         let mut page = Page::open().await?;
+        let mut typed = match self.opens {
+            true => None,
+            false => Some(ask::lines()),
+        };
         let mut waiting: Option<oneshot::Sender<()>> = None;
         let mut links = Vec::new();
         for (place, role) in roles.iter().enumerate() {
@@ -173,7 +177,7 @@ impl Registering<'_> {
                 }
                 None => self.invite(&page.url()),
             }
-            let returned = page.returned().await?;
+            let returned = self.code(&mut page, *role, &mut typed).await?;
             let made = registration::convert(&self.server.api_url, &returned.code).await;
             let made = made
                 .map_err(anyhow::Error::from)
@@ -200,6 +204,38 @@ impl Registering<'_> {
         );
         let _ = waiting.map(|seen| seen.send(()));
         Ok(page)
+    }
+
+    /// What comes back to the page, or is pasted where the browser is on another machine.
+    async fn code(
+        &self,
+        page: &mut Page,
+        role: Role,
+        typed: &mut Option<mpsc::Receiver<String>>,
+    ) -> anyhow::Result<Returned> {
+        let Some(typed) = typed.as_mut().filter(|_| ask::is_possible()) else {
+            return page.returned().await;
+        };
+        let file = self
+            .store
+            .leave(&format!("setup-{}.html", role.as_str()), &page.form())?;
+        let file = file.display();
+        say(&format!(
+            "     or open {file} on another machine, and paste the address that it leads to:"
+        ));
+        loop {
+            // What is read is read whole: a line that came is never lost to the page, nor the other way round.
+            let line = tokio::select! {
+                returned = page.returned() => return returned,
+                Some(line) = typed.recv() => line,
+            };
+            match page.pasted(&line) {
+                Some(returned) => return Ok(returned),
+                None => say(
+                    "     that is not the address with code and state, e.g. http://127.0.0.1:41877/callback?code=…",
+                ),
+            }
+        }
     }
 
     fn show(&self, page: &Page, role: Role) {
@@ -288,95 +324,34 @@ fn keep_webhook_secret(store: &Store, secret: &secrecy::SecretString) -> anyhow:
     store.set(vec![("ingest", WEBHOOK_SECRETS, in_file(&path))])
 }
 
-fn install_url(app: &str) -> String {
-    format!("{app}/installations/new")
-}
-
-/// A browser that does not start is no failure: the address is printed.
-fn open(url: &str) {
-    if let Err(error) = webbrowser::open(url) {
-        say(&format!("     (no browser was opened: {error})"));
-    }
-}
-
-/// Waits until an App is installed, for the organisation if one is named; gives the login under which it acts.
-async fn installed(
-    role: Role,
-    settings: &Settings,
-    org: Option<&str>,
-    opens: bool,
-) -> anyhow::Result<Option<String>> {
-    if settings.app_id.is_none() {
-        say(&format!(
-            "{}   has a token in place of an App, which stays",
-            role.as_str()
-        ));
-        return Ok(None);
-    }
-    let began = Instant::now();
-    let mut is_told = false;
-    loop {
-        let standing = registration::standing(settings).await.with_context(|| {
-            format!(
-                "the App of [{0}] does not answer; remove app_id and private_key of [{0}] to make another one",
-                role.section()
-            )
-        })?;
-        let url = install_url(&standing.html_url);
-        match place(&standing, org) {
-            Place::Installed(account) => {
-                say(&format!(
-                    "{}   {} is installed at {account}",
-                    role.as_str(),
-                    standing.slug
-                ));
-                return Ok(Some(format!("{}[bot]", standing.slug)));
-            }
-            Place::Suspended(account) => {
-                bail!(
-                    "{} is suspended at {account}: let it work again at {url}",
-                    standing.slug
-                )
-            }
-            Place::Nowhere if !is_told => {
-                say(&format!("install  {url}"));
-                if opens {
-                    open(&url);
-                }
-                is_told = true;
-            }
-            Place::Nowhere => {}
-        }
-        anyhow::ensure!(
-            began.elapsed() < PATIENCE,
-            "{} is not installed: install it at {url}, then run the command again",
-            standing.slug
+/// Tells an App that was there before where its webhooks go. Its events only a person can choose.
+async fn point_hook(known: &Known, url: &str, store: &Store) -> anyhow::Result<()> {
+    let reader = &known.github_reader;
+    let Some(secret) = known.ingest.github_webhook_secrets.first() else {
+        bail!("there is no webhook secret, which was made a moment ago");
+    };
+    if reader.app_id.is_none() {
+        say(
+            "webhook  a token has none: make one for each repository or organisation, as docs/permissions.md says",
         );
-        tokio::time::sleep(LOOK).await;
+        return Ok(());
     }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Place<'a> {
-    Installed(&'a str),
-    Suspended(&'a str),
-    Nowhere,
-}
-
-fn place<'a>(standing: &'a Standing, org: Option<&str>) -> Place<'a> {
-    let is_ours = |account: &str| org.is_none_or(|org| org.eq_ignore_ascii_case(account));
-    let mut ours = standing.installed.iter().filter(|it| is_ours(&it.account));
-    match ours.clone().find(|it| !it.is_suspended).or(ours.next()) {
-        Some(it) if it.is_suspended => Place::Suspended(&it.account),
-        Some(it) => Place::Installed(&it.account),
-        None => Place::Nowhere,
-    }
+    let told = registration::set_hook(reader, url, &secret.clone().into()).await;
+    told.with_context(|| {
+        let place = store.place(WEBHOOK_SECRETS);
+        format!(
+            "the App's webhook {url} cannot be set; set it on its page, with the secret in {}",
+            place.display()
+        )
+    })?;
+    say(&format!(
+        "webhook  {url}; doctor says which events are to be chosen on the App's page"
+    ));
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use github::registration::Installed;
-
     use super::*;
 
     fn server(host: Option<&str>) -> anyhow::Result<(String, String, String)> {
@@ -414,25 +389,6 @@ mod tests {
         ] {
             assert!(server(Some(wrong)).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn an_app_is_installed_suspended_or_nowhere() {
-        let standing = |places: &[(&str, bool)]| Standing {
-            slug: "a".to_owned(),
-            html_url: String::new(),
-            installed: places
-                .iter()
-                .map(|(account, is_suspended)| Installed {
-                    account: (*account).to_owned(),
-                    is_suspended: *is_suspended,
-                })
-                .collect(),
-        };
-        let both = standing(&[("other", false), ("Acme", true)]);
-        assert_eq!(place(&both, Some("acme")), Place::Suspended("Acme"));
-        assert_eq!(place(&both, None), Place::Installed("other"));
-        assert_eq!(place(&both, Some("third")), Place::Nowhere);
     }
 
     #[test]

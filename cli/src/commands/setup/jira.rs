@@ -23,18 +23,27 @@ pub(super) struct Arguments {
     /// The site, e.g. `https://acme.atlassian.net`
     #[arg(long, value_name = "URL")]
     site: Option<String>,
+    /// Where the API is, when the tokens have scopes: `https://api.atlassian.com/ex/jira/<id>` [default: the site]
+    #[arg(long, value_name = "URL")]
+    gateway: Option<String>,
     /// Address of the account that reads
     #[arg(long, value_name = "EMAIL")]
     reader_email: Option<String>,
     /// File with its API token
     #[arg(long, value_name = "FILE")]
     reader_token_file: Option<PathBuf>,
+    /// Day on which that token ends, e.g. 2027-01-31
+    #[arg(long, value_name = "DAY")]
+    reader_expires: Option<String>,
     /// Address of the account that writes
     #[arg(long, value_name = "EMAIL")]
     writer_email: Option<String>,
     /// File with its API token
     #[arg(long, value_name = "FILE")]
     writer_token_file: Option<PathBuf>,
+    /// Day on which that token ends
+    #[arg(long, value_name = "DAY")]
+    writer_expires: Option<String>,
     /// Address of Journeyman for the webhook; without it polls find what happens
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -50,6 +59,8 @@ pub(super) struct Arguments {
 struct Asked {
     section: &'static str,
     settings: Settings,
+    /// `site_url` and `expires` of the account before it.
+    before: (String, String),
     /// Whether it was given now, and has to be kept.
     is_new: bool,
 }
@@ -61,7 +72,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         .as_deref()
         .map(|public| hook_url(public, "Jira"))
         .transpose()?;
-    let site = match (&asked.site, known.jira_reader.base_url.as_str()) {
+    let site = match (&asked.site, pages(&known.jira_reader)) {
         (None, known) if !known.is_empty() => known.to_owned(),
         _ => {
             ask::text(
@@ -72,13 +83,21 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
             .await?
         }
     };
-    let site = site.trim_end_matches('/').to_owned();
-    let reader = (asked.reader_email.clone(), asked.reader_token_file.clone());
-    let reader = account("reader", &known.jira_reader, &site, reader).await?;
+    let place = Place::of(&site, asked.gateway.as_deref(), &known.jira_reader);
+    let given = Given {
+        email: asked.reader_email.clone(),
+        token: asked.reader_token_file.clone(),
+        expires: asked.reader_expires.clone(),
+    };
+    let reader = account("reader", &known.jira_reader, &place, given).await?;
     let found = Reader::new(&reader.settings)?.myself().await;
     let reads = tried("reader", found, &reader.settings).await?;
-    let writer = (asked.writer_email.clone(), asked.writer_token_file.clone());
-    let writer = account("writer", &known.jira_writer, &site, writer).await?;
+    let given = Given {
+        email: asked.writer_email.clone(),
+        token: asked.writer_token_file.clone(),
+        expires: asked.writer_expires.clone(),
+    };
+    let writer = account("writer", &known.jira_writer, &place, given).await?;
     let found = Writer::new(&writer.settings)?.myself().await;
     let writes = tried("writer", found, &writer.settings).await?;
     if reads.id == writes.id {
@@ -93,7 +112,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     let secret = webhook_secret(store, &known)?;
     store.add_own_accounts(&[reads.id, writes.id])?;
     match public {
-        Some(url) => webhook(&asked, store, &site, &url, &secret).await,
+        Some(url) => webhook(&asked, store, &place.site, &url, &secret).await,
         None => {
             say("webhook  none: polls find what happens; --public-url URL makes it instant");
             Ok(())
@@ -101,23 +120,67 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     }
 }
 
+/// Where people see the site of these settings.
+fn pages(known: &Settings) -> &str {
+    match known.site_url.as_str() {
+        "" => &known.base_url,
+        site => site,
+    }
+}
+
+/// A site: its pages, and where its API is.
+struct Place {
+    site: String,
+    base_url: String,
+}
+
+impl Place {
+    /// The gateway of the settings stays that of their site.
+    fn of(site: &str, gateway: Option<&str>, known: &Settings) -> Self {
+        let bare = |url: &str| url.trim_end_matches('/').to_owned();
+        let site = bare(site);
+        let base_url = match gateway {
+            Some(gateway) => bare(gateway),
+            None if bare(pages(known)) == site => bare(&known.base_url),
+            None => site.clone(),
+        };
+        Self { site, base_url }
+    }
+
+    /// What the settings say beside `base_url`.
+    fn site_url(&self) -> &str {
+        match self.site == self.base_url {
+            true => "",
+            false => &self.site,
+        }
+    }
+}
+
+/// What the command line says of an account.
+struct Given {
+    email: Option<String>,
+    token: Option<PathBuf>,
+    expires: Option<String>,
+}
+
 /// The account of the settings, unless another one is given.
-async fn account(
-    role: &str,
-    known: &Settings,
-    site: &str,
-    (email, token): (Option<String>, Option<PathBuf>),
-) -> anyhow::Result<Asked> {
+async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> anyhow::Result<Asked> {
+    let Given {
+        email,
+        token,
+        expires,
+    } = given;
     let section = match role {
         "reader" => "jira_reader",
         _ => "jira_writer",
     };
-    let is_known =
-        !known.api_token.expose_secret().trim().is_empty() && known.base_url.trim_end_matches('/') == site;
-    if is_known && email.is_none() && token.is_none() {
+    let is_known = !known.api_token.expose_secret().trim().is_empty()
+        && known.base_url.trim_end_matches('/') == place.base_url;
+    if is_known && email.is_none() && token.is_none() && expires.is_none() {
         return Ok(Asked {
             section,
             settings: known.clone(),
+            before: (known.site_url.clone(), known.expires.clone()),
             is_new: false,
         });
     }
@@ -130,10 +193,13 @@ async fn account(
     .await?;
     let flag = format!("--{role}-token-file");
     let api_token = ask::secret(token.as_deref(), &flag, &format!("API token of {email}")).await?;
+    let question = "Day on which this token ends, e.g. 2027-01-31 (empty: not known)";
     let settings = Settings {
-        base_url: site.to_owned(),
+        base_url: place.base_url.clone(),
+        site_url: place.site_url().to_owned(),
         email,
         api_token,
+        expires: ask::optional(expires, question).await?,
         allow_insecure: known.allow_insecure,
     };
     settings
@@ -142,6 +208,7 @@ async fn account(
     Ok(Asked {
         section,
         settings,
+        before: (known.site_url.clone(), known.expires.clone()),
         is_new: true,
     })
 }
@@ -175,17 +242,29 @@ fn keep(store: &Store, asked: &Asked) -> anyhow::Result<()> {
     }
     let Settings {
         base_url,
+        site_url,
         email,
         api_token,
+        expires,
         ..
     } = &asked.settings;
     let section = asked.section;
     let path = store.keep(&format!("{section}.token"), api_token)?;
-    store.set(vec![
+    let mut settings = vec![
         (section, "base_url", base_url.as_str().into()),
         (section, "email", email.as_str().into()),
         (section, "api_token", in_file(&path)),
-    ])
+    ];
+    // What is empty is written only over what was there.
+    for (key, value, before) in [
+        ("site_url", site_url, &asked.before.0),
+        ("expires", expires, &asked.before.1),
+    ] {
+        if value != before {
+            settings.push((section, key, value.as_str().into()));
+        }
+    }
+    store.set(settings)
 }
 
 /// The newest secret of the settings; a random one where there is none, as ingest takes no unsigned webhooks.
@@ -224,7 +303,7 @@ async fn webhook(
         base_url: site.to_owned(),
         email,
         api_token,
-        allow_insecure: false,
+        ..Settings::default()
     };
     let projects = projects(store)?;
     let wanted = hook::Webhook {

@@ -2,7 +2,9 @@
 
 mod ask;
 mod github;
+mod installed;
 mod jira;
+mod kubernetes;
 mod model;
 mod page;
 mod store;
@@ -39,6 +41,7 @@ enum Step {
     Github(github::Arguments),
     Jira(jira::Arguments),
     Model(model::Arguments),
+    Kubernetes(kubernetes::Arguments),
 }
 
 /// What the settings have already, as far as the set-up asks for it.
@@ -87,6 +90,11 @@ async fn steps(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = file.unwrap_or_else(|| PathBuf::from("journeyman.toml"));
     let store = Store::new(file, &asked.settings.data);
     let done = match asked.step {
+        Some(Step::Kubernetes(step)) => {
+            // What it writes is for another machine than the one that doctor would look at.
+            Box::pin(kubernetes::run(step, &store)).await?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Some(Step::Github(step)) => Box::pin(github::run(step, &store)).await,
         Some(Step::Jira(step)) => Box::pin(jira::run(step, &store)).await,
         Some(Step::Model(step)) => Box::pin(model::run(step, &store)).await,

@@ -23,6 +23,7 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
 };
+use url::Url;
 
 /// GitHub gives an hour for all steps.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
@@ -133,6 +134,24 @@ impl Page {
             html,
             ..Shown::default()
         };
+    }
+
+    /// The form that is shown, as a file for a browser on another machine; it is sent when the file is opened.
+    pub(super) fn form(&self) -> String {
+        self.desk.shown().html.clone()
+    }
+
+    /// The code of an address that GitHub led a browser on another machine to, with the state that was sent along.
+    pub(super) fn pasted(&self, address: &str) -> Option<Returned> {
+        let address = Url::parse(address.trim()).ok()?;
+        let value = |wanted: &str| {
+            let mut pairs = address.query_pairs();
+            pairs.find_map(|(name, value)| (name == wanted).then(|| value.into_owned()))
+        };
+        let (code, state) = (value("code")?, value("state")?);
+        self.desk.shown().state.take_if(|sent| *sent == state)?;
+        let (seen, _) = oneshot::channel();
+        Some(Returned { code, seen })
     }
 
     /// Waits for the next code.
@@ -248,6 +267,20 @@ mod tests {
         page.desk.shown().html = "next".to_owned();
         returned.seen.send(()).unwrap();
         assert_eq!(good.await.unwrap().unwrap().text().await.unwrap(), "next");
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_pasted_is_good_once_and_only_with_the_state_that_was_sent() {
+        let page = Page::open().await.unwrap();
+        page.send("https://github.com/x", &json!({}));
+        let state = page.desk.shown().state.clone().unwrap();
+        let address = |state: &str| format!("http://127.0.0.1:9/callback?code=c1&state={state}\n");
+        for wrong in ["c1", "http://127.0.0.1:9/callback?code=c1", &address("other")] {
+            assert!(page.pasted(wrong).is_none(), "{wrong}");
+        }
+        assert!(page.form().contains(&state), "the file sends the same state");
+        assert_eq!(page.pasted(&address(&state)).unwrap().code, "c1");
+        assert!(page.pasted(&address(&state)).is_none(), "it is good for once");
     }
 
     #[tokio::test]

@@ -45,6 +45,7 @@ pub(super) struct World {
     pub(super) events: BTreeMap<u64, Vec<String>>,
     /// The Apps that manifests made, by id.
     pub(super) registered: BTreeMap<u64, super::registration::Registered>,
+    pub(super) hooks: BTreeMap<u64, super::registration::HookConfig>,
     /// Old names of renamed repositories and the ids of these.
     pub(super) moved: BTreeMap<String, u64>,
     /// Addresses of commits and the logins of whose they are.

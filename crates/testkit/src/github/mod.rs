@@ -51,6 +51,7 @@ pub use discussing::{DiscussionState, TalkState};
 use hub::{Hub, NewPull, World};
 pub use look::{CommentState, IssueState, PullRequestState, ReviewState};
 pub use reactions::Reacted;
+pub use registration::HookConfig;
 pub use rulesets::Ruleset;
 
 /// The App that may only read.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Form, Path, Query, State};
+use axum::extract::{Form, Json, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, patch, post};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -65,6 +65,7 @@ pub(super) fn router() -> Router<Arc<Hub>> {
         .route("/apps/{slug}/installations/new", get(install))
         .route("/app-manifests/{code}/conversions", post(convert))
         .route("/app/installations", get(installations))
+        .route("/app/hook/config", patch(set_hook))
 }
 
 fn page(status: StatusCode, text: &str) -> Response {
@@ -153,6 +154,32 @@ async fn installations(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Respon
     answer(StatusCode::OK, Value::Array(found))
 }
 
+/// Where an App sends its webhooks.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookConfig {
+    /// Where to.
+    pub url: String,
+    /// In which form.
+    pub content_type: String,
+    /// What they are signed with.
+    pub secret: String,
+    /// `1`: certificates are not looked at.
+    pub insecure_ssl: String,
+}
+
+async fn set_hook(
+    State(hub): State<Arc<Hub>>,
+    caller: AppCaller,
+    Json(wanted): Json<HookConfig>,
+) -> Response {
+    let body = json!({
+        "url": wanted.url, "content_type": wanted.content_type, "insecure_ssl": wanted.insecure_ssl, "secret": "********",
+    });
+    hub.world().hooks.insert(caller.id, wanted);
+    answer(StatusCode::OK, body)
+}
+
 /// The person chose every repository.
 async fn install(State(hub): State<Arc<Hub>>, Path(slug): Path<String>) -> Response {
     let mut world = hub.world();
@@ -166,6 +193,12 @@ async fn install(State(hub): State<Arc<Hub>>, Path(slug): Path<String>) -> Respo
 }
 
 impl FakeGitHub {
+    /// Where an App was told to send its webhooks.
+    #[must_use]
+    pub fn hook_of(&self, app: u64) -> Option<HookConfig> {
+        self.hub.world().hooks.get(&app).cloned()
+    }
+
     /// The Apps that manifests made, by their slugs, and whether each is installed.
     #[must_use]
     pub fn registered_apps(&self) -> Vec<(String, bool)> {

@@ -292,6 +292,9 @@ impl Caller {
         self.ask("GET /app", "/app", None).await;
         self.ask("GET /app/installations", "/app/installations", None)
             .await;
+        let hook = json!({"url": "https://jm.example/webhooks/github", "content_type": "json", "insecure_ssl": "0", "secret": "s"});
+        self.ask("PATCH /app/hook/config", "/app/hook/config", Some(hook))
+            .await;
         self.ask("GET /user", "/user", None).await;
         self.ask_repo("GET", "", "", None).await;
         let installation = self.ask_repo("GET", "/installation", "/installation", None).await;

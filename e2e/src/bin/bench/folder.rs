@@ -40,7 +40,8 @@ pub(crate) async fn first_call() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn shop(folder: &Path) -> anyhow::Result<()> {
+/// A checkout of the fixture's repository.
+pub(crate) async fn shop(folder: &Path) -> anyhow::Result<()> {
     for (path, content) in fixture::files() {
         let file = folder.join(path);
         std::fs::create_dir_all(file.parent().context("parent")?)?;

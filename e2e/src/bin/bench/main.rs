@@ -11,6 +11,7 @@ mod operation;
 mod polls;
 mod processes;
 mod retrieval;
+mod setup;
 mod tickets;
 mod tokens;
 mod tools;
@@ -54,6 +55,8 @@ enum Part {
     Tokens,
     /// The start of `journeyman try`
     Folder,
+    /// From nothing to the first ticket
+    Setup,
     /// Calls of the longest way of a ticket, eyes, effects, texts of Jira
     Whole,
     /// Starts of services, and scrapes of metrics
@@ -98,6 +101,7 @@ async fn measure(parts: &[Part]) -> anyhow::Result<()> {
             Part::Retrieval => Box::pin(retrieval::all()).await?,
             Part::Tokens => tokens::all().await?,
             Part::Folder => folder::first_call().await?,
+            Part::Setup => Box::pin(setup::first_ticket()).await?,
             Part::Whole => Box::pin(whole::all()).await?,
             Part::Operation => Box::pin(operation::all()).await?,
             Part::Crowd => Box::pin(crowd::all()).await?,

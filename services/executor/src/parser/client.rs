@@ -26,13 +26,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// A process is replaced after so many texts: what they left in its memory goes with it.
 const MAX_REQUESTS: u32 = 5000;
 
-/// The parser's program, beside the running one, or one folder up for test binaries.
-static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent()?;
-    let places = [folder.join("parser"), folder.parent()?.join("parser")];
-    places.into_iter().find(|path| path.is_file())
-});
+/// The parser's program.
+static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| bootstrap::own_program("parser"));
 
 /// Whether the parser's program lies beside this one.
 pub(crate) fn is_there() -> bool {

@@ -82,8 +82,12 @@ impl Sandbox {
                 (Way::Runner(runner), probe)
             }
             None => {
-                let launcher = launcher.map(Path::to_owned).or_else(find_launcher);
-                let launcher = launcher.ok_or("the launcher is not beside this program; set its path")?;
+                let launcher = launcher
+                    .map(Path::to_owned)
+                    .or_else(|| bootstrap::own_program("launcher"));
+                let launcher = launcher.ok_or(
+                    "the launcher is neither beside this program nor in ../libexec/journeyman; set its path",
+                )?;
                 let probe = probe(&launcher).await?;
                 (Way::Launcher(launcher), probe)
             }
@@ -277,14 +281,6 @@ pub enum Mechanism {
     Namespaces,
     /// Limits by the kernel; no level needs it.
     Cgroup,
-}
-
-/// Beside the running program, or one folder up for test binaries.
-fn find_launcher() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent()?;
-    let places = [folder.join("launcher"), folder.parent()?.join("launcher")];
-    places.into_iter().find(|path| path.is_file())
 }
 
 /// A runner in another container may start later than this process.

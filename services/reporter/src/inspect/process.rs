@@ -44,7 +44,9 @@ impl Inspector {
         folder: &Path,
         allow_unconfined: bool,
     ) -> Result<Self, String> {
-        let program = program.map(Path::to_owned).or_else(beside_this_program);
+        let program = program
+            .map(Path::to_owned)
+            .or_else(|| bootstrap::own_program(NAME));
         let program = program.ok_or("the inspector is not beside this program; set reporter.inspector")?;
         let mut inspector = Self {
             program,
@@ -171,11 +173,4 @@ impl Drop for Running {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
-}
-
-fn beside_this_program() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent()?;
-    let places = [folder.join(NAME), folder.parent()?.join(NAME)];
-    places.into_iter().find(|path| path.is_file())
 }

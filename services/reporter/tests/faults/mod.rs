@@ -148,7 +148,7 @@ fn writer(rig: &Rig) -> ::jira::Writer {
         base_url: rig.jira.url(),
         email: jira::WRITER_EMAIL.to_owned(),
         api_token: SecretString::from(jira::WRITER_API_TOKEN),
-        allow_insecure: false,
+        ..::jira::Settings::default()
     })
     .unwrap()
 }

@@ -79,7 +79,7 @@ async fn after_one_account_of_jira_was_refused_no_other_replica_asks_with_it() {
         base_url: jira.url(),
         email: site::WRITER_EMAIL.to_owned(),
         api_token: site::WRITER_API_TOKEN.into(),
-        allow_insecure: false,
+        ..jira::Settings::default()
     };
     let writer = async || {
         let gate: Arc<dyn LimitGate> = Arc::new(replica(&redis).await);

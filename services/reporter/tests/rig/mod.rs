@@ -142,7 +142,7 @@ impl Rig {
                 base_url: jira.url(),
                 email: jira::WRITER_EMAIL.to_owned(),
                 api_token: SecretString::from(jira::WRITER_API_TOKEN),
-                allow_insecure: false,
+                ..::jira::Settings::default()
             }),
             github: BTreeMap::new(),
             jira: BTreeMap::new(),

@@ -1,0 +1,180 @@
+//! What repairs what failed: a command, or the page that tells how.
+
+use std::fmt::{Display, Formatter, Result};
+
+use domain::Instance;
+
+/// What to do about a failed check. A failure cannot be told without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Remedy {
+    SetUpGithub,
+    SetUpJira,
+    JiraReaderToken,
+    JiraWriterToken,
+    SetUpModel,
+    AddRules,
+    GithubApps,
+    ReaderApp,
+    WriterApp,
+    GithubProjects,
+    JiraAccounts,
+    Instances,
+    Install,
+    Settings,
+    Rules,
+    Nats,
+    Redis,
+    OtherRelease,
+    Pools,
+}
+
+/// What is done with it.
+enum Leads {
+    Run(&'static str),
+    Read(&'static str),
+}
+
+impl Remedy {
+    fn leads(self) -> Leads {
+        use Leads::{Read, Run};
+        match self {
+            Self::SetUpGithub => Run("journeyman setup github"),
+            Self::SetUpJira => Run("journeyman setup jira"),
+            Self::JiraReaderToken => Run("journeyman setup jira --reader-email EMAIL"),
+            Self::JiraWriterToken => Run("journeyman setup jira --writer-email EMAIL"),
+            Self::SetUpModel => Run("journeyman setup model"),
+            Self::AddRules => Run("journeyman repo add OWNER/NAME"),
+            Self::GithubApps => Read("docs/setup.md#github"),
+            Self::ReaderApp => Read("docs/permissions.md#reader-github-app"),
+            Self::WriterApp => Read("docs/permissions.md#writer-github-app"),
+            Self::GithubProjects => Read("docs/permissions.md#projects-of-github"),
+            Self::JiraAccounts => Read("docs/permissions.md#jira"),
+            Self::Instances => Read("docs/instances.md"),
+            Self::Install => Read("docs/install.md"),
+            Self::Settings => Read("docs/settings.md#what-must-be-set"),
+            Self::Rules => Read("docs/rules.md#when-a-file-is-wrong"),
+            Self::Nats => Read("docs/runbook.md#nats-does-not-answer"),
+            Self::Redis => Read("docs/runbook.md#redis-does-not-answer"),
+            Self::OtherRelease => Read("docs/reliability.md#records-of-another-release"),
+            Self::Pools => Read("docs/runbook.md#an-executor-does-not-become-ready"),
+        }
+    }
+
+    /// Of the account at a GitHub; the set-up knows the default one.
+    pub(super) fn github(instance: Option<&Instance>) -> Self {
+        match instance {
+            None => Self::SetUpGithub,
+            Some(_) => Self::Instances,
+        }
+    }
+
+    /// Of the accounts at a Jira.
+    pub(super) fn jira(instance: Option<&Instance>) -> Self {
+        match instance {
+            None => Self::SetUpJira,
+            Some(_) => Self::Instances,
+        }
+    }
+
+    /// Of a wrong or missing setting, whose key begins what is told.
+    pub(super) fn of_setting(told: &str) -> Self {
+        let sections = [
+            ("github_", Self::SetUpGithub),
+            ("jira_", Self::SetUpJira),
+            ("model.", Self::SetUpModel),
+        ];
+        let is_missing = told.contains("is missing");
+        let found = sections
+            .into_iter()
+            .find(|(section, _)| told.starts_with(section));
+        found
+            .filter(|_| is_missing)
+            .map_or(Self::Settings, |(_, remedy)| remedy)
+    }
+}
+
+impl Display for Remedy {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        match self.leads() {
+            Leads::Run(command) => write!(out, "-> `{command}`"),
+            Leads::Read(page) => write!(out, "-> {page}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory;
+
+    use super::*;
+
+    const ALL: [Remedy; 19] = [
+        Remedy::SetUpGithub,
+        Remedy::SetUpJira,
+        Remedy::JiraReaderToken,
+        Remedy::JiraWriterToken,
+        Remedy::SetUpModel,
+        Remedy::AddRules,
+        Remedy::GithubApps,
+        Remedy::ReaderApp,
+        Remedy::WriterApp,
+        Remedy::GithubProjects,
+        Remedy::JiraAccounts,
+        Remedy::Instances,
+        Remedy::Install,
+        Remedy::Settings,
+        Remedy::Rules,
+        Remedy::Nats,
+        Remedy::Redis,
+        Remedy::OtherRelease,
+        Remedy::Pools,
+    ];
+
+    fn assert_is_a_heading(page: &str) {
+        let (file, anchor) = page.split_once('#').unwrap_or((page, ""));
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+        let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+        let headings = text.lines().filter(|line| line.starts_with('#'));
+        let mut anchors = headings.map(|line| {
+            line.trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .replace(' ', "-")
+        });
+        assert!(
+            anchor.is_empty() || anchors.any(|found| found == anchor),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn every_remedy_is_a_command_that_there_is_or_a_heading_of_a_page() {
+        for (place, remedy) in ALL.into_iter().enumerate() {
+            assert_eq!(remedy as usize, place, "all of them are here, in their order");
+            match remedy.leads() {
+                Leads::Read(page) => assert_is_a_heading(page),
+                Leads::Run(command) => {
+                    let command = command.replace("OWNER/NAME", "acme/shop");
+                    let line = crate::Arguments::command().try_get_matches_from(command.split(' '));
+                    assert!(line.is_ok(), "{command}: {:?}", line.err());
+                }
+            }
+        }
+        assert_eq!(Remedy::Pools as usize + 1, ALL.len(), "the last one is the last");
+    }
+
+    #[test]
+    fn a_setting_that_is_missing_is_set_up_and_one_that_is_wrong_is_read_about() {
+        for (told, remedy) in [
+            ("model.api_key: is missing", Remedy::SetUpModel),
+            ("jira_reader.base_url: is missing", Remedy::SetUpJira),
+            ("github_writer.app_id: is missing", Remedy::SetUpGithub),
+            ("ingest.router_slots: must be 1 at least", Remedy::Settings),
+            ("model.base_url: is not a URL", Remedy::Settings),
+        ] {
+            assert_eq!(Remedy::of_setting(told), remedy, "{told}");
+        }
+    }
+}

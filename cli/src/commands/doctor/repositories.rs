@@ -1,0 +1,96 @@
+//! The repositories of the rules: whether both accounts of GitHub see each of them.
+
+use bootstrap::rules::RulesBook;
+use domain::{RepositoryName, cause::chain};
+use github::{Error, Reader, Writer};
+
+use super::{Finding, Findings, Remedy, Sections, found_within, instances::Instances};
+
+pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
+    // Rules that cannot be read are told elsewhere.
+    let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
+        return;
+    };
+    for rules in book.repositories().filter(|rules| rules.repo.folder.is_none()) {
+        let accounts = match &rules.repo.instance {
+            None => (sections.github_reader.as_ref(), sections.github_writer.as_ref()),
+            Some(name) => instances.github(name),
+        };
+        // An account that is missing is told elsewhere, too.
+        let (Ok(repository), (Some(reader), Some(writer))) = (rules.repository(), accounts) else {
+            continue;
+        };
+        let finding = found_within(Remedy::GithubApps, async {
+            // The account of an instance is looked at by itself here, so it is the default one.
+            let name = repository.clone().on(None);
+            let seen = (reads(reader, &name).await, writes(writer, &name).await);
+            Ok(seen_by(&repository, seen.0, seen.1))
+        });
+        findings.add("repository", finding.await);
+    }
+}
+
+async fn reads(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
+    let reader = Reader::new(settings).map_err(|error| chain(&error))?;
+    is_seen(reader.repository(name).await)
+}
+
+async fn writes(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {
+    let writer = Writer::new(settings).map_err(|error| chain(&error))?;
+    is_seen(writer.repository(name).await)
+}
+
+fn is_seen<T>(answer: Result<T, Error>) -> Result<bool, String> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(chain(&error)),
+    }
+}
+
+/// What is wrong with an account itself is told of the account.
+fn seen_by(
+    repository: &RepositoryName,
+    reader: Result<bool, String>,
+    writer: Result<bool, String>,
+) -> Finding {
+    let problem = match (reader, writer) {
+        (Ok(true), Ok(true)) => return Finding::Ok(format!("{repository}: both accounts of GitHub see it")),
+        (Err(_), _) | (_, Err(_)) => {
+            return Finding::Skipped(format!("{repository}: not both accounts of GitHub answered"));
+        }
+        (Ok(true), Ok(false)) => "the reader sees it, the writer does not: work on it would end at the push",
+        (Ok(false), Ok(true)) => {
+            "the writer sees it, the reader does not: nothing that happens there is found"
+        }
+        (Ok(false), Ok(false)) => {
+            "no account of GitHub sees it: it does not exist, or no App is installed there"
+        }
+    };
+    Finding::Failed(format!("{repository}: {problem}"), Remedy::GithubApps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_has_to_be_seen_by_both() {
+        let name: RepositoryName = "acme/shop".parse().unwrap();
+        let told = |reader, writer| match seen_by(&name, reader, writer) {
+            Finding::Failed(told, Remedy::GithubApps) => Some(told),
+            Finding::Ok(_) => None,
+            _ => Some("not looked at".to_owned()),
+        };
+        assert_eq!(told(Ok(true), Ok(true)), None);
+        for (reader, writer, part) in [
+            (Ok(true), Ok(false), "the writer does not"),
+            (Ok(false), Ok(true), "the reader does not"),
+            (Ok(false), Ok(false), "no account"),
+            (Err("x".to_owned()), Ok(false), "not looked at"),
+        ] {
+            let told = told(reader, writer).unwrap();
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! `journeyman open`: the page of a ticket, its pull request or a run, in a browser.
+
+use std::{
+    io::{IsTerminal, stdout},
+    process::ExitCode,
+};
+
+use anyhow::{Context, ensure};
+use api::{
+    Client,
+    types::{RunView, RunsQuery},
+};
+use clap::{Args, ValueEnum};
+use domain::{TicketKey, address::encode};
+
+use super::{say, say_error};
+use crate::{
+    access,
+    args::{Api, RunOrTicket, run_or_ticket},
+};
+
+/// Open the page of a ticket or run in a browser, and print its address
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The run or ticket
+    #[arg(value_name = "RUN|TICKET", value_parser = run_or_ticket)]
+    of: RunOrTicket,
+    /// Which page [default: for a run the console's where --console is given, else its pull request, else its ticket; for a ticket
+    /// the tracker's]
+    #[arg(long, short, value_enum)]
+    page: Option<Page>,
+    /// Address of the console
+    #[arg(long, value_name = "URL", env = "JOURNEYMAN_CONSOLE")]
+    console: Option<String>,
+    /// Only print the address; so it is where no terminal reads it
+    #[arg(long)]
+    print: bool,
+    #[command(flatten)]
+    api: Api,
+}
+
+/// What can be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Page {
+    /// The ticket at its tracker.
+    Ticket,
+    /// The newest pull request.
+    PullRequest,
+    /// The console's page.
+    Console,
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let client = access::client(&asked.api)?;
+    let url = address(&client, &asked).await?;
+    say(&url);
+    if asked.print || !stdout().is_terminal() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // What a tracker or forge says is a page may be no page.
+    let is_page = url.starts_with("https://") || url.starts_with("http://");
+    ensure!(is_page, "{url} is no address of a page");
+    if let Err(error) = webbrowser::open(&url) {
+        say_error(&format!("journeyman: no browser was opened: {error}"));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn address(client: &Client, asked: &Arguments) -> anyhow::Result<String> {
+    let console = asked.console.as_deref();
+    let (run, ticket) = match &asked.of {
+        RunOrTicket::Run(run) => (Some(client.run(run).await?), run.ticket()),
+        RunOrTicket::Ticket(ticket) => (None, ticket),
+    };
+    let page = asked.page.unwrap_or_else(|| usual(run.as_ref(), console));
+    match page {
+        Page::Console => {
+            let console = console
+                .context("where the console is has to be said: --console URL or JOURNEYMAN_CONSOLE")?;
+            Ok(at_console(console, run.as_ref(), ticket))
+        }
+        Page::Ticket => {
+            let url = client.ticket_text(ticket).await?.url;
+            ensure!(!url.is_empty(), "{ticket} has no page");
+            Ok(url)
+        }
+        Page::PullRequest => {
+            let runs = match run {
+                Some(run) => vec![run],
+                None => of_ticket(client, ticket).await?,
+            };
+            let found = runs.iter().find_map(pull_request);
+            found.with_context(|| format!("there is no pull request of {ticket} yet"))
+        }
+    }
+}
+
+/// What a person most likely wants to see.
+fn usual(run: Option<&RunView>, console: Option<&str>) -> Page {
+    match run {
+        Some(_) if console.is_some() => Page::Console,
+        Some(run) if pull_request(run).is_some() => Page::PullRequest,
+        Some(_) | None => Page::Ticket,
+    }
+}
+
+fn at_console(console: &str, run: Option<&RunView>, ticket: &TicketKey) -> String {
+    let console = console.trim_end_matches('/');
+    match run {
+        Some(run) => format!("{console}/runs/{}", encode(&run.id)),
+        None => format!("{console}/tickets/{}", encode(&ticket.to_string())),
+    }
+}
+
+/// Its runs, newest first.
+async fn of_ticket(client: &Client, ticket: &TicketKey) -> anyhow::Result<Vec<RunView>> {
+    let query = RunsQuery {
+        ticket: Some(ticket.to_string()),
+        ..RunsQuery::default()
+    };
+    Ok(client.list_runs(&query).await?)
+}
+
+fn pull_request(run: &RunView) -> Option<String> {
+    let opened = &run.overview.as_ref()?.pull_requests;
+    opened.last().map(|opened| opened.url.clone())
+}

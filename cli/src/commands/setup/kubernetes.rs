@@ -1,0 +1,255 @@
+//! The Secrets of the services for Kubernetes, made of what was set up and of new keys.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::ensure;
+use bootstrap::settings;
+use clap::Args;
+use queue::Role;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::{
+    super::{folder::Glance, print_line, say_error, service_keys::NewKeys},
+    Known, say,
+    store::Store,
+};
+use crate::{credentials::new_token, files::replace};
+
+/// Where the operator's token is kept, among the secrets.
+const OPERATOR: &str = "operator.token";
+/// Where the key of `journeyman backup` is kept.
+const BACKUP: &str = "nats_backup.seed";
+
+/// Write the Secrets of the services for Kubernetes: what was set up, and new keys between services
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// File to write, which only you may read; - prints the secrets
+    #[arg(long, short, value_name = "FILE", default_value = "journeyman-secrets.yaml")]
+    output: PathBuf,
+    /// Their namespace
+    #[arg(long, value_name = "NAME", default_value = "journeyman", value_parser = namespace)]
+    namespace: String,
+}
+
+/// A label of DNS, as Kubernetes asks.
+fn namespace(text: &str) -> Result<String, String> {
+    let is_label = (1..=63).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && !text.starts_with('-')
+        && !text.ends_with('-');
+    match is_label {
+        true => Ok(text.to_owned()),
+        false => Err("must be lower-case letters, digits and dashes".to_owned()),
+    }
+}
+
+/// A Secret: its name and its entries.
+type Secret = (&'static str, Vec<(&'static str, String)>);
+
+pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
+    let output = asked.output.as_path();
+    let is_printed = output == Path::new("-");
+    ensure!(
+        is_printed || !output.exists(),
+        "{} is there already, and new keys would shut out the services that have its keys: remove it first",
+        output.display()
+    );
+    let known = Known::read(store)?;
+    let Glance { model } = settings::load(store.existing(), std::env::vars())?;
+    let made = Made::new();
+    let model_key = model.api_key.as_ref().map(|key| key.expose_secret().to_owned());
+    let text = rendered(
+        &asked.namespace,
+        &secrets(&known, model_key.unwrap_or_default(), &made),
+    );
+    let token = store.keep(OPERATOR, &made.token)?;
+    if let Some(backup) = made
+        .keys
+        .services
+        .iter()
+        .find(|service| service.role == Role::Backup)
+    {
+        store.keep(BACKUP, &backup.nkey_seed)?;
+    }
+    if is_printed {
+        print_line(text.trim_end());
+    } else {
+        replace(output, text.as_bytes(), 0o600)?;
+        say(&format!("secrets  {}: kubectl apply -f it", output.display()));
+    }
+    // Beside the secrets on standard output nothing else may stand.
+    let tell = |line: &str| match is_printed {
+        true => say_error(line),
+        false => say(line),
+    };
+    tell(&format!(
+        "token    {}: the operator's, for `journeyman login URL --token-file`",
+        token.display()
+    ));
+    made.public().iter().for_each(|line| tell(line));
+    Ok(())
+}
+
+/// What is new at each call.
+struct Made {
+    keys: NewKeys,
+    grant: grant::KeyPair,
+    token: SecretString,
+    token_sha256: String,
+}
+
+impl Made {
+    fn new() -> Self {
+        let (token, token_sha256) = new_token();
+        Self {
+            keys: NewKeys::generate(),
+            grant: grant::generate(),
+            token,
+            token_sha256,
+        }
+    }
+
+    /// What belongs into settings and is no secret.
+    fn public(&self) -> Vec<String> {
+        let (id, key) = (&self.grant.id, &self.grant.public_key);
+        let mut lines = vec![
+            format!(
+                "public   settings: planner.grant_key_id = {id:?}; in executor.grant_keys, reporter.grant_keys"
+            ),
+            format!("         and egress.grant_keys: {id} = {key:?}"),
+        ];
+        let users = self.keys.public.iter();
+        lines.extend(users.map(|user| format!("public   ConfigMap nats-users: {user}")));
+        lines
+    }
+
+    /// The entries for NATS and Redis of one service.
+    fn of(&self, name: &str) -> Vec<(&'static str, String)> {
+        let services = self.keys.services.iter();
+        let mut entries = Vec::new();
+        for service in services.filter(|service| service.role.name() == name) {
+            entries.push(("nats-nkey-seed", service.nkey_seed.expose_secret().to_owned()));
+            let password = service.redis_password.as_ref();
+            entries.extend(password.map(|password| ("redis-password", password.expose_secret().to_owned())));
+        }
+        entries
+    }
+}
+
+/// Those of `k8s/secrets.example.yaml`; what is not set up is empty.
+fn secrets(known: &Known, model_key: String, made: &Made) -> Vec<Secret> {
+    let github = |settings: &::github::Settings| {
+        let account = settings.private_key.as_ref().or(settings.token.as_ref());
+        account
+            .map(|secret| secret.expose_secret().to_owned())
+            .unwrap_or_default()
+    };
+    let jira = |settings: &::jira::Settings| settings.api_token.expose_secret().to_owned();
+    let mut ingest = vec![
+        (
+            "github-webhook-secrets",
+            known.ingest.github_webhook_secrets.join(","),
+        ),
+        (
+            "jira-webhook-secrets",
+            known.ingest.jira_webhook_secrets.join(","),
+        ),
+        ("api-token-operator-sha256", made.token_sha256.clone()),
+        ("github-reader-private-key", github(&known.github_reader)),
+        ("jira-reader-api-token", jira(&known.jira_reader)),
+    ];
+    ingest.extend(made.of("ingest"));
+    let mut planner = vec![
+        ("model-api-key", model_key),
+        ("grant-key", made.grant.private_key.expose_secret().to_owned()),
+    ];
+    planner.extend(made.of("planner"));
+    let mut reporter = vec![
+        ("github-writer-private-key", github(&known.github_writer)),
+        ("jira-writer-api-token", jira(&known.jira_writer)),
+    ];
+    reporter.extend(made.of("reporter"));
+    vec![
+        ("ingest-secrets", ingest),
+        ("planner-secrets", planner),
+        ("reporter-secrets", reporter),
+        ("redis-acl", vec![("users.acl", made.keys.acl.clone())]),
+        ("egress-secrets", Vec::new()),
+    ]
+}
+
+/// As YAML, whose double-quoted texts are those of JSON.
+fn rendered(namespace: &str, secrets: &[Secret]) -> String {
+    let one = |(name, entries): &Secret| {
+        let mut text = format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: {name}, namespace: {namespace}}}\nstringData:"
+        );
+        if entries.is_empty() {
+            text.push_str(" {}");
+        }
+        for (key, value) in entries {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\n  {key}: {}", serde_json::Value::from(value.trim_end()));
+        }
+        text + "\n"
+    };
+    secrets.iter().map(one).collect::<Vec<_>>().join("---\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of Secrets, each with the names of its entries.
+    fn names(text: &str) -> Vec<String> {
+        let mut names = Vec::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("metadata: {name: ") {
+                names.extend(rest.split(',').next().map(str::to_owned));
+            } else if let Some(entry) = line.strip_prefix("  ") {
+                names.extend(entry.split(':').next().map(|key| format!("  {key}")));
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn the_secrets_are_those_of_the_example_and_hold_what_was_set_up() {
+        let mut known = Known::default();
+        known.github_reader.private_key = Some("-----BEGIN-----\nkey\n-----END-----\n".to_owned().into());
+        known.jira_writer.api_token = "a \"token\"".to_owned().into();
+        let made = Made::new();
+        let text = rendered("journeyman", &secrets(&known, "model".to_owned(), &made));
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../k8s/secrets.example.yaml");
+        let example = std::fs::read_to_string(example).unwrap();
+        assert_eq!(names(&text), names(&example));
+        for line in [
+            r#"  github-reader-private-key: "-----BEGIN-----\nkey\n-----END-----""#,
+            r#"  jira-writer-api-token: "a \"token\"""#,
+            r#"  model-api-key: "model""#,
+            r#"  github-writer-private-key: """#,
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
+        assert!(!text.contains(made.token.expose_secret()), "the API keeps a hash");
+        for public in made.public() {
+            assert!(
+                !public.contains(made.grant.private_key.expose_secret()),
+                "{public}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_namespace_is_a_label() {
+        assert!(namespace("journeyman-2").is_ok());
+        for wrong in ["", "-a", "a-", "A", "a}", &"a".repeat(64)] {
+            assert!(namespace(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Long text goes through a pager where a person reads it. In a pipe or a file it is printed as it is.
+
+use std::{
+    io::{IsTerminal, Write, stdout},
+    process::{Command, Stdio},
+};
+
+use domain::text::visible;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::Paging;
+
+/// What is used unless a variable names another one.
+const USUAL: &str = "less";
+/// Exit codes of a shell that could not start a command.
+const NOT_STARTED: [i32; 2] = [126, 127];
+
+/// Shows a text in a pager; `false`: there is none, or nobody to use it.
+///
+/// Characters that would steer the terminal are spelled out.
+pub(crate) fn show(text: &str, paging: Paging) -> bool {
+    let named = command(paging, stdout().is_terminal(), |name| {
+        std::env::var_os(name)?.into_string().ok()
+    });
+    named.is_some_and(|pager| through(&pager, &visible(text)).unwrap_or(false))
+}
+
+fn command(paging: Paging, is_terminal: bool, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let is_able = variable("TERM").is_some_and(|terminal| !terminal.is_empty() && terminal != "dumb");
+    if paging.no_pager || !is_terminal || !is_able {
+        return None;
+    }
+    let named = variable("JOURNEYMAN_PAGER").or_else(|| variable("PAGER"));
+    let named = named.map_or_else(|| USUAL.to_owned(), |named| named.trim().to_owned());
+    (!named.is_empty() && named != "cat").then_some(named)
+}
+
+fn through(pager: &str, text: &str) -> std::io::Result<bool> {
+    // Ctrl-C is for the pager: this process waits for its end, so that both leave the terminal together.
+    let _interrupts = signal(SignalKind::interrupt())?;
+    let mut command = Command::new("sh");
+    command.args(["-c", pager]).stdin(Stdio::piped());
+    if pager == USUAL {
+        // Whether there is one shows in its exit code.
+        command.stderr(Stdio::null());
+    }
+    if std::env::var_os("LESS").is_none() {
+        // Text that fits is left on the screen.
+        command.env("LESS", "FX");
+    }
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // Whoever quits early has seen enough.
+        let _ = writeln!(input, "{text}");
+    }
+    let code = child.wait()?.code();
+    Ok(!code.is_some_and(|code| NOT_STARTED.contains(&code)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(no_pager: bool, is_terminal: bool, set: &[(&str, &str)]) -> Option<String> {
+        command(Paging { no_pager }, is_terminal, |name| {
+            let found = set.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn a_pager_is_used_at_a_terminal_alone_and_can_be_named_or_switched_off() {
+        let terminal = ("TERM", "xterm");
+        assert_eq!(named(false, true, &[terminal]).as_deref(), Some("less"));
+        assert_eq!(
+            named(false, true, &[terminal, ("PAGER", "more")]).as_deref(),
+            Some("more")
+        );
+        let both = [terminal, ("PAGER", "more"), ("JOURNEYMAN_PAGER", "most -w")];
+        assert_eq!(named(false, true, &both).as_deref(), Some("most -w"));
+        for (no_pager, is_terminal, set) in [
+            (true, true, vec![terminal]),
+            (false, false, vec![terminal]),
+            (false, true, vec![]),
+            (false, true, vec![("TERM", "dumb")]),
+            (false, true, vec![terminal, ("PAGER", "cat")]),
+            (
+                false,
+                true,
+                vec![terminal, ("PAGER", "more"), ("JOURNEYMAN_PAGER", "")],
+            ),
+        ] {
+            assert_eq!(named(no_pager, is_terminal, &set), None, "{set:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pager_that_is_not_there_is_told_from_one_that_was_left_early() {
+        assert!(!through("no-such-pager-anywhere", "text").unwrap());
+        let long = "line\n".repeat(100_000);
+        assert!(through("true", &long).unwrap());
+        assert!(through("cat >/dev/null; exit 1", &long).unwrap());
+    }
+}

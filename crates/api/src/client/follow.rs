@@ -1,0 +1,241 @@
+//! Following a run live. A connection that breaks is made again, and the journal goes on behind the last entry that came.
+
+use std::{pin::Pin, time::Duration};
+
+use domain::{Entry, Fact, LiveOutput, RunId, address::encode};
+use eventsource_stream::{Event, EventStreamError, Eventsource};
+use futures::{Stream, TryStreamExt, stream};
+use reqwest::Method;
+
+use super::{Client, refuse_problem, understood};
+use crate::Error;
+
+/// Waits before the tries after a broken connection; an entry that comes begins them anew.
+const PAUSES: [Duration; 8] = [
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(4),
+    Duration::from_secs(8),
+    Duration::from_secs(8),
+    Duration::from_secs(8),
+];
+
+/// What happens to a run while somebody follows it.
+#[derive(Debug)]
+pub enum Followed {
+    /// A new entry of its journal.
+    Entry(Box<Entry>),
+    /// A tool has printed something.
+    Output(LiveOutput),
+}
+
+impl Client {
+    /// A run's journal from its first entry on, live; ends after the run has finished.
+    ///
+    /// # Errors
+    /// Those of the API, in its words; the stream ends with an error when the connection is lost for good.
+    pub async fn follow(
+        &self,
+        run: &RunId,
+    ) -> Result<impl Stream<Item = Result<Entry, Error>> + use<>, Error> {
+        let events = self.follow_with_output(run).await?;
+        Ok(events.try_filter_map(async |event| {
+            Ok(match event {
+                Followed::Entry(entry) => Some(*entry),
+                Followed::Output(_) => None,
+            })
+        }))
+    }
+
+    /// The same, with what tools print between the entries; what they print while the connection is broken is lost.
+    ///
+    /// # Errors
+    /// Those of the API, in its words; the stream ends with an error when the connection is lost for good.
+    pub async fn follow_with_output(
+        &self,
+        run: &RunId,
+    ) -> Result<impl Stream<Item = Result<Followed, Error>> + use<>, Error> {
+        let mut following = Following {
+            client: self.clone(),
+            path: format!("/v1/runs/{}/events?output=true", encode(&run.to_string())),
+            seen: None,
+            events: None,
+            failures: 0,
+            is_over: false,
+        };
+        following.connect().await?;
+        Ok(stream::try_unfold(following, async |mut following| {
+            let next = following.next().await?;
+            Ok(next.map(|event| (event, following)))
+        }))
+    }
+}
+
+type Events = Pin<Box<dyn Stream<Item = Result<Event, EventStreamError<reqwest::Error>>> + Send>>;
+
+struct Following {
+    client: Client,
+    path: String,
+    /// The position of the last entry.
+    seen: Option<u64>,
+    events: Option<Events>,
+    /// Tries since the last entry.
+    failures: usize,
+    is_over: bool,
+}
+
+impl Following {
+    async fn connect(&mut self) -> Result<(), Error> {
+        let mut request = self.client.request(Method::GET, &self.path);
+        if let Some(seen) = self.seen {
+            request = request.header("last-event-id", seen);
+        }
+        let answer = request.send().await;
+        let answer = answer.map_err(|source| self.client.unreachable(source))?;
+        let events = refuse_problem(answer).await?.bytes_stream().eventsource();
+        self.events = Some(Box::pin(events));
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Result<Option<Followed>, Error> {
+        while !self.is_over {
+            let broken = match &mut self.events {
+                None => self.connect().await.err(),
+                Some(events) => match events.try_next().await {
+                    Ok(Some(event)) => return self.understand(&event).map(Some),
+                    Ok(None) => Some(Error::BrokenOff),
+                    Err(error) => Some(Error::Events(error)),
+                },
+            };
+            if let Some(error) = broken {
+                self.pause(error).await?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn understand(&mut self, event: &Event) -> Result<Followed, Error> {
+        if event.event == "output" {
+            return Ok(Followed::Output(understood(&event.data)?));
+        }
+        let entry: Entry = understood(&event.data)?;
+        self.failures = 0;
+        self.seen = Some(entry.position);
+        self.is_over = matches!(entry.fact, Fact::RunFinished { .. });
+        Ok(Followed::Entry(Box::new(entry)))
+    }
+
+    /// Waits before the next try, or gives up.
+    async fn pause(&mut self, error: Error) -> Result<(), Error> {
+        self.events = None;
+        let passes = match &error {
+            Error::Refused { status, .. } => status.is_server_error(),
+            Error::Unreachable { .. } | Error::Lost(_) | Error::Events(_) | Error::BrokenOff => true,
+            Error::Client(_) | Error::UnknownToken | Error::Needless(_) | Error::NotUnderstood(_) => false,
+        };
+        match PAUSES.get(self.failures).filter(|_| passes) {
+            Some(pause) => tokio::time::sleep(*pause).await,
+            None => return Err(error),
+        }
+        self.failures += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{RunFence, StopReason, Timestamp};
+    use secrecy::SecretString;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    fn event(position: u64, fact: Fact) -> String {
+        let entry = Entry {
+            position,
+            nonce: String::new(),
+            fence: RunFence::default(),
+            at: Timestamp::default(),
+            fact,
+        };
+        let data = serde_json::to_string(&entry).unwrap();
+        format!("id: {position}\nevent: {}\ndata: {data}\n\n", entry.fact.name())
+    }
+
+    fn taken_over(position: u64) -> String {
+        let fence = RunFence::default();
+        event(position, Fact::TakenOver { fence })
+    }
+
+    fn finished(position: u64) -> String {
+        let reason = StopReason::Completed;
+        event(position, Fact::RunFinished { reason })
+    }
+
+    /// Gives each connection one answer, breaks it off, and tells what each asked for.
+    async fn api(answers: Vec<(&'static str, String)>) -> (Client, tokio::task::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let served = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            for (status, body) in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = vec![0; 4096];
+                let read = stream.read(&mut head).await.unwrap();
+                asked.push(String::from_utf8_lossy(&head[..read]).to_lowercase());
+                // Longer than what comes: the connection is lost in the middle.
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+                    body.len() + 100
+                );
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+            asked
+        });
+        (
+            Client::new(&url, SecretString::from("t".to_owned())).unwrap(),
+            served,
+        )
+    }
+
+    fn provider() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_is_made_again_behind_the_last_entry() {
+        provider();
+        let broken = ("503 Service Unavailable", String::new());
+        let first = ("200 OK", taken_over(0) + &taken_over(1));
+        let last = ("200 OK", taken_over(2) + &finished(3));
+        let (client, served) = api(vec![first, broken, last]).await;
+        let run = "jira:ENG-1@1".parse().unwrap();
+        let entries = client.follow(&run).await.unwrap();
+        let entries: Vec<Entry> = entries.try_collect().await.unwrap();
+        let positions: Vec<u64> = entries.iter().map(|entry| entry.position).collect();
+        assert_eq!(positions, [0, 1, 2, 3]);
+        let asked = served.await.unwrap();
+        assert!(!asked[0].contains("last-event-id"), "{}", asked[0]);
+        for again in &asked[1..] {
+            assert!(again.contains("last-event-id: 1\r\n"), "{again}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_api_refuses_is_not_asked_for_again() {
+        provider();
+        let first = ("200 OK", taken_over(0));
+        let gone = ("404 Not Found", String::new());
+        let (client, served) = api(vec![first, gone]).await;
+        let run = "jira:ENG-1@1".parse().unwrap();
+        let entries = client.follow(&run).await.unwrap();
+        let ended: Result<Vec<Entry>, Error> = entries.try_collect().await;
+        assert!(matches!(ended, Err(Error::Refused { .. })), "{ended:?}");
+        assert_eq!(served.await.unwrap().len(), 2);
+    }
+}

@@ -1,0 +1,56 @@
+//! Programs that come with the running one.
+
+use std::path::{Path, PathBuf};
+
+/// Where they lie beside a `bin` folder.
+const LIBEXEC: &str = "libexec/journeyman";
+
+/// One of our own programs by its name: beside the running one, one folder up (as for test binaries), or in `libexec/journeyman`
+/// beside its `bin` folder (as it is installed).
+pub fn own_program(name: &str) -> Option<PathBuf> {
+    // An installation may be reached by a link.
+    let program = std::env::current_exe().and_then(std::fs::canonicalize).ok()?;
+    beside(&program, name)
+}
+
+fn beside(program: &Path, name: &str) -> Option<PathBuf> {
+    let folder = program.parent()?;
+    let above = folder.parent()?;
+    let places = [
+        folder.join(name),
+        above.join(LIBEXEC).join(name),
+        above.join(name),
+    ];
+    places.into_iter().find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_as_it_is_built_and_as_it_is_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |path: &str| folder.path().join(path);
+        for path in ["built/deps", "prefix/bin", "prefix/libexec/journeyman"] {
+            fs::create_dir_all(place(path)).unwrap();
+        }
+        for path in ["built/launcher", "prefix/libexec/journeyman/launcher"] {
+            fs::write(place(path), "").unwrap();
+        }
+        for (program, found) in [
+            ("built/journeyman", "built/launcher"),
+            ("built/deps/test", "built/launcher"),
+            ("prefix/bin/journeyman", "prefix/libexec/journeyman/launcher"),
+        ] {
+            assert_eq!(
+                beside(&place(program), "launcher"),
+                Some(place(found)),
+                "{program}"
+            );
+            assert_eq!(beside(&place(program), "parser"), None, "{program}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is known of a run, in every form that a command prints it in: text, JSON, a pager, an address.
+
+use serde_json::Value;
+
+use crate::{terminal::at_terminal_with, up::Up};
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn lines(text: &str) -> Value {
+    text.lines().map(parsed).collect()
+}
+
+/// A run of a ticket that is completed.
+pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
+    for command in [["runs", "--ticket", key], ["journal", run, "--no-pager"]] {
+        let whole = up.told(&[&command[..], &["-o", "json"]].concat()).await;
+        let each = up.told(&[&command[..], &["-o", "jsonl"]].concat()).await;
+        assert!(!each.is_empty(), "{command:?}");
+        assert_eq!(lines(&each), parsed(&whole), "{command:?}");
+    }
+    let tickets = up.told(&["list-tickets", "-o", "json"]).await;
+    let each = up.told(&["tickets", "-o", "jsonl"]).await;
+    assert_eq!(lines(&each), parsed(&tickets)["tickets"]);
+    let sums = up.told(&["spend", "-o", "json"]).await;
+    assert_eq!(
+        lines(&up.told(&["spend", "-o", "jsonl"]).await),
+        parsed(&sums)["sums"]
+    );
+
+    let journal = up.told(&["journal", run]).await;
+    assert_eq!(up.told(&["follow", key]).await, format!("run {run}\n{journal}"));
+    let entries = up.told(&["journal", run, "-o", "jsonl"]).await;
+    assert_eq!(up.told(&["follow", run, "-o", "jsonl"]).await, entries);
+    let none = up.ask(&["follow", "ENG-77"]).await;
+    assert_eq!(
+        (none.code, none.err.as_str()),
+        (Some(1), "journeyman: jira:ENG-77 has no run\n")
+    );
+}
+
+/// The pages of the same.
+pub(crate) async fn assert_open(up: &Up, run: &str, key: &str) {
+    let open = async |arguments: &[&str]| {
+        let told = up.told(&[&["open"], arguments].concat()).await;
+        told.trim_end().to_owned()
+    };
+    let ticket = format!("{}/browse/{key}", up.stage.jira.url());
+    assert_eq!(open(&[key]).await, ticket);
+    assert_eq!(open(&[run, "--page", "ticket"]).await, ticket);
+    let pull_request = open(&[run]).await;
+    assert!(pull_request.ends_with("/acme/shop/pull/1"), "{pull_request}");
+    assert_eq!(
+        open(&[key, "--page", "pull-request", "--print"]).await,
+        pull_request
+    );
+    let console = ["--console", "http://127.0.0.1:7405/"];
+    let of_run = open(&[&[run], &console[..]].concat()).await;
+    assert_eq!(
+        of_run,
+        format!(
+            "http://127.0.0.1:7405/runs/{}",
+            run.replace(':', "%3A").replace('@', "%40")
+        )
+    );
+    let nowhere = up.ask(&["open", run, "--page", "console"]).await;
+    assert!(
+        nowhere.code == Some(1) && nowhere.err.contains("--console URL or JOURNEYMAN_CONSOLE"),
+        "{nowhere:?}"
+    );
+}
+
+/// A person at a terminal reads long text in a pager, and it is printed where they do not want one.
+pub(crate) async fn assert_paged(up: &Up, run: &str) {
+    let pager = [("PAGER".to_owned(), "sed s/^/paged:/".to_owned())];
+    let shown = async |arguments: &[&str]| at_terminal_with(arguments, &[], &pager, up.stage.path()).await;
+    let paged = shown(&["runs"]).await;
+    assert!(
+        paged.code == Some(0) && paged.out.starts_with(&format!("paged:{run}")),
+        "{paged:?}"
+    );
+    let plain = shown(&["runs", "--no-pager"]).await;
+    assert!(plain.code == Some(0) && plain.out.starts_with(run), "{plain:?}");
+    let piped = up.told(&["runs"]).await;
+    assert!(piped.starts_with(run), "{piped}");
+}

@@ -1,0 +1,46 @@
+//! The pages about the command line, which the commands are held to: what stands there as an example is run.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use clap::{Command, CommandFactory};
+
+fn page(name: &str) -> String {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    docs.join(name).display().to_string()
+}
+
+/// A command and those below it, as they are called.
+fn calls(command: &Command, before: &str, found: &mut BTreeSet<String>) {
+    let call = format!("{before}{}", command.get_name());
+    for below in command.get_subcommands() {
+        calls(below, &format!("{call} "), found);
+    }
+    found.insert(call);
+}
+
+#[test]
+fn every_command_prints_the_help_of_its_page_and_every_example_does_what_it_says() {
+    let nowhere = tempfile::tempdir().unwrap();
+    let home = nowhere.path().display().to_string();
+    let cases = trycmd::TestCases::new();
+    cases.register_bin("journeyman", e2e::binary("journeyman").unwrap());
+    // Nobody is logged in anywhere, and no setting of who runs the tests counts.
+    for name in ["HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"] {
+        cases.env(name, &home);
+    }
+    cases.case(page("commands.md")).case(page("cli.md"));
+    cases.run();
+}
+
+#[test]
+fn every_command_has_its_help_on_the_page() {
+    let text = fs::read_to_string(page("commands.md")).unwrap();
+    let shown: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("$ ")?.strip_suffix(" --help"))
+        .map(str::to_owned)
+        .collect();
+    let mut there = BTreeSet::new();
+    calls(&journeyman::Arguments::command(), "", &mut there);
+    assert_eq!(shown, there);
+}
