@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 pub use self::{acts::Act, jobs::implement, pull_requests::Asked, tickets::OfRun};
 use crate::{
-    Error,
-    types::{DeadDetail, DeadView, RunView, StopAllView},
+    Error, PERSON_HEADER, ROLE_HEADER,
+    types::{DeadDetail, DeadView, JournalQuery, Role, RunView, StopAllView},
 };
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -41,6 +41,17 @@ pub struct Client {
     http: reqwest::Client,
     url: String,
     token: SecretString,
+    /// Who the calls are made for, where the token speaks for people.
+    person: Option<Person>,
+}
+
+/// Somebody who logged in elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The name that stands in journals.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
 }
 
 impl Client {
@@ -57,7 +68,17 @@ impl Client {
             http,
             url: url.trim_end_matches('/').to_owned(),
             token,
+            person: None,
         })
+    }
+
+    /// The same client for a person. Its token must be one that speaks for people.
+    #[must_use]
+    pub fn on_behalf_of(self, person: Person) -> Self {
+        Self {
+            person: Some(person),
+            ..self
+        }
     }
 
     /// The base URL, without a slash at its end.
@@ -107,6 +128,21 @@ impl Client {
         .await
     }
 
+    /// One entry of a run's journal; `None`: it has none of this position.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn entry(&self, run: &RunId, position: u64) -> Result<Option<Entry>, Error> {
+        let asked = JournalQuery {
+            from: Some(position),
+            limit: Some(1),
+        };
+        let path = format!("/v1/runs/{}/journal", encode(&run.to_string()));
+        let request = self.request(Method::GET, &path).query(&asked);
+        let entries: Vec<Entry> = self.answered(request).await?;
+        Ok(entries.into_iter().find(|entry| entry.position == position))
+    }
+
     /// A run's journal from its first entry on, live; ends after the run has finished.
     ///
     /// # Errors
@@ -115,8 +151,25 @@ impl Client {
         &self,
         run: &RunId,
     ) -> Result<impl Stream<Item = Result<Entry, Error>> + use<>, Error> {
-        let events = self.follow_with_output(run).await?;
-        Ok(events.try_filter_map(async |event| {
+        self.follow_after(run, None).await
+    }
+
+    /// The same without the entries up to this position, which the caller has.
+    ///
+    /// # Errors
+    /// Those of the API, in its words; the stream ends with an error when the connection is lost.
+    pub async fn follow_after(
+        &self,
+        run: &RunId,
+        last: Option<u64>,
+    ) -> Result<impl Stream<Item = Result<Entry, Error>> + use<>, Error> {
+        let path = format!("/v1/runs/{}/events", encode(&run.to_string()));
+        let request = self.request(Method::GET, &path);
+        let request = match last {
+            Some(last) => request.header("last-event-id", last),
+            None => request,
+        };
+        Ok(self.followed(request).await?.try_filter_map(async |event| {
             Ok(match event {
                 Followed::Entry(entry) => Some(*entry),
                 Followed::Output(_) => None,
@@ -133,11 +186,14 @@ impl Client {
         run: &RunId,
     ) -> Result<impl Stream<Item = Result<Followed, Error>> + use<>, Error> {
         let path = format!("/v1/runs/{}/events?output=true", encode(&run.to_string()));
-        let answer = self
-            .request(Method::GET, &path)
-            .send()
-            .await
-            .map_err(|source| self.unreachable(source))?;
+        self.followed(self.request(Method::GET, &path)).await
+    }
+
+    async fn followed(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<impl Stream<Item = Result<Followed, Error>> + use<>, Error> {
+        let answer = request.send().await.map_err(|source| self.unreachable(source))?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         Ok(events.map_err(Error::Events).and_then(async |event| {
             Ok(match event.event.as_str() {
@@ -220,9 +276,14 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http
-            .request(method, format!("{}{path}", self.url))
-            .bearer_auth(self.token.expose_secret())
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = request.bearer_auth(self.token.expose_secret());
+        match &self.person {
+            Some(person) => request
+                .header(PERSON_HEADER, encode(&person.name))
+                .header(ROLE_HEADER, person.role.as_str()),
+            None => request,
+        }
     }
 }
 
