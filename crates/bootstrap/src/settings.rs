@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use crate::secret_files;
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
-const SECTIONS: [&str; 18] = [
+const SECTIONS: [&str; 19] = [
     "nats",
     "redis",
     "telemetry",
@@ -28,6 +28,7 @@ const SECTIONS: [&str; 18] = [
     "reporter",
     "github_writer",
     "jira_writer",
+    "console",
     "egress",
     "cli",
 ];

@@ -11,6 +11,7 @@ pub mod github;
 mod http;
 pub mod jira;
 pub mod model;
+pub mod oidc;
 mod plant;
 pub mod tls;
 mod webhook;
