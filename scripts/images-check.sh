@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 say() { printf 'images-check: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-TARGETS="ingest planner executor reporter egress cli"
+TARGETS="ingest planner executor reporter egress console cli"
 DOCKER=/usr/bin/docker
 [ -x "$DOCKER" ] || DOCKER=$(command -v docker || true)
 
@@ -49,10 +49,10 @@ if [ -z "$DOCKER" ] || ! "$DOCKER" info >/dev/null 2>&1; then
 fi
 
 say "building the programs"
-CARGO_PROFILE_RELEASE_LTO=off cargo build --quiet --locked --release -p ingest -p planner -p executor -p reporter -p egress -p journeyman
+CARGO_PROFILE_RELEASE_LTO=off cargo build --quiet --locked --release -p ingest -p planner -p executor -p reporter -p egress -p journeyman-console -p journeyman
 target=${CARGO_TARGET_DIR:-target}/release
 mkdir -p "$work/programs/out"
-cp "$target"/{ingest,planner,executor,launcher,parser,reporter,inspector,egress,journeyman} "$work/programs/out/"
+cp "$target"/{ingest,planner,executor,launcher,parser,reporter,inspector,egress,console,journeyman} "$work/programs/out/"
 python3 scripts/sbom.py >"$work/programs/out/sbom.cdx.json"
 tar -C "$work/programs" -c . | "$DOCKER" import - journeyman-programs:check >/dev/null
 

@@ -17,7 +17,10 @@ CAPABILITIES = {
     "executor": (None, set()),
     "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats", "redis"}),
     "egress": ("egress-secrets", {"egress"}),
+    "console": (None, set()),
 }
+# Only where its component is.
+OPTIONAL = {"console"}
 # What the servers read: Redis the hashes of its users' passwords. NATS knows public keys only.
 SERVER_SECRETS = {"redis": {"redis-acl"}}
 # What the egress proxy must not reach even without its own check.
@@ -219,7 +222,7 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                 require(secret_names(pod) == may_read, f"{where}: reads {sorted(secret_names(pod))}, may read {sorted(may_read)}")
         for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():
             check_settings(where, name, text, known, example)
-    require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the five services")
+    require(services - OPTIONAL == set(CAPABILITIES) - OPTIONAL, f"{path.stem}: has {sorted(services)}, wanted the five services")
     check_policies(path.stem, documents)
     return len(documents)
 
