@@ -207,7 +207,7 @@ mod tests {
     fn a_provider_is_reached_safely_and_lets_somebody_in() {
         let with = |issuer: &str, public: &str, groups: &str| {
             format!(
-                r#"{{"console": {{"oidc": {{"issuer": "{issuer}", "client_id": "console", "client_secret": "s",
+                r#"{{"console": {{"api": "http://a.example", "oidc": {{"issuer": "{issuer}", "client_id": "console", "client_secret": "s",
                 "public_url": "{public}", "api_token": "t", {groups} "token_login": false}}}}}}"#
             )
         };
