@@ -290,3 +290,40 @@ async fn the_stream_of_all_runs_tells_a_limited_token_of_its_own_alone() {
     );
     h.stop().await;
 }
+
+#[tokio::test]
+async fn the_person_that_a_token_speaks_for_is_who_acted_with_no_more_than_their_own_role() {
+    const CONSOLE: &str = "token-of-the-console";
+    let h = Harness::start_with(NEVER, |config| {
+        let token = ApiToken {
+            speaks_for_people: true,
+            ..api_token(CONSOLE, api::types::Role::Admin)
+        };
+        config.ingest.api_tokens.insert("console".to_owned(), token);
+    })
+    .await;
+    let stop = async |token: &str, person: Option<(&str, &str)>| {
+        let mut request = h.http.post(h.url("/v1/stop-all")).bearer_auth(token);
+        if let Some((name, role)) = person {
+            request = request
+                .header("journeyman-person", name)
+                .header("journeyman-role", role);
+        }
+        let answer = request.send().await.expect("answer");
+        (answer.status(), answer.json::<Value>().await.unwrap_or_default())
+    };
+    let ada = Some(("ada%40acme.example", "admin"));
+    for (token, person) in [
+        (CONSOLE, None),
+        (CONSOLE, Some(("bob", "operator"))),
+        (harness::ADMIN, ada),
+    ] {
+        assert_eq!(stop(token, person).await.0, StatusCode::FORBIDDEN, "{person:?}");
+    }
+    let (status, on) = stop(CONSOLE, ada).await;
+    assert_eq!(
+        (status, &on["by"]),
+        (StatusCode::OK, &json!("ada@acme.example via console"))
+    );
+    h.stop().await;
+}
