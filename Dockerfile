@@ -1,4 +1,4 @@
-# Six images from one build: docker build --target ingest|planner|executor|reporter|egress|cli -t journeyman/<target>:0.1.0 .
+# Seven images from one build: docker build --target ingest|planner|executor|reporter|egress|console|cli -t journeyman/<target>:0.1.0 .
 # A pool of executors with its own toolchains: --target executor --build-arg EXECUTOR_BASE=<a Debian 12 or newer image>.
 # Pin the bases by digest where it matters: --build-arg RUNTIME_BASE=debian@sha256:…, and so on.
 # Programs that were built elsewhere: --build-arg PROGRAMS=<an image with them in /out>.
@@ -21,9 +21,9 @@ COPY scripts/sbom.py scripts/sbom.py
 # One call for everything: the programs share nearly all of their crates.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked -p ingest -p planner -p executor -p reporter -p egress -p journeyman \
+    cargo build --release --locked -p ingest -p planner -p executor -p reporter -p egress -p journeyman-console -p journeyman \
     && install -D -t /out target/release/ingest target/release/planner target/release/executor \
-       target/release/launcher target/release/parser target/release/reporter target/release/inspector target/release/egress \
+       target/release/launcher target/release/parser target/release/reporter target/release/inspector target/release/egress target/release/console \
        target/release/journeyman \
     && python3 scripts/sbom.py >/out/sbom.cdx.json
 
@@ -81,6 +81,11 @@ FROM runtime AS egress
 COPY --from=programs /out/egress /usr/local/bin/egress
 EXPOSE 3128
 ENTRYPOINT ["/usr/local/bin/egress"]
+
+FROM runtime AS console
+COPY --from=programs /out/console /usr/local/bin/console
+EXPOSE 7405
+ENTRYPOINT ["/usr/local/bin/console"]
 
 FROM runtime AS cli
 COPY --from=programs /out/journeyman /usr/local/bin/journeyman

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 say() { printf 'images-check: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-TARGETS=${TARGETS:-ingest planner executor reporter egress cli}
+TARGETS=${TARGETS:-ingest planner executor reporter egress console cli}
 PROFILE=${PROFILE:-release}
 DOCKER=/usr/bin/docker
 [ -x "$DOCKER" ] || DOCKER=$(command -v docker || true)

@@ -18,7 +18,10 @@ CAPABILITIES = {
     "executor": (None, set()),
     "reporter": ("reporter-secrets", {"github_writer", "jira_writer", "nats", "redis"}),
     "egress": ("egress-secrets", {"egress"}),
+    "console": (None, set()),
 }
+# Only where its component is.
+OPTIONAL = {"console"}
 # What the servers read: Redis the hashes of its users' passwords. NATS knows public keys only.
 SERVER_SECRETS = {"redis": {"redis-acl"}}
 # With the component `tls` each pod has a certificate of its own; ingest has the authority's, to know the servers by.
@@ -279,7 +282,7 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                 require(names == may_read, f"{where}: reads {sorted(names)}, may read {sorted(may_read)}")
         for text in document.get("data", {}).values() if "-settings" in name and "nats" not in name else ():
             check_settings(where, name, text, known, example)
-    require(services == set(CAPABILITIES), f"{path.stem}: has {sorted(services)}, wanted the five services")
+    require(services - OPTIONAL == set(CAPABILITIES) - OPTIONAL, f"{path.stem}: has {sorted(services)}, wanted the five services")
     check_policies(path.stem, documents)
     if path.stem.startswith("component-tls"):
         check_tls(path.stem, documents)

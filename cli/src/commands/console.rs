@@ -1,37 +1,55 @@
 //! `journeyman console`: pages for people, as a client of the API.
 
-use std::{net::SocketAddr, process::ExitCode};
+use std::{
+    io::ErrorKind,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use bootstrap::ServiceConfig;
 use clap::Args;
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
 
 use super::{INTERRUPTED, say, settings_file};
 use crate::access;
 
-/// Serve the console: pages about tickets, runs and decisions, for whoever logs in with an API token
+/// Serve the console: pages about tickets, runs and decisions, for whoever logs in
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Base URL of the API [default: that of the `journeyman up` in .journeyman/]
+    /// Settings file; its [console] says where the API is and where people log in [default: journeyman.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Base URL of the API [default: that of the `journeyman up` in .journeyman/, else console.api]
     #[arg(long, value_name = "URL", env = "JOURNEYMAN_API")]
     api: Option<String>,
-    /// Where browsers reach it; put TLS in front of anything but a loopback address
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7405")]
-    listen: SocketAddr,
+    /// Where browsers reach it; put TLS in front of anything but a loopback address [default: console.listen, 127.0.0.1:7405]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
 }
 
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
-    let url = asked.api.or_else(access::local_url);
-    let url = url.context("no API: start `journeyman up` here, or give --api URL")?;
-    let config = pages::Config::new(&url)?;
-    let shown: Telemetry = bootstrap::settings::load(settings_file(None).as_deref(), std::env::vars())?;
-    let telemetry = bootstrap::telemetry::init("console", &shown.telemetry)?;
+    let file = settings_file(asked.config);
+    let mut config: pages::Config = bootstrap::settings::load(file.as_deref(), std::env::vars())?;
+    if let Some(url) = asked.api.or_else(access::local_url) {
+        config.console.api = url;
+    }
+    if config.console.api.is_empty() {
+        bail!("no API: start `journeyman up` here, or give --api URL");
+    }
+    config.console.listen = asked.listen.or(config.console.listen);
+    config.check()?;
+    let telemetry = bootstrap::telemetry::init("console", &config.telemetry)?;
     let [shutdown, at_once] = bootstrap::signals();
-    let listener = TcpListener::bind(asked.listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {}", asked.listen))?;
+    let address = config.listen();
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen on {address}"))?;
     say(&format!(
-        "console at http://{}, a client of {url}",
-        listener.local_addr()?
+        "console at http://{}, a client of {}",
+        listener.local_addr()?,
+        config.console.api
     ));
     let served = pages::serve(config, listener, shutdown);
     let ended = at_once.run_until_cancelled(Box::pin(served)).await;
@@ -42,8 +60,65 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
-#[derive(Default, serde::Deserialize)]
-#[serde(default)]
-struct Telemetry {
-    telemetry: bootstrap::telemetry::Settings,
+/// A console in the process of `journeyman up`.
+pub(super) struct Beside {
+    address: SocketAddr,
+    takes_tokens: bool,
+    shutdown: CancellationToken,
+    served: JoinHandle<anyhow::Result<()>>,
+}
+
+/// Starts one for the API at this address, unless the settings say no. A port that nobody asked for
+/// and that is taken keeps nothing from starting: another one is as good.
+pub(super) async fn beside(
+    file: Option<&Path>,
+    environment: Vec<(String, String)>,
+    url: &str,
+) -> anyhow::Result<Option<Beside>> {
+    let mut config: pages::Config = bootstrap::settings::load(file, environment)?;
+    if !config.console.in_up {
+        return Ok(None);
+    }
+    url.clone_into(&mut config.console.api);
+    config.check()?;
+    let address = config.listen();
+    let listener = match (TcpListener::bind(address).await, config.console.listen) {
+        (Err(error), None) if error.kind() == ErrorKind::AddrInUse => {
+            TcpListener::bind((address.ip(), 0)).await
+        }
+        (bound, _) => bound,
+    };
+    let listener = listener.with_context(|| format!("the console cannot listen on {address}"))?;
+    let address = listener.local_addr()?;
+    let oidc = config.console.oidc.as_ref();
+    let takes_tokens = oidc.is_none_or(|oidc| oidc.token_login);
+    let shutdown = CancellationToken::new();
+    let served = tokio::spawn(Box::pin(pages::serve(config, listener, shutdown.clone())));
+    Ok(Some(Beside {
+        address,
+        takes_tokens,
+        shutdown,
+        served,
+    }))
+}
+
+impl Beside {
+    /// Where it is, and how to get in.
+    pub(super) fn announcement(&self, data: &Path) -> String {
+        let token = data.join("api.json");
+        match self.takes_tokens {
+            true => format!(
+                "console at http://{}, log in with the token in {}",
+                self.address,
+                token.display()
+            ),
+            false => format!("console at http://{}, log in with your account", self.address),
+        }
+    }
+
+    /// Lets requests under way end.
+    pub(super) async fn stop(self) {
+        self.shutdown.cancel();
+        let _ = self.served.await;
+    }
 }

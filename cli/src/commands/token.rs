@@ -17,9 +17,16 @@ pub(super) struct Arguments {
     /// viewer, operator or admin
     #[arg(long, default_value = "viewer")]
     role: String,
+    /// Only the issues, pull requests and discussions of this repository; may be repeated
+    #[arg(long = "repository", value_name = "OWNER/NAME")]
+    repositories: Vec<String>,
+    /// Only the issues of this Jira project; may be repeated
+    #[arg(long = "project", value_name = "KEY")]
+    projects: Vec<String>,
 }
 
-pub(super) async fn run(Arguments { name, role }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { name, role, .. } = &asked;
     let is_name = !name.is_empty()
         && name
             .bytes()
@@ -36,7 +43,39 @@ pub(super) async fn run(Arguments { name, role }: Arguments) -> anyhow::Result<E
         token.expose_secret()
     ));
     say(&format!(
-        "# for journeyman.toml:\n[ingest.api_tokens.{name}]\nsha256 = \"{sha256}\"\nrole = \"{role}\""
+        "# for journeyman.toml:\n[ingest.api_tokens.{name}]\nsha256 = \"{sha256}\"\nrole = \"{role}\"{}",
+        asked.scope()
     ));
     Ok(ExitCode::SUCCESS)
+}
+
+impl Arguments {
+    /// The lines of a limited token; none for one that reaches everything.
+    fn scope(&self) -> String {
+        let lists = [("repositories", &self.repositories), ("projects", &self.projects)];
+        let lines = lists.into_iter().filter(|(_, names)| !names.is_empty());
+        lines.map(|(key, names)| format!("\n{key} = {names:?}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limited_token_names_its_repositories_and_projects_and_another_one_nothing() {
+        let mut asked = Arguments {
+            name: "shop".to_owned(),
+            role: "viewer".to_owned(),
+            repositories: vec!["acme/shop".to_owned(), "acme/docs".to_owned()],
+            projects: vec!["ENG".to_owned()],
+        };
+        assert_eq!(
+            asked.scope(),
+            "\nrepositories = [\"acme/shop\", \"acme/docs\"]\nprojects = [\"ENG\"]"
+        );
+        asked.projects.clear();
+        asked.repositories.clear();
+        assert_eq!(asked.scope(), "");
+    }
 }

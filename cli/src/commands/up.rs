@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use secrecy::ExposeSecret;
 
-use super::{say, settings_file};
+use super::{console, say, settings_file};
 use crate::{
     access::Access,
     args::Settings,
@@ -30,9 +30,10 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
     let telemetry = bootstrap::telemetry::init("journeyman", &shown.telemetry)?;
     let [shutdown, at_once] = bootstrap::signals();
     let data = settings.data;
+    let environment: Vec<_> = std::env::vars().chain(more).collect();
     let plan = Plan {
-        file,
-        environment: std::env::vars().chain(more).collect(),
+        file: file.clone(),
+        environment: environment.clone(),
         data: data.clone(),
         free_ports: false,
         ..Plan::default()
@@ -41,17 +42,24 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
         return Ok(ExitCode::from(130));
     };
     let local = local?;
+    let console = console::beside(file.as_deref(), environment, &local.url).await?;
     Access {
         url: local.url.clone(),
         token: local.token.expose_secret().to_owned(),
     }
     .save(&data)?;
     shown.lines(&local.url).iter().for_each(|line| say(line));
+    if let Some(console) = &console {
+        say(&console.announcement(&data));
+    }
     // Dropped at the second signal, it ends NATS and Redis all the same.
     let ended = at_once
         .run_until_cancelled(Box::pin(local.run_until(shutdown)))
         .await;
     Access::forget(&data);
+    if let (Some(console), Some(_)) = (console, &ended) {
+        console.stop().await;
+    }
     telemetry.shutdown().await;
     match ended {
         Some(ended) => ended.map(|()| ExitCode::SUCCESS),

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 
 pub use self::{acts::Act, follow::Followed, jobs::implement, pull_requests::Asked, tickets::OfRun};
 use crate::{
-    Error,
-    types::{DeadDetail, DeadView, RunView, StopAllView},
+    Error, PERSON_HEADER, ROLE_HEADER,
+    types::{DeadDetail, DeadView, JournalQuery, Role, RunView, StopAllView},
 };
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -31,6 +31,17 @@ pub struct Client {
     http: reqwest::Client,
     url: String,
     token: SecretString,
+    /// Who the calls are made for, where the token speaks for people.
+    person: Option<Person>,
+}
+
+/// Somebody who logged in elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The name that stands in journals.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
 }
 
 impl Client {
@@ -47,7 +58,17 @@ impl Client {
             http,
             url: url.trim_end_matches('/').to_owned(),
             token,
+            person: None,
         })
+    }
+
+    /// The same client for a person. Its token must be one that speaks for people.
+    #[must_use]
+    pub fn on_behalf_of(self, person: Person) -> Self {
+        Self {
+            person: Some(person),
+            ..self
+        }
     }
 
     /// The base URL, without a slash at its end.
@@ -95,6 +116,21 @@ impl Client {
             None,
         )
         .await
+    }
+
+    /// One entry of a run's journal; `None`: it has none of this position.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn entry(&self, run: &RunId, position: u64) -> Result<Option<Entry>, Error> {
+        let asked = JournalQuery {
+            from: Some(position),
+            limit: Some(1),
+        };
+        let path = format!("/v1/runs/{}/journal", encode(&run.to_string()));
+        let request = self.request(Method::GET, &path).query(&asked);
+        let entries: Vec<Entry> = self.answered(request).await?;
+        Ok(entries.into_iter().find(|entry| entry.position == position))
     }
 
     /// What could not be handled, newest last.
@@ -170,9 +206,14 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        self.http
-            .request(method, format!("{}{path}", self.url))
-            .bearer_auth(self.token.expose_secret())
+        let request = self.http.request(method, format!("{}{path}", self.url));
+        let request = request.bearer_auth(self.token.expose_secret());
+        match &self.person {
+            Some(person) => request
+                .header(PERSON_HEADER, encode(&person.name))
+                .header(ROLE_HEADER, person.role.as_str()),
+            None => request,
+        }
     }
 }
 

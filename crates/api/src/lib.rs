@@ -6,5 +6,10 @@ mod client;
 mod error;
 pub mod types;
 
-pub use client::{Act, Asked, Client, Followed, OfRun, implement};
+pub use client::{Act, Asked, Client, Followed, OfRun, Person, implement};
 pub use error::Error;
+
+/// The name of the person that a token speaks for, percent-encoded.
+pub const PERSON_HEADER: &str = "journeyman-person";
+/// What that person may do: a role as the API spells it.
+pub const ROLE_HEADER: &str = "journeyman-role";

@@ -28,6 +28,17 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// As the API spells it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// Why a request was not served.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProblemView {
@@ -43,6 +54,8 @@ pub struct ProblemView {
 pub struct JournalQuery {
     /// The first position; 0 unless given.
     pub from: Option<u64>,
+    /// At most this many entries; all of them unless given.
+    pub limit: Option<usize>,
 }
 
 /// What a stream of events shall hold besides the journal.

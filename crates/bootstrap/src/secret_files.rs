@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, path::PathBuf};
 use config::{Value, ValueKind};
 
 /// The keys that may name a file. Others may hold a table of any shape.
-const SECRETS: [&str; 7] = [
+const SECRETS: [&str; 8] = [
     "private_key",
     "token",
     "api_token",
     "api_key",
     "auth_token",
+    "client_secret",
     "github_webhook_secrets",
     "jira_webhook_secrets",
 ];

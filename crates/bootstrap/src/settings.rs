@@ -29,6 +29,7 @@ const SECTIONS: [&str; 19] = [
     "reporter",
     "github_writer",
     "jira_writer",
+    "console",
     "egress",
     "cli",
 ];

@@ -12,6 +12,7 @@ mod http;
 pub mod jira;
 pub mod model;
 mod named;
+pub mod oidc;
 mod plant;
 pub mod tls;
 mod webhook;

@@ -3,7 +3,9 @@
 use std::{fs, path::Path};
 
 /// Where settings are declared.
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 15] = [
+    "services/console/src/config.rs",
+    "services/ingest/src/api/auth.rs",
     "services/ingest/src/config.rs",
     "services/planner/src/config.rs",
     "services/planner/src/config/model.rs",

@@ -369,6 +369,56 @@ async fn a_second_signal_leaves_no_process_behind_either() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn up_comes_with_a_console_for_its_own_api_unless_the_settings_say_no() {
+    let mut up = Up::start(Stage::start("").await).await;
+    up.program.says("console at ").await;
+    let out = up.program.out();
+    let (_, rest) = out.split_once("console at ").unwrap();
+    let console = rest.split(',').next().unwrap().to_owned();
+    let access = std::fs::read_to_string(up.stage.path().join(".journeyman/api.json")).unwrap();
+    let access: serde_json::Value = serde_json::from_str(&access).unwrap();
+    let browser = reqwest::Client::builder().no_proxy();
+    let browser = browser
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .unwrap();
+    let token = access["token"].as_str().unwrap();
+    let login = browser
+        .post(format!("{console}/login"))
+        .header("sec-fetch-site", "same-origin");
+    let login = login
+        .form(&[("token", token), ("next", "/runs")])
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        login.headers()["location"],
+        "/runs",
+        "the token of this API lets in"
+    );
+    // The port that nobody asked for is taken now, perhaps, and that keeps no other from starting.
+    let second = Up::start(Stage::start("").await).await;
+    second.stop().await;
+    up.stop().await;
+    assert!(
+        browser.get(&console).send().await.is_err(),
+        "it ends with the rest"
+    );
+
+    let stage = Stage::start("").await;
+    let environment = with(&stage.environment(), "CONSOLE__IN_UP", "false");
+    let mut environment = with(&environment, "INGEST__LISTEN", "127.0.0.1:0");
+    for service in ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
+        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+    }
+    let mut program = Program::start("journeyman", &["up"], &environment, stage.path());
+    program.says("ready: ").await;
+    program.signal(Signal::TERM);
+    let ran = program.ended().await;
+    assert!(ran.code == Some(0) && !ran.out.contains("console"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_an_api_a_command_says_where_to_get_one() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run("journeyman", &["runs"], &[], folder.path()).await;

@@ -1,53 +1,237 @@
-//! What the console has to know: where the API is.
+//! What the console has to know: where the API is, and where people log in.
 
-/// The console's settings.
-#[derive(Clone, Debug)]
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use bootstrap::{
+    ServiceConfig,
+    settings::{Error, TextList},
+    telemetry,
+};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+/// Where browsers reach it unless the settings say otherwise.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7405);
+
+/// The console's settings: its own section and telemetry.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Config {
-    api: String,
+    /// `[console]`.
+    pub console: Settings,
+    /// `[telemetry]`.
+    pub telemetry: telemetry::Settings,
 }
 
-/// The base URL of the API is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidUrl;
-
-impl std::fmt::Display for InvalidUrl {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the address of the API must begin with http:// or https://")
-    }
+/// `[console]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where browsers reach it; absent: 127.0.0.1:7405.
+    pub listen: Option<SocketAddr>,
+    /// Base URL of the API.
+    pub api: String,
+    /// Whether `journeyman up` starts it too.
+    pub in_up: bool,
+    /// Where people log in; absent: with a token of the API.
+    pub oidc: Option<Oidc>,
 }
 
-impl std::error::Error for InvalidUrl {}
-
-impl Config {
-    /// Settings for the API at this base URL.
-    ///
-    /// # Errors
-    /// When it is no HTTP URL.
-    pub fn new(api: &str) -> Result<Self, InvalidUrl> {
-        let rest = api
-            .strip_prefix("http://")
-            .or_else(|| api.strip_prefix("https://"));
-        match rest {
-            Some(host) if !host.is_empty() => Ok(Self { api: api.to_owned() }),
-            Some(_) | None => Err(InvalidUrl),
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            in_up: true,
+            api: String::new(),
+            oidc: None,
         }
     }
+}
 
-    pub(crate) fn api(&self) -> &str {
-        &self.api
+/// `[console.oidc]`: an OpenID provider.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Oidc {
+    /// Its issuer, as its discovery document spells it.
+    pub issuer: String,
+    /// The console's id there.
+    pub client_id: String,
+    /// The console's secret there.
+    pub client_secret: SecretString,
+    /// Where browsers reach the console, e.g. `https://console.example.com`; the provider sends them back there.
+    pub public_url: String,
+    /// A token of the API with `speaks_for_people`.
+    pub api_token: SecretString,
+    /// The claim that says who somebody is; it stands in journals.
+    #[serde(default = "name_claim")]
+    pub name_claim: String,
+    /// The claim with somebody's groups: a list, or one text.
+    #[serde(default = "groups_claim")]
+    pub groups_claim: String,
+    /// What is asked for beside `openid`.
+    #[serde(default = "scopes")]
+    pub scopes: TextList,
+    /// Groups whose members may read.
+    #[serde(default)]
+    pub viewers: TextList,
+    /// Groups whose members may dispatch, decide and stop.
+    #[serde(default)]
+    pub operators: TextList,
+    /// Groups whose members may do everything.
+    #[serde(default)]
+    pub admins: TextList,
+    /// Whether a token of the API still logs in too.
+    #[serde(default)]
+    pub token_login: bool,
+    /// Whether the provider may be asked over plain HTTP elsewhere than on this machine.
+    #[serde(default)]
+    pub allow_insecure: bool,
+}
+
+fn name_claim() -> String {
+    "email".to_owned()
+}
+
+fn groups_claim() -> String {
+    "groups".to_owned()
+}
+
+fn scopes() -> TextList {
+    TextList(["email", "profile"].map(str::to_owned).to_vec())
+}
+
+impl Config {
+    /// Settings for the API at this base URL, and the defaults for the rest.
+    pub fn of_api(api: &str) -> Self {
+        let console = Settings {
+            api: api.to_owned(),
+            ..Settings::default()
+        };
+        Self {
+            console,
+            ..Self::default()
+        }
     }
+}
+
+impl ServiceConfig for Config {
+    fn listen(&self) -> SocketAddr {
+        self.console.listen.unwrap_or(LISTEN)
+    }
+
+    fn telemetry(&self) -> &telemetry::Settings {
+        &self.telemetry
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if host(&self.console.api).is_none() {
+            let problem = "must be the address of the API, with http:// or https:// before it";
+            return Err(Error::new("console.api", problem));
+        }
+        self.console.oidc.as_ref().map_or(Ok(()), Oidc::check)
+    }
+}
+
+impl Oidc {
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |key: &str, problem: &str| Err(Error::new(format!("console.oidc.{key}"), problem));
+        for (key, text) in [("issuer", &self.issuer), ("public_url", &self.public_url)] {
+            if host(text).is_none() {
+                return refuse(key, "must begin with https:// or http://");
+            }
+        }
+        if !self.allow_insecure && self.issuer.starts_with("http://") && !is_here(&self.issuer) {
+            return refuse("issuer", "must begin with https://, or allow_insecure be set");
+        }
+        if self.public_url.trim_end_matches('/').matches('/').count() > 2 {
+            return refuse("public_url", "must have no path");
+        }
+        for (key, text) in [
+            ("client_id", &self.client_id),
+            ("name_claim", &self.name_claim),
+            ("groups_claim", &self.groups_claim),
+        ] {
+            if text.trim().is_empty() {
+                return refuse(key, "must not be empty");
+            }
+        }
+        if [&self.viewers, &self.operators, &self.admins]
+            .iter()
+            .all(|groups| groups.is_empty())
+        {
+            return refuse(
+                "viewers",
+                "or operators or admins must name a group, else nobody can log in",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The host of an HTTP URL, with its port.
+fn host(url: &str) -> Option<&str> {
+    let rest = url
+        .strip_prefix("http://")
+        .or_else(|| url.strip_prefix("https://"))?;
+    let host = rest.split('/').next()?;
+    (!host.is_empty()).then_some(host)
+}
+
+/// Whether it is on this machine.
+fn is_here(url: &str) -> bool {
+    let name = host(url).map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    matches!(name, Some("127.0.0.1" | "localhost" | "[::1]"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn refused(text: &str) -> String {
+        let config: Config = serde_json::from_str(text).expect("settings");
+        config.check().expect_err(text).to_string()
+    }
+
     #[test]
     fn the_api_has_an_http_address() {
-        assert!(Config::new("http://127.0.0.1:7401").is_ok());
-        assert!(Config::new("https://journeyman.example").is_ok());
+        for good in ["http://127.0.0.1:7401", "https://journeyman.example"] {
+            assert!(Config::of_api(good).check().is_ok(), "{good}");
+        }
         for wrong in ["", "127.0.0.1:7401", "file:///etc/passwd", "https://"] {
-            assert_eq!(Config::new(wrong).unwrap_err(), InvalidUrl, "{wrong}");
+            let refused = Config::of_api(wrong).check().expect_err(wrong);
+            assert!(refused.to_string().contains("console.api"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_provider_is_reached_safely_and_lets_somebody_in() {
+        let with = |issuer: &str, public: &str, groups: &str| {
+            format!(
+                r#"{{"console": {{"api": "http://a.example", "oidc": {{"issuer": "{issuer}", "client_id": "console", "client_secret": "s",
+                "public_url": "{public}", "api_token": "t", {groups} "token_login": false}}}}}}"#
+            )
+        };
+        let viewers = r#""viewers": ["all"],"#;
+        let public = "https://console.example";
+        for issuer in ["https://id.example", "http://127.0.0.1:9", "http://localhost:9/x"] {
+            let config: Config = serde_json::from_str(&with(issuer, public, viewers)).expect("settings");
+            assert!(config.check().is_ok(), "{issuer}");
+        }
+        for (text, key) in [
+            (with("http://id.example", public, viewers), "issuer"),
+            (with("id.example", public, viewers), "issuer"),
+            (
+                with("https://id.example", "console.example", viewers),
+                "public_url",
+            ),
+            (
+                with("https://id.example", "https://example/console", viewers),
+                "public_url",
+            ),
+            (with("https://id.example", public, ""), "viewers"),
+        ] {
+            let told = refused(&text);
+            assert!(told.contains(&format!("console.oidc.{key}")), "{told}");
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The console: pages for people about tickets, runs and decisions.
 //!
-//! It is a client of `/v1` and holds no token of its own. Whoever logs in brings one, every call is made with it, and so the
-//! journal names who decided. A page is a pure function of what the API answered.
+//! It is a client of `/v1`. Whoever logs in brings a token, or a provider says who they are and the console's token speaks for
+//! them; either way every call is theirs, and so the journal names who decided. A page is a pure function of what the API
+//! answered.
 
 mod assets;
 mod config;
 mod guard;
 mod layout;
+mod oidc;
 mod pages;
 mod person;
 mod problem;
@@ -15,5 +17,5 @@ mod session;
 mod timeline;
 mod words;
 
-pub use config::{Config, InvalidUrl};
+pub use config::{Config, Oidc, Settings};
 pub use serve::serve;

@@ -1,5 +1,7 @@
 //! The person behind a request: the token of their session makes the calls.
 
+use std::sync::Arc;
+
 use api::Client;
 use axum::{
     extract::FromRequestParts,
@@ -8,8 +10,9 @@ use axum::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    oidc::{Begun, Provider},
     problem::Problem,
-    session::{COOKIE, Sessions},
+    session::{COOKIE, Kept, Sessions},
 };
 
 /// What the handlers share.
@@ -19,6 +22,10 @@ pub(crate) struct State {
     pub(crate) api: String,
     /// Who is logged in.
     pub(crate) sessions: Sessions,
+    /// Where people log in; absent: with a token of the API.
+    pub(crate) provider: Option<Arc<Provider>>,
+    /// Logins at the provider that have begun.
+    pub(crate) logins: Kept<Begun>,
     /// Ends what follows a run.
     pub(crate) shutdown: CancellationToken,
 }
@@ -30,7 +37,7 @@ impl FromRequestParts<State> for Person {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
-        let client = session_id(&parts.headers).and_then(|id| state.sessions.client(&id));
+        let client = session_id(&parts.headers).and_then(|id| state.sessions.get(&id));
         client.map(Self).ok_or_else(|| {
             // What a form asked for is not repeated after a login.
             let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -42,8 +49,13 @@ impl FromRequestParts<State> for Person {
     }
 }
 
-/// The id that the browser has.
+/// The id of the session that the browser has.
 pub(crate) fn session_id(headers: &HeaderMap) -> Option<String> {
+    cookie(headers, COOKIE)
+}
+
+/// The value of a cookie.
+pub(crate) fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
     let cookies = headers
         .get_all(COOKIES)
         .iter()
@@ -52,6 +64,6 @@ pub(crate) fn session_id(headers: &HeaderMap) -> Option<String> {
         .flat_map(|text| text.split(';'))
         .filter_map(|pair| pair.trim().split_once('='));
     pairs
-        .find(|(name, _)| *name == COOKIE)
+        .find(|(name, _)| *name == wanted)
         .map(|(_, id)| id.to_owned())
 }

@@ -1,23 +1,35 @@
 //! Puts the console together and runs it until shutdown.
 
+use std::sync::Arc;
+
 use axum::{Router, middleware};
 use bootstrap::{health::Health, http};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    assets, config::Config, guard::guard, pages, person::State, problem::Problem, session::Sessions,
+    assets,
+    config::Config,
+    guard::guard,
+    oidc::{self, Provider},
+    pages,
+    person::State,
+    problem::Problem,
+    session::{self, Kept, Sessions},
 };
 
 /// Runs the console until shutdown.
 ///
 /// # Errors
-/// None yet; the type is that of every service.
+/// When the client of the provider cannot be made.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
+    let provider = config.console.oidc.map(Provider::new).transpose()?;
     let state = State {
-        api: config.api().to_owned(),
-        sessions: Sessions::default(),
+        api: config.console.api,
+        sessions: Sessions::new(session::LASTS),
+        provider: provider.map(Arc::new),
+        logins: Kept::new(oidc::PATIENCE),
         shutdown: shutdown.clone(),
     };
     health.set_ready(true);

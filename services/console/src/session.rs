@@ -12,56 +12,82 @@ use tokio::time::Instant;
 /// The cookie's name.
 pub(crate) const COOKIE: &str = "journeyman";
 /// How long a session lasts.
-const LASTS: Duration = Duration::from_secs(8 * 60 * 60);
-/// Sessions at a time; the oldest makes place.
+pub(crate) const LASTS: Duration = Duration::from_secs(8 * 60 * 60);
+/// How many are kept at a time; the oldest makes place.
 const MOST: usize = 1_000;
 
-struct Session {
-    client: Client,
+/// Everybody who is logged in.
+pub(crate) type Sessions = Kept<Client>;
+
+/// Things that browsers have random ids of, for some time. Cheap to clone.
+pub(crate) struct Kept<T> {
+    lasts: Duration,
+    open: Arc<Mutex<HashMap<String, One<T>>>>,
+}
+
+struct One<T> {
+    thing: T,
     ends: Instant,
 }
 
-/// Everybody who is logged in. Cheap to clone.
-#[derive(Clone, Default)]
-pub(crate) struct Sessions(Arc<Mutex<HashMap<String, Session>>>);
+impl<T> Clone for Kept<T> {
+    fn clone(&self) -> Self {
+        Self {
+            lasts: self.lasts,
+            open: Arc::clone(&self.open),
+        }
+    }
+}
 
-impl Sessions {
-    /// Begins one; gives its id.
-    pub(crate) fn begin(&self, client: Client) -> String {
+impl<T> Kept<T> {
+    pub(crate) fn new(lasts: Duration) -> Self {
+        Self {
+            lasts,
+            open: Arc::default(),
+        }
+    }
+
+    /// Keeps one; gives its id.
+    pub(crate) fn begin(&self, thing: T) -> String {
         let id = [(); 2]
             .map(|()| uuid::Uuid::new_v4().simple().to_string())
             .concat();
         let now = Instant::now();
         self.with(|open| {
-            open.retain(|_, session| session.ends > now);
+            open.retain(|_, one| one.ends > now);
             if open.len() >= MOST {
-                let oldest = open.iter().min_by_key(|(_, session)| session.ends);
+                let oldest = open.iter().min_by_key(|(_, one)| one.ends);
                 if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                     open.remove(&oldest);
                 }
             }
-            let ends = now + LASTS;
-            open.insert(id.clone(), Session { client, ends });
+            let ends = now + self.lasts;
+            open.insert(id.clone(), One { thing, ends });
         });
         id
     }
 
-    /// The client of a session that has not ended.
-    pub(crate) fn client(&self, id: &str) -> Option<Client> {
+    /// One that has not ended.
+    pub(crate) fn get(&self, id: &str) -> Option<T>
+    where
+        T: Clone,
+    {
         let now = Instant::now();
         self.with(|open| {
-            let session = open.get(id).filter(|session| session.ends > now);
-            session.map(|session| session.client.clone())
+            let one = open.get(id).filter(|one| one.ends > now);
+            one.map(|one| one.thing.clone())
         })
     }
 
-    /// Ends one.
-    pub(crate) fn end(&self, id: &str) {
-        self.with(|open| open.remove(id));
+    /// Ends one; gives it if it had not ended before.
+    pub(crate) fn end(&self, id: &str) -> Option<T> {
+        let now = Instant::now();
+        let ended = self.with(|open| open.remove(id));
+        ended.filter(|one| one.ends > now).map(|one| one.thing)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut HashMap<String, Session>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<A>(&self, act: impl FnOnce(&mut HashMap<String, One<T>>) -> A) -> A {
+        act(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -83,31 +109,26 @@ pub(crate) fn gone() -> String {
 mod tests {
     use super::*;
 
-    fn client() -> Client {
-        bootstrap::install_tls_provider();
-        Client::new("http://127.0.0.1:1", "secret".to_owned().into()).unwrap()
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn a_session_ends_after_eight_hours_and_with_a_logout() {
-        let sessions = Sessions::default();
-        let (first, second) = (sessions.begin(client()), sessions.begin(client()));
+    async fn a_session_ends_after_its_time_and_with_a_logout() {
+        let sessions = Kept::new(LASTS);
+        let (first, second) = (sessions.begin("ada"), sessions.begin("bob"));
         assert_ne!(first, second);
-        assert!(sessions.client(&first).is_some() && sessions.client("guessed").is_none());
-        sessions.end(&first);
-        assert!(sessions.client(&first).is_none() && sessions.client(&second).is_some());
+        assert_eq!(sessions.get(&first), Some("ada"));
+        assert_eq!(sessions.get("guessed"), None);
+        assert_eq!(sessions.end(&first), Some("ada"));
+        assert_eq!((sessions.get(&first), sessions.get(&second)), (None, Some("bob")));
         tokio::time::advance(LASTS).await;
-        assert!(sessions.client(&second).is_none());
+        assert_eq!((sessions.get(&second), sessions.end(&second)), (None, None));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_oldest_session_makes_place_for_the_newest() {
-        let sessions = Sessions::default();
-        let first = sessions.begin(client());
+        let sessions = Kept::new(LASTS);
+        let first = sessions.begin(0);
         tokio::time::advance(Duration::from_secs(1)).await;
-        let client = client();
-        let others: Vec<_> = (0..MOST).map(|_| sessions.begin(client.clone())).collect();
-        assert!(sessions.client(&first).is_none());
-        assert!(others.iter().all(|id| sessions.client(id).is_some()));
+        let others: Vec<_> = (0..MOST).map(|number| sessions.begin(number)).collect();
+        assert!(sessions.get(&first).is_none());
+        assert!(others.iter().all(|id| sessions.get(id).is_some()));
     }
 }

@@ -95,7 +95,7 @@ impl Console {
         let (listener, api_url) = listen().await;
         tokio::spawn(axum::serve(listener, api(&tokens)).into_future());
         let (listener, url) = listen().await;
-        let config = pages::Config::new(&api_url).unwrap();
+        let config = pages::Config::of_api(&api_url);
         tokio::spawn(pages::serve(config, listener, shutdown.clone()));
         let browser = Client::builder().redirect(Policy::none()).build().unwrap();
         Self {

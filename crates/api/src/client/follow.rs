@@ -40,7 +40,20 @@ impl Client {
         &self,
         run: &RunId,
     ) -> Result<impl Stream<Item = Result<Entry, Error>> + use<>, Error> {
-        let events = self.follow_with_output(run).await?;
+        self.follow_after(run, None).await
+    }
+
+    /// The same without the entries up to this position, which the caller has.
+    ///
+    /// # Errors
+    /// Those of the API, in its words; the stream ends with an error when the connection is lost for good.
+    pub async fn follow_after(
+        &self,
+        run: &RunId,
+        last: Option<u64>,
+    ) -> Result<impl Stream<Item = Result<Entry, Error>> + use<>, Error> {
+        let path = format!("/v1/runs/{}/events", encode(&run.to_string()));
+        let events = self.followed(path, last).await?;
         Ok(events.try_filter_map(async |event| {
             Ok(match event {
                 Followed::Entry(entry) => Some(*entry),
@@ -57,10 +70,19 @@ impl Client {
         &self,
         run: &RunId,
     ) -> Result<impl Stream<Item = Result<Followed, Error>> + use<>, Error> {
+        let path = format!("/v1/runs/{}/events?output=true", encode(&run.to_string()));
+        self.followed(path, None).await
+    }
+
+    async fn followed(
+        &self,
+        path: String,
+        seen: Option<u64>,
+    ) -> Result<impl Stream<Item = Result<Followed, Error>> + use<>, Error> {
         let mut following = Following {
             client: self.clone(),
-            path: format!("/v1/runs/{}/events?output=true", encode(&run.to_string())),
-            seen: None,
+            path,
+            seen,
             events: None,
             failures: 0,
             is_over: false,

@@ -105,6 +105,15 @@ pub struct OverviewView {
     pub unpriced: u32,
     /// Tokens read and written.
     pub tokens: u64,
+    /// What models read that their provider had not kept.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// What they read that it had kept.
+    #[serde(default)]
+    pub cached_tokens: u64,
+    /// What they wrote.
+    #[serde(default)]
+    pub output_tokens: u64,
     /// How long models thought, in milliseconds.
     pub model_ms: u64,
     /// How long tools and checks ran, in milliseconds.
@@ -140,6 +149,9 @@ impl From<&Overview> for OverviewView {
             cost_usd: spend.cost_usd,
             unpriced: spend.unpriced,
             tokens: spend.tokens,
+            input_tokens: spend.input_tokens,
+            cached_tokens: spend.cached_tokens,
+            output_tokens: spend.output_tokens,
             model_ms: time.model_ms,
             tools_ms: time.tools_ms,
             waiting_ms: time.waiting_ms,

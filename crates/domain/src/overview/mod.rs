@@ -11,7 +11,7 @@ use self::clock::Clock;
 use crate::{
     Amount, CommitId, Dollars, Entry, Fact, Job, Phase, PhaseOutput, PullRequestRef, Reason, Receipt,
     RecordKind, ReportOutcome, ReportRequest, RepositoryName, RunId, RunStatus, RunSummary, Source, Stored,
-    Timestamp, Trigger, WaitsFor, check::Level,
+    Timestamp, Trigger, Usage, WaitsFor, check::Level,
 };
 
 /// The longest title, in characters.
@@ -113,6 +113,15 @@ pub struct Spend {
     pub cost_usd: Dollars,
     /// Tokens read and written.
     pub tokens: u64,
+    /// Of them, what models read that their provider had not kept.
+    #[serde(default)]
+    pub input_tokens: u64,
+    /// What they read that it had kept.
+    #[serde(default)]
+    pub cached_tokens: u64,
+    /// What they wrote.
+    #[serde(default)]
+    pub output_tokens: u64,
     /// Replies without a known price.
     pub unpriced: u32,
 }
@@ -253,6 +262,9 @@ impl Overview {
         if let Some(taken) = fact.taken() {
             self.spend.add(taken, fact.is_unpriced());
         }
+        if let Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } = fact {
+            self.spend.add_usage(reply.usage);
+        }
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "other facts change none of these")]
@@ -301,6 +313,12 @@ impl Spend {
         self.cost_usd = self.cost_usd.plus(cost);
         self.tokens = self.tokens.saturating_add(taken.tokens);
         self.unpriced = self.unpriced.saturating_add(u32::from(is_unpriced));
+    }
+
+    const fn add_usage(&mut self, usage: Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(usage.cache_read_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
     }
 }
 

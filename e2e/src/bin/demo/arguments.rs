@@ -22,6 +22,9 @@ pub(crate) struct Arguments {
     /// Play on the files of this folder instead of the built-in project
     #[arg(long, value_name = "DIR")]
     pub(crate) repository: Option<PathBuf>,
+    /// Keep everything running at the end, until Ctrl-C
+    #[arg(long)]
+    pub(crate) stay: bool,
     #[command(subcommand)]
     pub(crate) role: Option<Role>,
 }

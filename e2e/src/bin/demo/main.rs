@@ -1,6 +1,7 @@
 //! The demo: one ticket from a person's move on Jira to a merged pull request, over real parts, with a live timeline.
 
 mod arguments;
+mod console;
 mod play;
 
 use std::process::ExitCode;
@@ -30,7 +31,11 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         played = Box::pin(play::play(arguments, &mut stage)) => Some(played),
         () = first.cancelled() => None,
     };
-    let at_once = if played.is_some() { first } else { second };
+    if arguments.stay && matches!(played, Some(Ok(_))) {
+        say("\neverything keeps running: look around in the console; Ctrl-C ends it");
+        first.cancelled().await;
+    }
+    let at_once = if first.is_cancelled() { second } else { first };
     let ended = match stage {
         Some(play) => tokio::select! {
             ended = Box::pin(play.end()) => ended,

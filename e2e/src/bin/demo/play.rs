@@ -20,6 +20,7 @@ use testkit::fixture;
 
 use crate::{
     arguments::{Arguments, Model},
+    console::Console,
     say,
 };
 
@@ -31,6 +32,7 @@ const POLL: Duration = Duration::from_millis(25);
 pub(crate) struct Play {
     processes: Processes,
     standins: StandIns,
+    console: Console,
     client: Client,
     folder: TempDir,
     patience: Duration,
@@ -72,7 +74,8 @@ impl Play {
         let credentials = prepared.credentials.clone();
         let servers = prepared.release();
         let processes = Processes::start(environment, credentials, folder.path()).await?;
-        standins.ask(&Ask::SendWebhooks { url }).await?;
+        standins.ask(&Ask::SendWebhooks { url: url.clone() }).await?;
+        let console = Console::start(&url, arguments.stay.then_some(client.token())).await?;
         say(&format!(
             "ready after {} ms\n",
             now().unix_ms() - started.unix_ms()
@@ -80,6 +83,7 @@ impl Play {
         Ok(Self {
             processes,
             standins,
+            console,
             client,
             folder,
             patience: if arguments.model == Model::Scripted {
@@ -94,6 +98,7 @@ impl Play {
 
     /// Drains the services, then ends the stand-ins, then the servers.
     pub(crate) async fn end(self) -> anyhow::Result<()> {
+        self.console.stop().await;
         let drained = self.processes.stop().await.context("the services did not drain");
         self.standins.stop().await;
         drained

@@ -42,15 +42,16 @@ pub(super) enum About {
 pub(super) async fn show(Person(client): Person, Path(id): Path<String>) -> Result<Page, Problem> {
     let known = Known::of(&client, id.parse()?).await?;
     let title = format!("Decide about {}", shown(&id));
-    let gate = known.overview().and_then(|overview| overview.gate);
-    let body = match gate {
+    let overview = known.view.overview.as_ref();
+    let asked = overview.and_then(|overview| overview.decides_about.as_deref());
+    let body = match asked.map(str::parse::<CommitId>).transpose()? {
         None => over(&id, &known.journal, None),
-        Some(gate) => {
-            let about = match plan(&known.journal, &gate.head) {
+        Some(head) => {
+            let about = match plan(&known.journal, &head) {
                 Some(plan) => About::Plan(plan),
                 None => About::Change(client.diff(&known.id).await?),
             };
-            question(&id, &gate.head, &about)
+            question(&id, &head, &about)
         }
     };
     Ok(Page::new(Place::NeedsYou, title, body))

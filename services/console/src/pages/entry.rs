@@ -22,13 +22,12 @@ pub(super) async fn show(
     Person(client): Person,
     Path((id, position)): Path<(String, u64)>,
 ) -> Result<Page, Problem> {
-    let journal = client.journal(&id.parse()?).await?;
-    let entry = journal.iter().find(|entry| entry.position == position);
+    let entry = client.entry(&id.parse()?, position).await?;
     let entry = entry.ok_or(Problem::NotFound)?;
     Ok(Page::new(
         Place::Runs,
         format!("Entry {position} of {}", shown(&id)),
-        body(&id, entry),
+        body(&id, &entry),
     ))
 }
 

@@ -15,7 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use maud::Markup;
 use serde::Deserialize;
 
-use super::run::{self, Known};
+use super::run;
 use crate::{
     person::{Person, State},
     problem::Problem,
@@ -24,20 +24,24 @@ use crate::{
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The last entry that the page has; -1 for none.
-#[derive(Deserialize)]
+/// What the page has.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Asked {
-    #[serde(default = "none")]
-    after: i64,
+    /// The position of its last entry.
+    after: Option<u64>,
+    /// When its first entry was written, in milliseconds; the times of the others are counted from there.
+    start: Option<i64>,
 }
 
-const fn none() -> i64 {
-    -1
-}
-
-/// The part of a run's page that changes.
+/// The part of a run's page that changes with every entry: what the API keeps of the run, and not its journal.
 pub(super) async fn summary(Person(client): Person, Path(id): Path<String>) -> Result<Markup, Problem> {
-    Ok(run::summary(&Known::of(&client, id.parse()?).await?))
+    Ok(run::summary(&client.run(&id.parse()?).await?))
+}
+
+/// The part that changes with the end of a phase.
+pub(super) async fn changes(Person(client): Person, Path(id): Path<String>) -> Result<Markup, Problem> {
+    Ok(run::changes(&client.journal(&id.parse()?).await?))
 }
 
 /// New entries as markup, each with a word that something changed, and a last word when the run is over.
@@ -49,20 +53,16 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let run: RunId = id.parse()?;
-    let last = last_event(&headers).unwrap_or(asked.after);
-    let mut start: Option<Timestamp> = None;
-    let entries = client.follow(&run).await?.into_stream();
+    let last = last_event(&headers).or(asked.after);
+    let mut start = asked.start.map(Timestamp::from_unix_ms);
+    let entries = client.follow_after(&run, last).await?.into_stream();
     let events = entries
         .take_while(|entry| std::future::ready(entry.is_ok()))
         .filter_map(|entry| std::future::ready(entry.ok()))
         .flat_map(move |entry| {
             let start = *start.get_or_insert(entry.at);
-            let is_new = i64::try_from(entry.position).is_ok_and(|position| position > last);
-            let events = match is_new {
-                true => of_entry(&id, &entry, start),
-                false => Vec::new(),
-            };
-            stream::iter(events.into_iter().map(Ok::<_, Infallible>))
+            let events = of_entry(&id, &entry, start).into_iter();
+            stream::iter(events.map(Ok::<_, Infallible>))
         })
         .take_until(state.shutdown.clone().cancelled_owned());
     let answer = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
@@ -70,7 +70,7 @@ pub(super) async fn events(
 }
 
 /// What the page has seen, when it comes back.
-fn last_event(headers: &HeaderMap) -> Option<i64> {
+fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
 }
 
@@ -80,6 +80,9 @@ fn of_entry(run: &str, entry: &Entry, start: Timestamp) -> Vec<Event> {
         Event::default().id(entry.position.to_string()).data(item),
         Event::default().event("changed").data("."),
     ];
+    if matches!(entry.fact, Fact::PhaseFinished { .. }) {
+        events.push(Event::default().event("phase").data("."));
+    }
     if matches!(entry.fact, Fact::RunFinished { .. }) {
         events.push(Event::default().event("over").data("."));
     }

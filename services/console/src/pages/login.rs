@@ -15,6 +15,7 @@ use crate::{
     person::{State, session_id},
     problem::{Problem, told},
     session,
+    words::segment,
 };
 
 /// Where to go on afterwards.
@@ -32,8 +33,8 @@ pub(super) struct Brought {
     next: String,
 }
 
-pub(super) async fn show(Query(asked): Query<Asked>) -> Page {
-    page(&asked.next, None)
+pub(super) async fn show(Shared(state): Shared<State>, Query(asked): Query<Asked>) -> Page {
+    page(&state, &asked.next, None)
 }
 
 /// Takes a token that the API knows.
@@ -43,6 +44,9 @@ pub(super) async fn begin(
     Form(brought): Form<Brought>,
 ) -> Result<Response, Problem> {
     use secrecy::ExposeSecret;
+    if !Doors::of(&state).token {
+        return Err(Problem::Form("Here, people log in at the provider."));
+    }
     let token = SecretString::from(brought.token.expose_secret().trim().to_owned());
     let client = api::Client::new(&state.api, token).map_err(Problem::Api)?;
     // What every role may read, and is small.
@@ -54,16 +58,20 @@ pub(super) async fn begin(
             ),
             other => told(other),
         };
-        return Ok(page(&brought.next, Some(&words)).with(status));
+        return Ok(page(&state, &brought.next, Some(&words)).with(status));
     }
     if let Some(former) = session_id(&headers) {
         state.sessions.end(&former);
     }
-    let over_tls = headers
-        .get("x-forwarded-proto")
-        .is_some_and(|proto| proto == "https");
-    let cookie = session::cookie(&state.sessions.begin(client), over_tls);
+    let cookie = session::cookie(&state.sessions.begin(client), over_tls(&headers));
     Ok(([(SET_COOKIE, cookie)], Redirect::to(&onward(&brought.next))).into_response())
+}
+
+/// Whether a proxy says that the browser speaks TLS.
+fn over_tls(headers: &HeaderMap) -> bool {
+    headers
+        .get("x-forwarded-proto")
+        .is_some_and(|proto| proto == "https")
 }
 
 pub(super) async fn end(Shared(state): Shared<State>, headers: HeaderMap) -> Response {
@@ -74,7 +82,7 @@ pub(super) async fn end(Shared(state): Shared<State>, headers: HeaderMap) -> Res
 }
 
 /// A page of this console; anything else is the first one.
-fn onward(next: &str) -> String {
+pub(super) fn onward(next: &str) -> String {
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")
         && !next.contains('\\')
@@ -82,19 +90,49 @@ fn onward(next: &str) -> String {
     if is_ours { next.to_owned() } else { "/".to_owned() }
 }
 
-fn page(next: &str, problem: Option<&str>) -> Page {
-    Page {
-        title: "Log in".to_owned(),
-        place: None,
-        body: body(next, problem),
+/// How people get in.
+#[derive(Clone, Copy)]
+struct Doors {
+    provider: bool,
+    token: bool,
+}
+
+impl Doors {
+    fn of(state: &State) -> Self {
+        let provider = state.provider.as_ref();
+        Self {
+            provider: provider.is_some(),
+            token: provider.is_none_or(|provider| provider.takes_tokens()),
+        }
     }
 }
 
-fn body(next: &str, problem: Option<&str>) -> Markup {
+/// With the reason why the last try let nobody in.
+pub(super) fn page(state: &State, next: &str, problem: Option<&str>) -> Page {
+    Page {
+        title: "Log in".to_owned(),
+        place: None,
+        body: body(Doors::of(state), next, problem),
+    }
+}
+
+fn body(doors: Doors, next: &str, problem: Option<&str>) -> Markup {
     html! {
         @if let Some(problem) = problem {
             div.box.problem role="alert" { p { (problem) } }
         }
+        // A link: a form may not lead to another site.
+        @if doors.provider {
+            p { a.button href={ "/login/oidc?next=" (segment(&onward(next))) } { "Log in with your account" } }
+        }
+        @if doors.token { (with_token(next)) }
+        // A link from another site brings no cookie; one from here does.
+        @if !next.is_empty() { p { a href=(onward(next)) { "You are logged in already? Go on" } } }
+    }
+}
+
+fn with_token(next: &str) -> Markup {
+    html! {
         form method="post" action="/login" {
             input type="hidden" name="next" value=(onward(next));
             label for="token" { "API token" }
@@ -106,8 +144,6 @@ fn body(next: &str, problem: Option<&str>) -> Markup {
             }
             div.actions { button.main { "Log in" } }
         }
-        // A link from another site brings no cookie; one from here does.
-        @if !next.is_empty() { p { a href=(onward(next)) { "You are logged in already? Go on" } } }
     }
 }
 

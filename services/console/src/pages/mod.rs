@@ -9,6 +9,7 @@ mod live;
 mod login;
 mod needs_you;
 mod orders;
+mod provider;
 mod rules;
 mod run;
 mod runs;
@@ -21,16 +22,19 @@ use axum::{
     routing::{get, post},
 };
 
-use crate::person::State;
+use crate::{oidc, person::State};
 
 pub(crate) fn routes() -> Router<State> {
     Router::new()
         .route("/login", get(login::show).post(login::begin))
+        .route("/login/oidc", get(provider::begin))
+        .route(oidc::BACK, get(provider::back))
         .route("/logout", post(login::end))
         .route("/", get(needs_you::show))
         .route("/runs", get(runs::show).post(orders::of_many))
         .route("/runs/{id}", get(run::show))
         .route("/runs/{id}/summary", get(live::summary))
+        .route("/runs/{id}/changes", get(live::changes))
         .route("/runs/{id}/events", get(live::events))
         .route("/runs/{id}/journal.json", get(entry::journal))
         .route("/runs/{id}/entries/{position}", get(entry::show))

@@ -1,13 +1,11 @@
 //! A run: how it stands in one sentence, where time and money went, what it changed and proved, and all that happened.
 
-use api::types::RunView;
+use api::types::{OverviewView, RunState, RunView};
 use axum::{
     extract::{Path, Query},
     response::Response,
 };
-use domain::{
-    Entry, Exit, Fact, Handover, Overview, PhaseOutput, Proof, RunId, RunStatus, Timestamp, Usage, WaitsFor,
-};
+use domain::{Entry, Exit, Fact, Handover, PhaseOutput, Proof, RunId, Timestamp, WaitsFor};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -16,10 +14,7 @@ use crate::{
     person::Person,
     problem::Problem,
     timeline,
-    words::{
-        between, count, detail, duration, heading, money, run_path, shown, standing, ticket_path, tone,
-        waiting, web_address,
-    },
+    words::{between, count, detail, duration, money, run_path, shown, standing, ticket_path, web_address},
 };
 
 /// Entries that a page shows unless all are asked for.
@@ -47,10 +42,6 @@ impl Known {
             journal: journal?,
             id,
         })
-    }
-
-    pub(super) fn overview(&self) -> Option<Overview> {
-        Overview::of(&self.id, &self.journal)
     }
 
     pub(super) fn start(&self) -> Timestamp {
@@ -83,8 +74,13 @@ pub(super) fn body(known: &Known, all: bool, nonce: Option<&str>) -> Markup {
     html! {
         @match nonce {
             Some(nonce) => div id="summary" hx-get={ (path) "/summary" } hx-trigger="changed from:#follow throttle:1s"
-                hx-swap="innerMorph" hx-nonce=(nonce) { (summary(known)) },
-            None => div id="summary" { (summary(known)) },
+                hx-swap="innerMorph" hx-nonce=(nonce) { (summary(&known.view)) },
+            None => div id="summary" { (summary(&known.view)) },
+        }
+        @match nonce {
+            Some(nonce) => div id="changes" hx-get={ (path) "/changes" } hx-trigger="phase from:#follow"
+                hx-swap="innerMorph" hx-nonce=(nonce) { (changes(&known.journal)) },
+            None => (changes(&known.journal)),
         }
         (actions(known, &path))
         h2 id="timeline-name" { "What happened" }
@@ -110,7 +106,8 @@ fn timeline(known: &Known, all: bool, nonce: Option<&str>, path: &str) -> Markup
         false => known.journal.len().saturating_sub(SHOWN),
     };
     let start = known.start();
-    let after = known.journal.last().map(|entry| entry.position);
+    let after = known.journal.last();
+    let after = after.map_or_else(String::new, |entry| format!("&after={}", entry.position));
     html! {
         @if left_out > 0 {
             p { (left_out) " earlier entries are left out. " a href={ (path) "?all=true" } { "Show all" } }
@@ -119,77 +116,75 @@ fn timeline(known: &Known, all: bool, nonce: Option<&str>, path: &str) -> Markup
             @for entry in known.journal.iter().skip(left_out) { (timeline::item(&known.view.id, entry, start)) }
         }
         @if let Some(nonce) = nonce {
-            div id="follow" hx-sse:connect={ (path) "/events?after=" (after.map_or(-1, |at| at.cast_signed())) }
+            div id="follow" hx-sse:connect={ (path) "/events?start=" (start.unix_ms()) (after) }
                 hx-sse:close="over" hx-target="#timeline" hx-swap="beforeend" hx-nonce=(nonce) {}
         }
     }
 }
 
 /// What changes while the run goes on.
-pub(super) fn summary(known: &Known) -> Markup {
-    let overview = known.overview();
+pub(super) fn summary(run: &RunView) -> Markup {
     html! {
-        p role="status" { (sentence(known, overview.as_ref())) }
-        @if let Some(overview) = &overview {
-            @if overview.gate.is_some() {
+        p role="status" { (sentence(run)) }
+        @if let Some(overview) = &run.overview {
+            @if overview.decides_about.is_some() {
                 div.box.ask {
-                    p { a href={ (run_path(&known.view.id)) "/approval" } { "Decide about what it asks" } }
+                    p { a href={ (run_path(&run.id)) "/approval" } { "Decide about what it asks" } }
                 }
             }
-            (facts(known, overview))
+            (facts(run, overview))
         }
-        (changes(known))
     }
 }
 
 /// How the run stands, in one sentence.
-fn sentence(known: &Known, overview: Option<&Overview>) -> Markup {
-    let (stands, class) = standing(&known.view);
-    let Some(overview) = overview else {
+fn sentence(run: &RunView) -> Markup {
+    let (stands, class) = standing(run);
+    let Some(overview) = &run.overview else {
         return html! { "The run " span class=(class) { (stands) } "." };
     };
-    let after = between(
-        overview.started_at,
-        overview.finished_at.unwrap_or(overview.updated_at),
-    );
-    match &overview.status {
-        RunStatus::Finished { reason } => html! {
-            "The " (overview.job) " run " span class=(tone(reason)) { (heading(reason)) } " after " (after) "."
+    let ended = run.finished_at.as_ref().unwrap_or(&overview.updated_at);
+    let at = |text: &str| Timestamp::parse(text).unwrap_or_default();
+    let after = between(at(&run.started_at), at(ended));
+    match (run.status, &run.stop) {
+        (RunState::Finished, Some(reason)) => html! {
+            "The " (run.job) " run " span class=(class) { (stands) } " after " (after) "."
             @if let Some(detail) = detail(reason) { pre { (detail) } }
         },
-        RunStatus::Parked { waits_for } => html! {
-            "The " (overview.job) " run " span.warm { (waiting(waits_for.as_str())) } "."
-            @if *waits_for == WaitsFor::Answer { " " a href=(ticket_path(&known.view.ticket)) { "To the ticket" } }
+        (RunState::Finished, None) | (RunState::Parked, _) => html! {
+            "The " (run.job) " run " span class=(class) { (stands) } "."
+            @if run.waits_for.as_deref() == Some(WaitsFor::Answer.as_str()) {
+                " " a href=(ticket_path(&run.ticket)) { "To the ticket" }
+            }
         },
-        RunStatus::Queued | RunStatus::Active => html! {
-            "The " (overview.job) " run works"
-            @if let Some(phase) = overview.phase { " (" (phase.as_str().replace('_', " ")) ")" }
+        (RunState::Queued | RunState::Active, _) => html! {
+            "The " (run.job) " run works"
+            @if let Some(phase) = &overview.phase { " (" (shown(&phase.replace('_', " "))) ")" }
             ", " (after) " so far."
         },
     }
 }
 
-fn facts(known: &Known, overview: &Overview) -> Markup {
-    let usage = usage(&known.journal);
+fn facts(run: &RunView, overview: &OverviewView) -> Markup {
     html! {
         dl.facts {
             @if !overview.title.is_empty() { dt { "Asked for" } dd { (shown(&overview.title)) } }
             @if let Some(actor) = &overview.actor { dt { "By" } dd { (shown(actor)) } }
-            @if let Some(repository) = &overview.repository { dt { "Repository" } dd { (shown(&repository.to_string())) } }
+            @if let Some(repository) = &overview.repository { dt { "Repository" } dd { (shown(repository)) } }
             dt { "Time" }
             dd {
-                "model " (duration(overview.time.model_ms)) ", tools " (duration(overview.time.tools_ms))
-                ", waiting " (duration(overview.time.waiting_ms))
+                "model " (duration(overview.model_ms)) ", tools " (duration(overview.tools_ms))
+                ", waiting " (duration(overview.waiting_ms))
             }
             dt { "Model" }
             dd {
-                (overview.turns) " turns, " (overview.tool_calls) " tools; "
-                (count(usage.input_tokens)) " tokens in, " (count(usage.cache_read_tokens)) " cached, "
-                (count(usage.output_tokens)) " out"
+                (run.turns) " turns, " (overview.tool_calls) " tools; "
+                (count(overview.input_tokens)) " tokens in, " (count(overview.cached_tokens)) " cached, "
+                (count(overview.output_tokens)) " out"
             }
             dt { "Cost" }
-            dd { (money(overview.spend.cost_usd, u64::from(overview.spend.unpriced))) }
-            @if let Some(level) = overview.evidence { dt { "Evidence" } dd { (level) } }
+            dd { (money(overview.cost_usd, u64::from(overview.unpriced))) }
+            @if let Some(level) = &overview.evidence { dt { "Evidence" } dd { (level) } }
             @if let Some(branch) = &overview.branch { dt { "Branch" } dd { (shown(branch)) } }
             @for pull in &overview.pull_requests {
                 dt { "Pull request" }
@@ -209,21 +204,9 @@ pub(super) fn link(url: &str) -> Markup {
     }
 }
 
-fn usage(journal: &[Entry]) -> Usage {
-    let mut sum = Usage::default();
-    for entry in journal {
-        if let Fact::ModelReplied { reply, .. } | Fact::Summarized { reply, .. } = &entry.fact {
-            sum.input_tokens += reply.usage.input_tokens;
-            sum.output_tokens += reply.usage.output_tokens;
-            sum.cache_read_tokens += reply.usage.cache_read_tokens;
-        }
-    }
-    sum
-}
-
 /// What the run changed, and what shows that it works, as it was said last.
-fn changes(known: &Known) -> Markup {
-    let outputs = known.journal.iter().rev().filter_map(|entry| match &entry.fact {
+pub(super) fn changes(journal: &[Entry]) -> Markup {
+    let outputs = journal.iter().rev().filter_map(|entry| match &entry.fact {
         Fact::PhaseFinished { output } => Some(output),
         _ => None,
     });

@@ -10,31 +10,45 @@ use crate::{
     layout::{Page, Place},
     person::Person,
     problem::Problem,
-    words::{instant, run_path, shown, standing, ticket_path},
+    words::{instant, run_path, segment, shown, standing, ticket_path},
 };
 
-/// What to list; what is empty does not count.
+/// Runs on one page.
+const PAGE: usize = 100;
+/// What else a list may be limited to than a state: what runs wait for, or how they ended.
+const STANDS: [(&str, &str); 6] = [
+    ("waits_for=person", "waits for a person"),
+    ("waits_for=report", "waits until something is written outside"),
+    ("waits_for=retry", "waits to try again"),
+    ("waits_for=slot", "waits for a free place"),
+    ("stop=completed", "completed"),
+    ("stop=failed", "ended otherwise"),
+];
+
+/// What to list; what is empty does not count. The names are those of the API, so the address of a page is what it asks.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Filter {
     pub(super) ticket: String,
+    pub(super) repository: String,
     pub(super) status: String,
     pub(super) job: String,
+    /// One of [`STANDS`], as its form sends it.
+    pub(super) stands: String,
+    pub(super) waits_for: String,
+    pub(super) stop: String,
+    /// The last run of the page before.
+    pub(super) before: String,
 }
 
 pub(super) async fn show(person: Person, Query(filter): Query<Filter>) -> Result<Page, Problem> {
     let Person(client) = person;
-    let ticket = match filter.ticket.trim() {
-        "" => None,
-        text => Some(key(text)?),
-    };
-    let asked = RunsQuery {
-        ticket: ticket.map(|ticket| ticket.to_string()),
-        limit: Some(RunsQuery::MOST),
-        ..RunsQuery::default()
-    };
-    let runs = client.list_runs(&asked).await?;
-    Ok(Page::new(Place::Runs, "Runs", body(&filter, &runs)))
+    let filter = filter.opened();
+    let mut runs = client.list_runs(&filter.asked()?).await?;
+    // One more than is shown: whether there is another page.
+    let is_more = runs.len() > PAGE;
+    runs.truncate(PAGE);
+    Ok(Page::new(Place::Runs, "Runs", body(&filter, &runs, is_more)))
 }
 
 /// `ENG-12` means `jira:ENG-12`.
@@ -43,8 +57,9 @@ pub(super) fn key(text: &str) -> Result<TicketKey, Problem> {
         .map_err(|_| Problem::Form("That is no ticket: write ENG-12, jira:ENG-12 or github:acme/shop#7."))
 }
 
-pub(super) fn body(filter: &Filter, runs: &[RunView]) -> Markup {
-    let wanted: Vec<_> = runs.iter().filter(|run| filter.wants(run)).collect();
+pub(super) fn body(filter: &Filter, runs: &[RunView], is_more: bool) -> Markup {
+    let wanted: Vec<_> = runs.iter().collect();
+    let last = runs.last().filter(|_| is_more);
     html! {
         (filter.form())
         @if wanted.is_empty() {
@@ -58,38 +73,101 @@ pub(super) fn body(filter: &Filter, runs: &[RunView]) -> Markup {
                 }
             }
         }
+        @if last.is_some() || !filter.before.is_empty() {
+            nav.actions aria-label="More runs" {
+                @if !filter.before.is_empty() { a href=(filter.path("")) { "The newest" } }
+                @if let Some(last) = last { a href=(filter.path(&last.id)) rel="next" { "Older ones" } }
+            }
+        }
     }
 }
 
 impl Filter {
-    fn wants(&self, run: &RunView) -> bool {
-        let fits = |wanted: &str, is: &str| wanted.is_empty() || wanted == is;
-        fits(&self.status, run.status.as_str()) && fits(&self.job, run.job.as_str())
+    /// With what the one field of the form stands for.
+    fn opened(mut self) -> Self {
+        let stands = std::mem::take(&mut self.stands);
+        match stands.split_once('=') {
+            Some(("waits_for", wanted)) => wanted.clone_into(&mut self.waits_for),
+            Some(("stop", wanted)) => wanted.clone_into(&mut self.stop),
+            Some(_) | None => {}
+        }
+        self
+    }
+
+    fn asked(&self) -> Result<RunsQuery, Problem> {
+        let given = |text: &String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let ticket = given(&self.ticket).map(|text| key(&text)).transpose()?;
+        let status =
+            given(&self.status).map(|text| RunState::ALL.into_iter().find(|state| state.as_str() == text));
+        let job = given(&self.job).map(|text| domain::Job::ALL.into_iter().find(|job| job.as_str() == text));
+        if status == Some(None) || job == Some(None) {
+            return Err(Problem::Form("There is no such state or job."));
+        }
+        Ok(RunsQuery {
+            ticket: ticket.map(|ticket| ticket.to_string()),
+            repository: given(&self.repository),
+            status: status.flatten(),
+            job: job.flatten(),
+            waits_for: given(&self.waits_for),
+            stop: given(&self.stop),
+            before: given(&self.before),
+            limit: Some(PAGE + 1),
+        })
+    }
+
+    /// The address of another page of the same list.
+    fn path(&self, before: &str) -> String {
+        let fields = [
+            ("ticket", self.ticket.as_str()),
+            ("repository", &self.repository),
+            ("status", &self.status),
+            ("job", &self.job),
+            ("waits_for", &self.waits_for),
+            ("stop", &self.stop),
+            ("before", before),
+        ];
+        let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
+        let pairs: Vec<_> = given
+            .map(|(name, value)| format!("{name}={}", segment(value)))
+            .collect();
+        match pairs.is_empty() {
+            true => "/runs".to_owned(),
+            false => format!("/runs?{}", pairs.join("&")),
+        }
     }
 
     fn form(&self) -> Markup {
+        let states = RunState::ALL.map(|state| (state.as_str(), state.as_str()));
+        let jobs = domain::Job::ALL.map(|job| (job.as_str(), job.as_str()));
+        let stands = match (self.waits_for.as_str(), self.stop.as_str()) {
+            ("", "") => String::new(),
+            ("", stop) => format!("stop={stop}"),
+            (waits_for, _) => format!("waits_for={waits_for}"),
+        };
         html! {
             form.row method="get" action="/runs" role="search" aria-label="Filter" {
                 div { label for="ticket" { "Ticket" } input id="ticket" name="ticket" value=(shown(&self.ticket)); }
                 div {
-                    label for="status" { "State" }
-                    select id="status" name="status" {
-                        option value="" { "any" }
-                        @for one in RunState::ALL {
-                            option value=(one.as_str()) selected[self.status == one.as_str()] { (one.as_str()) }
-                        }
-                    }
+                    label for="repository" { "Repository" }
+                    input id="repository" name="repository" value=(shown(&self.repository));
                 }
-                div {
-                    label for="job" { "Job" }
-                    select id="job" name="job" {
-                        option value="" { "any" }
-                        @for job in domain::Job::ALL {
-                            option value=(job) selected[self.job == job.as_str()] { (job) }
-                        }
-                    }
-                }
+                (choice("status", "State", &states, &self.status))
+                (choice("stands", "Stands", &STANDS, &stands))
+                (choice("job", "Job", &jobs, &self.job))
                 button { "Filter" }
+            }
+        }
+    }
+}
+
+/// One of some values, or any.
+fn choice(name: &str, label: &str, values: &[(&str, &str)], chosen: &str) -> Markup {
+    html! {
+        div {
+            label for=(name) { (label) }
+            select id=(name) name=(name) {
+                option value="" { "any" }
+                @for (value, words) in values { option value=(value) selected[*value == chosen] { (words) } }
             }
         }
     }
@@ -133,5 +211,62 @@ fn row(run: &RunView, choose: bool) -> Markup {
             td data-name="Began" { (instant(&run.started_at)) }
             td.number data-name="Turns" { (run.turns) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(query: &str) -> Result<RunsQuery, Problem> {
+        let filter: Filter = serde_json::from_str(query).unwrap();
+        filter.opened().asked()
+    }
+
+    #[test]
+    fn the_filter_is_what_the_api_is_asked_and_one_run_more_than_a_page() {
+        let query = asked(
+            r#"{"ticket": "ENG-12", "repository": " acme/shop ", "status": "parked", "job": "implement",
+            "stands": "waits_for=person", "before": "jira:ENG-12@57"}"#,
+        )
+        .unwrap();
+        assert_eq!(query.ticket.as_deref(), Some("jira:ENG-12"));
+        assert_eq!(query.repository.as_deref(), Some("acme/shop"));
+        assert_eq!(
+            (query.status, query.job),
+            (Some(RunState::Parked), Some(domain::Job::Implement))
+        );
+        assert_eq!(
+            (query.waits_for.as_deref(), query.stop, query.before.as_deref()),
+            (Some("person"), None, Some("jira:ENG-12@57"))
+        );
+        assert_eq!(query.limit, Some(PAGE + 1));
+        assert_eq!(
+            asked(r#"{"stands": "stop=failed"}"#).unwrap().stop.as_deref(),
+            Some("failed")
+        );
+        for wrong in [
+            r#"{"status": "odd"}"#,
+            r#"{"job": "odd"}"#,
+            r#"{"ticket": "odd"}"#,
+        ] {
+            assert!(matches!(asked(wrong), Err(Problem::Form(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn another_page_of_a_list_keeps_its_filter() {
+        let filter = Filter {
+            repository: "acme/shop".to_owned(),
+            stop: "failed".to_owned(),
+            before: "old".to_owned(),
+            ..Filter::default()
+        };
+        assert_eq!(
+            filter.path("jira:ENG-1@3"),
+            "/runs?repository=acme%2Fshop&stop=failed&before=jira%3AENG%2D1%403"
+        );
+        assert_eq!(filter.path(""), "/runs?repository=acme%2Fshop&stop=failed");
+        assert_eq!(Filter::default().path(""), "/runs");
     }
 }

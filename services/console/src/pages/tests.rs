@@ -154,14 +154,16 @@ fn a_failed_run_needs_somebody_until_its_ticket_has_a_newer_one() {
 fn runs_are_listed_with_their_filter() {
     let filter = runs::Filter {
         ticket: hostile(),
+        repository: hostile(),
         status: "finished".to_owned(),
-        job: String::new(),
+        stop: "failed".to_owned(),
+        ..runs::Filter::default()
     };
     let listed = [
         view(RunState::Finished, None, Some(gave_up())),
         view(RunState::Active, None, None),
     ];
-    insta::assert_snapshot!(safe(runs::body(&filter, &listed)));
+    insta::assert_snapshot!(safe(runs::body(&filter, &listed, true)));
 }
 
 #[test]
@@ -183,7 +185,7 @@ fn a_run_tells_what_happened() {
     insta::assert_snapshot!(safe(run::body(&known, false, None)));
     let page = run::body(&known, false, Some("n0nce")).into_string();
     let stamped = page.matches("hx-nonce=\"n0nce\"").count();
-    assert_eq!(stamped, 2, "what follows the run is stamped: {page}");
+    assert_eq!(stamped, 3, "what follows the run is stamped: {page}");
 }
 
 #[test]

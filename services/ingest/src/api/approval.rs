@@ -4,7 +4,7 @@ use api::types::{Accepted, DecisionBody, DryRun, ProblemView, Would};
 use axum::{
     Json,
     extract::{
-        Path, Query, State,
+        Query, State,
         rejection::{JsonRejection, QueryRejection},
     },
     http::header,
@@ -15,6 +15,7 @@ use queue::Appended;
 
 use super::{
     ApiState, Operator, Problem, Viewer,
+    auth::InScope,
     decisions::{accepted, would},
     runs::find,
 };
@@ -26,9 +27,8 @@ use crate::{command::SHORTEST, kinds::decided::Decided, outcome::Outcome};
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView), (status = 404, body = ProblemView),
         (status = 409, body = ProblemView, description = "The run does not wait for a decision about this commit.")))]
 pub(super) async fn decide(
-    Operator(caller): Operator,
+    InScope(Operator(caller), run): InScope<Operator, RunId>,
     State(state): State<ApiState>,
-    Path(id): Path<String>,
     dry: Result<Query<DryRun>, QueryRejection>,
     body: Result<Json<DecisionBody>, JsonRejection>,
 ) -> Result<Response, Problem> {
@@ -38,7 +38,6 @@ pub(super) async fn decide(
             "feedback must be at most 8000 characters".to_owned(),
         ));
     }
-    let run: RunId = id.parse()?;
     let router = state.router()?;
     find(router, &run).await?;
     names_enough(&body, &run)?;
@@ -92,11 +91,9 @@ fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
     responses((status = 200, body = String, content_type = "text/x-diff"),
         (status = 404, body = ProblemView, description = "No change of this run was shown to a person.")))]
 pub(super) async fn diff(
-    _: Viewer,
+    InScope(_viewer, run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
-    Path(id): Path<String>,
 ) -> Result<impl IntoResponse, Problem> {
-    let run: RunId = id.parse()?;
     let router = state.router()?;
     find(router, &run).await?;
     let entries = router.queue.journal().read(&run).await?;

@@ -1,17 +1,18 @@
-//! Bearer tokens: known by hash only, compared in constant time, each with a role.
+//! Bearer tokens: known by hash only, compared in constant time, each with a role and a scope.
 
 use std::collections::BTreeMap;
 
 use api::types::Role;
 use axum::{
-    extract::FromRequestParts,
+    extract::{FromRequestParts, Path},
     http::{header::AUTHORIZATION, request::Parts},
 };
-use bootstrap::settings::Error;
+use bootstrap::settings::{Error, TextList};
+use domain::{RepositoryName, RunId, TicketKey};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::{ApiState, Problem};
+use super::{ApiState, Problem, person::acting, runs::ticket_key, scope::Scope};
 use crate::hex;
 
 /// A token of the API, known by its hash only.
@@ -22,6 +23,16 @@ pub struct ApiToken {
     pub sha256: String,
     /// What its bearer may do.
     pub role: Role,
+    /// The repositories whose issues, pull requests and discussions it reaches. Without this and `projects`: everything.
+    #[serde(default)]
+    pub repositories: Option<TextList>,
+    /// The Jira projects whose issues it reaches.
+    #[serde(default)]
+    pub projects: Option<TextList>,
+    /// It speaks for people, as the token of a console does whose people log in elsewhere: every call has to name one, and
+    /// is theirs.
+    #[serde(default)]
+    pub speaks_for_people: bool,
 }
 
 /// Who may use the API.
@@ -30,9 +41,9 @@ pub(crate) struct Tokens(Vec<Known>);
 
 #[derive(Debug)]
 struct Known {
-    name: String,
     hash: [u8; 32],
-    role: Role,
+    caller: Caller,
+    speaks_for_people: bool,
 }
 
 /// Somebody with a valid token.
@@ -40,29 +51,37 @@ struct Known {
 pub(crate) struct Caller {
     pub(crate) name: String,
     pub(crate) role: Role,
+    /// What the caller may know of. Whoever lists something lists what is in here.
+    pub(crate) scope: Scope,
+}
+
+impl Caller {
+    /// Refuses a ticket outside the scope, as one that nobody knows.
+    pub(super) fn reaches(&self, ticket: &TicketKey) -> Result<(), Problem> {
+        match self.scope.has_ticket(ticket) {
+            true => Ok(()),
+            false => Err(ticket.unknown()),
+        }
+    }
+
+    /// The same for a repository.
+    pub(super) fn reaches_repository(&self, repository: &RepositoryName) -> Result<(), Problem> {
+        match self.scope.has_repository(repository) {
+            true => Ok(()),
+            false => Err(Problem::NotFound(format!("nothing is known of {repository}"))),
+        }
+    }
 }
 
 impl Tokens {
-    /// Refuses a hash that is none, naming its key.
+    /// Refuses a hash or a scope that is none, naming its key.
     pub(crate) fn new(tokens: &BTreeMap<String, ApiToken>) -> Result<Self, Error> {
-        let known = tokens
-            .iter()
-            .map(|(name, token)| match hex::decode(&token.sha256) {
-                Some(hash) => Ok(Known {
-                    name: name.clone(),
-                    hash,
-                    role: token.role,
-                }),
-                None => Err(Error::new(
-                    format!("ingest.api_tokens.{name}.sha256"),
-                    "must be the SHA-256 of the token, 64 hexadecimal digits",
-                )),
-            });
+        let known = tokens.iter().map(|(name, token)| known(name, token));
         known.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The owner of a token. Every hash is compared, whole.
-    pub(crate) fn caller(&self, token: &str) -> Option<Caller> {
+    /// The owner of a token, and whether it speaks for people. Every hash is compared, whole.
+    fn owner(&self, token: &str) -> Option<(Caller, bool)> {
         let hash = digest(&SHA256, token.as_bytes());
         self.0.iter().fold(None, |found, known| {
             let difference = known
@@ -70,13 +89,34 @@ impl Tokens {
                 .iter()
                 .zip(hash.as_ref())
                 .fold(0, |sum, (a, b)| sum | (a ^ b));
-            let caller = || Caller {
-                name: known.name.clone(),
-                role: known.role,
-            };
-            if difference == 0 { Some(caller()) } else { found }
+            if difference == 0 {
+                Some((known.caller.clone(), known.speaks_for_people))
+            } else {
+                found
+            }
         })
     }
+}
+
+fn known(name: &str, token: &ApiToken) -> Result<Known, Error> {
+    let wrong = |key: &str, problem: String| Error::new(format!("ingest.api_tokens.{name}.{key}"), problem);
+    let hash = hex::decode(&token.sha256).ok_or_else(|| {
+        wrong(
+            "sha256",
+            "must be the SHA-256 of the token, 64 hexadecimal digits".to_owned(),
+        )
+    })?;
+    let scope = Scope::new(token.repositories.as_ref(), token.projects.as_ref());
+    let caller = Caller {
+        name: name.to_owned(),
+        role: token.role,
+        scope: scope.map_err(|(key, problem)| wrong(key, problem))?,
+    };
+    Ok(Known {
+        hash,
+        caller,
+        speaks_for_people: token.speaks_for_people,
+    })
 }
 
 fn authorize(parts: &Parts, state: &ApiState, least: Role) -> Result<Caller, Problem> {
@@ -88,15 +128,67 @@ fn authorize(parts: &Parts, state: &ApiState, least: Role) -> Result<Caller, Pro
         .and_then(|text| text.split_once(' '))
         .ok_or(Problem::Unauthorized)?;
     let bearer = scheme.eq_ignore_ascii_case("bearer");
-    let caller = state
+    let (owner, speaks_for_people) = state
         .tokens
-        .caller(token.trim())
+        .owner(token.trim())
         .filter(|_| bearer)
         .ok_or(Problem::Unauthorized)?;
+    let caller = acting(owner, speaks_for_people, &parts.headers)?;
     if caller.role < least {
         Err(Problem::Forbidden)
     } else {
         Ok(caller)
+    }
+}
+
+/// A proof that the caller has a role, whatever the caller's scope.
+pub(super) trait Proof: Sized + Send {
+    const LEAST: Role;
+
+    fn of(caller: Caller) -> Self;
+
+    fn caller(&self) -> &Caller;
+
+    fn from_parts(parts: &Parts, state: &ApiState) -> Result<Self, Problem> {
+        authorize(parts, state, Self::LEAST).map(Self::of)
+    }
+}
+
+/// What a path names, and the ticket that it belongs to.
+pub(super) trait OfTicket: Sized + Send {
+    fn read(text: &str) -> Result<Self, Problem>;
+
+    fn ticket(&self) -> &TicketKey;
+
+    /// What is said of one that does not exist, or that the caller must not know of.
+    fn unknown(&self) -> Problem;
+}
+
+impl OfTicket for TicketKey {
+    fn read(text: &str) -> Result<Self, Problem> {
+        ticket_key(text)
+    }
+
+    fn ticket(&self) -> &TicketKey {
+        self
+    }
+
+    fn unknown(&self) -> Problem {
+        Problem::NotFound(format!("nothing is known of {self}"))
+    }
+}
+
+impl OfTicket for RunId {
+    fn read(text: &str) -> Result<Self, Problem> {
+        Ok(text.parse()?)
+    }
+
+    fn ticket(&self) -> &TicketKey {
+        Self::ticket(self)
+    }
+
+    fn unknown(&self) -> Problem {
+        Problem::NotFound(format!("run {self} does not exist"))
     }
 }
 
@@ -106,22 +198,36 @@ pub(crate) struct Viewer(pub(crate) Caller);
 /// Proof that the caller may dispatch, decide and stop.
 pub(crate) struct Operator(pub(crate) Caller);
 
-/// Proof that the caller may do what concerns everybody.
+/// Proof that the caller may do what nobody can undo.
 pub(crate) struct Admin(pub(crate) Caller);
 
-impl FromRequestParts<ApiState> for Admin {
-    type Rejection = Problem;
+/// Proof that the caller may do what concerns everybody: no limited token can give it.
+pub(crate) struct Everybodys(pub(crate) Caller);
 
-    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        authorize(parts, state, Role::Admin).map(Self)
-    }
+macro_rules! proof {
+    ($proof:ident, $least:expr) => {
+        impl Proof for $proof {
+            const LEAST: Role = $least;
+
+            fn of(caller: Caller) -> Self {
+                Self(caller)
+            }
+
+            fn caller(&self) -> &Caller {
+                &self.0
+            }
+        }
+    };
 }
+proof!(Viewer, Role::Viewer);
+proof!(Operator, Role::Operator);
+proof!(Admin, Role::Admin);
 
 impl FromRequestParts<ApiState> for Viewer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        authorize(parts, state, Role::Viewer).map(Self)
+        Self::from_parts(parts, state)
     }
 }
 
@@ -129,6 +235,38 @@ impl FromRequestParts<ApiState> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        authorize(parts, state, Role::Operator).map(Self)
+        Self::from_parts(parts, state)
+    }
+}
+
+impl FromRequestParts<ApiState> for Everybodys {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        let Admin(caller) = Admin::from_parts(parts, state)?;
+        match caller.scope.is_all() {
+            true => Ok(Self(caller)),
+            false => Err(Problem::Forbidden),
+        }
+    }
+}
+
+/// The run or ticket that the path names, with the proof that the caller has the role, and that it is in the caller's scope.
+/// Handlers take this instead of the path, so none can reach what the caller must not know of.
+pub(super) struct InScope<P, T>(pub(super) P, pub(super) T);
+
+impl<P: Proof, T: OfTicket> FromRequestParts<ApiState> for InScope<P, T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        let proof = P::from_parts(parts, state)?;
+        let named = Path::<String>::from_request_parts(parts, state).await;
+        let Path(text) = named.map_err(|rejection| Problem::BadRequest(rejection.body_text()))?;
+        let named = T::read(&text)?;
+        if proof.caller().scope.has_ticket(named.ticket()) {
+            Ok(Self(proof, named))
+        } else {
+            Err(named.unknown())
+        }
     }
 }

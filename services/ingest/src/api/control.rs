@@ -9,13 +9,13 @@ use axum::{
 use domain::StopAll;
 use queue::{Bucket, Table};
 
-use super::{Admin, ApiState, Problem, Viewer, decisions::would};
+use super::{ApiState, Everybodys, Problem, Viewer, decisions::would};
 
 /// Stops every planner within seconds: steps under way are cut, nothing is lost, everything else keeps queueing.
 #[utoipa::path(post, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
     responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
 pub(super) async fn stop_all(
-    Admin(caller): Admin,
+    Everybodys(caller): Everybodys,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
 ) -> Result<Response, Problem> {
@@ -53,7 +53,7 @@ pub(super) async fn show(_: Viewer, State(state): State<ApiState>) -> Result<Jso
 #[utoipa::path(delete, path = "/v1/stop-all", params(DryRun), security(("bearer" = [])),
     responses((status = 200, body = StopAllView, description = "With `dry_run` what would happen."), (status = 403, body = ProblemView)))]
 pub(super) async fn resume(
-    Admin(caller): Admin,
+    Everybodys(caller): Everybodys,
     State(state): State<ApiState>,
     dry: Result<Query<DryRun>, QueryRejection>,
 ) -> Result<Response, Problem> {

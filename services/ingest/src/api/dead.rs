@@ -7,11 +7,13 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use domain::RecordKind;
 use queue::DeadLetter;
 
 use super::{
     ApiState, Operator, Problem, Viewer,
+    auth::Caller,
     decisions::{retry as retry_ticket, would, would_retry},
 };
 use crate::router::Router;
@@ -22,9 +24,13 @@ const BODY_BYTES: usize = 64 * 1024;
 /// Lists what could not be handled, newest last, at most 200.
 #[utoipa::path(get, path = "/v1/dead", security(("bearer" = [])),
     responses((status = 200, body = Vec<DeadView>)))]
-pub(super) async fn list(_: Viewer, State(state): State<ApiState>) -> Result<Json<Vec<DeadView>>, Problem> {
+pub(super) async fn list(
+    Viewer(caller): Viewer,
+    State(state): State<ApiState>,
+) -> Result<Json<Vec<DeadView>>, Problem> {
     let letters = state.router()?.queue.dead_letters().list(LISTED).await?;
-    Ok(Json(letters.into_iter().map(view).collect()))
+    let letters = letters.into_iter().filter(|(_, letter)| has(&caller, letter));
+    Ok(Json(letters.map(view).collect()))
 }
 
 /// Shows one dead letter with what it is about.
@@ -32,12 +38,11 @@ pub(super) async fn list(_: Viewer, State(state): State<ApiState>) -> Result<Jso
     params(("sequence" = u64, Path, description = "Its place.")),
     responses((status = 200, body = DeadDetail), (status = 404, body = ProblemView)))]
 pub(super) async fn show(
-    _: Operator,
+    Operator(caller): Operator,
     State(state): State<ApiState>,
     Path(sequence): Path<u64>,
 ) -> Result<Json<DeadDetail>, Problem> {
-    let found = state.router()?.queue.dead_letters().get(sequence).await?;
-    let (letter, body) = found.ok_or_else(|| gone(sequence))?;
+    let (letter, body) = known(state.router()?, &caller, sequence).await?;
     let body = String::from_utf8_lossy(&body[..body.len().min(BODY_BYTES)]).into_owned();
     Ok(Json(DeadDetail {
         letter: view((sequence, letter)),
@@ -60,7 +65,7 @@ pub(super) async fn retry(
     let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     let letters = router.queue.dead_letters();
-    let (letter, _) = letters.get(sequence).await?.ok_or_else(|| gone(sequence))?;
+    let (letter, _) = known(router, &caller, sequence).await?;
     if dry_run {
         let tried = would_try(router, letter, caller.name).await?;
         return Ok(would([tried, forgotten(sequence)]));
@@ -109,16 +114,32 @@ pub(super) async fn remove(
     dry: Result<Query<DryRun>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(DryRun { dry_run }) = dry?;
-    let letters = state.router()?.queue.dead_letters();
+    let router = state.router()?;
+    known(router, &caller, sequence).await?;
     if dry_run {
-        letters.get(sequence).await?.ok_or_else(|| gone(sequence))?;
         return Ok(would([forgotten(sequence)]));
     }
-    if letters.remove(sequence).await? {
+    if router.queue.dead_letters().remove(sequence).await? {
         tracing::info!(sequence, by = caller.name, "dead letter dropped");
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
         Err(gone(sequence))
+    }
+}
+
+/// The letter with its body, when there is one that the caller may know of.
+async fn known(router: &Router, caller: &Caller, sequence: u64) -> Result<(DeadLetter, Bytes), Problem> {
+    let found = router.queue.dead_letters().get(sequence).await?;
+    found
+        .filter(|(letter, _)| has(caller, letter))
+        .ok_or_else(|| gone(sequence))
+}
+
+/// What belongs to no ticket that is known may belong to anybody.
+fn has(caller: &Caller, letter: &DeadLetter) -> bool {
+    match &letter.ticket {
+        Some(ticket) => caller.scope.has_ticket(ticket),
+        None => caller.scope.is_all(),
     }
 }
 

@@ -3,7 +3,7 @@
 use api::types::{Accepted, DryRun, ProblemView, RunState, Would};
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -12,7 +12,8 @@ use queue::Bucket;
 
 use super::{
     ApiState, Operator, Problem,
-    runs::{find, ticket_key},
+    auth::{InScope, OfTicket},
+    runs::find,
 };
 use crate::{
     kinds::{retry::Retry, stopped::Stopped},
@@ -28,13 +29,11 @@ pub(super) type Answer = Result<(StatusCode, Json<Accepted>), Problem>;
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 404, body = ProblemView), (status = 409, body = ProblemView, description = "The run is over.")))]
 pub(super) async fn stop_run(
-    Operator(caller): Operator,
+    InScope(Operator(caller), run): InScope<Operator, RunId>,
     State(state): State<ApiState>,
-    Path(id): Path<String>,
     dry: Result<Query<DryRun>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(DryRun { dry_run }) = dry?;
-    let run: RunId = id.parse()?;
     let router = state.router()?;
     let found = find(router, &run).await?;
     if found.status == RunState::Finished {
@@ -55,16 +54,14 @@ pub(super) async fn stop_run(
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 404, body = ProblemView)))]
 pub(super) async fn stop_ticket(
-    Operator(caller): Operator,
+    InScope(Operator(caller), ticket): InScope<Operator, TicketKey>,
     State(state): State<ApiState>,
-    Path(key): Path<String>,
     dry: Result<Query<DryRun>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(DryRun { dry_run }) = dry?;
-    let ticket = ticket_key(&key)?;
     let router = state.router()?;
     if router.queue.triggers().last_sequence(&ticket).await?.is_none() {
-        return Err(Problem::NotFound(format!("nothing is known of {ticket}")));
+        return Err(ticket.unknown());
     }
     if dry_run {
         let rows = router.queue.table::<Row>(Bucket::Tickets);
@@ -101,13 +98,12 @@ fn in_words(run: &RunId, job: Job) -> String {
     responses((status = 202, body = Accepted), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "Nothing has failed.")))]
 pub(super) async fn retry_ticket(
-    Operator(caller): Operator,
+    InScope(Operator(caller), ticket): InScope<Operator, TicketKey>,
     State(state): State<ApiState>,
-    Path(key): Path<String>,
     dry: Result<Query<DryRun>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(DryRun { dry_run }) = dry?;
-    let (router, ticket) = (state.router()?, ticket_key(&key)?);
+    let router = state.router()?;
     if dry_run {
         return Ok(would([would_retry(router, ticket, caller.name).await?]));
     }

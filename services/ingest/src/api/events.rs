@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use api::types::{EventsQuery, ProblemView};
 use axum::{
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
@@ -13,7 +13,9 @@ use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
 
 use super::{
-    ApiState, Problem, Viewer, runs,
+    ApiState, Problem, Viewer,
+    auth::InScope,
+    runs,
     streams::{Of, Place},
 };
 
@@ -34,13 +36,11 @@ struct OfRun<'a> {
     responses((status = 200, content_type = "text/event-stream", body = String),
         (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn of_run(
-    Viewer(caller): Viewer,
+    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
-    Path(id): Path<String>,
     query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Events, Problem> {
-    let run: RunId = id.parse()?;
     let Query(query) = query?;
     let router = state.router()?;
     let place = state.streams.open(Of::Run, &caller.name)?;
@@ -81,15 +81,19 @@ pub(super) async fn of_all(Viewer(caller): Viewer, State(state): State<ApiState>
     Ok(respond(
         &state,
         place,
-        entries.filter_map(async |item| {
-            let (run, entry) = item.ok()?;
-            let event = Event::default().event(entry.fact.name());
-            event
-                .json_data(OfRun {
-                    run: &run,
-                    entry: &entry,
-                })
-                .ok()
+        entries.filter_map(move |item| {
+            std::future::ready(item.ok().and_then(|(run, entry)| {
+                if !caller.scope.has_ticket(run.ticket()) {
+                    return None;
+                }
+                let event = Event::default().event(entry.fact.name());
+                event
+                    .json_data(OfRun {
+                        run: &run,
+                        entry: &entry,
+                    })
+                    .ok()
+            }))
         }),
     ))
 }

@@ -11,7 +11,7 @@ use domain::{
     About, Job, Marks, Reason, Rehearsal, RepairResult, Rules, RunId, Source, TicketKey, TriggerKey,
 };
 
-use super::{ApiState, Operator, Problem, context::Context, runs::ticket_key};
+use super::{ApiState, Operator, Problem, auth::Caller, context::Context, runs::ticket_key};
 use crate::{
     approved,
     kinds::{Follows, dispatched::Dispatched},
@@ -39,6 +39,7 @@ pub(super) async fn dispatch(
 ) -> Result<Response, Problem> {
     let Json(body) = body?;
     let named = ticket_key(&body.ticket)?;
+    caller.reaches(&named)?;
     is_startable(&body, &named)?;
     let context = Context::of(body.job, body.context.as_ref())?;
     let router = state.router()?;
@@ -47,6 +48,7 @@ pub(super) async fn dispatch(
     let comment = context.comment(&named)?;
     // Our pull request stands for its ticket.
     let ticket = ours.as_ref().map_or(&named, |record| &record.ticket).clone();
+    caller.reaches(&ticket)?;
     // A repeated request is answered as the first was, whatever the skip rules say by now.
     if !body.dry_run
         && let Some(sequence) = router.known(&ticket, &key).await?
@@ -54,6 +56,7 @@ pub(super) async fn dispatch(
         return Ok(accepted(ticket, &key, sequence));
     }
     let rules = rules(router, &ticket, body.repository.as_deref())?;
+    is_in_scope(&caller, &rules, body.repository.as_deref())?;
     let by = caller.name;
     let follows = match text_of_folder(&ticket, body.text)? {
         Some(text) => Follows {
@@ -217,6 +220,16 @@ fn rules(router: &Router, ticket: &TicketKey, repository: Option<&str>) -> Resul
     };
     let rules = router.rules.book().for_repository(&repository.parse()?).cloned();
     rules.ok_or_else(|| Problem::Unprocessable(format!("no rules name the repository {repository}")))
+}
+
+/// A ticket's own repository goes with it; another one has to be reached itself.
+fn is_in_scope(caller: &Caller, rules: &Rules, repository: Option<&str>) -> Result<(), Problem> {
+    match repository {
+        Some(repository) if !caller.scope.has_rules(rules) => Err(Problem::Unprocessable(format!(
+            "no rules name the repository {repository}"
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn accepted(ticket: TicketKey, key: &TriggerKey, sequence: u64) -> Response {

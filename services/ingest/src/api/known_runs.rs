@@ -7,7 +7,7 @@ use domain::{
 use queue::{Bucket, Key, Mirror, Queue};
 use tokio::sync::Mutex;
 
-use super::{Problem, runs::ticket_key};
+use super::{Problem, runs::ticket_key, scope::Scope};
 
 const LISTED: usize = 100;
 /// Every way to end but the good one.
@@ -61,6 +61,8 @@ fn place(run: &RunId) -> (u64, &TicketKey) {
 
 /// Which runs a list shall have.
 pub(super) struct Wanted {
+    /// Of what the caller may know.
+    scope: Scope,
     ticket: Option<TicketKey>,
     repository: Option<String>,
     job: Option<Job>,
@@ -73,8 +75,9 @@ pub(super) struct Wanted {
 
 impl Wanted {
     /// Refuses a ticket or run that is none.
-    pub(super) fn new(query: RunsQuery) -> Result<Self, Problem> {
+    pub(super) fn new(query: RunsQuery, scope: Scope) -> Result<Self, Problem> {
         Ok(Self {
+            scope,
             ticket: query.ticket.as_deref().map(ticket_key).transpose()?,
             repository: query.repository,
             job: query.job,
@@ -94,9 +97,11 @@ impl Wanted {
             RunStatus::Queued | RunStatus::Active => (None, None),
         };
         let is_in = |wanted: &str| repository().is_some_and(|known| known.to_string() == wanted);
-        self.before
-            .as_ref()
-            .is_none_or(|before| place(&run.id) < place(before))
+        self.scope.has_ticket(run.id.ticket())
+            && self
+                .before
+                .as_ref()
+                .is_none_or(|before| place(&run.id) < place(before))
             && is(self.job, Some(run.job))
             && is(self.status, Some(RunState::from(&run.status)))
             && match self.waits_for.as_deref() {
@@ -135,7 +140,7 @@ mod tests {
 
     fn holds(query: RunsQuery, run: &RunSummary) -> bool {
         let repository = RepositoryName::new("acme", "shop").expect("name");
-        let wanted = Wanted::new(query).expect("query");
+        let wanted = Wanted::new(query, Scope::default()).expect("query");
         wanted.holds(run, || Some(&repository))
     }
 
@@ -241,6 +246,9 @@ mod tests {
             before: Some("57".to_owned()),
             ..RunsQuery::default()
         };
-        assert!(matches!(Wanted::new(query).err(), Some(Problem::BadRequest(_))));
+        assert!(matches!(
+            Wanted::new(query, Scope::default()).err(),
+            Some(Problem::BadRequest(_))
+        ));
     }
 }

@@ -7,14 +7,14 @@ use api::types::{
 };
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
 };
 use domain::{Reason, RepositoryName, Row, Rules, TicketKey, TicketText, Timestamp};
 use futures::{StreamExt, stream};
 use github::IssueState;
 use queue::Bucket;
 
-use super::{ApiState, Problem, Viewer, runs::ticket_key};
+use super::{ApiState, Problem, Viewer, auth::InScope, scope::Scope};
 use crate::{
     outside::{Comment, ReadError},
     pin,
@@ -34,14 +34,14 @@ const LISTED: usize = 50;
     responses((status = 200, body = TicketsView),
         (status = 422, body = ProblemView, description = "No rules name the repository, or there is no such status.")))]
 pub(super) async fn list(
-    _: Viewer,
+    Viewer(caller): Viewer,
     State(state): State<ApiState>,
     query: Result<Query<TicketsQuery>, QueryRejection>,
 ) -> Result<Json<TicketsView>, Problem> {
     let Query(query) = query?;
     let router = state.router()?;
     let repository = query.repository.as_deref().map(str::parse).transpose()?;
-    let sources = sources(router, repository.as_ref())?;
+    let sources = sources(router, &caller.scope, repository.as_ref())?;
     let read = stream::iter(sources).map(|source| lines(router, source, query.status.as_deref()));
     let read: Vec<_> = read.buffered(AT_ONCE).collect().await;
     let mut view = TicketsView::default();
@@ -90,12 +90,12 @@ enum Source {
 }
 
 /// The projects and repositories with issues that the rules name, each once.
-fn sources(router: &Router, wanted: Option<&RepositoryName>) -> Result<Vec<Source>, Problem> {
+fn sources(router: &Router, scope: &Scope, wanted: Option<&RepositoryName>) -> Result<Vec<Source>, Problem> {
     let book = router.rules.book();
     let mut seen = BTreeSet::new();
     let mut sources = Vec::new();
     let mut is_known = false;
-    for rules in book.repositories() {
+    for rules in book.repositories().filter(|rules| scope.has_rules(rules)) {
         let Ok(repository) = rules.repository() else {
             continue;
         };
@@ -104,10 +104,11 @@ fn sources(router: &Router, wanted: Option<&RepositoryName>) -> Result<Vec<Sourc
         }
         is_known = true;
         let project = (rules.jira.instance.clone(), rules.jira.project_key.clone());
-        if !project.1.is_empty() && seen.insert(project) {
+        let is_in = scope.has_project(project.0.as_ref(), &project.1);
+        if !project.1.is_empty() && is_in && seen.insert(project) {
             sources.push(Source::Jira(Box::new(rules.clone())));
         }
-        if !rules.issues.is_empty() {
+        if !rules.issues.is_empty() && scope.has_repository(&repository) {
             sources.push(Source::GitHub(Box::new(rules.clone()), repository));
         }
     }
@@ -209,11 +210,9 @@ fn line(text: &str) -> String {
     responses((status = 200, body = TicketTextView), (status = 404, body = ProblemView),
         (status = 422, body = ProblemView, description = "No rules for the ticket.")))]
 pub(super) async fn text(
-    _: Viewer,
+    InScope(_viewer, ticket): InScope<Viewer, TicketKey>,
     State(state): State<ApiState>,
-    Path(key): Path<String>,
 ) -> Result<Json<TicketTextView>, Problem> {
-    let ticket = ticket_key(&key)?;
     let router = state.router()?;
     // What no rules name is no business of those who hold a token.
     router.rules_for(&ticket)?;

@@ -11,10 +11,12 @@ mod followed;
 mod jobs;
 mod known_runs;
 mod listing;
+mod person;
 mod problem;
 mod pull_requests;
 mod rules;
 mod runs;
+mod scope;
 mod spend;
 mod streams;
 mod tickets;
@@ -31,7 +33,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub use self::auth::ApiToken;
 pub(crate) use self::{
-    auth::{Admin, Operator, Tokens, Viewer},
+    auth::{Admin, Everybodys, Operator, Tokens, Viewer},
     followed::Followed,
     known_runs::KnownRuns,
     problem::Problem,

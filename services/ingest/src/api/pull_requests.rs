@@ -7,11 +7,11 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
-use domain::PullRequestCall;
-use pullrequest::{Answer, parse_at_github};
+use domain::{PullRequestCall, TicketKey};
+use pullrequest::{Answer, Place, Request, parse_at_github};
 use serde_json::Value;
 
-use super::{ApiState, Operator, Problem, Viewer, jobs::idempotency_key};
+use super::{ApiState, Operator, Problem, Viewer, auth::Caller, jobs::idempotency_key};
 
 /// Opens a pull request for a branch that GitHub has, links it on a Jira issue and moves the issue to code review, as
 /// `journeyman pr` does. The repository must have rules.
@@ -30,9 +30,12 @@ pub(super) async fn ask(
     let queue = &state.router()?.queue;
     let Json(request) = body?;
     let id = idempotency_key(&headers)?.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
-    if let Err(problems) = parse_at_github(&request) {
-        let answer = Answer::failed(problems);
-        return Ok((StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response());
+    match parse_at_github(&request) {
+        Ok(read) => is_in_scope(&state, &caller, &read)?,
+        Err(problems) => {
+            let answer = Answer::failed(problems);
+            return Ok((StatusCode::UNPROCESSABLE_ENTITY, Json(answer)).into_response());
+        }
     }
     let call = PullRequestCall {
         id: id.clone(),
@@ -53,17 +56,41 @@ pub(super) async fn ask(
     params(("id" = String, Path, description = "Percent-encoded id of the call.")),
     responses((status = 200, body = PullRequestCallView), (status = 404, body = ProblemView)))]
 pub(super) async fn show(
-    _: Viewer,
+    Viewer(caller): Viewer,
     State(state): State<ApiState>,
     Path(id): Path<String>,
 ) -> Result<Json<PullRequestCallView>, Problem> {
     let queue = &state.router()?.queue;
-    if queue.pull_request_calls().call(&id).await?.is_none() {
+    let call = queue.pull_request_calls().call(&id).await?;
+    let is_known = call.is_some_and(|call| {
+        let read = parse_at_github(&call.request);
+        caller.scope.is_all() || read.is_ok_and(|read| in_repository(&caller, &read).is_ok())
+    });
+    if !is_known {
         return Err(Problem::NotFound(format!(
             "no call has the id {id}; calls are kept for seven days"
         )));
     }
     Ok(Json(seen(&state, id).await?))
+}
+
+/// It writes in a repository, and on an issue of Jira when it names one.
+fn is_in_scope(state: &ApiState, caller: &Caller, request: &Request) -> Result<(), Problem> {
+    in_repository(caller, request)?;
+    let (Place::GitHub(repository), Some(key)) = (&request.place, &request.jira_key) else {
+        return Ok(());
+    };
+    let book = state.router()?.rules.book();
+    let rules = book.for_repository(repository);
+    let instance = rules.and_then(|rules| rules.jira.instance.clone());
+    caller.reaches(&TicketKey::jira_on(instance, key)?)
+}
+
+fn in_repository(caller: &Caller, request: &Request) -> Result<(), Problem> {
+    match &request.place {
+        Place::GitHub(repository) => caller.reaches_repository(repository),
+        Place::Folder(_) => Ok(()),
+    }
 }
 
 async fn seen(state: &ApiState, id: String) -> Result<PullRequestCallView, Problem> {

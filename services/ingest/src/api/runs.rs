@@ -3,24 +3,28 @@
 use api::types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery};
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Query, State, rejection::QueryRejection},
 };
 use domain::{Entry, Job, Overview, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
 use queue::Bucket;
 
-use super::{ApiState, Problem, Viewer, known_runs::Wanted};
+use super::{
+    ApiState, Problem, Viewer,
+    auth::{InScope, OfTicket},
+    known_runs::Wanted,
+};
 use crate::router::Router;
 
 /// Lists runs, newest first.
 #[utoipa::path(get, path = "/v1/runs", params(RunsQuery), security(("bearer" = [])),
     responses((status = 200, body = Vec<RunView>), (status = 401, body = ProblemView)))]
 pub(super) async fn list(
-    _: Viewer,
+    Viewer(caller): Viewer,
     State(state): State<ApiState>,
     query: Result<Query<RunsQuery>, QueryRejection>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let Query(query) = query?;
-    let wanted = Wanted::new(query)?;
+    let wanted = Wanted::new(query, caller.scope)?;
     Ok(Json(state.known_runs()?.list(&wanted).await?))
 }
 
@@ -29,11 +33,10 @@ pub(super) async fn list(
     security(("bearer" = [])),
     responses((status = 200, body = RunView), (status = 404, body = ProblemView)))]
 pub(super) async fn show(
-    _: Viewer,
+    InScope(_viewer, run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
-    Path(id): Path<String>,
 ) -> Result<Json<RunView>, Problem> {
-    let (router, run) = (state.router()?, id.parse()?);
+    let router = state.router()?;
     let mut view = find(router, &run).await?;
     let entries = router.queue.journal().read(&run).await?;
     let entries = || entries.iter().map(|(_, entry)| entry);
@@ -50,13 +53,12 @@ pub(super) async fn show(
     security(("bearer" = [])),
     responses((status = 200, body = Vec<Object>), (status = 404, body = ProblemView)))]
 pub(super) async fn journal(
-    _: Viewer,
+    InScope(_viewer, run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
-    Path(id): Path<String>,
     query: Result<Query<JournalQuery>, QueryRejection>,
 ) -> Result<Json<Vec<Entry>>, Problem> {
-    let from = query?.0.from.unwrap_or(0);
-    let run = id.parse()?;
+    let Query(JournalQuery { from, limit }) = query?;
+    let (from, limit) = (from.unwrap_or(0), limit.unwrap_or(usize::MAX));
     let router = state.router()?;
     let entries = router.queue.journal().read(&run).await?;
     if entries.is_empty() {
@@ -67,6 +69,7 @@ pub(super) async fn journal(
             .into_iter()
             .map(|(_, entry)| entry)
             .filter(|entry| entry.position >= from)
+            .take(limit)
             .collect(),
     ))
 }
@@ -91,7 +94,7 @@ pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Proble
     if let Some(overview) = Overview::of(run, entries.iter().map(|(_, entry)| entry)) {
         return Ok((&overview.summary()).into());
     }
-    let before = run.sequence().checked_sub(1).ok_or_else(|| unknown(run))?;
+    let before = run.sequence().checked_sub(1).ok_or_else(|| run.unknown())?;
     let triggers = router
         .queue
         .triggers()
@@ -102,8 +105,8 @@ pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Proble
         .find(|(sequence, _)| *sequence == run.sequence());
     let trigger = opener
         .and_then(|(_, trigger)| trigger.ok())
-        .ok_or_else(|| unknown(run))?;
-    let job = trigger.reason.job().ok_or_else(|| unknown(run))?;
+        .ok_or_else(|| run.unknown())?;
+    let job = trigger.reason.job().ok_or_else(|| run.unknown())?;
     let queued = RunSummary {
         id: run.clone(),
         job,
@@ -113,8 +116,4 @@ pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Proble
         turns: 0,
     };
     Ok((&queued).into())
-}
-
-fn unknown(run: &RunId) -> Problem {
-    Problem::NotFound(format!("run {run} does not exist"))
 }

@@ -10,7 +10,7 @@ use axum::{
 use domain::{Amount, Dollars, Entry, Fact, Job, Period, Reason, Reply, RepositoryName, RunId, Timestamp};
 use queue::{Journal, JournalPlace};
 
-use super::{ApiState, Problem, Viewer};
+use super::{ApiState, Problem, Viewer, scope::Scope};
 
 /// Pages of journals that one request reads; a client goes on at `next`.
 const PAGES: usize = 16;
@@ -23,14 +23,14 @@ const CLOCKS_MS: i64 = 60_000;
     responses((status = 200, body = SpendView), (status = 400, body = ProblemView),
         (status = 401, body = ProblemView)))]
 pub(super) async fn show(
-    _: Viewer,
+    Viewer(caller): Viewer,
     State(state): State<ApiState>,
     query: Result<Query<SpendQuery>, QueryRejection>,
 ) -> Result<Json<SpendView>, Problem> {
     let Query(query) = query?;
     let journal = state.router()?.queue.journal();
     let time = asked(&query, bootstrap::now())?;
-    let (lines, next) = count(&journal, query.from, time).await?;
+    let (lines, next) = count(&journal, &caller.scope, query.from, time).await?;
     Ok(Json(SpendView {
         since: time.0.to_string(),
         until: time.1.to_string(),
@@ -59,6 +59,7 @@ fn asked(query: &SpendQuery, now: Timestamp) -> Result<(Timestamp, Timestamp), P
 
 async fn count(
     journal: &Journal,
+    scope: &Scope,
     from: Option<u64>,
     (since, until): (Timestamp, Timestamp),
 ) -> Result<(Vec<SpendLine>, Option<u64>), Problem> {
@@ -70,7 +71,8 @@ async fn count(
         let Some(here) = place else { break };
         let page = journal.page(here).await?;
         place = page.next;
-        for (run, entry) in &page.entries {
+        let known = page.entries.iter();
+        for (run, entry) in known.filter(|(run, _)| scope.has_ticket(run.ticket())) {
             note(&mut runs, run, entry);
             if entry.at >= since && entry.at < until && entry.fact.taken().is_some() {
                 let start = start_of(&mut runs, journal, run).await?;

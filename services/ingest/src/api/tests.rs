@@ -58,6 +58,9 @@ fn api() -> axum::Router {
             ApiToken {
                 sha256: hex::sha256(token(role).as_bytes()),
                 role,
+                repositories: None,
+                projects: None,
+                speaks_for_people: false,
             },
         )
     });

@@ -4,19 +4,19 @@ use api::types::{Accepted, CommentBody, DryRun, ProblemView, TicketView, Would};
 use axum::{
     Json,
     extract::{
-        Path, Query, State,
+        Query, State,
         rejection::{JsonRejection, QueryRejection},
     },
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use domain::{Marks, Reason, Row, Source, TriggerKey};
+use domain::{Marks, Reason, Row, Source, TicketKey, TriggerKey};
 use queue::{Bucket, Found};
 
 use super::{
     Admin, ApiState, Operator, Problem, Viewer,
+    auth::{InScope, OfTicket},
     decisions::{Answer, accepted, would},
-    runs::ticket_key,
 };
 use crate::kinds::comment::Comment;
 
@@ -25,11 +25,9 @@ use crate::kinds::comment::Comment;
     params(("key" = String, Path, description = "Percent-encoded ticket key.")), security(("bearer" = [])),
     responses((status = 200, body = TicketView), (status = 404, body = ProblemView)))]
 pub(super) async fn show(
-    _: Viewer,
+    InScope(_viewer, ticket): InScope<Viewer, TicketKey>,
     State(state): State<ApiState>,
-    Path(key): Path<String>,
 ) -> Result<Json<TicketView>, Problem> {
-    let ticket = ticket_key(&key)?;
     let queue = &state.router()?.queue;
     let row = queue
         .table::<Row>(Bucket::Tickets)
@@ -38,7 +36,7 @@ pub(super) async fn show(
         .map(|(row, _)| row);
     let triggers = queue.triggers().read_each_after(&ticket, 0).await?;
     if row.is_none() && triggers.is_empty() {
-        return Err(Problem::NotFound(format!("nothing is known of {ticket}")));
+        return Err(ticket.unknown());
     }
     let row = row.unwrap_or_default();
     let last_skip = triggers
@@ -66,13 +64,12 @@ pub(super) async fn show(
     responses((status = 202, body = Accepted), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "No run is under way that could read it.")))]
 pub(super) async fn comment(
-    Operator(caller): Operator,
+    InScope(Operator(caller), ticket): InScope<Operator, TicketKey>,
     State(state): State<ApiState>,
-    Path(key): Path<String>,
     body: Result<Json<CommentBody>, JsonRejection>,
 ) -> Answer {
     let Json(body) = body?;
-    let (ticket, router) = (ticket_key(&key)?, state.router()?);
+    let router = state.router()?;
     let key = TriggerKey::new(format!("comment:{}", uuid::Uuid::new_v4()));
     let said = Comment::from_api(ticket.clone(), key.clone(), caller.name, body.text);
     let outcome = Box::pin(router.take(&said, Source::Api)).await?;
@@ -86,13 +83,11 @@ pub(super) async fn comment(
     responses((status = 204), (status = 200, body = Would), (status = 403, body = ProblemView),
         (status = 409, body = ProblemView, description = "It has live runs.")))]
 pub(super) async fn purge(
-    Admin(caller): Admin,
+    InScope(Admin(caller), ticket): InScope<Admin, TicketKey>,
     State(state): State<ApiState>,
-    Path(key): Path<String>,
     dry: Result<Query<DryRun>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(DryRun { dry_run }) = dry?;
-    let ticket = ticket_key(&key)?;
     let queue = &state.router()?.queue;
     let row = queue
         .table::<Row>(Bucket::Tickets)

@@ -9,6 +9,8 @@ mod harness;
 #[cfg(test)]
 mod polls;
 #[cfg(test)]
+mod scope;
+#[cfg(test)]
 mod service;
 #[cfg(test)]
 mod webhooks;

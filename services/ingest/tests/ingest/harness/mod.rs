@@ -62,8 +62,11 @@ pub(crate) fn sign(secret: &str, body: &str) -> String {
     format!("sha256={}", hex(tag.as_ref()))
 }
 
-fn api_token(token: &str, role: Role) -> ApiToken {
+pub(crate) fn api_token(token: &str, role: Role) -> ApiToken {
     ApiToken {
+        repositories: None,
+        projects: None,
+        speaks_for_people: false,
         sha256: hex(digest::digest(&digest::SHA256, token.as_bytes()).as_ref()),
         role,
     }

@@ -1,0 +1,290 @@
+//! A strict OpenID provider: the code flow with PKCE, with people who are logged in at it already.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use axum::{
+    Form, Json, Router,
+    extract::{Query, State},
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use ring::{
+    digest::{SHA256, digest},
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair},
+};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// The client that it knows.
+pub const CLIENT_ID: &str = "console";
+/// That client's secret.
+pub const CLIENT_SECRET: &str = "secret-of-the-console";
+
+/// What the provider does wrong in the next ID token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twist {
+    /// It is for another login.
+    Nonce,
+    /// It is too old.
+    Expired,
+    /// It is for another client.
+    Audience,
+    /// It is from another provider.
+    Issuer,
+    /// It is signed with a key that is not published.
+    Key,
+    /// It is not signed at all.
+    Unsigned,
+}
+
+/// A provider, and who is logged in at it.
+pub struct FakeOidc {
+    url: String,
+    shared: Arc<Shared>,
+    server: JoinHandle<()>,
+}
+
+struct Shared {
+    url: String,
+    key: EcdsaKeyPair,
+    other_key: EcdsaKeyPair,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Claims of whoever sits at the browser.
+    person: Value,
+    redirect_uri: String,
+    twist: Option<Twist>,
+    codes: HashMap<String, Login>,
+    violations: Vec<String>,
+}
+
+struct Login {
+    nonce: String,
+    challenge: String,
+    person: Value,
+}
+
+type Fields = BTreeMap<String, String>;
+
+impl FakeOidc {
+    /// A provider on a free port of this machine.
+    ///
+    /// # Errors
+    /// When it cannot listen, or no key can be made.
+    pub async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let shared = Arc::new(Shared {
+            url: url.clone(),
+            key: new_key()?,
+            other_key: new_key()?,
+            inner: Mutex::default(),
+        });
+        let routes = Router::new()
+            .route("/.well-known/openid-configuration", get(configuration))
+            .route("/keys", get(keys))
+            .route("/authorize", get(authorize))
+            .route("/token", post(token))
+            .with_state(Arc::clone(&shared));
+        let server = tokio::spawn(async move {
+            let _ = axum::serve(listener, routes).await;
+        });
+        Ok(Self { url, shared, server })
+    }
+
+    /// The issuer.
+    pub fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// Where the client said that browsers are to be sent back; nothing else is taken.
+    pub fn register(&self, redirect_uri: &str) {
+        redirect_uri.clone_into(&mut self.shared.lock().redirect_uri);
+    }
+
+    /// Who sits at the browser from now on: the claims about them, with a `sub`.
+    pub fn log_in(&self, person: Value) {
+        self.shared.lock().person = person;
+    }
+
+    /// Goes wrong at the next ID token.
+    pub fn twist(&self, twist: Twist) {
+        self.shared.lock().twist = Some(twist);
+    }
+
+    /// What a client did against the standard.
+    pub fn violations(&self) -> Vec<String> {
+        self.shared.lock().violations.clone()
+    }
+}
+
+impl Drop for FakeOidc {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refuse(&self, problem: &str) -> Response {
+        self.lock().violations.push(problem.to_owned());
+        (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_request"}))).into_response()
+    }
+
+    fn id_token(&self, login: Login) -> anyhow::Result<String> {
+        let twist = self.lock().twist.take();
+        let is = |wanted| twist == Some(wanted);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        let mut claims = login.person;
+        claims["iss"] = match is(Twist::Issuer) {
+            true => json!("http://127.0.0.1:1"),
+            false => json!(self.url),
+        };
+        claims["aud"] = match is(Twist::Audience) {
+            true => json!("somebody-else"),
+            false => json!(CLIENT_ID),
+        };
+        claims["iat"] = json!(now - 3_600);
+        claims["exp"] = match is(Twist::Expired) {
+            true => json!(now - 1_800),
+            false => json!(now + 600),
+        };
+        claims["nonce"] = match is(Twist::Nonce) {
+            true => json!("of-another-login"),
+            false => json!(login.nonce),
+        };
+        let algorithm = if is(Twist::Unsigned) { "none" } else { "ES256" };
+        let head = json!({"alg": algorithm, "kid": "one", "typ": "JWT"});
+        let text = format!("{}.{}", encoded(&head.to_string()), encoded(&claims.to_string()));
+        let key = if is(Twist::Key) {
+            &self.other_key
+        } else {
+            &self.key
+        };
+        let signature = key
+            .sign(&SystemRandom::new(), text.as_bytes())
+            .map_err(|_| anyhow::anyhow!("cannot sign"))?;
+        let signature = match is(Twist::Unsigned) {
+            true => String::new(),
+            false => encoded(signature),
+        };
+        Ok(format!("{text}.{signature}"))
+    }
+}
+
+fn new_key() -> anyhow::Result<EcdsaKeyPair> {
+    let random = SystemRandom::new();
+    let unspecified = |_| anyhow::anyhow!("cannot make a key");
+    let document =
+        EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).map_err(unspecified)?;
+    EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random)
+        .map_err(|_| anyhow::anyhow!("cannot read a key"))
+}
+
+fn encoded(text: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+async fn configuration(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    let url = &shared.url;
+    Json(
+        json!({"issuer": url, "authorization_endpoint": format!("{url}/authorize"),
+        "token_endpoint": format!("{url}/token"), "jwks_uri": format!("{url}/keys"),
+        "response_types_supported": ["code"], "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"], "code_challenge_methods_supported": ["S256"]}),
+    )
+}
+
+async fn keys(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    // A point that is not compressed: 4, x, y.
+    let (x, y) = shared.key.public_key().as_ref()[1..].split_at(32);
+    Json(
+        json!({"keys": [{"kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": "one",
+        "x": encoded(x), "y": encoded(y)}]}),
+    )
+}
+
+/// Whoever sits at the browser is logged in here already, and agrees.
+async fn authorize(State(shared): State<Arc<Shared>>, Query(asked): Query<Fields>) -> Response {
+    let field = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    for (name, wanted) in [
+        ("response_type", "code"),
+        ("client_id", CLIENT_ID),
+        ("code_challenge_method", "S256"),
+    ] {
+        if field(name) != wanted {
+            return shared.refuse(&format!("{name} is {:?}", field(name)));
+        }
+    }
+    if field("redirect_uri") != shared.lock().redirect_uri {
+        return shared.refuse("redirect_uri is not the registered one");
+    }
+    if !field("scope").split(' ').any(|scope| scope == "openid") {
+        return shared.refuse("the scope openid is missing");
+    }
+    for name in ["state", "nonce", "code_challenge"] {
+        if field(name).len() < 16 {
+            return shared.refuse(&format!("{name} can be guessed"));
+        }
+    }
+    let code = uuid::Uuid::new_v4().simple().to_string();
+    let mut inner = shared.lock();
+    let login = Login {
+        nonce: field("nonce"),
+        challenge: field("code_challenge"),
+        person: inner.person.clone(),
+    };
+    inner.codes.insert(code.clone(), login);
+    let back = format!("{}?code={code}&state={}", inner.redirect_uri, field("state"));
+    Redirect::to(&back).into_response()
+}
+
+async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked): Form<Fields>) -> Response {
+    let field = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    let wanted = format!(
+        "Basic {}",
+        STANDARD.encode(format!("{CLIENT_ID}:{CLIENT_SECRET}"))
+    );
+    let given = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    if given != Some(wanted.as_str()) {
+        return shared.refuse("the client does not authenticate");
+    }
+    let uri = shared.lock().redirect_uri.clone();
+    if field("grant_type") != "authorization_code" || field("redirect_uri") != uri {
+        return shared.refuse("not the grant of a code, or another redirect_uri");
+    }
+    let login = shared.lock().codes.remove(&field("code"));
+    let Some(login) = login else {
+        return shared.refuse("the code is unknown or used");
+    };
+    if encoded(digest(&SHA256, field("code_verifier").as_bytes())) != login.challenge {
+        return shared.refuse("the code_verifier is not that of the challenge");
+    }
+    match shared.id_token(login) {
+        Ok(signed) => Json(
+            json!({"access_token": "unused", "token_type": "Bearer", "expires_in": 600,
+            "id_token": signed}),
+        )
+        .into_response(),
+        Err(error) => shared.refuse(&error.to_string()),
+    }
+}

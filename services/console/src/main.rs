@@ -1,0 +1,11 @@
+//! The console, as a service of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    bootstrap::run(
+        "console",
+        "Shows pages about tickets, runs and decisions to people.",
+        pages::serve,
+    )
+}

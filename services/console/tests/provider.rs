@@ -1,0 +1,240 @@
+//! Login at an OpenID provider, as a browser meets it.
+#![allow(clippy::unwrap_used, reason = "a test that fails fails")]
+
+use std::sync::{Arc, Mutex};
+
+use axum::{
+    Json, Router,
+    http::{HeaderMap, StatusCode},
+    routing::get,
+};
+use reqwest::{Client, Response, redirect::Policy};
+use serde_json::{Value, json};
+use testkit::oidc::{CLIENT_ID, CLIENT_SECRET, FakeOidc, Twist};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// A console whose people log in at a provider, and how its API was called: token, person and role.
+struct Console {
+    url: String,
+    provider: FakeOidc,
+    browser: Client,
+    calls: Arc<Mutex<Vec<[String; 3]>>>,
+    shutdown: CancellationToken,
+}
+
+async fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+fn api(calls: &Arc<Mutex<Vec<[String; 3]>>>) -> Router {
+    let calls = Arc::clone(calls);
+    let answer = async move |headers: HeaderMap| {
+        let named = ["authorization", "journeyman-person", "journeyman-role"];
+        let text = |name| {
+            let value = headers.get(name);
+            value.map_or(String::new(), |value| value.to_str().unwrap().to_owned())
+        };
+        calls.lock().unwrap().push(named.map(text));
+        Json(json!([]))
+    };
+    Router::new().route("/v1/runs", get(answer))
+}
+
+impl Console {
+    async fn start() -> Self {
+        bootstrap::install_tls_provider();
+        let provider = FakeOidc::start().await.unwrap();
+        let (calls, shutdown) = (Arc::default(), CancellationToken::new());
+        let (listener, api_url) = listen().await;
+        tokio::spawn(axum::serve(listener, api(&calls)).into_future());
+        let (listener, url) = listen().await;
+        provider.register(&format!("{url}/login/oidc/back"));
+        let config: pages::Config = serde_json::from_value(json!({"console": {"api": api_url, "oidc": {
+            "issuer": provider.url(), "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "public_url": url,
+            "api_token": "of-the-console", "viewers": ["staff"], "operators": ["shop"]}}}))
+        .unwrap();
+        bootstrap::ServiceConfig::check(&config).unwrap();
+        tokio::spawn(pages::serve(config, listener, shutdown.clone()));
+        let browser = Client::builder().redirect(Policy::none()).build().unwrap();
+        Self {
+            url,
+            provider,
+            browser,
+            calls,
+            shutdown,
+        }
+    }
+
+    async fn get(&self, url: &str, cookie: &str) -> Response {
+        let request = self.browser.get(url).header("cookie", cookie);
+        request.send().await.unwrap()
+    }
+
+    /// Goes to the provider; gives the address that it sends the browser back to, and the cookie of the login.
+    async fn begin(&self) -> (String, String) {
+        let off = self.get(&format!("{}/login/oidc?next=/runs", self.url), "").await;
+        assert_eq!(off.status(), StatusCode::SEE_OTHER);
+        let cookie = off.headers()["set-cookie"].to_str().unwrap().to_owned();
+        assert!(
+            cookie.contains("HttpOnly; SameSite=Lax") && cookie.contains("Path=/login;"),
+            "{cookie}"
+        );
+        let back = self.get(&place(&off), "").await;
+        assert_eq!(
+            back.status(),
+            StatusCode::SEE_OTHER,
+            "{:?}",
+            self.provider.violations()
+        );
+        (place(&back), cookie.split(';').next().unwrap().to_owned())
+    }
+
+    async fn log_in(&self) -> Response {
+        let (back, cookie) = self.begin().await;
+        self.get(&back, &cookie).await
+    }
+
+    /// That nobody is let in, with this status and these words.
+    async fn lets_nobody_in(&self, answer: Response, status: StatusCode, words: &str) {
+        assert_eq!(answer.status(), status, "{words}");
+        assert!(answer.headers().get("set-cookie").is_none(), "{words}");
+        let text = answer.text().await.unwrap();
+        assert!(text.contains(words), "{text}");
+        assert!(self.calls.lock().unwrap().is_empty(), "{words}");
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+fn place(answer: &Response) -> String {
+    answer.headers()["location"].to_str().unwrap().to_owned()
+}
+
+fn ada(groups: &Value) -> Value {
+    json!({"sub": "u-1", "email": "ada@acme.example", "email_verified": true, "groups": groups})
+}
+
+#[tokio::test]
+async fn whoever_logs_in_at_the_provider_acts_under_their_own_name_and_role() {
+    let console = Console::start().await;
+    let page = console
+        .get(&format!("{}/login?next=/runs", console.url), "")
+        .await;
+    let page = page.text().await.unwrap();
+    assert!(
+        page.contains("href=\"/login/oidc?next=%2Fruns\"") && !page.contains("API token"),
+        "{page}"
+    );
+    for (groups, role) in [
+        (json!(["staff"]), "viewer"),
+        (json!(["staff", "shop"]), "operator"),
+    ] {
+        console.provider.log_in(ada(&groups));
+        let welcome = console.log_in().await;
+        assert_eq!(welcome.status(), StatusCode::OK);
+        // A page that goes on by itself: a redirect would still be the provider's, without the cookie.
+        assert_eq!(welcome.headers()["refresh"], "0; url=/runs");
+        let cookies = welcome.headers().get_all("set-cookie").into_iter();
+        let cookies: Vec<_> = cookies.map(|value| value.to_str().unwrap()).collect();
+        let session = cookies
+            .iter()
+            .find(|cookie| cookie.starts_with("journeyman="))
+            .unwrap();
+        assert!(session.contains("HttpOnly; SameSite=Strict"), "{session}");
+        let session = session.split(';').next().unwrap();
+        let runs = console.get(&format!("{}/runs", console.url), session).await;
+        assert_eq!(runs.status(), StatusCode::OK);
+        let call = console.calls.lock().unwrap().pop().unwrap();
+        assert_eq!(call, ["Bearer of-the-console", "ada%40acme.example", role]);
+    }
+    assert_eq!(console.provider.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_login_that_did_not_begin_here_or_was_used_lets_nobody_in() {
+    let console = Console::start().await;
+    console.provider.log_in(ada(&json!(["shop"])));
+    let foreign = "did not begin in this browser";
+    let (back, cookie) = console.begin().await;
+    // Without the cookie it may be the code of somebody else, who wants to be taken for us.
+    let answer = console.get(&back, "").await;
+    console
+        .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
+        .await;
+    let answer = console.get(&back, "journeyman-login=guessed").await;
+    console
+        .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
+        .await;
+    let (state, _) = back.rsplit_once("state=").unwrap();
+    let answer = console.get(&format!("{state}state=another"), &cookie).await;
+    console
+        .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
+        .await;
+    // That was the one try of this login.
+    let answer = console.get(&back, &cookie).await;
+    console
+        .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
+        .await;
+    // The code of one login and the cookie of another do not go together.
+    let (other, _) = console.begin().await;
+    let (_, cookie) = console.begin().await;
+    let answer = console.get(&other, &cookie).await;
+    console
+        .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
+        .await;
+    assert_eq!(console.provider.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_id_token_that_is_not_for_this_login_lets_nobody_in() {
+    let console = Console::start().await;
+    console.provider.log_in(ada(&json!(["shop"])));
+    for twist in [
+        Twist::Nonce,
+        Twist::Expired,
+        Twist::Audience,
+        Twist::Issuer,
+        Twist::Key,
+        Twist::Unsigned,
+    ] {
+        console.provider.twist(twist);
+        let answer = console.log_in().await;
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{twist:?}");
+        console
+            .lets_nobody_in(answer, StatusCode::FORBIDDEN, "is not for this login")
+            .await;
+    }
+    // Nothing of that lasts.
+    assert_eq!(console.log_in().await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn whoever_is_in_no_group_with_a_role_is_not_let_in_and_told_so() {
+    let console = Console::start().await;
+    for groups in [json!([]), json!(["guests"]), json!(null)] {
+        console.provider.log_in(ada(&groups));
+        let answer = console.log_in().await;
+        let words = "ada@acme.example is in no group that may use this console";
+        console.lets_nobody_in(answer, StatusCode::FORBIDDEN, words).await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_lets_nobody_in_where_people_log_in_at_the_provider() {
+    let console = Console::start().await;
+    let request = console.browser.post(format!("{}/login", console.url));
+    let request = request
+        .header("sec-fetch-site", "same-origin")
+        .form(&[("token", "good")]);
+    let answer = request.send().await.unwrap();
+    console
+        .lets_nobody_in(answer, StatusCode::UNPROCESSABLE_ENTITY, "log in at the provider")
+        .await;
+}

@@ -1,0 +1,114 @@
+//! People that a token speaks for: who logged in at a console is named by it, and decides what the journal says they decided.
+
+use api::{PERSON_HEADER, ROLE_HEADER, types::Role};
+use axum::http::HeaderMap;
+use domain::text::visible;
+use percent_encoding::percent_decode_str;
+use serde::{Deserialize, de::value};
+
+use super::{Problem, auth::Caller};
+
+/// The longest name of a person, in characters.
+const NAME_CHARS: usize = 200;
+
+/// Who acts: the owner of a token, or the person that it speaks for. A token speaks for people or for itself, never for both,
+/// so no decision can be without its person.
+pub(super) fn acting(token: Caller, speaks_for_people: bool, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let person = headers.get(PERSON_HEADER);
+    let named = match (person, speaks_for_people) {
+        (None, false) => return Ok(token),
+        (Some(person), true) => person.to_str().unwrap_or_default(),
+        (Some(_), false) | (None, true) => return Err(Problem::Forbidden),
+    };
+    let name = percent_decode_str(named).decode_utf8().unwrap_or_default();
+    let is_name = !name.trim().is_empty() && name.chars().count() <= NAME_CHARS && visible(&name) == name;
+    if !is_name || name.contains('\n') {
+        return Err(Problem::BadRequest(format!(
+            "{PERSON_HEADER} must be a name of at most {NAME_CHARS} characters, percent-encoded"
+        )));
+    }
+    let role = role(headers)?;
+    Ok(Caller {
+        // No person is taken for the owner of a token of that name.
+        name: format!("{} via {}", name.trim(), token.name),
+        // It can speak for nobody who may do more than itself.
+        role: role.min(token.role),
+        scope: token.scope,
+    })
+}
+
+fn role(headers: &HeaderMap) -> Result<Role, Problem> {
+    let text = headers.get(ROLE_HEADER).and_then(|value| value.to_str().ok());
+    let text = value::StrDeserializer::<value::Error>::new(text.unwrap_or_default());
+    Role::deserialize(text)
+        .map_err(|_| Problem::BadRequest(format!("{ROLE_HEADER} must be viewer, operator or admin")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(role: Role) -> Caller {
+        Caller {
+            name: "console".to_owned(),
+            role,
+            scope: super::super::scope::Scope::default(),
+        }
+    }
+
+    fn headers(person: Option<&str>, role: Option<&str>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [(PERSON_HEADER, person), (ROLE_HEADER, role)] {
+            if let Some(value) = value {
+                headers.insert(name, value.parse().expect("value"));
+            }
+        }
+        headers
+    }
+
+    #[test]
+    fn a_person_acts_under_their_own_name_with_at_most_the_role_of_the_token() {
+        let named = headers(Some("ada%40acme.example"), Some("operator"));
+        for (own, role) in [
+            (Role::Admin, Role::Operator),
+            (Role::Operator, Role::Operator),
+            (Role::Viewer, Role::Viewer),
+        ] {
+            let acting = acting(token(own), true, &named).expect("somebody");
+            assert_eq!(
+                (acting.name.as_str(), acting.role),
+                ("ada@acme.example via console", role)
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_token_that_speaks_for_people_names_them_and_it_never_acts_by_itself() {
+        let named = headers(Some("ada"), Some("admin"));
+        assert_eq!(acting(token(Role::Admin), false, &named), Err(Problem::Forbidden));
+        let nobody = headers(None, None);
+        assert_eq!(acting(token(Role::Admin), true, &nobody), Err(Problem::Forbidden));
+        assert_eq!(acting(token(Role::Admin), false, &nobody), Ok(token(Role::Admin)));
+    }
+
+    #[test]
+    fn a_name_or_role_that_is_none_is_refused() {
+        let long = "a".repeat(NAME_CHARS + 1);
+        for (person, role) in [
+            ("", Some("viewer")),
+            ("%20", Some("viewer")),
+            ("%FF", Some("viewer")),
+            ("ada%0Aby%20root", Some("viewer")),
+            ("ada%E2%80%AEx", Some("viewer")),
+            (long.as_str(), Some("viewer")),
+            ("ada", None),
+            ("ada", Some("root")),
+        ] {
+            let refused = acting(token(Role::Admin), true, &headers(Some(person), role));
+            assert!(
+                matches!(refused, Err(Problem::BadRequest(_))),
+                "{person} {role:?}: {refused:?}"
+            );
+        }
+    }
+}

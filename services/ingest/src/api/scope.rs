@@ -1,0 +1,173 @@
+//! What a token reaches: everything, or the tickets of some repositories and Jira projects.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use bootstrap::settings::TextList;
+use domain::{Instance, RepositoryName, Rules, TicketKey};
+
+/// What a caller may know of. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scope(Option<Arc<Only>>);
+
+/// The parts of the world that a limited token reaches. A ticket's key alone says where it belongs, so no answer has to be
+/// read before it is known whether the caller may have it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Only {
+    repositories: BTreeSet<RepositoryName>,
+    projects: BTreeSet<Project>,
+}
+
+/// A Jira project, with its site where that is not the default one.
+type Project = (Option<Instance>, String);
+
+impl Scope {
+    /// Everything, unless one of the lists is given.
+    pub(super) fn new(
+        repositories: Option<&TextList>,
+        projects: Option<&TextList>,
+    ) -> Result<Self, (&'static str, String)> {
+        if repositories.is_none() && projects.is_none() {
+            return Ok(Self::default());
+        }
+        let only = Only {
+            repositories: read("repositories", repositories, |text| text.parse().ok())?,
+            projects: read("projects", projects, project)?,
+        };
+        Ok(Self(Some(Arc::new(only))))
+    }
+
+    pub(crate) const fn is_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn has_ticket(&self, ticket: &TicketKey) -> bool {
+        self.is(|only| match ticket {
+            TicketKey::Jira {
+                instance, project, ..
+            } => only.projects.contains(&(instance.clone(), project.clone())),
+            TicketKey::GitHub { repository, .. } | TicketKey::Discussion { repository, .. } => {
+                only.repositories.contains(repository)
+            }
+            TicketKey::Folder { folder, .. } => {
+                only.repositories.contains(&RepositoryName::in_folder(folder))
+            }
+        })
+    }
+
+    pub(super) fn has_repository(&self, repository: &RepositoryName) -> bool {
+        self.is(|only| only.repositories.contains(repository))
+    }
+
+    pub(super) fn has_project(&self, instance: Option<&Instance>, project: &str) -> bool {
+        self.is(|only| only.projects.contains(&(instance.cloned(), project.to_owned())))
+    }
+
+    /// Whether work may be for the repository of these rules: by itself, or because of the project that they name.
+    pub(super) fn has_rules(&self, rules: &Rules) -> bool {
+        let project = (rules.jira.instance.as_ref(), rules.jira.project_key.as_str());
+        self.has_project(project.0, project.1)
+            || rules.repository().is_ok_and(|name| self.has_repository(&name))
+    }
+
+    fn is(&self, inside: impl FnOnce(&Only) -> bool) -> bool {
+        self.0.as_deref().is_none_or(inside)
+    }
+}
+
+/// An empty list would be a token for nothing, or was meant to be one for everything.
+fn read<T: Ord>(
+    key: &'static str,
+    texts: Option<&TextList>,
+    one: fn(&str) -> Option<T>,
+) -> Result<BTreeSet<T>, (&'static str, String)> {
+    let Some(texts) = texts else {
+        return Ok(BTreeSet::new());
+    };
+    if texts.is_empty() {
+        return Err((key, "must name at least one, or be left out".to_owned()));
+    }
+    let read = texts
+        .iter()
+        .map(|text| one(text).ok_or_else(|| (key, format!("{text:?} is none"))));
+    read.collect()
+}
+
+/// `ENG`, or `work:ENG` for one on the site `work`.
+fn project(text: &str) -> Option<Project> {
+    let (instance, key) = match text.split_once(':') {
+        Some((instance, key)) => (Some(instance.parse().ok()?), key),
+        None => (None, text),
+    };
+    // What a project is, the key of an issue knows.
+    match TicketKey::jira_on(instance, &format!("{key}-1")).ok()? {
+        TicketKey::Jira {
+            instance, project, ..
+        } => Some((instance, project)),
+        TicketKey::GitHub { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(texts: &[&str]) -> TextList {
+        TextList(texts.iter().map(|text| (*text).to_owned()).collect())
+    }
+
+    fn scope(repositories: &[&str], projects: &[&str]) -> Scope {
+        let given = |texts: &[&str]| (!texts.is_empty()).then(|| list(texts));
+        Scope::new(given(repositories).as_ref(), given(projects).as_ref()).expect("a scope")
+    }
+
+    fn has(scope: &Scope, ticket: &str) -> bool {
+        scope.has_ticket(&ticket.parse().expect("ticket"))
+    }
+
+    #[test]
+    fn a_scope_has_the_tickets_of_its_repositories_and_projects_and_no_others() {
+        let shop = scope(
+            &["acme/shop", "ghe:acme/web", "folder:local/toy"],
+            &["ENG", "work:OPS"],
+        );
+        for inside in [
+            "jira:ENG-1",
+            "jira+work:OPS-1",
+            "github:acme/shop#7",
+            "github:acme/shop/discussions/7",
+            "github+ghe:acme/web#7",
+            "folder:toy#1",
+        ] {
+            assert!(has(&shop, inside), "{inside}");
+            assert!(has(&Scope::default(), inside), "{inside}");
+            assert!(!has(&scope(&["acme/other"], &["OTHER"]), inside), "{inside}");
+        }
+        for outside in [
+            "jira:OPS-1",
+            "jira:ENGINE-1",
+            "github:acme/web#7",
+            "folder:shop#1",
+        ] {
+            assert!(!has(&shop, outside), "{outside}");
+        }
+        assert!(!has(&scope(&["acme/shop"], &[]), "jira:ENG-1"));
+        assert!(!has(&scope(&[], &["ENG"]), "github:acme/shop#7"));
+    }
+
+    #[test]
+    fn what_a_scope_cannot_mean_is_refused() {
+        let refused = |repositories: Option<&[&str]>, projects: Option<&[&str]>| {
+            let (repositories, projects) = (repositories.map(list), projects.map(list));
+            let refused = Scope::new(repositories.as_ref(), projects.as_ref()).expect_err("refused");
+            format!("{}: {}", refused.0, refused.1)
+        };
+        let empty = "must name at least one, or be left out";
+        assert_eq!(refused(Some(&[]), None), format!("repositories: {empty}"));
+        assert_eq!(refused(None, Some(&[])), format!("projects: {empty}"));
+        assert_eq!(refused(Some(&["shop"]), None), "repositories: \"shop\" is none");
+        for wrong in ["eng", "ENG-1", ":ENG", ""] {
+            let told = refused(None, Some(&[wrong]));
+            assert!(told.starts_with("projects: "), "{told}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! What a token that is limited to repositories and projects reaches: of every route, nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::{Fact, Job, ReportId, RunId, Timestamp, WaitsFor};
+use ingest::ApiToken;
+use queue::{Bucket, DeadLetter};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::{self, Harness, api_token, entry};
+
+/// Polls once, at the start.
+const NEVER: u64 = 3_600;
+const FOREIGN: &str = "foreign-token";
+const INSIDE: &str = "inside-token";
+/// It has the repository, but not the project of its tickets.
+const HALF: &str = "half-token";
+const RUN: &str = "jira:ENG-1@5";
+
+/// What a foreign token gets of a route that is no 404.
+enum Gets {
+    /// A list of nothing.
+    Nothing(Value),
+    /// What everybody may know.
+    Common,
+    /// It concerns everybody.
+    Forbidden,
+}
+
+/// Every other route is about one thing, and must say that there is none.
+fn exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
+    [
+        (("GET", "/v1/runs"), Gets::Nothing(json!([]))),
+        (("GET", "/v1/dead"), Gets::Nothing(json!([]))),
+        (("GET", "/v1/spend"), Gets::Nothing(json!({"lines": []}))),
+        (
+            ("GET", "/v1/tickets"),
+            Gets::Nothing(json!({"tickets": [], "problems": []})),
+        ),
+        (
+            ("GET", "/v1/rules"),
+            Gets::Nothing(json!({"repositories": [], "problems": []})),
+        ),
+        // What it streams is looked at by a test of its own.
+        (("GET", "/v1/events"), Gets::Common),
+        (("GET", "/v1/stop-all"), Gets::Common),
+        (("POST", "/v1/stop-all"), Gets::Forbidden),
+        (("DELETE", "/v1/stop-all"), Gets::Forbidden),
+    ]
+    .into()
+}
+
+fn limited(token: &str, repository: &str, project: &str) -> ApiToken {
+    let list = |text: &str| Some(bootstrap::settings::TextList(vec![text.to_owned()]));
+    ApiToken {
+        repositories: list(repository),
+        projects: list(project),
+        ..api_token(token, api::types::Role::Admin)
+    }
+}
+
+async fn start() -> Harness {
+    Harness::start_with(NEVER, |config| {
+        let tokens = &mut config.ingest.api_tokens;
+        tokens.insert("foreign".to_owned(), limited(FOREIGN, "acme/other", "OTHER"));
+        tokens.insert("inside".to_owned(), limited(INSIDE, "acme/shop", "ENG"));
+        tokens.insert("half".to_owned(), limited(HALF, "acme/shop", "OTHER"));
+    })
+    .await
+}
+
+/// A run of ENG-1 that asks for a decision, its row, a trigger, a dead letter and a call for a pull request.
+async fn seed(h: &Harness) -> u64 {
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    assert_eq!(key, "ENG-1");
+    let run: RunId = RUN.parse().expect("run");
+    let commit = || "a".repeat(40).parse().expect("commit");
+    let object = h
+        .queue
+        .objects()
+        .put("+total = 2\n".into())
+        .await
+        .expect("object");
+    let facts = [
+        Fact::RunStarted {
+            trigger: Box::new(harness::merge_trigger()),
+        },
+        Fact::ModelReplied {
+            id: run.call(1),
+            reply: domain::Reply {
+                blocks: Vec::new(),
+                stop: domain::ReplyStop::EndTurn,
+                usage: domain::Usage::default(),
+                model: "large".to_owned(),
+                provider: "main".to_owned(),
+                cost_micros: Some(1),
+            },
+            prompt: None,
+        },
+        Fact::ReportSettled {
+            id: ReportId::from(run.call(2)),
+            outcome: domain::ReportOutcome::Done(domain::Receipt::DecisionAsked {
+                head: commit(),
+                diff: object,
+            }),
+        },
+        Fact::Parked {
+            waits_for: WaitsFor::Decision,
+        },
+    ];
+    let mut last = 0;
+    for (position, fact) in (0..).zip(facts) {
+        let entry = entry(position, fact);
+        let appended = h.queue.journal().append(&run, last, &entry).await;
+        last = appended.expect("append");
+    }
+    let mut row = domain::Row::default();
+    let pending = domain::Pending::new(run.clone(), Job::Implement, domain::Lane::Talk);
+    row.open(pending, Timestamp::default());
+    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    rows.put("jira:ENG-1", &row, None).await.expect("row");
+    let trigger = harness::merge_trigger();
+    h.queue.triggers().append(&trigger).await.expect("trigger");
+    let letter = DeadLetter {
+        what: domain::RecordKind::Trigger,
+        id: "merged:acme/shop#7".to_owned(),
+        ticket: Some(run.ticket().clone()),
+        reason: "not readable".to_owned(),
+        at: Timestamp::default(),
+    };
+    let letters = h.queue.dead_letters();
+    letters.publish(&letter, "{}".into()).await.expect("letter");
+    let asked = h
+        .post(
+            "/v1/pull-requests",
+            INSIDE,
+            &call("acme/shop", "ENG-1"),
+            Some("call-1"),
+        )
+        .await;
+    assert_eq!(asked.0, StatusCode::ACCEPTED, "{}", asked.1);
+    letters.list(10).await.expect("letters")[0].0
+}
+
+fn call(repository: &str, key: &str) -> Value {
+    json!({"repository": repository, "branch": "fix/cart", "base_branch": "main", "title": "Fix the cart",
+        "description": "It rounded too early.", "jira_key": key})
+}
+
+fn body(path: &str) -> Value {
+    match path {
+        "/v1/jobs" => json!({"ticket": "ENG-1", "job": "implement"}),
+        "/v1/pull-requests" => call("acme/shop", "ENG-1"),
+        "/v1/tickets/{key}/comments" => json!({"text": "Half up."}),
+        _ => json!({"verdict": "approve", "head": "a".repeat(40)}),
+    }
+}
+
+/// The status, and the answer unless it never ends.
+async fn ask(h: &Harness, (method, path): (&str, &str), letter: u64, token: &str) -> (StatusCode, Value) {
+    let id = match path.contains("pull-requests") {
+        true => "call-1",
+        false => "jira:ENG-1%405",
+    };
+    let place = path
+        .replace("{id}", id)
+        .replace("{key}", "ENG-1")
+        .replace("{sequence}", &letter.to_string());
+    let place = match (path, token) {
+        ("/v1/spend", _) => format!("{place}?since=1970-01-01"),
+        // Whoever may do it only looks, so that the next one finds everything as it was.
+        (_, INSIDE) if path.contains('{') && method != "GET" => format!("{place}?dry_run=true"),
+        _ => place,
+    };
+    let method: Method = method.parse().expect("method");
+    let request = h.http.request(method, h.url(&place)).bearer_auth(token);
+    let answer = request.json(&body(path)).send().await.expect("answer");
+    let status = answer.status();
+    let kind = answer.headers().get("content-type").cloned();
+    if kind.is_some_and(|kind| kind == "text/event-stream") {
+        return (status, Value::Null);
+    }
+    (status, answer.json().await.unwrap_or_default())
+}
+
+/// All that the document lists.
+async fn routes(h: &Harness) -> Vec<(String, String)> {
+    let (_, document) = h.get("/v1/openapi.json", FOREIGN).await;
+    let paths = document["paths"].as_object().expect("paths").clone();
+    let routes = paths.into_iter().flat_map(|(path, item)| {
+        let methods: BTreeSet<_> = item.as_object().expect("methods").keys().cloned().collect();
+        methods
+            .into_iter()
+            .map(move |method| (method.to_uppercase(), path.clone()))
+    });
+    routes.collect()
+}
+
+fn has(answer: &Value, wanted: &Value) -> bool {
+    match wanted {
+        Value::Object(fields) => fields.iter().all(|(name, value)| answer[name] == *value),
+        other => answer == other,
+    }
+}
+
+#[tokio::test]
+async fn a_limited_token_reaches_nothing_outside_its_scope_on_any_route_and_everything_inside() {
+    let h = start().await;
+    let letter = seed(&h).await;
+    let before = h.triggers("ENG-1").await;
+    let exceptions = exceptions();
+    let routes = routes(&h).await;
+    assert!(routes.len() > 20, "{routes:?}");
+    for (method, path) in &routes {
+        let route = (method.as_str(), path.as_str());
+        let (status, answer) = ask(&h, route, letter, FOREIGN).await;
+        match exceptions.get(&route) {
+            None => assert_eq!(status, StatusCode::NOT_FOUND, "{route:?}: {answer}"),
+            Some(Gets::Forbidden) => assert_eq!(status, StatusCode::FORBIDDEN, "{route:?}: {answer}"),
+            Some(Gets::Common) => assert_eq!(status, StatusCode::OK, "{route:?}: {answer}"),
+            Some(Gets::Nothing(nothing)) => {
+                assert_eq!(status, StatusCode::OK, "{route:?}: {answer}");
+                assert!(has(&answer, nothing), "{route:?}: {answer}");
+            }
+        }
+        assert!(!answer.to_string().contains("cart"), "{route:?}: {answer}");
+    }
+    assert_eq!(h.triggers("ENG-1").await, before, "nothing was asked for");
+    for (method, path) in &routes {
+        let route = (method.as_str(), path.as_str());
+        let (status, answer) = ask(&h, route, letter, INSIDE).await;
+        match exceptions.get(&route) {
+            Some(Gets::Forbidden) => assert_eq!(status, StatusCode::FORBIDDEN, "{route:?}"),
+            None | Some(Gets::Common) => assert!(
+                !matches!(status, StatusCode::NOT_FOUND | StatusCode::FORBIDDEN),
+                "{route:?}: {status} {answer}"
+            ),
+            Some(Gets::Nothing(nothing)) => assert!(!has(&answer, nothing), "{route:?}: {answer}"),
+        }
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn a_limited_token_starts_no_work_elsewhere_through_a_ticket_that_it_has() {
+    let h = start().await;
+    let elsewhere = json!({"ticket": "OTHER-1", "job": "implement", "repository": "acme/shop"});
+    let (status, answer) = h.post("/v1/jobs", FOREIGN, &elsewhere, None).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{answer}");
+    assert_eq!(answer["detail"], "no rules name the repository acme/shop");
+    // Neither the repository nor the issue may be somebody else's.
+    for body in [call("acme/shop", "OTHER-1"), call("acme/other", "ENG-1")] {
+        let (status, answer) = h.post("/v1/pull-requests", FOREIGN, &body, None).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
+    }
+    let kept = harness::record("jira:ENG-1", "fix/ENG-1", Some(7));
+    h.keep(&kept).await;
+    // A pull request of ours stands for its ticket, and that has to be in the scope too.
+    let pull = json!({"ticket": "github:acme/shop#7", "job": "fix_ci"});
+    let (status, answer) = h.post("/v1/jobs", HALF, &pull, None).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn the_stream_of_all_runs_tells_a_limited_token_of_its_own_alone() {
+    use futures::StreamExt;
+    let h = start().await;
+    let request = h.http.get(h.url("/v1/events")).bearer_auth(FOREIGN);
+    let mut stream = request.send().await.expect("answer").bytes_stream();
+    for run in [RUN, "jira:OTHER-1@1"] {
+        let run: RunId = run.parse().expect("run");
+        let started = entry(
+            0,
+            Fact::RunStarted {
+                trigger: Box::new(harness::merge_trigger()),
+            },
+        );
+        let appended = h.queue.journal().append(&run, 0, &started).await;
+        appended.expect("append");
+    }
+    let first = stream.next().await.expect("event").expect("bytes");
+    let text = String::from_utf8_lossy(&first).into_owned();
+    assert!(
+        text.contains(r#""run":"jira:OTHER-1@1""#) && !text.contains(RUN),
+        "{text}"
+    );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn the_person_that_a_token_speaks_for_is_who_acted_with_no_more_than_their_own_role() {
+    const CONSOLE: &str = "token-of-the-console";
+    let h = Harness::start_with(NEVER, |config| {
+        let token = ApiToken {
+            speaks_for_people: true,
+            ..api_token(CONSOLE, api::types::Role::Admin)
+        };
+        config.ingest.api_tokens.insert("console".to_owned(), token);
+    })
+    .await;
+    let stop = async |token: &str, person: Option<(&str, &str)>| {
+        let mut request = h.http.post(h.url("/v1/stop-all")).bearer_auth(token);
+        if let Some((name, role)) = person {
+            request = request
+                .header("journeyman-person", name)
+                .header("journeyman-role", role);
+        }
+        let answer = request.send().await.expect("answer");
+        (answer.status(), answer.json::<Value>().await.unwrap_or_default())
+    };
+    let ada = Some(("ada%40acme.example", "admin"));
+    for (token, person) in [
+        (CONSOLE, None),
+        (CONSOLE, Some(("bob", "operator"))),
+        (harness::ADMIN, ada),
+    ] {
+        assert_eq!(stop(token, person).await.0, StatusCode::FORBIDDEN, "{person:?}");
+    }
+    let (status, on) = stop(CONSOLE, ada).await;
+    assert_eq!(
+        (status, &on["by"]),
+        (StatusCode::OK, &json!("ada@acme.example via console"))
+    );
+    h.stop().await;
+}
