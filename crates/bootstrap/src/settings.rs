@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use crate::secret_files;
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
-const SECTIONS: [&str; 19] = [
+const SECTIONS: [&str; 20] = [
     "nats",
     "redis",
     "telemetry",
