@@ -64,8 +64,8 @@ pub(super) fn router() -> Router<Arc<Hub>> {
         .route("/organizations/{owner}/settings/apps/new", post(register))
         .route("/apps/{slug}/installations/new", get(install))
         .route("/app-manifests/{code}/conversions", post(convert))
-        .route("/app/installations", get(installations))
         .route("/app/hook/config", patch(set_hook))
+        .route("/app/installations", get(installations))
 }
 
 fn page(status: StatusCode, text: &str) -> Response {
