@@ -1,4 +1,4 @@
-//! A strict OpenID provider: the code flow with PKCE, with people who are logged in at it already.
+//! A strict `OpenID` provider: the code flow with PKCE, with people who are logged in at it already.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -172,7 +172,7 @@ impl Shared {
         };
         let algorithm = if is(Twist::Unsigned) { "none" } else { "ES256" };
         let head = json!({"alg": algorithm, "kid": "one", "typ": "JWT"});
-        let text = format!("{}.{}", encoded(&head.to_string()), encoded(&claims.to_string()));
+        let text = format!("{}.{}", encoded(head.to_string()), encoded(claims.to_string()));
         let key = if is(Twist::Key) {
             &self.other_key
         } else {

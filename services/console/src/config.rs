@@ -48,7 +48,7 @@ impl Default for Settings {
     }
 }
 
-/// `[console.oidc]`: an OpenID provider.
+/// `[console.oidc]`: an `OpenID` provider.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Oidc {

@@ -1,5 +1,5 @@
-//! Login at an OpenID provider: the code flow with PKCE, a state and a nonce. Who somebody is and which groups they are in is
-//! what the provider signed for this one login.
+//! Login at an `OpenID` provider: the code flow with PKCE, a state and a nonce. Who somebody is and which groups they are in
+//! is what the provider signed for this one login.
 
 use std::time::Duration;
 
