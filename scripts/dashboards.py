@@ -82,7 +82,7 @@ CAPACITY = [
      [(rate("gen_ai_execute_tool_duration_seconds_count", "gen_ai_tool_name, error_type", '{error_type!=""}'),
        "{{gen_ai_tool_name}} {{error_type}}")]),
     ("Way out of setup commands", "timeseries", "Bps", 12,
-     [(rate("journeyman_egress_bytes_total", "journeyman_direction"), "{{journeyman_direction}}")]),
+     [(rate("journeyman_egress_traffic_bytes_total", "journeyman_direction"), "{{journeyman_direction}}")]),
     ("Ways out that were refused", "timeseries", "reqps", 12,
      [(rate("journeyman_egress_refusals_total", "journeyman_reason"), "{{journeyman_reason}}")]),
 ]

@@ -313,7 +313,7 @@ fn documented() -> BTreeMap<String, String> {
     found
 }
 
-/// What the page says about a series: its name there has no ending, and no unit unless the name itself ends so.
+/// What the page says about a series: its name there has no ending and no unit, which the exporter appends whatever the name is.
 fn row_of<'a>(documented: &'a BTreeMap<String, String>, series: &str) -> Option<&'a String> {
     let ends = ["_bucket", "_count", "_sum", "_total"];
     let name = ends.iter().find_map(|end| series.strip_suffix(end));

@@ -9,7 +9,7 @@ const METER: &str = "journeyman.egress";
 static BYTES: LazyLock<Counter<u64>> = LazyLock::new(|| {
     let meter = global::meter(METER);
     meter
-        .u64_counter("journeyman.egress.bytes")
+        .u64_counter("journeyman.egress.traffic")
         .with_unit("By")
         .build()
 });
