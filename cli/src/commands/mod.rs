@@ -212,9 +212,14 @@ fn escaped(json: &str) -> String {
     text
 }
 
-#[expect(clippy::print_stdout, reason = "what a command prints is its result")]
 fn print_line(line: &str) {
-    progress::beside(|| println!("{line}"));
+    use std::io::{Write as _, stdout};
+
+    let printed = progress::beside(|| writeln!(stdout(), "{line}"));
+    if printed.is_err() {
+        // Nobody reads on, as behind `| head`. It ends as if it were asked to, so that what must be undone is undone.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+    }
 }
 
 #[expect(

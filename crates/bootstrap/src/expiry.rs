@@ -14,7 +14,7 @@ use crate::now;
 static ENDS: LazyLock<Mutex<BTreeMap<String, Timestamp>>> = LazyLock::new(Mutex::default);
 static OBSERVED: Once = Once::new();
 
-/// From now on `journeyman.credential.expires` tells how long a credential still holds: a section of the settings, or a certificate.
+/// From now on `journeyman.credential.expires` tells how long a credential still holds: that of a section of the settings.
 /// Told again, the later word counts.
 pub fn tell(credential: &str, ends: Timestamp) {
     let mut known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -26,5 +26,5 @@ pub use model::{
 };
 pub use reader::Reader;
 pub use screen::Filled;
-pub use settings::{Settings, readers, writers};
+pub use settings::{Settings, ends, readers, writers};
 pub use writer::Writer;

@@ -98,6 +98,19 @@ fn on_site(base_url: String, site_url: String, allow_insecure: bool, account: Ac
     }
 }
 
+/// When tokens end, by the section of the settings that holds them; without those whose end nobody has said.
+pub fn ends<'a>(
+    section: &'a str,
+    default: Option<&'a Settings>,
+    others: &'a BTreeMap<Instance, Settings>,
+) -> impl Iterator<Item = (String, Timestamp)> + 'a {
+    let default = default.into_iter().map(|jira| (section.to_owned(), jira));
+    let others = others.iter().map(|(name, jira)| (format!("jira.{name}"), jira));
+    default
+        .chain(others)
+        .filter_map(|(section, jira)| Some((section, jira.ends()?)))
+}
+
 impl Settings {
     /// Whether it names neither a site nor an account.
     pub fn is_empty(&self) -> bool {
@@ -157,6 +170,25 @@ mod tests {
             ..Settings::default()
         };
         settings.check("jira_reader").err().map(|(key, _)| key)
+    }
+
+    #[test]
+    fn ends_are_told_by_section_and_only_where_they_are_known() {
+        let until = |day: &str| Settings {
+            expires: day.to_owned(),
+            ..Settings::default()
+        };
+        let name = |name: &str| name.parse::<Instance>().expect("a name");
+        let others = BTreeMap::from([(name("eu"), until("2027-01-31")), (name("us"), until(""))]);
+        let told: Vec<_> = ends("jira_reader", Some(&until("2027-02-01")), &others).collect();
+        let at = |day: &str| Timestamp::parse(&format!("{day}T00:00:00Z")).expect("a day");
+        assert_eq!(
+            told,
+            [
+                ("jira_reader".to_owned(), at("2027-02-01")),
+                ("jira.eu".to_owned(), at("2027-01-31"))
+            ]
+        );
     }
 
     #[test]

@@ -44,3 +44,18 @@ fn every_command_has_its_help_on_the_page() {
     calls(&journeyman::Arguments::command(), "", &mut there);
     assert_eq!(shown, there);
 }
+
+#[test]
+fn a_command_whose_reader_has_gone_ends_without_a_word() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(e2e::binary("journeyman").unwrap());
+    let command = command.args(["token", "ada", "--role", "viewer"]);
+    let ran = command.stdout(writer).stderr(std::process::Stdio::piped());
+    let ran = ran.spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stderr), "");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&ran.status),
+        Some(15)
+    );
+}

@@ -122,6 +122,9 @@ fn writers(config: &Config) -> anyhow::Result<(github::Writer, jira::Writer)> {
         .context("github_writer or an instance of github")?;
     let jira = jira::Writer::gated(config.jira_writer.as_ref(), &config.jira, &limits)
         .context("jira_writer or an instance of jira")?;
+    for (section, end) in jira::ends("jira_writer", config.jira_writer.as_ref(), &config.jira) {
+        bootstrap::expiry::tell(&section, end);
+    }
     Ok((github, jira))
 }
 

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use certs::Seen;
 use domain::Timestamp;
 
-use super::{Finding, Findings, Sections};
+use super::{Finding, Findings, Sections, remedy::Remedy};
 
 /// From then on an end is told of: time enough for somebody to come back from a holiday.
 const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
@@ -27,7 +27,7 @@ pub(super) fn check(findings: &mut Findings, sections: &Sections, now: Timestamp
     for (key, path, cure) in files {
         if let Some(path) = path {
             is_any = true;
-            findings.add(key, look(path, cure, now));
+            findings.add(key, look(path, &cure, now));
         }
     }
     if !is_any {
@@ -36,29 +36,40 @@ pub(super) fn check(findings: &mut Findings, sections: &Sections, now: Timestamp
     }
 }
 
-const RENEW: &str = "`journeyman certs renew DIR` makes new ones, with DIR as `certs init` had it";
-const REPLACE: &str = "a new authority is made by `journeyman certs init` in a new folder; docs/tls.md has the order of the steps";
+/// What is done about an end.
+struct Cure(&'static str, Remedy);
 
-fn look(path: &Path, cure: &str, now: Timestamp) -> Finding {
+const RENEW: Cure = Cure(
+    "`journeyman certs renew DIR` makes new ones, with DIR as `certs init` had it",
+    Remedy::RenewCertificates,
+);
+const REPLACE: Cure = Cure(
+    "a new authority is made by `journeyman certs init` in a new folder; docs/tls.md has the order of the steps",
+    Remedy::NewAuthority,
+);
+
+fn look(path: &Path, cure: &Cure, now: Timestamp) -> Finding {
     let place = path.display();
     let read = match std::fs::read_to_string(path) {
         Ok(read) => read,
-        Err(error) => return Finding::Failed(format!("cannot read {place}: {error}")),
+        Err(error) => {
+            return Finding::Failed(format!("cannot read {place}: {error}"), Remedy::Certificates);
+        }
     };
     match certs::look(&read) {
         Ok(seen) => judge(&place.to_string(), &seen, cure, now),
-        Err(error) => Finding::Failed(format!("{place}: {error}")),
+        Err(error) => Finding::Failed(format!("{place}: {error}"), Remedy::Certificates),
     }
 }
 
 /// By the certificate that ends first.
-fn judge(place: &str, seen: &[Seen], cure: &str, now: Timestamp) -> Finding {
+fn judge(place: &str, seen: &[Seen], Cure(cure, remedy): &Cure, now: Timestamp) -> Finding {
     let Some(first) = seen.iter().min_by_key(|seen| seen.not_after) else {
-        return Finding::Failed(format!("{place}: no certificate"));
+        return Finding::Failed(format!("{place}: no certificate"), Remedy::Certificates);
     };
     let (name, until) = (&first.name, first.not_after);
     if until <= now {
-        return Finding::Failed(format!("{place}: {name} has expired, on {until}; {cure}"));
+        return Finding::Failed(format!("{place}: {name} has expired, on {until}"), *remedy);
     }
     let left = until.since(now);
     if left < SOON {
@@ -86,7 +97,7 @@ mod tests {
                 not_after: NOW.plus_ms(days * 24 * 60 * 60 * 1000),
             })
             .collect();
-        judge("tls.crt", &seen, RENEW, NOW)
+        judge("tls.crt", &seen, &RENEW, NOW)
     }
 
     #[test]
@@ -100,13 +111,10 @@ mod tests {
             "{words}"
         );
         for days in [&[0][..], &[-1, 300]] {
-            let Finding::Failed(words) = ends_in(days) else {
+            let Finding::Failed(words, Remedy::RenewCertificates) = ends_in(days) else {
                 panic!("no failure")
             };
-            assert!(
-                words.contains("planner has expired") && words.contains("certs renew"),
-                "{words}"
-            );
+            assert!(words.contains("planner has expired"), "{words}");
         }
     }
 }

@@ -26,6 +26,9 @@ pub(super) enum Remedy {
     Redis,
     OtherRelease,
     Pools,
+    RenewCertificates,
+    NewAuthority,
+    Certificates,
 }
 
 /// What is done with it.
@@ -57,6 +60,9 @@ impl Remedy {
             Self::Redis => Read("docs/runbook.md#redis-does-not-answer"),
             Self::OtherRelease => Read("docs/reliability.md#records-of-another-release"),
             Self::Pools => Read("docs/runbook.md#an-executor-does-not-become-ready"),
+            Self::RenewCertificates => Run("journeyman certs renew DIR"),
+            Self::NewAuthority => Read("docs/tls.md#take-up-new-ones"),
+            Self::Certificates => Read("docs/tls.md#when-it-does-not-work"),
         }
     }
 
@@ -110,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Remedy; 19] = [
+    const ALL: [Remedy; 22] = [
         Remedy::SetUpGithub,
         Remedy::SetUpJira,
         Remedy::JiraReaderToken,
@@ -130,6 +136,9 @@ mod tests {
         Remedy::Redis,
         Remedy::OtherRelease,
         Remedy::Pools,
+        Remedy::RenewCertificates,
+        Remedy::NewAuthority,
+        Remedy::Certificates,
     ];
 
     fn assert_is_a_heading(page: &str) {
@@ -162,7 +171,11 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Remedy::Pools as usize + 1, ALL.len(), "the last one is the last");
+        assert_eq!(
+            Remedy::Certificates as usize + 1,
+            ALL.len(),
+            "the last one is the last"
+        );
     }
 
     #[test]
