@@ -356,13 +356,12 @@ impl Processes {
             .create(true)
             .append(true)
             .open(self.logs.join(format!("{name}.log")))?;
-        let (binary, is_known): (PathBuf, Box<dyn Fn(&str) -> bool>) = match replica.previous.clone() {
-            Some(previous) => (
-                previous.binary(replica.service)?,
-                Box::new(move |name| previous.knows(name)),
-            ),
-            None => (binary(replica.service)?, Box::new(|_| true)),
+        let previous = replica.previous.as_ref();
+        let binary = match previous {
+            Some(previous) => previous.binary(replica.service)?,
+            None => binary(replica.service)?,
         };
+        let is_known = |name: &str| previous.is_none_or(|previous| previous.knows(name));
         let shared = self.environment.iter().filter(|(name, _)| mine(name));
         let settings = shared
             .chain(self.credentials.of(replica.service))

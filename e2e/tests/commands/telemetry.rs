@@ -199,9 +199,9 @@ fn assert_later_events_are_linked(collector: &Collector, trace: &[u8]) {
         .flat_map(|(_, span)| &span.links)
         .collect();
     let is_delivery = |id: &[u8]| {
-        spans.iter().any(|(_, span)| {
-            span.name == "delivery" && span.span_id == id || span.name == "handle" && span.span_id == id
-        })
+        spans
+            .iter()
+            .any(|(_, span)| span.span_id == id && (span.name == "delivery" || span.name == "handle"))
     };
     assert!(linked.len() >= 2, "the checks and the merge: {linked:#?}");
     assert!(
