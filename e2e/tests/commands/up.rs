@@ -149,10 +149,10 @@ async fn folders_alone_are_a_complete_configuration_and_what_is_off_is_listed() 
     let doctor = run("journeyman", &["doctor"], &environment, stage.path()).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
-    up.says("off: GitHub").await;
+    up.says("console at").await;
     let told = up.out();
     let lines: Vec<&str> = told.lines().collect();
-    let [ready, jira, github] = lines[..] else {
+    let [ready, jira, github, _console] = lines[..] else {
         panic!("{told}")
     };
     assert!(ready.starts_with("ready: API at http://127.0.0.1:"), "{ready}");
