@@ -68,12 +68,16 @@ pub(super) async fn show(
     }))
 }
 
+/// When the summary is asked for: with the entries, and once more when none has come for a while, because what the API keeps of a run is written
+/// after the entry that says it. Nothing else would come while a run waits for a person.
+const SUMMARY: &str = "changed from:#follow throttle:1s, changed from:#follow delay:3s";
+
 /// With a nonce the page follows the run.
 pub(super) fn body(known: &Known, all: bool, nonce: Option<&str>) -> Markup {
     let path = run_path(&known.view.id);
     html! {
         @match nonce {
-            Some(nonce) => div id="summary" hx-get={ (path) "/summary" } hx-trigger="changed from:#follow throttle:1s"
+            Some(nonce) => div id="summary" hx-get={ (path) "/summary" } hx-trigger=(SUMMARY)
                 hx-swap="innerMorph" hx-nonce=(nonce) { (summary(&known.view)) },
             None => div id="summary" { (summary(&known.view)) },
         }
