@@ -30,6 +30,24 @@ pub struct Issued {
     pub key: String,
 }
 
+/// The file of a certificate.
+pub const CERTIFICATE: &str = "tls.crt";
+/// The file of its private key.
+pub const KEY: &str = "tls.key";
+/// The file of the authority beside them.
+pub const AUTHORITY: &str = "ca.crt";
+
+impl Issued {
+    /// What a service needs, by the names that a Secret of Kubernetes and cert-manager give it.
+    pub fn files<'a>(&'a self, authority: &'a Authority) -> [(&'static str, &'a str); 3] {
+        [
+            (KEY, &self.key),
+            (CERTIFICATE, &self.certificate),
+            (AUTHORITY, authority.pem()),
+        ]
+    }
+}
+
 impl Authority {
     /// A new key, and a certificate for it.
     ///

@@ -6,7 +6,7 @@ mod error;
 mod leaf;
 mod look;
 
-pub use authority::{Authority, Issued};
+pub use authority::{AUTHORITY, Authority, CERTIFICATE, Issued, KEY};
 pub use error::Error;
 pub use leaf::{Leaf, SERVICES, leaves};
 pub use look::{Seen, belong, look};

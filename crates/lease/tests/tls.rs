@@ -38,11 +38,7 @@ impl Files {
         let leaves = leaves("journeyman", &["127.0.0.1".to_owned()]);
         let leaf = leaves.iter().find(|leaf| leaf.service == "redis").unwrap();
         let issued = authority.issue(leaf, now(), DAYS).unwrap();
-        for (name, text) in [
-            ("tls.crt", issued.certificate.as_str()),
-            ("tls.key", issued.key.as_str()),
-            ("ca.crt", authority.pem()),
-        ] {
+        for (name, text) in issued.files(authority) {
             std::fs::write(self.at(name), text).unwrap();
         }
     }

@@ -7,16 +7,13 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use certs::{Authority, Leaf};
+use certs::{AUTHORITY, Authority, CERTIFICATE, KEY, Leaf};
 use domain::Timestamp;
 
 use crate::files::replace;
 
 /// Days that an authority is valid: ten years, since who trusts it must be told of another.
 const AUTHORITY_DAYS: u32 = 3650;
-pub(super) const CERTIFICATE: &str = "tls.crt";
-pub(super) const KEY: &str = "tls.key";
-pub(super) const AUTHORITY: &str = "ca.crt";
 const AUTHORITY_KEY: &str = "ca.key";
 
 /// Where certificates are kept.
@@ -106,9 +103,10 @@ impl Folder {
             .with_context(|| format!("the certificate of {}", leaf.service))?;
         let folder = self.0.join(&leaf.service);
         make_private(&folder)?;
-        write(&folder.join(KEY), &issued.key, 0o600)?;
-        write(&folder.join(CERTIFICATE), &issued.certificate, 0o644)?;
-        write(&folder.join(AUTHORITY), authority.pem(), 0o644)?;
+        for (name, text) in issued.files(authority) {
+            let mode = if name == KEY { 0o600 } else { 0o644 };
+            write(&folder.join(name), text, mode)?;
+        }
         let seen = certs::look(&issued.certificate)?;
         let not_after = seen.first().map_or(now, |seen| seen.not_after);
         Ok(self.made(Done::New, leaf, not_after))

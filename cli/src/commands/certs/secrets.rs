@@ -1,8 +1,9 @@
 //! The certificates as Secrets of Kubernetes, with the names and keys that cert-manager gives them, too.
 
 use anyhow::Context;
+use certs::{AUTHORITY, CERTIFICATE, KEY};
 
-use super::folder::{AUTHORITY, CERTIFICATE, KEY, Made};
+use super::folder::Made;
 
 /// One Secret for each service. The authority's key is in none of them.
 pub(super) fn yaml(made: &[Made]) -> anyhow::Result<String> {

@@ -31,11 +31,7 @@ impl Files {
         let leaves = leaves("journeyman", &["127.0.0.1".to_owned()]);
         let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
         let issued = authority.issue(leaf, now(), DAYS).unwrap();
-        for (name, text) in [
-            ("tls.crt", issued.certificate.as_str()),
-            ("tls.key", issued.key.as_str()),
-            ("ca.crt", authority.pem()),
-        ] {
+        for (name, text) in issued.files(authority) {
             std::fs::write(self.at(name), text).unwrap();
         }
     }

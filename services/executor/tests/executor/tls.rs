@@ -24,10 +24,9 @@ impl Files {
         let leaves = leaves("journeyman", &[]);
         let leaf = leaves.iter().find(|leaf| leaf.service == service).unwrap();
         let issued = authority.issue(leaf, bootstrap::now(), 1).unwrap();
-        let settings = self.settings();
-        std::fs::write(settings.cert, issued.certificate).unwrap();
-        std::fs::write(settings.key, issued.key).unwrap();
-        std::fs::write(settings.ca, authority.pem()).unwrap();
+        for (name, text) in issued.files(authority) {
+            std::fs::write(self.0.path().join(name), text).unwrap();
+        }
     }
 
     fn settings(&self) -> Settings {
