@@ -1,6 +1,7 @@
 //! The whole system on one machine with stand-ins for the outside: for the stories, the demo and the bench.
 
 mod balancer;
+mod console;
 pub mod findings;
 mod inside;
 mod notes;
@@ -16,6 +17,7 @@ mod world;
 /// A program in the place of a person's browser, which clicks what there is to click on the pages of the set-up.
 pub const BROWSER: &str = include_str!("browser.py");
 
+pub use console::{Console, first_line};
 pub use notes::Note;
 pub use outside::{Dialect, Outside, WEBHOOK_SECRET};
 pub use previous::Previous;

@@ -7,7 +7,7 @@ use api::Act;
 use domain::{
     Job, Overview, Row, RunId, RunStatus, RunSummary, StopReason, TicketKey, Timestamp, Verdict, stored,
 };
-use e2e::{Mode, Options, World};
+use e2e::{Console, Mode, Options, World};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queue::{Bucket, Key};
 use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
@@ -17,7 +17,6 @@ use testkit::Step;
 use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 
 use crate::{
-    console::Console,
     measure::{Samples, figure, ms},
     processes::Services,
 };

@@ -1,7 +1,5 @@
 //! The bench: what Journeyman costs beside the model and the tools, one line a figure, with a floor from the same run.
 
-#[path = "../console_check/console.rs"]
-mod console;
 mod crowd;
 mod durable;
 mod folder;

@@ -3,14 +3,13 @@
 use std::process::Stdio;
 
 use anyhow::Context;
+use e2e::first_line;
 use fantoccini::{Client, ClientBuilder, wd::WebDriverCompatibleCommand};
 use hyper_util::client::legacy::connect::HttpConnector;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-
-use crate::console::first_line;
 
 /// What a page is looked at in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

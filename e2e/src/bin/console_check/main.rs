@@ -1,7 +1,6 @@
 //! The console in a real Chromium: every page, light, dark and narrow, a live run watched to its end, an approval clicked.
 
 mod browser;
-mod console;
 mod tour;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -44,7 +43,7 @@ async fn check(arguments: &Arguments) -> anyhow::Result<usize> {
         ..e2e::Options::default()
     });
     let world = world.await?;
-    let console = console::Console::start(&world.url).await?;
+    let console = e2e::Console::start(&world.url).await?;
     let driver = browser::Driver::start().await?;
     let tour = tour::Tour {
         world: &world,

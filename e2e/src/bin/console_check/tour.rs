@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use anyhow::ensure;
-use domain::{RunId, StopReason};
-use e2e::World;
+use domain::{RunId, StopReason, address::encode};
+use e2e::{Console, World};
 use fantoccini::{Client, Locator};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use crate::{
     browser::{Driver, Look, complaints},
-    console::Console,
     say,
 };
 
@@ -77,7 +76,7 @@ impl Tour<'_> {
     }
 
     fn places(&self, run: &RunId) -> Vec<Place> {
-        let ticket = format!("/tickets/{}", encoded(&run.ticket().to_string()));
+        let ticket = format!("/tickets/{}", encode(&run.ticket().to_string()));
         vec![
             ("runs", "/runs".to_owned()),
             ("run", path_of(run)),
@@ -220,9 +219,5 @@ impl Tour<'_> {
 }
 
 fn path_of(run: &RunId) -> String {
-    format!("/runs/{}", encoded(&run.to_string()))
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    format!("/runs/{}", encode(&run.to_string()))
 }

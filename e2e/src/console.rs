@@ -8,18 +8,22 @@ use tokio::{
     process::{Child, Command},
 };
 
+use crate::processes::binary;
+
 /// The running console; ends when it is dropped.
-pub(crate) struct Console {
+pub struct Console {
     /// Its base URL.
-    pub(crate) url: String,
+    pub url: String,
     _process: Child,
 }
 
 impl Console {
-    /// Starts it on a free port.
-    pub(crate) async fn start(api: &str) -> anyhow::Result<Self> {
-        let binary = std::env::current_exe()?.with_file_name("journeyman");
-        let mut process = Command::new(binary)
+    /// Starts it on a free port, as a client of this API.
+    ///
+    /// # Errors
+    /// When the program is not built, or ends before it is ready.
+    pub async fn start(api: &str) -> anyhow::Result<Self> {
+        let mut process = Command::new(binary("journeyman")?)
             .args(["console", "--api", api, "--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -35,7 +39,10 @@ impl Console {
 }
 
 /// The first line that begins so. The rest is read and forgotten, so that the process never waits for a reader.
-pub(crate) async fn first_line(process: &mut Child, start: &str) -> anyhow::Result<String> {
+///
+/// # Errors
+/// When the process says no such line.
+pub async fn first_line(process: &mut Child, start: &str) -> anyhow::Result<String> {
     let output = process.stdout.take().context("no output")?;
     let mut lines = BufReader::new(output).lines();
     while let Some(line) = lines.next_line().await? {
