@@ -122,7 +122,8 @@ fn policy(nonce: &str) -> String {
 fn scripts(nonce: &str) -> Markup {
     html! {
         meta name="htmx-config" content=r#"{"extensions":"hx-csp,sse","includeIndicatorCSS":false,"history":false}"#;
-        @for script in SCRIPTS { script nonce=(nonce) src=(script) defer {} }
+        // Not deferred: htmx begins at once when the page is parsed already, and an extension that comes after that does nothing.
+        @for script in SCRIPTS { script nonce=(nonce) src=(script) {} }
         noscript { meta http-equiv="refresh" content="15"; }
     }
 }
