@@ -21,6 +21,8 @@ fn now() -> Timestamp {
 }
 
 fn authority() -> Authority {
+    // A process says once which cryptography it uses; the services do so at their start.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     Authority::generate(now(), DAYS).unwrap().0
 }
 
