@@ -1,6 +1,6 @@
 //! Chromium, driven through its driver.
 
-use std::process::Stdio;
+use std::{process::Stdio, time::Duration};
 
 use anyhow::Context;
 use e2e::first_line;
@@ -10,6 +10,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+
+const END_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a page is looked at in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +37,10 @@ impl Look {
     }
 }
 
-/// The running driver; ends when it is dropped.
+/// The running driver.
 pub(crate) struct Driver {
     url: String,
-    _process: Child,
+    process: Child,
 }
 
 impl Driver {
@@ -53,8 +55,17 @@ impl Driver {
         let port: String = said.chars().filter(char::is_ascii_digit).collect();
         Ok(Self {
             url: format!("http://127.0.0.1:{port}"),
-            _process: process,
+            process,
         })
+    }
+
+    /// Ends the driver and every browser that it started: those are not in its process group, so a killed driver leaves them behind.
+    pub(crate) async fn end(mut self) -> anyhow::Result<()> {
+        reqwest::get(format!("{}/shutdown", self.url)).await?;
+        tokio::time::timeout(END_LIMIT, self.process.wait())
+            .await
+            .context("chromedriver does not end")??;
+        Ok(())
     }
 
     /// A fresh browser, with its profile in a folder that goes with it.

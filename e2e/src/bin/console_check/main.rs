@@ -53,7 +53,8 @@ async fn check(arguments: &Arguments) -> anyhow::Result<usize> {
         screenshots: &arguments.screenshots,
     };
     let seen = Box::pin(tour.take()).await;
-    drop((driver, console));
+    driver.end().await?;
+    drop(console);
     world.stop().await?;
     seen
 }
