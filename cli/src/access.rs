@@ -31,7 +31,10 @@ impl Access {
             token: client.token().expose_secret().to_owned(),
         }
     }
+}
 
+#[cfg(feature = "local")]
+impl Access {
     /// Leaves the file for other commands of the same user.
     ///
     /// # Errors
@@ -108,6 +111,7 @@ fn local() -> Option<Access> {
 }
 
 /// Its address.
+#[cfg(feature = "local")]
 pub(crate) fn local_url() -> Option<String> {
     local().map(|access| access.url)
 }

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::net::TcpListener;
 
-use crate::{credentials::new_token, hidden::hidden};
+use crate::{hidden::hidden, secrets::new_token};
 
 /// The keys that decide what has to be started and where.
 #[derive(Debug, Default, Deserialize)]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+#[cfg(feature = "local")]
 use anyhow::Context;
 
 const PRODUCT: &str = "journeyman";
@@ -10,6 +11,7 @@ const PRODUCT: &str = "journeyman";
 ///
 /// # Errors
 /// When neither it nor `HOME` is set.
+#[cfg(feature = "local")]
 pub(crate) fn state() -> anyhow::Result<PathBuf> {
     let home = folder("XDG_STATE_HOME", ".local/state");
     home.context("HOME is not set: name a folder for data with --data")

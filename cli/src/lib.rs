@@ -2,16 +2,22 @@
 
 mod access;
 pub mod args;
+#[cfg(feature = "local")]
 mod backing;
 mod commands;
+#[cfg(feature = "local")]
 pub mod credentials;
+#[cfg(feature = "local")]
 mod derived;
 mod files;
+#[cfg(feature = "local")]
 mod hidden;
 mod home;
+#[cfg(feature = "local")]
 pub mod local;
 mod output;
 mod pager;
+pub mod secrets;
 pub mod timeline;
 
 pub use commands::{Arguments, run};

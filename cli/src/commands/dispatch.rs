@@ -265,6 +265,7 @@ async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyho
 }
 
 /// Follows a rehearsal to its end, and prints what would be written.
+#[cfg(feature = "local")]
 pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
     let stop = show(client.follow(run).await?, Format::Text).await?;
     let would = rehearsed(client.journal(run).await?);

@@ -1,50 +1,65 @@
 //! One file a command, with its arguments and what it does.
 
 mod acting;
+#[cfg(feature = "local")]
 mod alone;
 mod approve;
 mod backup;
 mod certs;
 mod completions;
+#[cfg(feature = "local")]
 mod console;
 mod dead;
 mod decide;
 mod decision;
 mod diff;
 mod dispatch;
+#[cfg(feature = "local")]
 mod doctor;
+#[cfg(feature = "local")]
 mod eval;
 mod feedback;
+#[cfg(feature = "local")]
 mod folder;
 mod follow;
 mod grant_key;
 mod journal;
+#[cfg(feature = "local")]
 mod list_tickets;
 mod login;
 mod man;
 mod nats_users;
 mod open;
 mod pending;
+#[cfg(feature = "local")]
 mod pr;
+#[cfg(feature = "local")]
 mod process_ticket;
+#[cfg(feature = "local")]
 mod progress;
 mod purge;
 mod reject;
+#[cfg(feature = "local")]
 mod repo;
 mod restore;
 mod retry;
 mod runs;
 mod say;
+#[cfg(feature = "local")]
 mod serve;
 mod service_keys;
+#[cfg(feature = "local")]
 mod setup;
 mod show_ticket;
 mod spend;
 mod stop;
 mod stop_all;
 mod token;
+#[cfg(feature = "local")]
 mod r#try;
+#[cfg(feature = "local")]
 mod up;
+#[cfg(feature = "local")]
 mod watch;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -54,11 +69,15 @@ use domain::cause::chain;
 
 use crate::{args::Paging, pager};
 
+#[cfg(feature = "local")]
+use self::progress::beside;
+
 /// Exit code for wrong or missing arguments, as clap has it.
 const EXIT_ARGUMENTS: u8 = 2;
 /// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
 const EXIT_SETTINGS: u8 = 64;
 /// Exit code after a signal, as a shell gives it for Ctrl-C.
+#[cfg(feature = "local")]
 const INTERRUPTED: u8 = 130;
 /// Exit code when the API does not know the token.
 const EXIT_TOKEN: u8 = 4;
@@ -77,16 +96,16 @@ pub struct Arguments {
 
 /// Each command by its name and its file, which holds `Arguments`, described for `--help`, and `run`.
 macro_rules! commands {
-    ($($name:ident in $file:ident,)*) => {
+    ($($(#[$needs:meta])? $name:ident in $file:ident,)*) => {
         /// What to do.
         #[derive(Debug, Subcommand)]
         enum Command {
-            $($name($file::Arguments),)*
+            $($(#[$needs])? $name($file::Arguments),)*
         }
 
         async fn obey(command: Command) -> anyhow::Result<ExitCode> {
             match command {
-                $(Command::$name(asked) => Box::pin($file::run(asked)).await,)*
+                $($(#[$needs])? Command::$name(asked) => Box::pin($file::run(asked)).await,)*
             }
         }
     };
@@ -94,18 +113,29 @@ macro_rules! commands {
 
 // In the order of `--help`.
 commands! {
+    #[cfg(feature = "local")]
     Setup in setup,
+    #[cfg(feature = "local")]
     Repo in repo,
+    #[cfg(feature = "local")]
     Up in up,
+    #[cfg(feature = "local")]
     Serve in serve,
+    #[cfg(feature = "local")]
     Console in console,
+    #[cfg(feature = "local")]
     Watch in watch,
+    #[cfg(feature = "local")]
     Try in r#try,
+    #[cfg(feature = "local")]
     Eval in eval,
+    #[cfg(feature = "local")]
     ProcessTicket in process_ticket,
     Dispatch in dispatch,
+    #[cfg(feature = "local")]
     ListTickets in list_tickets,
     ShowTicket in show_ticket,
+    #[cfg(feature = "local")]
     Pr in pr,
     Follow in follow,
     Open in open,
@@ -126,6 +156,7 @@ commands! {
     Feedback in feedback,
     Backup in backup,
     Restore in restore,
+    #[cfg(feature = "local")]
     Doctor in doctor,
     Login in login,
     Token in token,
@@ -212,10 +243,16 @@ fn escaped(json: &str) -> String {
     text
 }
 
+/// Only work on this machine shows something that moves.
+#[cfg(not(feature = "local"))]
+fn beside<T>(print: impl FnOnce() -> T) -> T {
+    print()
+}
+
 fn print_line(line: &str) {
     use std::io::{Write as _, stdout};
 
-    let printed = progress::beside(|| writeln!(stdout(), "{line}"));
+    let printed = beside(|| writeln!(stdout(), "{line}"));
     if printed.is_err() {
         // Nobody reads on, as behind `| head`. It ends as if it were asked to, so that what must be undone is undone.
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
@@ -227,7 +264,7 @@ fn print_line(line: &str) {
     reason = "the operator must hear it whatever the log settings are"
 )]
 fn say_error(line: &str) {
-    progress::beside(|| eprintln!("{}", domain::text::visible(line)));
+    beside(|| eprintln!("{}", domain::text::visible(line)));
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use queue::{Identity, Role};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{nats_users::variable, say};
-use crate::credentials::new_password;
+use crate::secrets::new_password;
 
 /// Make the keys and the password that services prove their identity with to NATS and Redis
 #[derive(Debug, Args)]

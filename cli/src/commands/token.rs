@@ -7,7 +7,7 @@ use clap::Args;
 use secrecy::ExposeSecret;
 
 use super::say;
-use crate::credentials::new_token;
+use crate::secrets::new_token;
 
 /// Make a token for the API: the token for its bearer, the hash for ingest's settings
 #[derive(Debug, Args)]

@@ -18,7 +18,7 @@ use super::{
     say,
     store::{Store, in_file},
 };
-use crate::credentials::new_password;
+use crate::secrets::new_password;
 
 const WEBHOOK_SECRETS: &str = "github_webhook_secrets";
 

@@ -13,7 +13,7 @@ use super::{
     Known, ask, hook_url, say,
     store::{Store, in_file},
 };
-use crate::credentials::new_password;
+use crate::secrets::new_password;
 
 const WEBHOOK_SECRETS: &str = "jira_webhook_secrets";
 

@@ -16,7 +16,7 @@ use super::{
     Known, say,
     store::Store,
 };
-use crate::{credentials::new_token, files::replace};
+use crate::{files::replace, secrets::new_token};
 
 /// Where the operator's token is kept, among the secrets.
 const OPERATOR: &str = "operator.token";

@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use anyhow::Context;
 use e2e::{Outside, WEBHOOK_SECRET};
-use journeyman::credentials;
+use journeyman::secrets;
 use queue::{Identity, Role};
 use ring::digest::{SHA256, digest};
 use secrecy::{ExposeSecret, SecretString};
@@ -30,13 +30,13 @@ impl Overlay {
     pub(crate) fn new(authority: &Authority) -> anyhow::Result<Self> {
         let outside = &outside();
         let grant = grant::generate();
-        let token = SecretString::from(credentials::new_password().0);
+        let token = SecretString::from(secrets::new_password().0);
         let identities = Role::ALL.map(|role| (role, Identity::generate()));
         let nats_users = identities.iter().map(|(role, identity)| {
             let name = role.name().to_uppercase();
             format!("NATS_{name}={}", identity.public_key)
         });
-        let users = lease::User::ALL.map(|user| (user, credentials::new_password()));
+        let users = lease::User::ALL.map(|user| (user, secrets::new_password()));
         let password = |wanted: lease::User| {
             let found = users.iter().find(|(user, _)| *user == wanted);
             found.map_or("", |(_, (password, _))| password.as_str())

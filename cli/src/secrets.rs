@@ -1,0 +1,25 @@
+//! Random secrets, each with the hash that the other side gets.
+
+use ring::digest::{SHA256, digest};
+use secrecy::SecretString;
+
+/// A random password and its SHA-256, hexadecimal.
+pub fn new_password() -> (String, String) {
+    let [first, second] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());
+    let password = first + &second;
+    let hash = digest(&SHA256, password.as_bytes());
+    let sha256 = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    (password, sha256)
+}
+
+/// A random API token and the hexadecimal SHA-256 that ingest's settings hold.
+pub(crate) fn new_token() -> (SecretString, String) {
+    let token = format!(
+        "jm_{}{}",
+        uuid::Uuid::new_v4().simple(),
+        uuid::Uuid::new_v4().simple()
+    );
+    let digest = digest(&SHA256, token.as_bytes());
+    let sha256 = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    (SecretString::from(token), sha256)
+}
