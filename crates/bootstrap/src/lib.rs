@@ -13,6 +13,7 @@ pub mod service;
 pub mod settings;
 pub mod telemetry;
 pub mod tls;
+pub mod trace;
 
 pub use clock::now;
 pub use programs::own_program;

@@ -26,6 +26,8 @@ use testkit::fixture;
 use tokio::net::TcpListener;
 use tonic::{Request, Response, Status, transport::server::TcpIncoming};
 
+const REGISTRY_TOKEN: &str = "registry-token-91ae04d7";
+
 /// What has arrived: spans and names of metrics, with the service.
 #[derive(Clone, Default)]
 struct Collector {
@@ -126,7 +128,15 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
 async fn play(endpoint: String) -> (String, String, String, String) {
     let world = World::start(Options {
         mode: Mode::Processes,
-        settings: vec![("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)],
+        // Nobody listens at the mirror: that somebody asked for it is enough.
+        rules: "executor:\n  setup:\n    - |\n      curl -sf $JOURNEYMAN_MIRRORS/team/rates.py || true\n"
+            .to_owned(),
+        settings: vec![
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint),
+            ("EGRESS__PRIVATE_NETWORKS", "127.0.0.0/8".to_owned()),
+            ("EGRESS__MIRRORS__TEAM__URL", "http://127.0.0.1:9/".to_owned()),
+            ("EGRESS__MIRRORS__TEAM__TOKEN", REGISTRY_TOKEN.to_owned()),
+        ],
         ..Options::default()
     })
     .await
@@ -146,7 +156,7 @@ async fn play(endpoint: String) -> (String, String, String, String) {
     let others = world.run(&other, 0).await.unwrap();
     world.finished(&others).await.unwrap();
     let mut logs = String::new();
-    for service in ["ingest", "planner", "executor", "reporter"] {
+    for service in ["ingest", "planner", "executor", "reporter", "egress"] {
         let log = world.logs().join(format!("{service}.log"));
         logs.push_str(&std::fs::read_to_string(log).unwrap());
     }
@@ -238,6 +248,21 @@ fn assert_traces_hang_together(collector: &Collector, trace: &[u8], run: &str) {
         "a clone is below the workspace that asked for it: {cloned:#?}"
     );
 
+    let sessions = spans("egress", "egress session");
+    assert!(
+        sessions
+            .iter()
+            .any(|session| opened.iter().any(|open| is_parent(session, open))),
+        "what a setup asks for is below the workspace: {sessions:#?}"
+    );
+    let asked = spans("egress", "egress");
+    assert!(
+        asked
+            .iter()
+            .any(|one| sessions.iter().any(|session| is_parent(one, session))),
+        "{asked:#?}"
+    );
+
     let chats = spans("planner", "chat scripted-model");
     // The first look and the review come to the replies of the work.
     let replies = fixture::script().len() + 2;
@@ -274,6 +299,7 @@ fn assert_nothing_private(what: &str, text: &str) {
         testkit::jira::WRITER_API_TOKEN,
         testkit::model::MODEL_API_KEY,
         "webhook-secret-of-the-stand-ins",
+        REGISTRY_TOKEN,
         "PRIVATE KEY",
         "Bearer ",
         &description[..40],
@@ -283,7 +309,7 @@ fn assert_nothing_private(what: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_ticket_is_one_story_over_four_services_and_tells_no_secret() {
+async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
     let (collector, endpoint) = Collector::start().await;
     let (ticket, run, other, logs) = play(endpoint).await;
     for service in ["ingest", "planner", "executor", "reporter"] {

@@ -10,8 +10,10 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
+use bootstrap::trace;
 use domain::cause::chain;
 use grant::{Audience, Grant};
+use tracing::Instrument as _;
 
 use crate::{answer, exchange::Caller, proxy::Proxy, runs::Full, session};
 
@@ -55,8 +57,15 @@ async fn open(State(proxy): State<Arc<Proxy>>, mut request: Request) -> Response
     };
     let caller = Arc::new(Caller { grant, seat });
     let upgrading = hyper::upgrade::on(&mut request);
+    let span = tracing::info_span!(
+        "egress session",
+        otel.kind = "server",
+        run = %caller.grant.run,
+        repository = %caller.grant.repository,
+    );
+    trace::join(&span, request.headers());
     let serving = session::serve(Arc::clone(&proxy), caller, upgrading);
-    proxy.sessions.spawn(serving);
+    proxy.sessions.spawn(serving.instrument(span));
     answer::switch(PROTOCOL)
 }
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use grant::Grant;
+use tracing::{Span, field};
 
 use crate::{
     problem::{Reason, Refusal},
@@ -38,12 +39,22 @@ pub(crate) struct Exchange {
     kind: &'static str,
     sent: AtomicU64,
     received: AtomicU64,
+    /// Below that of the session.
+    span: Span,
 }
 
 impl Exchange {
     /// Nothing carried yet; `kind` is `tunnel`, `plain` or `mirror`.
     pub(crate) fn new(caller: &Arc<Caller>, what: String, kind: &'static str) -> Self {
+        let span = tracing::info_span!(
+            "egress",
+            host = what,
+            kind,
+            sent = field::Empty,
+            received = field::Empty
+        );
         Self {
+            span,
             caller: Arc::clone(caller),
             what,
             kind,
@@ -101,7 +112,8 @@ impl Drop for Exchange {
         let Grant { run, repository, .. } = &self.caller.grant;
         let [sent, received] = [&self.sent, &self.received].map(|count| count.load(Ordering::Relaxed));
         let (host, kind) = (&self.what, self.kind);
-        tracing::info!(%run, %repository, host, kind, sent, received, "egress ended");
+        self.span.record("sent", sent).record("received", received);
+        tracing::info!(parent: &self.span, %run, %repository, host, kind, sent, received, "egress ended");
         telemetry::carried(kind, sent, received);
     }
 }

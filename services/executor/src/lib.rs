@@ -28,7 +28,6 @@ mod setup_cache;
 mod store;
 mod telemetry;
 mod tools;
-mod trace;
 mod trust;
 mod workspace;
 

@@ -7,11 +7,10 @@ use std::{
     time::Duration,
 };
 
+use bootstrap::trace;
 use domain::{CommitId, RepositoryName};
 use git::{Auth, DiskFloor, MirrorFolder, Repository, Transport};
 use secrecy::SecretString;
-
-use crate::trace;
 
 /// The base of a workspace, and where to get it.
 pub(crate) struct Wanted {

@@ -2,6 +2,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+use bootstrap::trace;
 use proto::executor::{self as wire, executor_service_server::ExecutorService};
 use tokio::sync::mpsc;
 use tokio_stream::{
@@ -10,7 +11,6 @@ use tokio_stream::{
 };
 use tonic::{Request, Response, Status, Streaming};
 use tracing::Instrument;
-use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::{
     admission::{MAX_CALL, fence, grant_of, may_see_status, time_limit},
@@ -20,7 +20,7 @@ use crate::{
     drive::{self, ToolRun},
     inspect, open,
     registry::{ExecutorStatus, Registry, Use},
-    retrieval, tools, trace,
+    retrieval, tools,
     workspace::{SnapshotPack, Workspace},
 };
 
@@ -59,7 +59,7 @@ impl ExecutorService for Service {
         let grant = grant_of(&request)?;
         let span = tracing::info_span!("open_workspace", run = %grant.run);
         // Without a tracer there is nothing to attach to.
-        let _ = span.set_parent(trace::parent(request.metadata()));
+        trace::join(&span, request.metadata().as_ref());
         let mut parts = request.into_inner();
         let work = async {
             let spec = open::spec(&mut parts).await?;
@@ -96,7 +96,7 @@ impl ExecutorService for Service {
             run = %used.open.workspace.run,
         );
         // Without a tracer there is nothing to attach to.
-        let _ = span.set_parent(trace::parent(request.metadata()));
+        trace::join(&span, request.metadata().as_ref());
         let (answers, stream) = mpsc::channel(64);
         let request = request.into_inner();
         match used.open.calls.begin(&request.call_id) {
@@ -127,7 +127,7 @@ impl ExecutorService for Service {
         let limit = time_limit(request.metadata(), checks::MAX_CALL);
         let span = tracing::info_span!("run_check", run = %used.open.workspace.run);
         // Without a tracer there is nothing to attach to.
-        let _ = span.set_parent(trace::parent(request.metadata()));
+        trace::join(&span, request.metadata().as_ref());
         let (answers, stream) = mpsc::channel(64);
         match used.open.checks.begin(&message.call_id) {
             Begun::Known(result) => drop(tokio::spawn(drive::repeat(used, result, answers))),

@@ -3,7 +3,7 @@
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
 
-use bootstrap::tls;
+use bootstrap::{tls, trace};
 use domain::cause::chain;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{
@@ -20,6 +20,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 
 /// Where commands find the proxy; repositories may name it in their tools' settings.
 const PORT: u16 = 3128;
@@ -123,14 +124,15 @@ impl WayOut {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let way_out = Arc::clone(self);
-        Ok(AbortOnDropHandle::new(tokio::spawn(async move {
+        let accepting = async move {
             let mut connections = JoinSet::new();
             loop {
                 tokio::select! {
                     accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                         Ok((connection, _)) => {
                             let way_out = Arc::clone(&way_out);
-                            connections.spawn(async move { way_out.pass_on(connection).await });
+                            let passing = async move { way_out.pass_on(connection).await };
+                            connections.spawn(passing.in_current_span());
                         }
                         Err(error) => return tracing::warn!(
                             error = %chain(&error),
@@ -140,7 +142,8 @@ impl WayOut {
                     Some(_) = connections.join_next() => {}
                 }
             }
-        })))
+        };
+        Ok(AbortOnDropHandle::new(tokio::spawn(accepting.in_current_span())))
     }
 
     async fn pass_on(&self, mut connection: TcpStream) {
@@ -219,6 +222,9 @@ impl WayOut {
             request = request
                 .header(header::CONNECTION, "upgrade")
                 .header(header::UPGRADE, PROTOCOL);
+        }
+        if let Some(caller) = trace::traceparent() {
+            request = request.header("traceparent", caller);
         }
         let request = request
             .body(Empty::<Bytes>::new())
