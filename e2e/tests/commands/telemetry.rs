@@ -1,7 +1,7 @@
 //! What a collector of OpenTelemetry receives from the processes over one whole ticket.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
 };
 
@@ -33,6 +33,8 @@ const REGISTRY_TOKEN: &str = "registry-token-91ae04d7";
 struct Collector {
     spans: Arc<Mutex<Vec<(String, Span)>>>,
     metrics: Arc<Mutex<Vec<(String, String)>>>,
+    /// Services by the instance that they say they are.
+    instances: Arc<Mutex<BTreeMap<String, String>>>,
     everything: Arc<Mutex<String>>,
 }
 
@@ -95,6 +97,10 @@ impl MetricsService for Collector {
         self.everything.lock().unwrap().push_str(&format!("{request:?}"));
         for from in request.resource_metrics {
             let service = service_name(from.resource.as_ref());
+            self.instances
+                .lock()
+                .unwrap()
+                .insert(instance(from.resource.as_ref()), service.clone());
             let metrics = from.scope_metrics.into_iter().flat_map(|scope| scope.metrics);
             let mut known = self.metrics.lock().unwrap();
             known.extend(metrics.map(|metric| (service.clone(), metric.name)));
@@ -104,9 +110,18 @@ impl MetricsService for Collector {
 }
 
 fn service_name(resource: Option<&Resource>) -> String {
+    attribute(resource, "service.name")
+}
+
+/// Without it the counters of two replicas would be one.
+fn instance(resource: Option<&Resource>) -> String {
+    attribute(resource, "service.instance.id")
+}
+
+fn attribute(resource: Option<&Resource>, name: &str) -> String {
     let attributes = resource.map(|resource| resource.attributes.as_slice());
     texts(attributes.unwrap_or_default())
-        .remove("service.name")
+        .remove(name)
         .unwrap_or_default()
 }
 
@@ -316,6 +331,12 @@ async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
         let spans = collector.spans.lock().unwrap();
         assert!(spans.iter().any(|(from, _)| from == service), "{service}");
     }
+    let instances = collector.instances.lock().unwrap().clone();
+    let services: BTreeSet<_> = instances.values().collect();
+    assert!(
+        services.len() >= 4 && services.len() == instances.len() && !instances.contains_key(""),
+        "each process is an instance of its own: {instances:?}"
+    );
     let trace = assert_one_trace(&collector, &ticket);
     assert_ne!(trace, assert_one_trace(&collector, &other), "two tickets");
     assert_later_events_are_linked(&collector, &trace);
