@@ -147,8 +147,13 @@ pub(crate) fn token_in(file: &Path) -> anyhow::Result<String> {
     }
 }
 
+/// Nobody is logged in: what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct NoToken(String);
+
 /// A token that is known goes to its own address only.
-fn choose(url: Option<&str>, token: Option<String>, known: Vec<Access>) -> anyhow::Result<Access> {
+fn choose(url: Option<&str>, token: Option<String>, known: Vec<Access>) -> Result<Access, NoToken> {
     let url = url.map(|url| url.trim_end_matches('/'));
     let known = known
         .into_iter()
@@ -166,12 +171,13 @@ fn choose(url: Option<&str>, token: Option<String>, known: Vec<Access>) -> anyho
             url: known.url,
             token,
         }),
-        (Some(url), None, None) => bail!(
+        (Some(url), None, None) => Err(NoToken(format!(
             "no token for {url}: `journeyman login {url} --token-file FILE`, or give --token-file FILE (or JOURNEYMAN_TOKEN)"
-        ),
-        (None, _, None) => bail!(
+        ))),
+        (None, _, None) => Err(NoToken(
             "no API: start `journeyman up` here, or give --api URL and --token-file FILE (or JOURNEYMAN_TOKEN), or `journeyman login URL`"
-        ),
+                .to_owned(),
+        )),
     }
 }
 

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use super::{
     acting::{DryRun, perform},
     say,
+    sure::Sure,
 };
 use crate::{access, args::Api};
 
@@ -49,6 +50,8 @@ enum Action {
         #[command(flatten)]
         dry: DryRun,
         #[command(flatten)]
+        sure: Sure,
+        #[command(flatten)]
         api: Api,
     },
 }
@@ -69,9 +72,17 @@ pub(super) async fn run(Arguments { action }: Arguments) -> anyhow::Result<ExitC
             let (client, done) = (access::client(&api)?, format!("retry asked for: {sequence}"));
             return perform(&client, Act::RetryLetter(sequence), dry, &done).await;
         }
-        Action::Drop { sequence, dry, api } => {
+        Action::Drop {
+            sequence,
+            dry,
+            sure,
+            api,
+        } => {
+            if let Some(refused) = sure.refused(dry) {
+                return Ok(refused);
+            }
             let (client, done) = (access::client(&api)?, format!("dropped: {sequence}"));
-            return perform(&client, Act::DropLetter(sequence), dry, &done).await;
+            return sure.perform(&client, Act::DropLetter(sequence), dry, &done).await;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -14,13 +14,13 @@ use api::{
 use clap::{Args, ValueEnum};
 use domain::{
     DiscussionTask, Entry, Fact, Job, Receipt, Rehearsed, RepairResult, ReportOutcome, RepositoryName, RunId,
-    StopReason, TicketKey,
+    StopReason, TicketKey, WaitsFor,
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    follow::{exit_code, show},
+    follow::{Followed, exit_code, show},
     say, say_error, say_json,
 };
 use crate::{
@@ -179,8 +179,12 @@ impl From<Task> for DiscussionTask {
 struct Ended {
     #[serde(flatten)]
     accepted: JobAccepted,
-    /// Why the run ended, e.g. `completed`.
-    stop: StopReason,
+    /// Why the run ended, e.g. `completed`; absent: it waits for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<StopReason>,
+    /// Which person's doing the run waits for: `decision` or `answer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<WaitsFor>,
     /// What a rehearsed job would write.
     #[serde(skip_serializing_if = "Option::is_none")]
     would: Option<Vec<Rehearsed>>,
@@ -236,16 +240,19 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
 
 async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyhow::Result<ExitCode> {
     let run: RunId = accepted.run.parse()?;
-    let events = client.follow(&run).await?;
     let [shutdown, _] = bootstrap::signals();
-    let ended = shutdown.run_until_cancelled(show(events, output)).await;
-    let Some(stop) = ended.transpose()? else {
+    let ended = shutdown.run_until_cancelled(show(client, &run, output)).await;
+    let Some(followed) = ended.transpose()? else {
         say_error(&format!(
             "the run goes on without being watched: journeyman journal {run} --follow"
         ));
         return Ok(ExitCode::from(130));
     };
-    let code = exit_code(&stop);
+    let code = exit_code(&followed);
+    let (stop, waits_for) = match followed {
+        Followed::Over(stop) => (Some(stop), None),
+        Followed::Waits(waits_for) => (None, Some(waits_for)),
+    };
     let journal = client.journal(&run).await?;
     let repair = RepairResult::of(&journal);
     let would = rehearsed(journal);
@@ -253,6 +260,7 @@ async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyho
         say_json(&Ended {
             accepted,
             stop,
+            waits_for,
             would,
             repair,
         })?;
@@ -267,12 +275,12 @@ async fn follow(client: &Client, accepted: JobAccepted, output: Format) -> anyho
 /// Follows a rehearsal to its end, and prints what would be written.
 #[cfg(feature = "local")]
 pub(super) async fn rehearse(client: &Client, run: &RunId) -> anyhow::Result<ExitCode> {
-    let stop = show(client.follow(run).await?, Format::Text).await?;
+    let followed = show(client, run, Format::Text).await?;
     let would = rehearsed(client.journal(run).await?);
     rehearsal(would.as_deref().unwrap_or_default())
         .iter()
         .for_each(|line| say(line));
-    Ok(exit_code(&stop))
+    Ok(exit_code(&followed))
 }
 
 /// What a rehearsed job would write; absent for a job that was done.

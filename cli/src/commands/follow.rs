@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use api::{Client, Followed, types::RunsQuery};
+use api::{Client, Followed as Event, types::RunsQuery};
 use clap::Args;
-use domain::{Entry, Fact, RunId, StopReason, TicketKey, Timestamp};
-use futures::{Stream, TryStreamExt};
+use domain::{Entry, Fact, RunId, StopReason, TicketKey, Timestamp, WaitsFor};
+use futures::TryStreamExt;
 
-use super::{EXIT_ARGUMENTS, say, say_error, say_json};
+use super::{EXIT_ARGUMENTS, EXIT_PERSON, say, say_error, say_json};
 use crate::{
     access,
     args::{Api, Format, RunOrTicket, run_or_ticket},
@@ -25,11 +25,33 @@ pub(super) struct Arguments {
     /// How it is printed: text, or jsonl for the entries of the journal
     #[arg(long, short, value_enum, default_value = "text")]
     output: Format,
+    /// End as soon as the run waits for a person, with exit code 3
+    #[arg(long)]
+    exit_status: bool,
     #[command(flatten)]
     api: Api,
 }
 
-pub(super) async fn run(Arguments { of, output, api }: Arguments) -> anyhow::Result<ExitCode> {
+/// Up to where a run is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// Its end, however long people take.
+    End,
+    /// Its end, or until it waits for a person.
+    Person,
+}
+
+/// Why a run is not followed any more.
+#[derive(Debug)]
+pub(super) enum Followed {
+    /// It is over.
+    Over(StopReason),
+    /// Only a person can end its wait.
+    Waits(WaitsFor),
+}
+
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments { of, output, api, .. } = asked;
     if output == Format::Json {
         say_error("journeyman: -o json has to wait for an end: use -o jsonl");
         return Ok(ExitCode::from(EXIT_ARGUMENTS));
@@ -42,7 +64,11 @@ pub(super) async fn run(Arguments { of, output, api }: Arguments) -> anyhow::Res
     if output == Format::Text {
         say(&format!("run {run}"));
     }
-    Ok(exit_code(&live(&client, &run, output).await?))
+    let until = match asked.exit_status {
+        true => Until::Person,
+        false => Until::End,
+    };
+    Ok(exit_code(&live(&client, &run, output, until).await?))
 }
 
 /// The newest run of a ticket.
@@ -57,25 +83,44 @@ async fn newest(client: &Client, ticket: &TicketKey) -> anyhow::Result<RunId> {
     Ok(found.id.parse()?)
 }
 
-/// Prints what happens in a run until its end: its journal, and for people what its tools print meanwhile.
-pub(super) async fn live(client: &Client, run: &RunId, output: Format) -> anyhow::Result<StopReason> {
+/// Prints what happens in a run: its journal, and for people what its tools print meanwhile.
+pub(super) async fn live(
+    client: &Client,
+    run: &RunId,
+    output: Format,
+    until: Until,
+) -> anyhow::Result<Followed> {
     let mut events = std::pin::pin!(client.follow_with_output(run).await?);
     let mut printed = OutputLines::default();
     let mut start = None;
     while let Some(event) = events.try_next().await? {
         match event {
-            Followed::Output(_) if output != Format::Text => {}
-            Followed::Output(piece) => printed.push(&piece.text).iter().for_each(|line| say(line)),
-            Followed::Entry(entry) => {
+            Event::Output(_) if output != Format::Text => {}
+            Event::Output(piece) => printed.push(&piece.text).iter().for_each(|line| say(line)),
+            Event::Entry(entry) => {
                 printed.end().iter().for_each(|line| say(line));
                 tell(&entry, output, &mut start)?;
-                if let Fact::RunFinished { reason } = entry.fact {
-                    return Ok(reason);
+                if let Some(end) = end(client, run, *entry, until).await? {
+                    return Ok(end);
                 }
             }
         }
     }
     anyhow::bail!("the live journal ended before the run did")
+}
+
+/// Whether there is nothing more to follow after this entry.
+async fn end(client: &Client, run: &RunId, entry: Entry, until: Until) -> anyhow::Result<Option<Followed>> {
+    match entry.fact {
+        Fact::RunFinished { reason } => Ok(Some(Followed::Over(reason))),
+        Fact::Parked { waits_for } if until == Until::Person && waits_for.is_for_person() => {
+            // Of an older wait the journal tells how it went on.
+            let known = client.run(run).await?.overview;
+            let is_last = known.is_some_and(|known| known.entries == entry.position + 1);
+            Ok(is_last.then_some(Followed::Waits(waits_for)))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Prints one entry of a journal.
@@ -88,31 +133,28 @@ pub(super) fn tell(entry: &Entry, output: Format, start: &mut Option<Timestamp>)
     Ok(())
 }
 
-/// Prints the journal as it comes, unless the output is one JSON value, and gives the reason of its end.
-pub(super) async fn show(
-    events: impl Stream<Item = Result<Entry, api::Error>>,
-    output: Format,
-) -> anyhow::Result<StopReason> {
-    let mut events = std::pin::pin!(events);
+/// Prints the journal as it comes, unless the output is one JSON value, until the run is over or waits for a person.
+pub(super) async fn show(client: &Client, run: &RunId, output: Format) -> anyhow::Result<Followed> {
+    let mut events = std::pin::pin!(client.follow(run).await?);
     let mut start: Option<Timestamp> = None;
     while let Some(entry) = events.try_next().await? {
         if output != Format::Json {
             tell(&entry, output, &mut start)?;
         }
-        if let Fact::RunFinished { reason } = entry.fact {
-            return Ok(reason);
+        if let Some(end) = end(client, run, entry, Until::Person).await? {
+            return Ok(end);
         }
     }
     anyhow::bail!("the live journal ended before the run did")
 }
 
-/// 0 for a run that is completed.
-pub(super) fn exit_code(reason: &StopReason) -> ExitCode {
-    match reason {
-        StopReason::Completed => ExitCode::SUCCESS,
-        other => {
-            say_error(&format!("journeyman: the run ended: {}", other.as_str()));
-            ExitCode::FAILURE
-        }
-    }
+/// 0 for a run that is completed, 3 for one that waits for a person.
+pub(super) fn exit_code(followed: &Followed) -> ExitCode {
+    let (told, code) = match followed {
+        Followed::Over(StopReason::Completed) => return ExitCode::SUCCESS,
+        Followed::Over(other) => (format!("ended: {}", other.as_str()), ExitCode::FAILURE),
+        Followed::Waits(waits_for) => (waits_for.words().to_owned(), EXIT_PERSON.into()),
+    };
+    say_error(&format!("journeyman: the run {told}"));
+    code
 }

@@ -5,7 +5,11 @@ use std::process::ExitCode;
 use clap::Args;
 use domain::RunId;
 
-use super::{EXIT_ARGUMENTS, follow, say_error, say_json, say_long};
+use super::{
+    EXIT_ARGUMENTS,
+    follow::{self, Until},
+    say_error, say_json, say_long,
+};
 use crate::{
     access,
     args::{Api, Format, Paging},
@@ -43,7 +47,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     let client = access::client(&asked.api)?;
     if asked.follow {
-        follow::live(&client, &asked.run, output).await?;
+        follow::live(&client, &asked.run, output, Until::End).await?;
         return Ok(ExitCode::SUCCESS);
     }
     let journal = client.journal(&asked.run).await?;

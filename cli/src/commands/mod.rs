@@ -54,6 +54,7 @@ mod show_ticket;
 mod spend;
 mod stop;
 mod stop_all;
+mod sure;
 mod token;
 #[cfg(feature = "local")]
 mod r#try;
@@ -67,7 +68,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use domain::cause::chain;
 
-use crate::{args::Paging, pager};
+use crate::{access, args::Paging, pager};
 
 #[cfg(feature = "local")]
 use self::progress::beside;
@@ -79,11 +80,13 @@ const EXIT_SETTINGS: u8 = 64;
 /// Exit code after a signal, as a shell gives it for Ctrl-C.
 #[cfg(feature = "local")]
 const INTERRUPTED: u8 = 130;
-/// Exit code when the API does not know the token.
+/// Exit code when the run that is followed waits for a person.
+const EXIT_PERSON: u8 = 3;
+/// Exit code without a token, or with one that the API refuses.
 const EXIT_TOKEN: u8 = 4;
 
-const EXIT_CODES: &str =
-    "Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 no such token, 64 wrong setting, 130 interrupted.";
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the run waits for a person, 4 no token or a \
+                          refused one, 64 wrong setting, or not sure and nobody to ask, 130 interrupted.";
 
 /// Takes a ticket and brings back a pull request that a maintainer would merge.
 #[derive(Debug, Parser)]
@@ -189,9 +192,9 @@ fn complain(error: &anyhow::Error) -> ExitCode {
     let is_setting = error
         .chain()
         .any(|cause| cause.is::<bootstrap::settings::Error>());
-    let is_token = error
-        .chain()
-        .any(|cause| matches!(cause.downcast_ref(), Some(api::Error::UnknownToken)));
+    let is_token = error.chain().any(|cause| {
+        cause.is::<access::NoToken>() || cause.downcast_ref().is_some_and(api::Error::refuses_token)
+    });
     say_error(&format!("journeyman: {}", chain(error.as_ref())));
     ExitCode::from(match (is_setting, is_token) {
         (true, _) => EXIT_SETTINGS,

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::types::{RunView, RunsQuery};
+use api::types::{CredentialView, RunView, RunsQuery};
 use clap::Args;
 
 use super::{say, say_all};
@@ -11,7 +11,8 @@ use crate::{
     args::{Api, Format},
 };
 
-/// List the runs that wait for a person's decision or answer, the one that waits longest first, each with what to do
+/// List the runs that wait for a person's decision or answer, the one that waits longest first, each with what to do, and
+/// credentials that end soon
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// How it is printed: text, or runs as /v1/runs has them: one JSON array, or one run a line
@@ -27,14 +28,27 @@ pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<
         limit: Some(RunsQuery::MOST),
         ..RunsQuery::default()
     };
-    let mut runs = access::client(&api)?.list_runs(&query).await?;
+    let client = access::client(&api)?;
+    let mut runs = client.list_runs(&query).await?;
     runs.reverse();
-    match output {
-        Format::Json | Format::Jsonl => say_all(&runs, output == Format::Json)?,
-        Format::Text if runs.is_empty() => say("nothing waits for a person"),
-        Format::Text => runs.iter().flat_map(lines).for_each(|line| say(&line)),
+    if output != Format::Text {
+        say_all(&runs, output == Format::Json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let credentials = client.credentials().await?;
+    let mut told: Vec<String> = runs.iter().flat_map(lines).collect();
+    told.extend(credentials.iter().filter(|end| end.is_due).flat_map(end));
+    match told.is_empty() {
+        true => say("nothing waits for a person"),
+        false => told.iter().for_each(|line| say(line)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which credential, and what to do.
+fn end(of: &CredentialView) -> [String; 2] {
+    let what = "  make a new one, put it where the old one is, and set its end in `expires`";
+    [of.words(), what.to_owned()]
 }
 
 /// Which run, since when, and what to do.

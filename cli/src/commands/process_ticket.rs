@@ -16,7 +16,7 @@ use super::{
     alone::Alone,
     dispatch::{self, told},
     folder,
-    follow::{exit_code, show},
+    follow::{Followed, exit_code, show},
     say, say_error, settings_file,
 };
 use crate::{args, args::Format};
@@ -117,9 +117,18 @@ fn wrong(problem: &str) -> ExitCode {
 async fn work(client: &Client, ticket: &TicketKey, shutdown: CancellationToken) -> anyhow::Result<ExitCode> {
     let run: domain::RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
     say(&format!("run {run}"));
-    let events = client.follow(&run).await?;
-    match shutdown.run_until_cancelled(show(events, Format::Text)).await {
-        Some(reason) => Ok(exit_code(&reason?)),
+    match shutdown
+        .run_until_cancelled(show(client, &run, Format::Text))
+        .await
+    {
+        Some(followed) => {
+            let followed = followed?;
+            let code = exit_code(&followed);
+            if matches!(followed, Followed::Waits(_)) {
+                say_error("once it has that, the run carries on when journeyman starts again");
+            }
+            Ok(code)
+        }
         None => {
             say_error("stopped; the run carries on when journeyman starts again");
             Ok(INTERRUPTED.into())

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use api::Act;
 use clap::Args;
 
-use super::acting::{DryRun, perform};
+use super::{acting::DryRun, sure::Sure};
 use crate::{access, args::OfTicket};
 
 /// Forget all that is stored of a ticket that nobody works on (needs an admin's token)
@@ -15,16 +15,18 @@ pub(super) struct Arguments {
     of: OfTicket,
     #[command(flatten)]
     dry: DryRun,
+    #[command(flatten)]
+    sure: Sure,
 }
 
 pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(refused) = asked.sure.refused(asked.dry) {
+        return Ok(refused);
+    }
     let OfTicket { ticket, api } = asked.of;
-    let client = access::client(&api)?;
-    perform(
-        &client,
-        Act::Purge(&ticket),
-        asked.dry,
-        &format!("purged: {ticket}"),
-    )
-    .await
+    let (client, done) = (access::client(&api)?, format!("purged: {ticket}"));
+    asked
+        .sure
+        .perform(&client, Act::Purge(&ticket), asked.dry, &done)
+        .await
 }

@@ -6,7 +6,10 @@ use api::Act;
 use clap::Args;
 use domain::RunId;
 
-use super::acting::{DryRun, perform};
+use super::{
+    acting::{DryRun, perform},
+    sure::Sure,
+};
 use crate::{
     access,
     args::{self, Api},
@@ -20,17 +23,27 @@ pub(super) struct Arguments {
     #[command(flatten)]
     dry: DryRun,
     #[command(flatten)]
+    sure: Sure,
+    #[command(flatten)]
     api: Api,
 }
 
-pub(super) async fn run(Arguments { target, dry, api }: Arguments) -> anyhow::Result<ExitCode> {
-    let client = access::client(&api)?;
+/// One run is named and meant; what is live of a ticket may be more than somebody thinks of.
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments {
+        target,
+        dry,
+        sure,
+        api,
+    } = asked;
     let done = format!("stop asked for: {target}");
-    match target.parse::<RunId>() {
-        Ok(run) => perform(&client, Act::StopRun(&run), dry, &done).await,
-        Err(_) => {
-            let ticket = args::ticket(&target).map_err(anyhow::Error::msg)?;
-            perform(&client, Act::StopTicket(&ticket), dry, &done).await
-        }
+    if let Ok(run) = target.parse::<RunId>() {
+        return perform(&access::client(&api)?, Act::StopRun(&run), dry, &done).await;
     }
+    let ticket = args::ticket(&target).map_err(anyhow::Error::msg)?;
+    if let Some(refused) = sure.refused(dry) {
+        return Ok(refused);
+    }
+    let client = access::client(&api)?;
+    sure.perform(&client, Act::StopTicket(&ticket), dry, &done).await
 }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::{
     acting::{DryRun, tell},
     say,
+    sure::Sure,
 };
 use crate::{access, args::Api};
 
@@ -19,6 +20,8 @@ pub(super) struct Arguments {
     switch: Switch,
     #[command(flatten)]
     dry: DryRun,
+    #[command(flatten)]
+    sure: Sure,
     #[command(flatten)]
     api: Api,
 }
@@ -45,11 +48,25 @@ impl Switch {
     }
 }
 
-pub(super) async fn run(Arguments { switch, dry, api }: Arguments) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
+    let Arguments {
+        switch,
+        dry,
+        sure,
+        api,
+    } = asked;
+    // To let them go on cuts nothing.
+    let asks = switch == Switch::On;
+    if asks && let Some(refused) = sure.refused(dry) {
+        return Ok(refused);
+    }
     let client = access::client(&api)?;
     if let (true, Some(on)) = (dry.dry_run, switch.turned()) {
         tell(&client.would(Act::StopAll(on)).await?);
         return Ok(ExitCode::SUCCESS);
+    }
+    if asks && !sure.is_meant(&client, Act::StopAll(true)).await? {
+        return Ok(ExitCode::FAILURE);
     }
     let StopAllView { on, by, at } = match switch.turned() {
         Some(on) => client.stop_all(on).await?,

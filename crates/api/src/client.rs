@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 pub use self::{acts::Act, follow::Followed, jobs::implement, pull_requests::Asked, tickets::OfRun};
 use crate::{
     Error, PERSON_HEADER, ROLE_HEADER,
-    types::{DeadDetail, DeadView, JournalQuery, Role, RunView, StopAllView},
+    types::{CredentialView, DeadDetail, DeadView, JournalQuery, Role, RunView, StopAllView},
 };
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -148,6 +148,17 @@ impl Client {
     pub async fn dead_letter(&self, sequence: u64) -> Result<DeadDetail, Error> {
         self.call(Method::GET, &format!("/v1/dead/{sequence}"), None)
             .await
+    }
+
+    /// When credentials of the services end, the first one first. An API of a former release knows of none.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn credentials(&self) -> Result<Vec<CredentialView>, Error> {
+        match self.call(Method::GET, "/v1/credentials", None).await {
+            Err(Error::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(Vec::new()),
+            answered => answered,
+        }
     }
 
     /// Whether every planner is stopped.

@@ -46,9 +46,36 @@ pub enum Error {
     Events(#[source] eventsource_stream::EventStreamError<reqwest::Error>),
 }
 
+impl Error {
+    /// Whether another token may help: this one is not known, or may not do it.
+    pub fn refuses_token(&self) -> bool {
+        matches!(self, Self::UnknownToken)
+            || matches!(self, Self::Refused { status, .. } if *status == StatusCode::FORBIDDEN)
+    }
+}
+
 fn words(status: StatusCode, detail: &str) -> String {
     match detail {
         "" => format!("the API answered {status}"),
         detail => detail.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_is_not_known_or_may_not_do_it_is_refused_and_nothing_else_is() {
+        let refused = |status| Error::Refused {
+            status,
+            name: String::new(),
+            detail: String::new(),
+        };
+        assert!(Error::UnknownToken.refuses_token());
+        assert!(refused(StatusCode::FORBIDDEN).refuses_token());
+        for other in [StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::BAD_GATEWAY] {
+            assert!(!refused(other).refuses_token(), "{other}");
+        }
     }
 }

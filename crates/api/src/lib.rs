@@ -5,6 +5,7 @@
 mod client;
 mod error;
 pub mod types;
+pub mod view;
 
 pub use client::{Act, Asked, Client, Followed, OfRun, Person, implement};
 pub use error::Error;

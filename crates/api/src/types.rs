@@ -1,5 +1,6 @@
 //! What the API takes and gives, as JSON. Instants are RFC 3339 in UTC.
 
+mod credentials;
 mod jobs;
 mod pull_requests;
 mod runs;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
+    credentials::CredentialView,
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
     pull_requests::{CallState, PullRequestBody, PullRequestCallView},
     runs::{OverviewView, RunState, RunView, RunsQuery},

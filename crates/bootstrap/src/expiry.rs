@@ -5,7 +5,7 @@ use std::{
     sync::{LazyLock, Mutex, Once, PoisonError},
 };
 
-use domain::Timestamp;
+use domain::{CredentialEnds, Timestamp};
 use opentelemetry::{KeyValue, global};
 
 use crate::now;
@@ -14,9 +14,19 @@ use crate::now;
 static ENDS: LazyLock<Mutex<BTreeMap<String, Timestamp>>> = LazyLock::new(Mutex::default);
 static OBSERVED: Once = Once::new();
 
-/// From now on `journeyman.credential.expires` tells how long a credential still holds: that of a section of the settings.
+/// From now on `journeyman.credential.expires` tells how long these credentials still hold, by their sections of the settings.
 /// Told again, the later word counts.
-pub fn tell(credential: &str, ends: Timestamp) {
+pub fn tell(told: &CredentialEnds) {
+    for end in &told.ends {
+        let section = match &end.instance {
+            Some(name) => format!("jira.{name}"),
+            None => end.kind.clone(),
+        };
+        tell_one(&section, end.ends);
+    }
+}
+
+fn tell_one(credential: &str, ends: Timestamp) {
     let mut known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
     known.insert(credential.to_owned(), ends);
     drop(known);
@@ -52,9 +62,19 @@ mod tests {
         let at = |day: &str| Timestamp::parse(&format!("{day}T00:00:00Z")).expect("a day");
         assert_eq!(seconds_to(at("2027-01-31"), at("2027-01-30")), 86_400);
         assert_eq!(seconds_to(at("2027-01-31"), at("2027-02-01")), -86_400);
-        tell("of_a_test", at("2027-01-31"));
-        tell("of_a_test", at("2028-01-31"));
+        let of = |instance: Option<&str>, day| domain::CredentialEnd {
+            kind: "of_a_test".to_owned(),
+            instance: instance.map(|name| name.parse().expect("instance")),
+            ends: at(day),
+        };
+        tell(&CredentialEnds {
+            ends: vec![of(None, "2027-01-31"), of(Some("test"), "2027-02-28")],
+        });
+        tell(&CredentialEnds {
+            ends: vec![of(None, "2028-01-31")],
+        });
         let known = ENDS.lock().expect("ends");
         assert_eq!(known.get("of_a_test"), Some(&at("2028-01-31")));
+        assert_eq!(known.get("jira.test"), Some(&at("2027-02-28")));
     }
 }

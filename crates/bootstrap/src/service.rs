@@ -14,6 +14,8 @@ use crate::health::Health;
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long a server may be out of reach at the start.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause between two tries of what nothing waits for.
+const LONG_PAUSE: Duration = Duration::from_secs(60);
 /// How often a server is asked whether it is there, and how long it may take to say so.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -81,6 +83,22 @@ where
         }
     }
     Ok(())
+}
+
+/// Does something that nothing waits for: once, and again every minute until it succeeds or the service shuts down.
+pub async fn see_to<E, F, Fut>(part: &'static str, shutdown: &CancellationToken, work: F)
+where
+    E: std::error::Error + 'static,
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<(), E>>,
+{
+    let trying = async {
+        while let Err(error) = work().await {
+            tracing::warn!(part, error = %chain(&error), "trying again in a minute");
+            tokio::time::sleep(LONG_PAUSE).await;
+        }
+    };
+    shutdown.run_until_cancelled(trying).await;
 }
 
 /// Keeps readiness at what a server answers, asked every 5 s, until shutdown.
@@ -181,6 +199,21 @@ mod tests {
         };
         keep_running("loop", &shutdown, never, run).await.unwrap();
         assert_eq!(rounds.into_inner(), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nothing_waits_for_is_tried_each_minute_until_it_succeeds() {
+        let (shutdown, tries, start) = (CancellationToken::new(), AtomicU32::new(0), Instant::now());
+        let work = || async {
+            match tries.fetch_add(1, Ordering::Relaxed) {
+                2 => Ok(()),
+                _ => failed(io::ErrorKind::TimedOut),
+            }
+        };
+        see_to("part", &shutdown, work).await;
+        assert_eq!((tries.into_inner(), start.elapsed()), (3, 2 * LONG_PAUSE));
+        shutdown.cancel();
+        see_to("part", &shutdown, || async { failed(io::ErrorKind::TimedOut) }).await;
     }
 
     #[tokio::test(start_paused = true)]

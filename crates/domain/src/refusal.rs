@@ -1,5 +1,7 @@
-//! Why something may not leave or is not done, as codes with data. Whoever tells of it has the words: the planner for the
-//! model, the reporter for people.
+//! Why something may not leave or is not done, as codes with data, and the words for people. What the model can do about it is
+//! the planner's to say.
+
+mod words;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::IntoDeserializer as _};
 use serde_json::{Map, Value};

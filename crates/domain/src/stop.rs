@@ -1,5 +1,7 @@
 //! Why a run ended.
 
+mod words;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Budget, Refusal, Repetition, SharedBudget, Timestamp};

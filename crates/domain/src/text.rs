@@ -37,6 +37,20 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// The text on one line: control characters are spaces, and several spaces are one.
+pub fn one_line(text: &str) -> String {
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A foreign word in code style: on a page of Markdown it neither notifies anybody nor is read as Markdown.
+pub fn code(text: &str) -> String {
+    format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
+}
+
 /// The letters and digits of a text in lower case: the same for texts that differ in spaces, marks and case alone.
 pub fn bare(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric());

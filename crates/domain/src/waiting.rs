@@ -32,6 +32,17 @@ impl WaitsFor {
         }
     }
 
+    /// The same for people, as what the run does: `waits for a person's decision`.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Decision => "waits for a person's decision",
+            Self::Answer => "waits for an answer on the ticket",
+            Self::Report => "waits until something is written outside",
+            Self::Retry => "waits to try again",
+            Self::Slot => "waits for a free place",
+        }
+    }
+
     /// Whether only a person can end the wait.
     pub const fn is_for_person(self) -> bool {
         match self {

@@ -11,10 +11,10 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, Entry, Fact, Hint, History, Job, NewerRecord, Overview, Place, PullRequestAnswer,
-    PullRequestCall, PullRequestRecord, Reason, Receipt, Refusal, Report, ReportCursor, ReportOutcome,
-    ReportRequest, Row, RunStatus, SecretPlace, SkipReason, SlotQueue, StopAll, StopReason, Stored, Trigger,
-    Violation, WaitsFor,
+    BranchRecord, CredentialEnds, Entry, Fact, Hint, History, Job, NewerRecord, Overview, Place,
+    PullRequestAnswer, PullRequestCall, PullRequestRecord, Reason, Receipt, Refusal, Report, ReportCursor,
+    ReportOutcome, ReportRequest, Row, RunStatus, SecretPlace, SkipReason, SlotQueue, StopAll, StopReason,
+    Stored, Trigger, Violation, WaitsFor,
     stored::{decode, encode},
 };
 use serde::de::DeserializeOwned;
@@ -85,6 +85,7 @@ fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
     hold::<StopAll>("stop_all");
     hold::<NewerRecord>("newer");
     hold::<Place>("place");
+    hold::<CredentialEnds>("credentials");
     hold::<Overview>("overview");
 }
 
@@ -306,6 +307,7 @@ fn a_field_that_a_later_release_puts_anywhere_into_a_record_is_ignored() {
     ignores::<StopAll>("stop_all", &mut refused);
     ignores::<NewerRecord>("newer", &mut refused);
     ignores::<Place>("place", &mut refused);
+    ignores::<CredentialEnds>("credentials", &mut refused);
     ignores::<Overview>("overview", &mut refused);
     assert!(refused.is_empty(), "{refused:#?}");
 }

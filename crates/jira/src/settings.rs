@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{Instance, Timestamp, is_readable_on_the_way};
+use domain::{CredentialEnd, CredentialEnds, Instance, Timestamp, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
@@ -98,17 +98,20 @@ fn on_site(base_url: String, site_url: String, allow_insecure: bool, account: Ac
     }
 }
 
-/// When tokens end, by the section of the settings that holds them; without those whose end nobody has said.
-pub fn ends<'a>(
-    section: &'a str,
-    default: Option<&'a Settings>,
-    others: &'a BTreeMap<Instance, Settings>,
-) -> impl Iterator<Item = (String, Timestamp)> + 'a {
-    let default = default.into_iter().map(|jira| (section.to_owned(), jira));
-    let others = others.iter().map(|(name, jira)| (format!("jira.{name}"), jira));
-    default
-        .chain(others)
-        .filter_map(|(section, jira)| Some((section, jira.ends()?)))
+/// When the tokens of a kind of account end (`jira_reader`, `jira_writer`); without those whose end nobody has said.
+pub fn ends(kind: &str, default: Option<&Settings>, others: &BTreeMap<Instance, Settings>) -> CredentialEnds {
+    let default = default.into_iter().map(|jira| (None, jira));
+    let others = others.iter().map(|(name, jira)| (Some(name.clone()), jira));
+    let known = default.chain(others).filter_map(|(instance, jira)| {
+        Some(CredentialEnd {
+            kind: kind.to_owned(),
+            instance,
+            ends: jira.ends()?,
+        })
+    });
+    CredentialEnds {
+        ends: known.collect(),
+    }
 }
 
 impl Settings {
@@ -173,22 +176,20 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_told_by_section_and_only_where_they_are_known() {
+    fn ends_are_told_by_instance_and_only_where_they_are_known() {
         let until = |day: &str| Settings {
             expires: day.to_owned(),
             ..Settings::default()
         };
         let name = |name: &str| name.parse::<Instance>().expect("a name");
         let others = BTreeMap::from([(name("eu"), until("2027-01-31")), (name("us"), until(""))]);
-        let told: Vec<_> = ends("jira_reader", Some(&until("2027-02-01")), &others).collect();
-        let at = |day: &str| Timestamp::parse(&format!("{day}T00:00:00Z")).expect("a day");
-        assert_eq!(
-            told,
-            [
-                ("jira_reader".to_owned(), at("2027-02-01")),
-                ("jira.eu".to_owned(), at("2027-01-31"))
-            ]
-        );
+        let told = ends("jira_reader", Some(&until("2027-02-01")), &others).ends;
+        let end = |instance: Option<&str>, day: &str| CredentialEnd {
+            kind: "jira_reader".to_owned(),
+            instance: instance.map(name),
+            ends: Timestamp::parse(&format!("{day}T00:00:00Z")).expect("a day"),
+        };
+        assert_eq!(told, [end(None, "2027-02-01"), end(Some("eu"), "2027-01-31")]);
     }
 
     #[test]

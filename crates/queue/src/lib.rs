@@ -9,6 +9,7 @@ mod branches;
 mod clock;
 mod collect;
 mod connection;
+mod credentials;
 mod dead;
 mod delivery;
 mod digest;

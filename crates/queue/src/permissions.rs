@@ -199,6 +199,7 @@ impl Permissions {
         }
         self.read(TRIGGERS.wakeups);
         self.epoch(&TRIGGERS);
+        self.publish(Bucket::Control.subject(&Role::Reporter.credential_ends()));
     }
 
     fn backup(&mut self) {

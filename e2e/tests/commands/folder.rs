@@ -240,7 +240,7 @@ async fn a_question_without_anybody_to_answer_ends_the_run_and_says_so() {
     let question = json!({"questions": [{"text": "Which rounding?"}]});
     let scene = Scene::start(vec![Step::call("ask", question)]).await;
     let ran = scene.try_with(&[]).await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.out.contains("question: Which rounding?"), "{ran:?}");
     assert!(ran.err.contains("nobody is there to answer"), "{ran:?}");
     assert_eq!(scene.branches(), "trunk");

@@ -13,6 +13,7 @@ mod example;
 mod folder;
 mod forms;
 mod pages;
+mod people;
 mod pr;
 mod process_ticket;
 mod program;

@@ -32,6 +32,24 @@ async fn a_ticket_becomes_a_draft_with_its_timeline_on_the_terminal() {
     stage.assert_kept_protocols();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_that_waits_for_a_decision_ends_the_command_and_says_what_comes_next() {
+    let stage = Stage::start("agent: {approval: before_push}\n").await;
+    stage.file_ticket();
+    let ran = run("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let told = ran.complaints();
+    assert_eq!(
+        told,
+        [
+            "journeyman: the run waits for a person's decision",
+            "once it has that, the run carries on when journeyman starts again"
+        ]
+    );
+    assert!(stage.github.pull_requests(fixture::REPOSITORY).is_empty());
+    stage.assert_kept_protocols();
+}
+
 /// Nothing outside was written, and no model was asked.
 fn assert_untouched(stage: &Stage, key: &str, status: &str) {
     assert_eq!(stage.model.call_count(), 0);

@@ -13,7 +13,7 @@ use crate::{
     stage::{Stage, with},
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "webhook-secret-of-the-stand-ins";
 
 pub(crate) struct Up {
@@ -23,7 +23,15 @@ pub(crate) struct Up {
 
 impl Up {
     pub(crate) async fn start(stage: Stage) -> Self {
+        Self::start_with(stage, &[]).await
+    }
+
+    /// With more settings, by their names without `JOURNEYMAN__`.
+    pub(crate) async fn start_with(stage: Stage, more: &[(&str, &str)]) -> Self {
         let mut environment = stage.environment();
+        for (key, value) in more {
+            environment = with(&environment, key, value);
+        }
         for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
             environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
         }
@@ -62,14 +70,14 @@ impl Up {
     }
 
     /// The commit that a run asks about, abbreviated, as its journal names it.
-    async fn asked_about(&self, run: &str) -> String {
+    pub(crate) async fn asked_about(&self, run: &str) -> String {
         let journal = self.told(&["journal", run]).await;
         let (_, head) = journal.split_once("asked a person about ").expect("asked");
         head.split_whitespace().next().unwrap().to_owned()
     }
 
     /// Waits until `journeyman runs` says `text`, and gives the id of the first run.
-    async fn until_runs_say(&self, text: &str) -> String {
+    pub(crate) async fn until_runs_say(&self, text: &str) -> String {
         let listed = eventually(text, PATIENCE, async || {
             let runs = self.told(&["runs"]).await;
             runs.contains(text).then_some(runs)
@@ -169,7 +177,7 @@ async fn folders_alone_are_a_complete_configuration_and_what_is_off_is_listed() 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_stopped_by_its_ticket() {
     let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
-    let unknown = up.ask(&["stop", "ENG-7"]).await;
+    let unknown = up.ask(&["stop", "ENG-7", "--yes"]).await;
     assert_eq!(
         (unknown.code, unknown.err.as_str()),
         (Some(1), "journeyman: nothing is known of jira:ENG-7\n")
@@ -177,7 +185,7 @@ async fn a_run_is_stopped_by_its_ticket() {
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let run = up.until_runs_say("decision").await;
-    assert_eq!(up.told(&["stop", "ENG-1"]).await, "stop asked for: ENG-1\n");
+    assert_eq!(up.told(&["stop", "ENG-1", "--yes"]).await, "stop asked for: ENG-1\n");
     let followed = up.told(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("asked to stop"), "{followed}");
     up.until_runs_say("stopped").await;
@@ -319,7 +327,7 @@ async fn a_dry_run_says_what_would_happen_and_nothing_does() {
     assert_eq!(up.stage.jira.comments(&key).len(), comments);
     assert_eq!(up.stage.github.branches(fixture::REPOSITORY).len(), 1);
 
-    up.told(&["stop-all", "on"]).await;
+    up.told(&["stop-all", "on", "--yes"]).await;
     assert_eq!(
         up.told(&["stop-all", "off", "--dry-run"]).await,
         "would let every planner go on\n"
@@ -456,7 +464,7 @@ async fn a_login_serves_commands_anywhere_and_a_wrong_token_is_told_by_its_exit_
         (refused.code, &*refused.err),
         (Some(4), "journeyman: the API does not know this token\n")
     );
-    assert_eq!(journeyman(&["pending"]).await.code, Some(1), "nothing was kept");
+    assert_eq!(journeyman(&["pending"]).await.code, Some(4), "nothing was kept");
 
     std::fs::write(&file, access["token"].as_str().unwrap()).unwrap();
     assert_eq!(journeyman(&login).await.out, format!("logged in to {url}\n"));
@@ -471,6 +479,6 @@ async fn a_login_serves_commands_anywhere_and_a_wrong_token_is_told_by_its_exit_
     );
 
     assert_eq!(journeyman(&["login", url, "--forget"]).await.code, Some(0));
-    assert_eq!(journeyman(&["pending"]).await.code, Some(1));
+    assert_eq!(journeyman(&["pending"]).await.code, Some(4));
     up.stop().await;
 }

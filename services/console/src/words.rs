@@ -1,7 +1,7 @@
 //! What the API says, in words for people. Text of others goes through [`shown`] before it reaches a page.
 
 use api::types::{RunState, RunView};
-use domain::{Dollars, StopReason, Timestamp, Verdict, text::visible};
+use domain::{Dollars, StopReason, Timestamp, Verdict, WaitsFor, text::visible};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Text of others: characters that hide or reorder are spelled out. Markup is escaped where it is written.
@@ -89,13 +89,9 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
 
 /// What a parked run waits for.
 pub(crate) fn waiting(waits_for: &str) -> String {
-    match waits_for {
-        "decision" => "waits for a person's decision".to_owned(),
-        "answer" => "waits for an answer on the ticket".to_owned(),
-        "report" => "waits until something is written outside".to_owned(),
-        "retry" => "waits to try again".to_owned(),
-        "slot" => "waits for a free place".to_owned(),
-        other => format!("waits for {}", shown(other)),
+    match serde_json::from_value::<WaitsFor>(waits_for.into()) {
+        Ok(known) => known.words().to_owned(),
+        Err(_) => format!("waits for {}", shown(waits_for)),
     }
 }
 
@@ -162,51 +158,9 @@ pub(crate) const fn heading(stop: &StopReason) -> &'static str {
     }
 }
 
-/// What else there is to know of it: who, how much, the model's last words. May be of several lines.
+/// What else there is to know of it, as the run tells it. May be of several lines.
 pub(crate) fn detail(stop: &StopReason) -> Option<String> {
-    match stop {
-        StopReason::NoChange { summary } => Some(shown(summary)),
-        StopReason::Unfinished { summary, unsaved } if unsaved.is_empty() => Some(shown(summary)),
-        StopReason::Unfinished { summary, unsaved } => {
-            Some(shown(&format!("{summary}\nNot saved: {}", unsaved.join("; "))))
-        }
-        StopReason::TurnLimit { turns } => Some(format!("{turns} turns")),
-        StopReason::BudgetSpent { budget, spent, limit } => {
-            Some(format!("{budget:?}: {spent} of {limit}").to_lowercase())
-        }
-        StopReason::SharedBudgetSpent(budget) => Some(shown(&format!(
-            "the budget of {} {}: {} of {}",
-            budget.of.as_str(),
-            budget.name,
-            budget.spent,
-            budget.limit
-        ))),
-        StopReason::PriceUnknown { model } => Some(shown(model)),
-        StopReason::Stopped { by } | StopReason::Rejected { by } => Some(format!("by {}", shown(by))),
-        StopReason::GivenUp { kind, evidence } => {
-            Some(shown(&format!("{}: {evidence}", kind.as_str().replace('_', " "))))
-        }
-        StopReason::RevisionLimit { revisions } => Some(format!("{revisions} times")),
-        StopReason::ModelFailed { detail }
-        | StopReason::WorkspaceUnavailable { detail }
-        | StopReason::ReportFailed { detail } => Some(shown(detail)),
-        StopReason::SetupFailed { log_tail } => Some(shown(log_tail)),
-        StopReason::ReportRefused(refusal) => Some(shown(&format!("{refusal:?}"))),
-        StopReason::Stuck(repetition) => Some(shown(&format!(
-            "{} turns with {}",
-            repetition.turns,
-            repetition.tools.join(", ")
-        ))),
-        StopReason::Completed
-        | StopReason::NoPlan
-        | StopReason::ModelRefused
-        | StopReason::ContextTooLong
-        | StopReason::UnsupportedJob
-        | StopReason::JournalUnreadable
-        | StopReason::JournalLost
-        | StopReason::Superseded
-        | StopReason::Withdrawn { .. } => None,
-    }
+    stop.detail().map(|detail| shown(&detail))
 }
 
 #[cfg(test)]

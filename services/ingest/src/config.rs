@@ -65,6 +65,11 @@ impl Config {
     }
 
     /// The default Jira; absent where tickets live in folders or on GitHub.
+    /// When our credentials end, as far as the settings say so.
+    pub(crate) fn credential_ends(&self) -> domain::CredentialEnds {
+        jira::ends("jira_reader", Some(&self.jira_reader), &self.jira)
+    }
+
     pub(crate) fn default_jira(&self) -> Option<&jira::Settings> {
         let is_elsewhere = !self.folder.is_empty() || !self.github_reader.is_without_account();
         let is_off = is_elsewhere && self.jira_reader.is_empty();

@@ -84,9 +84,7 @@ pub async fn serve_as(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
-    for (section, end) in jira::ends("jira_reader", Some(&config.jira_reader), &config.jira) {
-        bootstrap::expiry::tell(&section, end);
-    }
+    bootstrap::expiry::tell(&config.credential_ends());
     work::Service::new(&config, shutdown)?
         .run(extent, config, listener)
         .await

@@ -12,7 +12,7 @@ use bootstrap::{
     rules::{Connections, RulesStore},
     service,
 };
-use domain::limits::LimitGate;
+use domain::{CredentialEnds, limits::LimitGate};
 use futures::FutureExt as _;
 use github::Gated;
 use lease::Limits;
@@ -125,6 +125,10 @@ impl Service {
         tasks: &mut JoinSet<anyhow::Result<()>>,
     ) -> anyhow::Result<()> {
         let router = self.router_over(config, queue.clone());
+        if extent == Extent::Whole {
+            let (queue, ends, stop) = (queue.clone(), config.credential_ends(), self.shutdown.clone());
+            tasks.spawn(tell_ends(queue, ends, stop).map(Ok));
+        }
         loops::spawn(extent, &config.ingest, &router, &self.shutdown, tasks);
         let watching = watch_queue(queue.clone(), self.health.clone(), self.shutdown.clone());
         tasks.spawn(watching.map(Ok));
@@ -183,6 +187,12 @@ fn tell_what_is_off(config: &Config) {
 /// Whether trying again cannot help.
 const fn is_fatal(error: &queue::Error) -> bool {
     !matches!(error, queue::Error::Unavailable { .. })
+}
+
+/// Tells in the API when our credentials end.
+async fn tell_ends(queue: Queue, ends: CredentialEnds, shutdown: CancellationToken) {
+    let tell = || queue.tell_credential_ends(queue::Role::Ingest, &ends);
+    service::see_to("ends of credentials", &shutdown, tell).await;
 }
 
 /// Ready means that a delivery can be stored.

@@ -36,5 +36,4 @@ mod worker;
 pub use config::{Config, FolderSettings, Settings};
 pub use direct::{Direct, DirectSettings, Ground, only_looked, without_credentials};
 pub use inspect::run_inspector;
-pub use message::refused;
 pub use serve::serve;

@@ -291,7 +291,7 @@ fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<Repo
 pub(crate) fn words(outcome: &ReportOutcome) -> String {
     match outcome {
         ReportOutcome::Done(_) => String::new(),
-        ReportOutcome::Refused(refusal) => message::refused(refusal),
+        ReportOutcome::Refused(refusal) => refusal.words(),
         ReportOutcome::Failed { detail } => detail.clone(),
     }
 }

@@ -9,11 +9,12 @@ use bootstrap::{
     rules::{Connections, RulesStore},
     service,
 };
-use domain::limits::LimitGate;
+use domain::{CredentialEnds, limits::LimitGate};
+use futures::FutureExt as _;
 use github::Gated;
 use grant::Verifier;
 use lease::Limits;
-use queue::Queue;
+use queue::{Queue, Role};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -122,10 +123,12 @@ fn writers(config: &Config) -> anyhow::Result<(github::Writer, jira::Writer)> {
         .context("github_writer or an instance of github")?;
     let jira = jira::Writer::gated(config.jira_writer.as_ref(), &config.jira, &limits)
         .context("jira_writer or an instance of jira")?;
-    for (section, end) in jira::ends("jira_writer", config.jira_writer.as_ref(), &config.jira) {
-        bootstrap::expiry::tell(&section, end);
-    }
+    bootstrap::expiry::tell(&credential_ends(config));
     Ok((github, jira))
+}
+
+fn credential_ends(config: &Config) -> CredentialEnds {
+    jira::ends("jira_writer", config.jira_writer.as_ref(), &config.jira)
 }
 
 async fn work(
@@ -189,7 +192,12 @@ async fn work(
     let answering = service::keep_running("pull request calls", shutdown, is_fatal, || {
         Arc::clone(&calls).run(shutdown.clone())
     });
-    tokio::try_join!(working, waking, answering, readiness)?;
+    let ends = credential_ends(config);
+    let telling = service::see_to("ends of credentials", shutdown, || {
+        queue.tell_credential_ends(Role::Reporter, &ends)
+    });
+    let telling = telling.map(Ok);
+    tokio::try_join!(working, waking, answering, readiness, telling)?;
     Ok(())
 }
 

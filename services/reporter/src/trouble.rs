@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use domain::{Refusal, Report, cause::chain};
 
-use crate::{ledger, message};
+use crate::ledger;
 
 /// An account that writes. Which section of the settings holds it follows from the instance that is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl fmt::Display for Account {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
     /// Policy or the outside refuses.
-    #[error("{}", message::refused(.0))]
+    #[error("{}", .0.words())]
     Refused(Refusal),
     /// It will never work as asked; words for people.
     #[error("{0}")]

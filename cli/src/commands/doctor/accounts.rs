@@ -1,12 +1,9 @@
 //! The accounts, two of each service: who they are, what they may do, and that no two are one.
 
-use domain::{Instance, Timestamp, cause::chain};
+use domain::{CredentialEnd, Instance, Timestamp, cause::chain};
 use github::permissions as app;
 
 use super::{Finding, Findings, Remedy, Sections, found_within};
-
-/// A token that ends within so many days is warned of.
-const SOON_DAYS: u64 = 30;
 
 /// Whether an account answered, and as whom.
 struct Seen {
@@ -126,7 +123,7 @@ fn lasts(end: Timestamp, now: Timestamp, remedy: Remedy) -> Finding {
     }
     let days = end.since(now).as_secs() / 86_400;
     let told = format!("it ends on {day}, in {days} days");
-    match days < SOON_DAYS {
+    match days < CredentialEnd::SOON_DAYS {
         true => Finding::Warn(format!("{told} {remedy}")),
         false => Finding::Ok(told),
     }

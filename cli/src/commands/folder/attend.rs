@@ -26,6 +26,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 pub(super) struct Attended {
     /// How it ended; absent: it was interrupted.
     pub(super) reason: Option<StopReason>,
+    /// It asked somebody, and nobody was there.
+    pub(super) is_unanswered: bool,
     /// The branch that was written.
     pub(super) branch: Option<String>,
     /// The patch that was written.
@@ -188,6 +190,7 @@ impl<'a> Visit<'a> {
             }
         };
         if !is_answered {
+            self.came.is_unanswered = true;
             self.client.stop_run(&self.run).await?;
         }
         self.progress = Some(Progress::spinner());

@@ -22,7 +22,7 @@ pub(super) use self::{
     ground::Ground,
     model::{Glance, Model, Settings, own_provider, settings},
 };
-use super::{say, say_error};
+use super::{EXIT_PERSON, say, say_error};
 use crate::local::Local;
 
 /// A text as a ticket: its first line, without the marks of a heading, and the rest.
@@ -69,7 +69,7 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
     if asked.accept {
         accept(&folder, &attended)?;
     }
-    Ok(exit_code(attended.reason.as_ref()))
+    Ok(exit_code(&attended))
 }
 
 fn no_repository(place: &Path, error: &git::Error) -> anyhow::Error {
@@ -121,12 +121,15 @@ fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn exit_code(reason: Option<&StopReason>) -> ExitCode {
-    match reason {
+fn exit_code(attended: &attend::Attended) -> ExitCode {
+    match &attended.reason {
         Some(StopReason::Completed) => ExitCode::SUCCESS,
         Some(other) => {
             say_error(&format!("journeyman: the run ended: {}", other.as_str()));
-            ExitCode::FAILURE
+            match attended.is_unanswered {
+                true => EXIT_PERSON.into(),
+                false => ExitCode::FAILURE,
+            }
         }
         None => ExitCode::from(130),
     }

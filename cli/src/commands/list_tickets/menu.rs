@@ -120,9 +120,11 @@ pub(super) async fn process(
 ) -> anyhow::Result<ExitCode> {
     let run: RunId = client.dispatch(ticket, Job::Implement).await?.run.parse()?;
     say(&format!("run {run}"));
-    let events = client.follow(&run).await?;
-    match shutdown.run_until_cancelled(show(events, Format::Text)).await {
-        Some(reason) => Ok(exit_code(&reason?)),
+    match shutdown
+        .run_until_cancelled(show(client, &run, Format::Text))
+        .await
+    {
+        Some(followed) => Ok(exit_code(&followed?)),
         None => {
             say_error(&format!(
                 "the run goes on without being watched: journeyman journal {run} --follow"

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 pub(super) struct Unasked(pub(super) String);
 
 /// Whether there is somebody to ask.
-pub(super) fn is_possible() -> bool {
+pub(in crate::commands) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
@@ -84,12 +84,12 @@ fn unseen(question: &str) -> anyhow::Result<String> {
     Ok(line)
 }
 
-/// Yes or no.
-pub(super) async fn confirm(question: &str) -> anyhow::Result<bool> {
+/// Yes or no; `default` is what an empty answer means.
+pub(in crate::commands) async fn confirm(question: &str, default: bool) -> anyhow::Result<bool> {
     let question = question.to_owned();
     at_terminal("", move || {
         let confirm = Confirm::with_theme(&SimpleTheme).with_prompt(question);
-        Ok(confirm.default(true).interact_on(&Term::stderr())?)
+        Ok(confirm.default(default).interact_on(&Term::stderr())?)
     })
     .await
 }

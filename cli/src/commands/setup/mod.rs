@@ -1,6 +1,6 @@
 //! `journeyman setup`: accounts at GitHub and Jira, and the model; what is there already is left as it is.
 
-mod ask;
+pub(super) mod ask;
 mod github;
 mod installed;
 mod jira;
@@ -120,10 +120,10 @@ async fn missing(store: &Store) -> anyhow::Result<()> {
         let flags = "which step to do (`journeyman setup github`, `setup jira` or `setup model`)";
         return Err(ask::Unasked(flags.to_owned()).into());
     }
-    if has_github || ask::confirm("Work with repositories of GitHub?").await? {
+    if has_github || ask::confirm("Work with repositories of GitHub?", true).await? {
         Box::pin(github::run(github::Arguments::default(), store)).await?;
     }
-    if has_jira || ask::confirm("Take tickets from Jira?").await? {
+    if has_jira || ask::confirm("Take tickets from Jira?", true).await? {
         Box::pin(jira::run(jira::Arguments::default(), store)).await?;
     }
     Box::pin(model::run(model::Arguments::default(), store)).await

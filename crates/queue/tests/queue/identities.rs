@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, Event};
-use domain::{RecordKind, cause::chain};
+use domain::{CredentialEnd, CredentialEnds, RecordKind, cause::chain};
 use futures::StreamExt as _;
 use queue::{Bucket, DeadLetter, Disposition, Identity, Queue, Role, Settings, authorization};
 use secrecy::ExposeSecret as _;
@@ -85,8 +85,31 @@ async fn every_service_can_do_its_part_as_its_own_user() {
     deliveries(&ingest, &stop).await;
     work(&ingest, &planner, &stop).await;
     reports(&planner, &reporter, &stop).await;
+    credentials(&ingest, &reporter).await;
     upkeep(&ingest).await;
     stop.cancel();
+}
+
+/// What the other one told stays, and what is told again takes the place of what was told.
+async fn credentials(ingest: &Queue, reporter: &Queue) {
+    let told = |kind: &str, day: &[&str]| CredentialEnds {
+        ends: Vec::from_iter(day.iter().map(|day| CredentialEnd {
+            kind: kind.to_owned(),
+            instance: None,
+            ends: domain::Timestamp::parse(&format!("{day}T00:00:00Z")).unwrap(),
+        })),
+    };
+    let reader = told("jira_reader", &["2027-03-01"]);
+    ingest.tell_credential_ends(Role::Ingest, &reader).await.unwrap();
+    for days in [&["2027-01-31", "2027-02-28"][..], &[], &["2027-01-31"]] {
+        let writer = told("jira_writer", days);
+        reporter
+            .tell_credential_ends(Role::Reporter, &writer)
+            .await
+            .unwrap();
+        let all = ingest.credential_ends().await.unwrap();
+        assert_eq!(all, [writer.ends, reader.ends.clone()].concat());
+    }
 }
 
 async fn deliveries(ingest: &Queue, stop: &CancellationToken) {
@@ -262,6 +285,7 @@ async fn no_service_can_do_anothers_part() {
                 "$KV.pull-requests.x",
                 "$KV.control.stop-all",
                 "$KV.control.epoch=3AREPORT=5FWAKEUPS",
+                "$KV.control.credentials=3Areporter",
                 "$JS.API.STREAM.MSG.GET.KV_effects",
                 "$JS.API.DIRECT.GET.DELIVERIES",
                 "$JS.API.STREAM.PURGE.JOURNAL",
@@ -282,6 +306,7 @@ async fn no_service_can_do_anothers_part() {
                 "$KV.tickets.x",
                 "$KV.slots.x",
                 "$KV.control.stop-all",
+                "$KV.control.credentials=3Aingest",
                 "$JS.API.STREAM.MSG.GET.KV_tickets",
                 "$JS.API.STREAM.PURGE.KV_effects",
                 "$JS.API.CONSUMER.MSG.NEXT.DELIVERIES.router",

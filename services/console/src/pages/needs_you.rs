@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use api::types::{DeadView, RulesView, RunState, RunView, RunsQuery, StopAllView};
+use api::types::{CredentialView, DeadView, RulesView, RunState, RunView, RunsQuery, StopAllView};
 use maud::{Markup, html};
 
 use crate::{
@@ -20,6 +20,8 @@ pub(super) struct Open {
     pub(super) letters: Vec<DeadView>,
     pub(super) rules: Option<RulesView>,
     pub(super) stop_all: StopAllView,
+    /// Whatever their end.
+    pub(super) credentials: Vec<CredentialView>,
 }
 
 pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
@@ -29,12 +31,13 @@ pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
         ..RunsQuery::default()
     };
     let newest = RunsQuery::default();
-    let (waiting, newest, letters, rules, stop_all) = tokio::join!(
+    let (waiting, newest, letters, rules, stop_all, credentials) = tokio::join!(
         client.list_runs(&of_people),
         client.list_runs(&newest),
         client.dead_letters(),
         client.rules(),
-        client.is_stopped()
+        client.is_stopped(),
+        client.credentials()
     );
     // Who waits longest may not be among the newest.
     let (mut runs, newest) = (waiting?, newest?);
@@ -44,6 +47,7 @@ pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
         letters: letters?,
         rules: Some(rules?),
         stop_all: stop_all?,
+        credentials: credentials?,
     };
     Ok(Page::new(Place::NeedsYou, "Needs you", body(&open)))
 }
@@ -77,7 +81,9 @@ pub(super) fn body(open: &Open) -> Markup {
         .rules
         .as_ref()
         .map_or(&[][..], |rules| rules.problems.as_slice());
+    let credentials: Vec<_> = open.credentials.iter().filter(|end| end.is_due).collect();
     let is_quiet = decisions.is_empty()
+        && credentials.is_empty()
         && questions.is_empty()
         && failed.is_empty()
         && open.letters.is_empty()
@@ -108,6 +114,10 @@ pub(super) fn body(open: &Open) -> Markup {
         (section("Dead letters", &dead, |letter| html! {
             a href={ "/dead/" (letter.sequence) } { (shown(&letter.what)) " " (letter.sequence) }
             ": " (short(&letter.reason, 200))
+        }))
+        (section("Expiring credentials", &credentials, |end| html! {
+            (shown(&end.words())) ". Make a new one, put it where the old one is, and set its end in "
+            code { "expires" } "."
         }))
         @if !problems.is_empty() {
             h2 { "Rules" }

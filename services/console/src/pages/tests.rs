@@ -92,6 +92,16 @@ fn switched() -> StopAllView {
     }
 }
 
+fn credential(is_due: bool) -> CredentialView {
+    CredentialView {
+        kind: hostile(),
+        instance: Some(hostile()),
+        ends: "2027-01-31T00:00:00Z".to_owned(),
+        days: 10,
+        is_due,
+    }
+}
+
 fn facts(facts: impl IntoIterator<Item = Fact>) -> Vec<Entry> {
     let entry = |(position, fact)| Entry {
         position,
@@ -129,6 +139,7 @@ fn what_needs_somebody_is_one_list() {
         letters: vec![letter("ticket"), letter("delivery")],
         rules: Some(some_rules()),
         stop_all: switched(),
+        credentials: vec![credential(true), credential(false)],
     };
     let mut failed = view(RunState::Finished, None, Some(gave_up()));
     failed.ticket = "jira:ENG-13".to_owned();

@@ -4,6 +4,7 @@ mod approval;
 mod auth;
 mod context;
 mod control;
+mod credentials;
 mod dead;
 mod decisions;
 mod events;
@@ -92,6 +93,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::list))
         .routes(routes!(runs::show))
         .routes(routes!(runs::journal))
+        .routes(routes!(runs::timeline))
         .routes(routes!(spend::show))
         .routes(routes!(events::of_run))
         .routes(routes!(events::of_all))
@@ -112,6 +114,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(dead::show, dead::remove))
         .routes(routes!(dead::retry))
         .routes(routes!(rules::show))
+        .routes(routes!(credentials::list))
 }
 
 /// The routes of `/v1`, and the document that describes them.

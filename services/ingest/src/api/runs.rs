@@ -1,6 +1,9 @@
 //! Runs and their journals.
 
-use api::types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery};
+use api::{
+    types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery},
+    view::TimelineView,
+};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -47,6 +50,21 @@ pub(super) async fn show(
     Ok(Json(view))
 }
 
+/// Gives the journal of one run as people read it: a line for each entry, in the words of the console and the command line.
+#[utoipa::path(get, path = "/v1/runs/{id}/timeline",
+    params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
+    security(("bearer" = [])),
+    responses((status = 200, body = TimelineView), (status = 404, body = ProblemView)))]
+pub(super) async fn timeline(
+    InScope(_viewer, run): InScope<Viewer, RunId>,
+    State(state): State<ApiState>,
+    query: Result<Query<JournalQuery>, QueryRejection>,
+) -> Result<Json<TimelineView>, Problem> {
+    let Query(query) = query?;
+    let entries = entries(state.router()?, &run, &query).await?;
+    Ok(Json(TimelineView::of(&entries)))
+}
+
 /// Gives the journal of one run: an array of entries.
 #[utoipa::path(get, path = "/v1/runs/{id}/journal",
     params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
@@ -57,21 +75,21 @@ pub(super) async fn journal(
     State(state): State<ApiState>,
     query: Result<Query<JournalQuery>, QueryRejection>,
 ) -> Result<Json<Vec<Entry>>, Problem> {
-    let Query(JournalQuery { from, limit }) = query?;
-    let (from, limit) = (from.unwrap_or(0), limit.unwrap_or(usize::MAX));
-    let router = state.router()?;
-    let entries = router.queue.journal().read(&run).await?;
+    let Query(query) = query?;
+    Ok(Json(entries(state.router()?, &run, &query).await?))
+}
+
+async fn entries(router: &Router, run: &RunId, query: &JournalQuery) -> Result<Vec<Entry>, Problem> {
+    let (from, limit) = (query.from.unwrap_or(0), query.limit.unwrap_or(usize::MAX));
+    let entries = router.queue.journal().read(run).await?;
     if entries.is_empty() {
-        find(router, &run).await?;
+        find(router, run).await?;
     }
-    Ok(Json(
-        entries
-            .into_iter()
-            .map(|(_, entry)| entry)
-            .filter(|entry| entry.position >= from)
-            .take(limit)
-            .collect(),
-    ))
+    let entries = entries.into_iter().map(|(_, entry)| entry);
+    Ok(entries
+        .filter(|entry| entry.position >= from)
+        .take(limit)
+        .collect())
 }
 
 /// `ENG-12`, `jira:ENG-12` or `github:acme/shop#7`.

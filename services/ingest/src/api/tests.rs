@@ -13,12 +13,13 @@ use super::*;
 use crate::hex;
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 27] = [
+const ROUTES: [(&str, &str, Role); 29] = [
     ("POST", "/v1/pull-requests", Role::Operator),
     ("GET", "/v1/pull-requests/{id}", Role::Viewer),
     ("GET", "/v1/runs", Role::Viewer),
     ("GET", "/v1/runs/{id}", Role::Viewer),
     ("GET", "/v1/runs/{id}/journal", Role::Viewer),
+    ("GET", "/v1/runs/{id}/timeline", Role::Viewer),
     ("GET", "/v1/runs/{id}/diff", Role::Viewer),
     ("GET", "/v1/runs/{id}/events", Role::Viewer),
     ("GET", "/v1/events", Role::Viewer),
@@ -28,6 +29,7 @@ const ROUTES: [(&str, &str, Role); 27] = [
     ("GET", "/v1/tickets/{key}/text", Role::Viewer),
     ("GET", "/v1/dead", Role::Viewer),
     ("GET", "/v1/rules", Role::Viewer),
+    ("GET", "/v1/credentials", Role::Viewer),
     ("POST", "/v1/jobs", Role::Operator),
     ("POST", "/v1/runs/{id}/decision", Role::Operator),
     ("POST", "/v1/runs/{id}/stop", Role::Operator),

@@ -1,12 +1,16 @@
 //! What a token that is limited to repositories and projects reaches: of every route, nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use domain::{Fact, Job, ReportId, RunId, Timestamp, WaitsFor};
 use ingest::ApiToken;
 use queue::{Bucket, DeadLetter};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use testkit::eventually;
 
 use crate::harness::{self, Harness, api_token, entry};
 
@@ -22,6 +26,8 @@ const RUN: &str = "jira:ENG-1@5";
 enum Gets {
     /// A list of nothing.
     Nothing(Value),
+    /// The same, whatever its scope: it concerns everybody.
+    Never(Value),
     /// What everybody may know.
     Common,
     /// It concerns everybody.
@@ -42,6 +48,7 @@ fn exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
             ("GET", "/v1/rules"),
             Gets::Nothing(json!({"repositories": [], "problems": []})),
         ),
+        (("GET", "/v1/credentials"), Gets::Never(json!([]))),
         // What it streams is looked at by a test of its own.
         (("GET", "/v1/events"), Gets::Common),
         (("GET", "/v1/stop-all"), Gets::Common),
@@ -62,6 +69,7 @@ fn limited(token: &str, repository: &str, project: &str) -> ApiToken {
 
 async fn start() -> Harness {
     Harness::start_with(NEVER, |config| {
+        config.jira_reader.expires = "2027-01-31".to_owned();
         let tokens = &mut config.ingest.api_tokens;
         tokens.insert("foreign".to_owned(), limited(FOREIGN, "acme/other", "OTHER"));
         tokens.insert("inside".to_owned(), limited(INSIDE, "acme/shop", "ENG"));
@@ -212,6 +220,12 @@ async fn a_limited_token_reaches_nothing_outside_its_scope_on_any_route_and_ever
     let letter = seed(&h).await;
     let before = h.triggers("ENG-1").await;
     let exceptions = exceptions();
+    let known = async || {
+        let (_, ends) = h.get("/v1/credentials", harness::VIEWER).await;
+        (ends[0]["kind"] == "jira_reader" && ends[0]["ends"] == "2027-01-31T00:00:00Z").then_some(())
+    };
+    let known = eventually("the end of a credential", Duration::from_secs(20), known);
+    known.await.expect("told to a token without a limit");
     let routes = routes(&h).await;
     assert!(routes.len() > 20, "{routes:?}");
     for (method, path) in &routes {
@@ -221,7 +235,7 @@ async fn a_limited_token_reaches_nothing_outside_its_scope_on_any_route_and_ever
             None => assert_eq!(status, StatusCode::NOT_FOUND, "{route:?}: {answer}"),
             Some(Gets::Forbidden) => assert_eq!(status, StatusCode::FORBIDDEN, "{route:?}: {answer}"),
             Some(Gets::Common) => assert_eq!(status, StatusCode::OK, "{route:?}: {answer}"),
-            Some(Gets::Nothing(nothing)) => {
+            Some(Gets::Nothing(nothing) | Gets::Never(nothing)) => {
                 assert_eq!(status, StatusCode::OK, "{route:?}: {answer}");
                 assert!(has(&answer, nothing), "{route:?}: {answer}");
             }
@@ -239,6 +253,7 @@ async fn a_limited_token_reaches_nothing_outside_its_scope_on_any_route_and_ever
                 "{route:?}: {status} {answer}"
             ),
             Some(Gets::Nothing(nothing)) => assert!(!has(&answer, nothing), "{route:?}: {answer}"),
+            Some(Gets::Never(nothing)) => assert!(has(&answer, nothing), "{route:?}: {answer}"),
         }
     }
     h.stop().await;

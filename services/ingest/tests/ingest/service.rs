@@ -856,6 +856,26 @@ async fn live_events_start_after_the_last_one_seen_and_end_with_the_run() {
         (status, entries.as_array().map(Vec::len)),
         (StatusCode::OK, Some(2))
     );
+    let (status, timeline) = h
+        .get("/v1/runs/jira:ENG-1%405/timeline?from=2&limit=1", VIEWER)
+        .await;
+    assert_eq!(status, StatusCode::OK, "{timeline}");
+    assert_eq!(
+        (&timeline["version"], timeline["entries"].as_array().map(Vec::len)),
+        (&json!(1), Some(1))
+    );
+    let last = &timeline["entries"][0];
+    assert_eq!(
+        (&last["position"], &last["who"], &last["fact"], &last["head"]),
+        (
+            &json!(2),
+            &json!("planner"),
+            &json!("run_finished"),
+            &json!("run finished: completed")
+        )
+    );
+    let unknown = h.get("/v1/runs/jira:ENG-1%4099/timeline", VIEWER).await;
+    assert_eq!(unknown.0, StatusCode::NOT_FOUND);
     let (status, shown) = h.get("/v1/runs/jira:ENG-1%405", VIEWER).await;
     assert_eq!((status, &shown["status"]), (StatusCode::OK, &json!("finished")));
     assert_eq!(

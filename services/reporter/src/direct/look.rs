@@ -116,7 +116,8 @@ impl Direct {
             .map_err(|gave_up| not_created(draft, &gave_up))?
             .default_branch;
         check_branch_name(&draft.branch, &[&default, &draft.base_branch]).map_err(|violation| {
-            Problem::new(Kind::ValidationError, message::refused(&violation.into())).about_field("branch")
+            Problem::new(Kind::ValidationError, domain::Refusal::from(violation).words())
+                .about_field("branch")
         })
     }
 

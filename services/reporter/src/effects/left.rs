@@ -2,7 +2,6 @@
 
 use crate::{
     made::{Left, Made, Why, Wish},
-    message,
     trouble::Trouble,
 };
 
@@ -11,7 +10,7 @@ impl Left {
     pub(crate) fn when_refused(set: Result<(), Trouble>, wish: Wish) -> Result<Made, Trouble> {
         let detail = match set {
             Ok(()) => return Ok(Made::default()),
-            Err(Trouble::Refused(refusal)) => message::refused(&refusal),
+            Err(Trouble::Refused(refusal)) => refusal.words(),
             Err(
                 Trouble::Failed(detail)
                 | Trouble::Missing(detail)

@@ -32,7 +32,7 @@ impl Effect for LinkPullRequest {
         let linked = link_pull_request(&outside.jira, &self.issue, pull_request, &title).await;
         let detail = match linked.map_err(Trouble::from) {
             Ok(()) => return Ok(Made::default()),
-            Err(Trouble::Refused(refusal)) => message::refused(&refusal),
+            Err(Trouble::Refused(refusal)) => refusal.words(),
             Err(Trouble::Denied { detail, .. }) => {
                 tracing::error!(%detail, "permission missing: the pull request is not linked on the issue");
                 detail

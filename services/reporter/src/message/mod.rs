@@ -46,7 +46,6 @@ pub(crate) use pull_request::{
 };
 pub(crate) use question::asked;
 pub(crate) use refusal::denied;
-pub use refusal::refused;
 pub(crate) use review::{line_remark, review};
 pub(crate) use rounds::{
     addressed, decision_call, pushed_by_others, reopened, repaired, review_awaited, thread_left, thread_reply,

@@ -5,7 +5,6 @@ use domain::{
     SharedBudget, StopReason, Timestamp, Withdrawal, text::tail,
 };
 
-use super::refused;
 use super::words::{code, fenced, harmless, link, person, quoted};
 
 pub(crate) fn stopped(
@@ -121,7 +120,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         StopReason::ReportRefused(refusal) => {
             vec![
                 "Journeyman stopped: the change was refused.".to_owned(),
-                quoted(&refused(refusal)),
+                quoted(&refusal.words()),
             ]
         }
         StopReason::ReportFailed { detail } => vec![

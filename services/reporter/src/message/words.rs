@@ -2,6 +2,8 @@
 
 use domain::{PullRequestRef, text::capped};
 
+pub(super) use domain::text::{code, one_line};
+
 use crate::sanitize;
 
 pub(super) fn link(pull_request: &PullRequestRef) -> String {
@@ -37,10 +39,6 @@ pub(super) fn calling(logins: &[String]) -> String {
     names.join(", ")
 }
 
-pub(super) fn code(text: &str) -> String {
-    format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
-}
-
 pub(super) fn harmless(text: &str) -> String {
     sanitize::plain(&capped(&one_line(text), 300))
 }
@@ -65,12 +63,4 @@ pub(super) fn is_web_link(url: &str) -> bool {
         && !url
             .chars()
             .any(|c| c.is_whitespace() || c.is_control() || matches!(c, '<' | '>' | '"'))
-}
-
-pub(super) fn one_line(text: &str) -> String {
-    let visible: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -290,7 +290,7 @@ mod tests {
         if violations.is_empty() {
             String::new()
         } else {
-            crate::message::refused(&domain::Refusal::Policy { violations })
+            domain::Refusal::Policy { violations }.words()
         }
     }
 

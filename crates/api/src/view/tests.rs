@@ -1,0 +1,97 @@
+use domain::{RunFence, Timestamp};
+
+use super::*;
+
+/// Every stored entry, one of each fact and each reason at least: a test of `domain` sees to that.
+fn every() -> Vec<Entry> {
+    let lines = include_str!("../../../domain/tests/stored/v1/entry.jsonl").lines();
+    lines
+        .map(|line| domain::stored::decode(line.as_bytes()).unwrap())
+        .collect()
+}
+
+fn entry(fact: Fact) -> Entry {
+    Entry {
+        position: 7,
+        nonce: String::new(),
+        fence: RunFence::default(),
+        at: Timestamp::from_unix_ms(1_500),
+        fact,
+    }
+}
+
+/// One line for each entry, and behind a bar what is folded up.
+fn listed(view: &EntryView) -> String {
+    let tone = serde_json::to_value(view.tone).unwrap();
+    let mut text = format!(
+        "{:<8} {:<5} {}",
+        view.who.as_str(),
+        tone.as_str().unwrap(),
+        view.head
+    );
+    for line in view.more.iter().flat_map(|more| more.lines()) {
+        text.push_str(&format!("\n               | {line}"));
+    }
+    text
+}
+
+#[test]
+fn every_stored_entry_has_words_for_people() {
+    let view = TimelineView::of(&every());
+    assert_eq!(view.version, TimelineView::VERSION);
+    for one in &view.entries {
+        assert!(!one.head.is_empty() && !one.head.contains('\n'), "{one:?}");
+        assert!(
+            !one.head.contains(" { ") && !one.head.contains("Some("),
+            "no debug output: {one:?}"
+        );
+    }
+    let listed: Vec<String> = view.entries.iter().map(listed).collect();
+    insta::assert_snapshot!(listed.join("\n"));
+}
+
+#[test]
+fn a_view_is_read_again_as_it_was_written() {
+    let view = TimelineView::of(&every());
+    let written = serde_json::to_string(&view).unwrap();
+    assert_eq!(serde_json::from_str::<TimelineView>(&written).unwrap(), view);
+    let asked = entry(Fact::StopRequested { by: "ada".to_owned() });
+    assert_eq!(
+        serde_json::to_value(EntryView::from(&asked)).unwrap(),
+        serde_json::json!({"position": 7, "at": "1970-01-01T00:00:01.5Z", "fact": "stop_requested", "who": "person",
+            "tone": "warm", "head": "ada asked to stop"})
+    );
+}
+
+#[test]
+fn no_text_of_a_stranger_hides_or_steers_and_long_text_is_cut_at_a_character() {
+    // Window title, clipboard, clear screen, carriage return, right-to-left override.
+    for steering in [
+        "\u{1b}]0;x\u{7}",
+        "\u{1b}]52;c;eA==\u{7}",
+        "\u{1b}[2J",
+        "\u{9b}2J",
+        "a\rb\u{8}",
+        "\u{202e}",
+    ] {
+        let detail = format!("ada{steering}end\n").repeat(30);
+        let view = EntryView::from(&entry(Fact::SummaryFailed {
+            id: "jira:ENG-1@1".parse::<domain::RunId>().unwrap().call(3),
+            detail,
+        }));
+        let more = view.more.unwrap();
+        assert!(
+            !view.head.chars().chain(more.chars()).any(domain::text::is_hidden),
+            "{} {more}",
+            view.head
+        );
+        assert!(
+            view.head.ends_with('…') && more.ends_with("end\n"),
+            "{} {more:?}",
+            view.head
+        );
+    }
+    let by = "ä\n".repeat(400);
+    let head = EntryView::from(&entry(Fact::StopRequested { by })).head;
+    assert!(head.ends_with('…') && head.chars().count() == 160, "{head}");
+}

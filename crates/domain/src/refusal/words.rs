@@ -1,0 +1,320 @@
+//! Why something was refused, for people: what is wrong, in the one wording that everybody shows. What the model can do about
+//! it, the planner tells the model.
+
+use super::{Refusal, SecretPlace, Violation};
+use crate::{
+    Outside,
+    text::{code, visible},
+};
+
+/// Things that are named.
+const NAMED: usize = 20;
+
+impl Refusal {
+    /// What is wrong, in words without a line end; names are marked as code in Markdown.
+    pub fn words(&self) -> String {
+        refused(self)
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Policy { violations } => breaches(violations),
+        Refusal::NotInspected => {
+            "the change could not be inspected within the limits of time and memory".to_owned()
+        }
+        Refusal::BadPack { detail } => format!("the commits could not be taken in: {detail}"),
+        Refusal::NotApproved { head } => format!(
+            "the rules of this repository ask for a person's approval before a push, and nobody approved commit {}",
+            head.short()
+        ),
+        Refusal::OutOfScope { files } => out_of_scope(files),
+        Refusal::UncheckedHead { known, now } => format!(
+            "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
+            known.short(),
+            now.short()
+        ),
+        Refusal::TooManyIssues { allowed: 0, .. } => {
+            "the rules of the repository let me open no issues (`issues.most_planned`)".to_owned()
+        }
+        Refusal::TooManyIssues { planned, allowed } => format!(
+            "the plan has {planned} issues, and the rules of the repository allow {allowed} (`issues.most_planned`)"
+        ),
+        Refusal::TooManyParts { planned, allowed } => format!(
+            "the ticket would get {planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`)"
+        ),
+        Refusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
+        Refusal::Workspace { detail } | Refusal::Outside { detail } => detail.clone(),
+        Refusal::NoRules { .. }
+        | Refusal::ForeignProject { .. }
+        | Refusal::ForeignBranch { .. }
+        | Refusal::BranchOfAnotherTicket { .. }
+        | Refusal::BranchMoved { .. }
+        | Refusal::NotPushed { .. }
+        | Refusal::ForeignPullRequest { .. }
+        | Refusal::UnknownPullRequest { .. }
+        | Refusal::PullRequestOver { .. } => place(refusal),
+    }
+}
+
+/// What stands in the way of branch, pull request or repository.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the others are not about the place"
+)]
+fn place(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::NoRules { repository } => {
+            format!("there are no usable rules for {repository}; an operator must look into it")
+        }
+        Refusal::ForeignProject { ticket, repository } => format!(
+            "the rules of {repository} are not for the ticket {}; an operator must look into it",
+            ticket.short()
+        ),
+        Refusal::ForeignBranch { branch } => format!(
+            "the branch {} exists on the remote and was not pushed for this ticket",
+            code(branch)
+        ),
+        Refusal::BranchOfAnotherTicket { branch, ticket } => {
+            format!(
+                "the branch {} belongs to the ticket {}",
+                code(branch),
+                ticket.short()
+            )
+        }
+        Refusal::BranchMoved {
+            branch,
+            head: Some(head),
+        } => format!(
+            "somebody pushed to the branch {} meanwhile: it is at {}, and nothing of theirs is overwritten",
+            code(branch),
+            head.short()
+        ),
+        Refusal::BranchMoved { branch, head: None } => format!(
+            "the branch {} is gone from the remote, or is not where this work left it",
+            code(branch)
+        ),
+        Refusal::NotPushed { branch } => format!("the branch {} was not pushed", code(branch)),
+        Refusal::ForeignPullRequest { number, author } => format!(
+            "{} opened pull request #{number} for the branch",
+            match author.is_empty() {
+                true => "somebody else".to_owned(),
+                false => code(author),
+            }
+        ),
+        Refusal::UnknownPullRequest { number } => {
+            format!("the pull request #{number} was not opened for this ticket")
+        }
+        Refusal::PullRequestOver { number } => {
+            format!("the pull request #{number} was merged or closed meanwhile")
+        }
+        _ => String::new(),
+    }
+}
+
+fn out_of_scope(files: &[Outside]) -> String {
+    let named = files.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|file| format!("{} (module {})", code(&file.path), code(&file.module)))
+        .collect();
+    let more = match files.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("this kind of ticket does not change {}{more}", named.join(", "))
+}
+
+fn breaches(violations: &[Violation]) -> String {
+    let named = violations.iter().take(NAMED);
+    let list: Vec<String> = named
+        .map(|violation| format!("- {}", visible(&sentence(violation))))
+        .collect();
+    let more = match violations.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("\n- and {more} more"),
+    };
+    format!("the change may not leave:\n{}{more}", list.join("\n"))
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are about a file")]
+fn sentence(violation: &Violation) -> String {
+    match violation {
+        Violation::BranchName { branch } => format!("`{branch}` is not a legal branch name"),
+        Violation::BranchOfPeople { branch } => format!("the branch `{branch}` belongs to people"),
+        Violation::BranchWithoutTicket { branch, ticket } => {
+            format!("the branch `{branch}` does not name the ticket: `{ticket}` is missing")
+        }
+        Violation::ForeignBase { base } => {
+            format!("the base commit {base} is not in the history of the remote's branches")
+        }
+        Violation::Unrelated { head, base } => {
+            format!("the head {head} does not descend from the base {base}")
+        }
+        Violation::PackTooLarge {
+            size_bytes,
+            limit_bytes,
+        } => format!("the commits pack to {size_bytes} bytes and the limit is {limit_bytes}"),
+        Violation::TooManyCommits { limit } => format!("the branch has more than {limit} commits"),
+        Violation::NoChange => "nothing differs from the base".to_owned(),
+        Violation::Secret { kind, place } => {
+            format!("what looks like a {kind} stands in {}", where_it_stands(place))
+        }
+        of_a_commit @ (Violation::Merge { .. }
+        | Violation::ForeignAuthor { .. }
+        | Violation::CommitHeader { .. }
+        | Violation::HiddenCharacters { .. }
+        | Violation::Command { .. }) => about_a_commit(of_a_commit),
+        of_a_file => about_a_file(of_a_file),
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are not about a file")]
+fn about_a_file(violation: &Violation) -> String {
+    match violation {
+        Violation::Protected { path } => format!("`{path}` is protected: only people change it"),
+        Violation::GitDirectory { path } => format!("`{path}` lies in a git directory"),
+        Violation::EscapingLink { path, target } => {
+            format!("the link `{path}` points out of the repository, or may (`{target}`)")
+        }
+        Violation::Submodule { path } => {
+            format!("`{path}` is a submodule, which only people add, move or remove")
+        }
+        Violation::LfsContent { path } => format!(
+            "Git LFS keeps the content of `{path}` (.gitattributes), and it cannot be uploaded from here; a person has to add it"
+        ),
+        Violation::TooLarge {
+            path,
+            size_bytes,
+            limit_bytes,
+        } => format!("`{path}` has {size_bytes} bytes and the limit is {limit_bytes}"),
+        Violation::TooManyFiles { count } => {
+            format!("{count} files differ, which is more than can be checked")
+        }
+        Violation::TooMuch { path } => {
+            format!("the change has more content than can be checked, `{path}` among it")
+        }
+        _ => String::new(),
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "the others are not about a commit")]
+fn about_a_commit(violation: &Violation) -> String {
+    match violation {
+        Violation::Merge { commit } => format!("commit {commit} does not have exactly one parent"),
+        Violation::ForeignAuthor { commit, who } => {
+            format!("commit {commit} names `{who}` and not Journeyman as author or committer")
+        }
+        Violation::CommitHeader { commit, header } => {
+            format!("commit {commit} has a header line `{header}`, which ours do not have")
+        }
+        Violation::HiddenCharacters { commit } => {
+            format!("the message of commit {commit} holds control or invisible characters")
+        }
+        Violation::Command { words, commit } => {
+            format!("the message of commit {commit} says `{words}`, which acts on a ticket when it is pushed")
+        }
+        _ => String::new(),
+    }
+}
+
+fn where_it_stands(place: &SecretPlace) -> String {
+    match place {
+        SecretPlace::File { path } => format!("`{path}`"),
+        SecretPlace::Path => "the path of a file".to_owned(),
+        SecretPlace::Message { commit } => format!("the message of commit {commit}"),
+        SecretPlace::Branch => "the branch's name".to_owned(),
+        SecretPlace::Title => "the title of the pull request".to_owned(),
+        SecretPlace::Body => "the body of the pull request".to_owned(),
+        SecretPlace::IssueTitle => "the title of an issue".to_owned(),
+        SecretPlace::IssueText => "the text of an issue".to_owned(),
+        SecretPlace::Label => "a label".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ReportOutcome, stored::decode};
+
+    /// Every stored refusal, one of each code at least: a test of `domain` sees to that.
+    fn every() -> Vec<Refusal> {
+        let lines = include_str!("../../tests/stored/v1/outcome.jsonl").lines();
+        let outcomes = lines.map(|line| decode(line.as_bytes()).unwrap());
+        let refusals = outcomes.filter_map(|outcome| match outcome {
+            ReportOutcome::Refused(refusal) => Some(refusal),
+            ReportOutcome::Done(_) | ReportOutcome::Failed { .. } => None,
+        });
+        refusals.collect()
+    }
+
+    #[test]
+    fn every_code_says_what_is_wrong_and_gives_people_no_orders_for_a_model() {
+        let texts: Vec<String> = every().iter().map(Refusal::words).collect();
+        assert!(
+            texts
+                .iter()
+                .all(|text| !text.is_empty() && !text.contains("\n- \n"))
+        );
+        let all = texts.join("\n");
+        for order in ["create_branch", "commit_changes", "widen_scope", "call finish"] {
+            assert!(!all.contains(order), "{all}");
+        }
+        insta::assert_snapshot!(all, @"
+        a secret
+        the change may not leave:
+        - `a b` is not a legal branch name
+        - the branch `main` belongs to people
+        - the branch `fix/tax` does not name the ticket: `ENG-12` is missing
+        - the base commit aaaaaaaaaaaa is not in the history of the remote's branches
+        - the head bbbbbbbbbbbb does not descend from the base aaaaaaaaaaaa
+        - the commits pack to 9 bytes and the limit is 8
+        - the branch has more than 200 commits
+        - nothing differs from the base
+        - `.github/workflows/ci.yml` is protected: only people change it
+        - `a/.git/config` lies in a git directory
+        - the link `a` points out of the repository, or may (`../b`)
+        - `vendor/kit` is a submodule, which only people add, move or remove
+        - Git LFS keeps the content of `a.psd` (.gitattributes), and it cannot be uploaded from here; a person has to add it
+        - `a.bin` has 9 bytes and the limit is 8
+        - 9 files differ, which is more than can be checked
+        - the change has more content than can be checked, `a.txt` among it
+        the change may not leave:
+        - commit cccccccccccc does not have exactly one parent
+        - commit cccccccccccc names `Eve <eve@example.com>` and not Journeyman as author or committer
+        - the message of commit cccccccccccc says `Closes #99`, which acts on a ticket when it is pushed
+        - commit cccccccccccc has a header line `gpgsig`, which ours do not have
+        - the message of commit cccccccccccc holds control or invisible characters
+        - what looks like a GitHub token stands in `a.py`
+        - what looks like a GitHub token stands in the path of a file
+        - what looks like a GitHub token stands in the message of commit cccccccccccc
+        - what looks like a GitHub token stands in the branch's name
+        - what looks like a GitHub token stands in the title of the pull request
+        - what looks like a GitHub token stands in the body of the pull request
+        - what looks like a GitHub token stands in the title of an issue
+        - what looks like a GitHub token stands in the text of an issue
+        - what looks like a GitHub token stands in a label
+        the change could not be inspected within the limits of time and memory
+        the commits could not be taken in: an object is missing
+        the rules of this repository ask for a person's approval before a push, and nobody approved commit aaaaaaaaaaaa
+        this kind of ticket does not change `api/v1.py` (module `api`), `b.py` (module `b`)
+        there are no usable rules for acme/shop; an operator must look into it
+        the rules of acme/shop are not for the ticket ENG-12; an operator must look into it
+        the branch `fix/tax` exists on the remote and was not pushed for this ticket
+        the branch `fix/tax` belongs to the ticket ENG-13
+        somebody pushed to the branch `fix/tax` meanwhile: it is at bbbbbbbbbbbb, and nothing of theirs is overwritten
+        the branch `fix/tax` is gone from the remote, or is not where this work left it
+        the branch `fix/tax` was not pushed
+        `ann` opened pull request #7 for the branch
+        somebody else opened pull request #7 for the branch
+        the pull request #7 was not opened for this ticket
+        the pull request #7 was merged or closed meanwhile
+        what is known of checks is about aaaaaaaaaaaa and the pull request is at bbbbbbbbbbbb now; it stays a draft until that is checked
+        the plan has 9 issues, and the rules of the repository allow 3 (`issues.most_planned`)
+        the rules of the repository let me open no issues (`issues.most_planned`)
+        there is nothing to commit
+        GH013: a ruleset forbids it
+        the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`)
+        the issue has parts already, so no others are opened
+        ");
+    }
+}

@@ -1,0 +1,57 @@
+//! What there is to know of the end of a run besides its reason.
+
+use super::StopReason;
+
+impl StopReason {
+    /// The name for people: `turn limit`.
+    pub fn words(&self) -> String {
+        self.as_str().replace('_', " ")
+    }
+
+    /// What else there is to know of it: who, how much, the model's last words. May be of several lines.
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Self::NoChange { summary } => Some(summary.clone()),
+            Self::Unfinished { summary, unsaved } if unsaved.is_empty() => Some(summary.clone()),
+            Self::Unfinished { summary, unsaved } => {
+                Some(format!("{summary}\nNot saved: {}", unsaved.join("; ")))
+            }
+            Self::TurnLimit { turns } => Some(format!("{turns} turns")),
+            Self::BudgetSpent { budget, spent, limit } => {
+                Some(format!("{budget:?}: {spent} of {limit}").to_lowercase())
+            }
+            Self::SharedBudgetSpent(budget) => Some(format!(
+                "the budget of {} {}: {} of {}",
+                budget.of.as_str(),
+                budget.name,
+                budget.spent,
+                budget.limit
+            )),
+            Self::PriceUnknown { model } => Some(model.clone()),
+            Self::Stopped { by } | Self::Rejected { by } => Some(format!("by {by}")),
+            Self::GivenUp { kind, evidence } => {
+                Some(format!("{}: {evidence}", kind.as_str().replace('_', " ")))
+            }
+            Self::RevisionLimit { revisions } => Some(format!("{revisions} times")),
+            Self::ModelFailed { detail }
+            | Self::WorkspaceUnavailable { detail }
+            | Self::ReportFailed { detail } => Some(detail.clone()),
+            Self::SetupFailed { log_tail } => Some(log_tail.clone()),
+            Self::ReportRefused(refusal) => Some(refusal.words()),
+            Self::Stuck(repetition) => Some(format!(
+                "{} turns with {}",
+                repetition.turns,
+                repetition.tools.join(", ")
+            )),
+            Self::Completed
+            | Self::NoPlan
+            | Self::ModelRefused
+            | Self::ContextTooLong
+            | Self::UnsupportedJob
+            | Self::JournalUnreadable
+            | Self::JournalLost
+            | Self::Superseded
+            | Self::Withdrawn { .. } => None,
+        }
+    }
+}

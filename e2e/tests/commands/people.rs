@@ -1,0 +1,119 @@
+//! People: runs that wait for them, tokens that end, and what they are asked before something is lost.
+
+use domain::Timestamp;
+use serde_json::Value;
+use testkit::eventually;
+
+use crate::{
+    stage::Stage,
+    terminal::at_terminal,
+    up::{PATIENCE, Up},
+};
+
+const GATE: &str = "agent: {approval: before_push}\n";
+
+/// A day so many days from now.
+fn day_in(days: i64) -> String {
+    let at: Timestamp = bootstrap::now().plus_ms(days * 86_400_000);
+    at.to_string()[..10].to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_a_run_that_waits_for_a_person_is_told_by_exit_code_3() {
+    let up = Up::start(Stage::start(GATE).await).await;
+    let key = up.stage.file_ticket();
+    let ran = up
+        .ask(&["dispatch", "--job", "implement", "--ticket", &key, "-o", "json"])
+        .await;
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(3), "journeyman: the run waits for a person's decision\n"),
+        "{ran:?}"
+    );
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&told["waits_for"], told.get("stop")), (&"decision".into(), None));
+    let followed = up.ask(&["follow", &key, "--exit-status"]).await;
+    assert_eq!(followed.code, Some(3), "{followed:?}");
+    assert!(
+        followed.out.ends_with("planner   waits for a person's decision\n"),
+        "{followed:?}"
+    );
+    let run = told["run"].as_str().unwrap();
+    let head = up.asked_about(run).await;
+    up.told(&["approve", &key, &head]).await;
+    // The journal has the wait, which is over.
+    let followed = up.told(&["follow", run, "--exit-status"]).await;
+    assert!(followed.contains("run finished: completed"), "{followed}");
+    up.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_end_soon_are_among_what_needs_somebody() {
+    let (soon, late) = (day_in(10), day_in(100));
+    let settings = [("JIRA_READER__EXPIRES", late.as_str()), ("JIRA_WRITER__EXPIRES", &soon)];
+    let up = Up::start_with(Stage::start("").await, &settings).await;
+    let told = eventually("the end of the writer's token", PATIENCE, async || {
+        let pending = up.told(&["pending"]).await;
+        pending.contains("jira_writer").then_some(pending)
+    });
+    let told = told.await.unwrap();
+    assert!(
+        told.starts_with(&format!("the token of jira_writer ends on {soon}, in 9 days\n")),
+        "{told}"
+    );
+    assert!(told.contains("set its end in `expires`") && !told.contains("jira_reader"), "{told}");
+    up.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_would_be_lost_is_shown_and_asked_about_and_nothing_is_lost_where_nobody_can_be_asked() {
+    let up = Up::start(Stage::start(GATE).await).await;
+    let key = up.stage.file_ticket();
+    up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let run = up.until_runs_say("decision").await;
+    for asked in [
+        &["stop", &key][..],
+        &["stop-all", "on"],
+        &["purge", &key],
+        &["dead", "drop", "1"],
+    ] {
+        let refused = up.ask(asked).await;
+        assert_eq!(refused.code, Some(64), "{asked:?}: {refused:?}");
+        let told = "journeyman: --yes is missing, and there is no terminal to ask at; --dry-run shows what would be lost\n";
+        assert_eq!((refused.out.as_str(), refused.err.as_str()), ("", told));
+    }
+    let folder = up.stage.path();
+    for (asked, shown) in [
+        (&["stop", &key][..], format!("this would stop run {run} (implement)")),
+        (&["stop-all", "on"], "this would stop every planner".to_owned()),
+    ] {
+        let kept = at_terminal(asked, &[(&shown, ""), ("Do it?", "n")], folder).await;
+        assert_eq!(kept.code, Some(1), "{kept:?}");
+        assert!(kept.out.contains("nothing was done"), "{kept:?}");
+    }
+    // An empty answer is none.
+    let kept = at_terminal(&["stop", &key], &[("Do it?", "\r")], folder).await;
+    assert_eq!(kept.code, Some(1), "{kept:?}");
+    let waits = up.told(&["runs", "--status", "parked"]).await;
+    assert!(waits.contains("decision"), "{waits}");
+    assert_eq!(up.told(&["stop-all"]).await, "stop-all is off\n");
+    // What the API refuses is not asked about.
+    let live = at_terminal(&["purge", &key], &[], folder).await;
+    assert!(live.code == Some(1) && live.out.contains("has live runs"), "{live:?}");
+
+    let stopped = at_terminal(&["stop", &key], &[("Do it?", "y")], folder).await;
+    assert!(
+        stopped.code == Some(0) && stopped.out.contains("stop asked for"),
+        "{stopped:?}"
+    );
+    up.until_runs_say("stopped").await;
+    let purged = at_terminal(
+        &["purge", &key],
+        &[("this would forget ", ""), ("Do it?", "y")],
+        folder,
+    )
+    .await;
+    assert!(purged.code == Some(0) && purged.out.contains("purged: "), "{purged:?}");
+    assert_eq!(up.told(&["runs"]).await, "");
+    up.stop().await;
+}
