@@ -34,6 +34,7 @@ contract: setup ## Compare the stand-ins and our clients of GitHub and Jira with
 lint: ## Formatting, clippy and documentation, warnings denied
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --package journeyman --no-default-features --lib -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
 
 fmt: ## Format the code

@@ -204,6 +204,20 @@ fn the_console_is_a_client_of_the_api_and_of_the_provider_where_people_log_in() 
 }
 
 #[test]
+fn a_command_that_is_only_a_client_compiles_no_service() {
+    let metadata = metadata();
+    let members = members(metadata);
+    let dependencies = members["journeyman"].dependencies.iter();
+    let always = dependencies.filter(|dep| !dep.optional && dep.kind == DependencyKind::Normal);
+    let always = always.filter_map(|dep| members.get_key_value(dep.name.as_str()));
+    let reached: BTreeSet<_> = always
+        .flat_map(|(name, _)| reach(&members, name).into_iter().chain([name.as_str()]))
+        .collect();
+    let expected = ["api", "bootstrap", "certs", "domain", "failpoint", "grant", "lease", "queue"];
+    assert_eq!(reached, expected.into());
+}
+
+#[test]
 fn one_crate_names_each_technology() {
     let metadata = metadata();
     let members = members(metadata);

@@ -4,6 +4,11 @@ mod acting;
 #[cfg(feature = "local")]
 mod alone;
 mod approve;
+#[cfg_attr(
+    not(feature = "local"),
+    expect(dead_code, reason = "only the set-up asks for more than yes or no")
+)]
+mod ask;
 mod backup;
 mod certs;
 mod completions;

@@ -8,8 +8,7 @@ use clap::Args;
 use super::{
     EXIT_SETTINGS,
     acting::{DryRun, perform},
-    say_error,
-    setup::ask,
+    ask, say_error,
 };
 
 /// For commands that destroy something.

@@ -1,6 +1,5 @@
 //! `journeyman setup`: accounts at GitHub and Jira, and the model; what is there already is left as it is.
 
-pub(super) mod ask;
 mod github;
 mod installed;
 mod jira;
@@ -23,7 +22,7 @@ use serde::Deserialize;
 use url::Url;
 
 use self::store::Store;
-use super::{EXIT_ARGUMENTS, INTERRUPTED, doctor, say, say_error};
+use super::{EXIT_ARGUMENTS, INTERRUPTED, ask, doctor, say, say_error};
 use crate::args::Settings;
 
 /// Set up the accounts of GitHub and Jira and the model, what is missing or one of them; ends with `doctor`

@@ -1,4 +1,4 @@
-//! Questions of the set-up. Each has a flag, which is named where there is no terminal to ask at.
+//! Questions to whoever sits at the terminal. Each has a flag, which is named where there is no terminal to ask at.
 
 use std::io::IsTerminal;
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 pub(super) struct Unasked(pub(super) String);
 
 /// Whether there is somebody to ask.
-pub(in crate::commands) fn is_possible() -> bool {
+pub(super) fn is_possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
@@ -85,7 +85,7 @@ fn unseen(question: &str) -> anyhow::Result<String> {
 }
 
 /// Yes or no; `default` is what an empty answer means.
-pub(in crate::commands) async fn confirm(question: &str, default: bool) -> anyhow::Result<bool> {
+pub(super) async fn confirm(question: &str, default: bool) -> anyhow::Result<bool> {
     let question = question.to_owned();
     at_terminal("", move || {
         let confirm = Confirm::with_theme(&SimpleTheme).with_prompt(question);
