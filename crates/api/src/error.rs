@@ -74,7 +74,11 @@ mod tests {
         };
         assert!(Error::UnknownToken.refuses_token());
         assert!(refused(StatusCode::FORBIDDEN).refuses_token());
-        for other in [StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::BAD_GATEWAY] {
+        for other in [
+            StatusCode::NOT_FOUND,
+            StatusCode::CONFLICT,
+            StatusCode::BAD_GATEWAY,
+        ] {
             assert!(!refused(other).refuses_token(), "{other}");
         }
     }

@@ -35,7 +35,9 @@ async fn who_follows_a_run_that_waits_for_a_person_is_told_by_exit_code_3() {
     let followed = up.ask(&["follow", &key, "--exit-status"]).await;
     assert_eq!(followed.code, Some(3), "{followed:?}");
     assert!(
-        followed.out.ends_with("planner   waits for a person's decision\n"),
+        followed
+            .out
+            .ends_with("planner   waits for a person's decision\n"),
         "{followed:?}"
     );
     let run = told["run"].as_str().unwrap();
@@ -50,7 +52,10 @@ async fn who_follows_a_run_that_waits_for_a_person_is_told_by_exit_code_3() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_that_end_soon_are_among_what_needs_somebody() {
     let (soon, late) = (day_in(10), day_in(100));
-    let settings = [("JIRA_READER__EXPIRES", late.as_str()), ("JIRA_WRITER__EXPIRES", &soon)];
+    let settings = [
+        ("JIRA_READER__EXPIRES", late.as_str()),
+        ("JIRA_WRITER__EXPIRES", &soon),
+    ];
     let up = Up::start_with(Stage::start("").await, &settings).await;
     let told = eventually("the end of the writer's token", PATIENCE, async || {
         let pending = up.told(&["pending"]).await;
@@ -61,7 +66,10 @@ async fn tokens_that_end_soon_are_among_what_needs_somebody() {
         told.starts_with(&format!("the token of jira_writer ends on {soon}, in 9 days\n")),
         "{told}"
     );
-    assert!(told.contains("set its end in `expires`") && !told.contains("jira_reader"), "{told}");
+    assert!(
+        told.contains("set its end in `expires`") && !told.contains("jira_reader"),
+        "{told}"
+    );
     up.stop().await;
 }
 
@@ -84,7 +92,10 @@ async fn what_would_be_lost_is_shown_and_asked_about_and_nothing_is_lost_where_n
     }
     let folder = up.stage.path();
     for (asked, shown) in [
-        (&["stop", &key][..], format!("this would stop run {run} (implement)")),
+        (
+            &["stop", &key][..],
+            format!("this would stop run {run} (implement)"),
+        ),
         (&["stop-all", "on"], "this would stop every planner".to_owned()),
     ] {
         let kept = at_terminal(asked, &[(&shown, ""), ("Do it?", "n")], folder).await;
@@ -99,7 +110,10 @@ async fn what_would_be_lost_is_shown_and_asked_about_and_nothing_is_lost_where_n
     assert_eq!(up.told(&["stop-all"]).await, "stop-all is off\n");
     // What the API refuses is not asked about.
     let live = at_terminal(&["purge", &key], &[], folder).await;
-    assert!(live.code == Some(1) && live.out.contains("has live runs"), "{live:?}");
+    assert!(
+        live.code == Some(1) && live.out.contains("has live runs"),
+        "{live:?}"
+    );
 
     let stopped = at_terminal(&["stop", &key], &[("Do it?", "y")], folder).await;
     assert!(
@@ -113,7 +127,10 @@ async fn what_would_be_lost_is_shown_and_asked_about_and_nothing_is_lost_where_n
         folder,
     )
     .await;
-    assert!(purged.code == Some(0) && purged.out.contains("purged: "), "{purged:?}");
+    assert!(
+        purged.code == Some(0) && purged.out.contains("purged: "),
+        "{purged:?}"
+    );
     assert_eq!(up.told(&["runs"]).await, "");
     up.stop().await;
 }

@@ -185,7 +185,10 @@ async fn a_run_is_stopped_by_its_ticket() {
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let run = up.until_runs_say("decision").await;
-    assert_eq!(up.told(&["stop", "ENG-1", "--yes"]).await, "stop asked for: ENG-1\n");
+    assert_eq!(
+        up.told(&["stop", "ENG-1", "--yes"]).await,
+        "stop asked for: ENG-1\n"
+    );
     let followed = up.told(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("asked to stop"), "{followed}");
     up.until_runs_say("stopped").await;

@@ -61,7 +61,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, words) = match self {
             Self::LogIn(next) => {
-                let to = format!("/login?next={}", crate::words::segment(&next));
+                let to = format!("/login?next={}", domain::address::encode(&next));
                 return Redirect::to(&to).into_response();
             }
             Self::Ended => {

@@ -62,7 +62,7 @@ mod tests {
             "1 min 2 s",
             "person",
             "ada asked to stop",
-            "href=\"/runs/jira%3AENG%2D1%403/entries/7\"",
+            "href=\"/runs/jira%3AENG-1%403/entries/7\"",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -1,8 +1,7 @@
 //! What the API says, in words for people. Text of others goes through [`shown`] before it reaches a page.
 
 use api::types::{RunState, RunView};
-use domain::{Dollars, StopReason, Timestamp, Verdict, WaitsFor, text::visible};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use domain::{Dollars, StopReason, Timestamp, Verdict, WaitsFor, address::encode, text::visible};
 
 /// Text of others: characters that hide or reorder are spelled out. Markup is escaped where it is written.
 pub(crate) fn shown(text: &str) -> String {
@@ -15,17 +14,12 @@ pub(crate) fn short(text: &str, limit: usize) -> String {
     shown(&domain::text::capped(&flat, limit))
 }
 
-/// One segment of a path, or one value of a query.
-pub(crate) fn segment(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
-}
-
 pub(crate) fn run_path(run: &str) -> String {
-    format!("/runs/{}", segment(run))
+    format!("/runs/{}", encode(run))
 }
 
 pub(crate) fn ticket_path(ticket: &str) -> String {
-    format!("/tickets/{}", segment(ticket))
+    format!("/tickets/{}", encode(ticket))
 }
 
 /// An address that a browser may follow: nothing but the web.

@@ -189,10 +189,11 @@ const fn is_fatal(error: &queue::Error) -> bool {
     !matches!(error, queue::Error::Unavailable { .. })
 }
 
-/// Tells in the API when our credentials end.
+/// Tells in the API when our credentials end. It lasts as long as the service: one whose part has ended ends, too.
 async fn tell_ends(queue: Queue, ends: CredentialEnds, shutdown: CancellationToken) {
     let tell = || queue.tell_credential_ends(queue::Role::Ingest, &ends);
     service::see_to("ends of credentials", &shutdown, tell).await;
+    shutdown.cancelled().await;
 }
 
 /// Ready means that a delivery can be stored.

@@ -41,9 +41,9 @@ impl Line {
         self
     }
 
-    /// The whole of a text, where the headline cannot have all of it.
+    /// The whole of a text that the headline has, where it was cut or made one line there.
     pub(super) fn rest_of(self, text: &str) -> Self {
-        match text.chars().count() > HEAD || text.trim().contains('\n') {
+        match self.head.ends_with('…') || text.trim().contains('\n') {
             true => self.more(text),
             false => self,
         }

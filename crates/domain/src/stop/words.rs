@@ -38,6 +38,9 @@ impl StopReason {
             | Self::ReportFailed { detail } => Some(detail.clone()),
             Self::SetupFailed { log_tail } => Some(log_tail.clone()),
             Self::ReportRefused(refusal) => Some(refusal.words()),
+            Self::Stuck(repetition) if repetition.tools.is_empty() => {
+                Some(format!("{} turns", repetition.turns))
+            }
             Self::Stuck(repetition) => Some(format!(
                 "{} turns with {}",
                 repetition.turns,

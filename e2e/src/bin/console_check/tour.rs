@@ -110,7 +110,7 @@ impl Tour<'_> {
         self.mark(client).await?;
         let status = Locator::XPath("//p[@role='status'][contains(., 'completed')]");
         self.shown(client, status).await?;
-        let last = Locator::XPath("//ol[@id='timeline']/li[last()][contains(., 'the run completed')]");
+        let last = Locator::XPath("//ol[@id='timeline']/li[last()][contains(., 'run finished: completed')]");
         self.shown(client, last).await?;
         ensure!(self.is_marked(client).await?, "the page was loaded again");
         let (_, reason) = self.world.finished(run).await?;

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header::SET_COOKIE},
     response::{IntoResponse, Redirect, Response},
 };
+use domain::address::encode;
 use maud::{Markup, html};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -15,7 +16,6 @@ use crate::{
     person::{State, session_id},
     problem::{Problem, told},
     session,
-    words::segment,
 };
 
 /// Where to go on afterwards.
@@ -123,7 +123,7 @@ fn body(doors: Doors, next: &str, problem: Option<&str>) -> Markup {
         }
         // A link: a form may not lead to another site.
         @if doors.provider {
-            p { a.button href={ "/login/oidc?next=" (segment(&onward(next))) } { "Log in with your account" } }
+            p { a.button href={ "/login/oidc?next=" (encode(&onward(next))) } { "Log in with your account" } }
         }
         @if doors.token { (with_token(next)) }
         // A link from another site brings no cookie; one from here does.

@@ -2,7 +2,7 @@
 
 use api::types::{RunState, RunView, RunsQuery};
 use axum::extract::Query;
-use domain::TicketKey;
+use domain::{TicketKey, address::encode};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ use crate::{
     layout::{Page, Place},
     person::Person,
     problem::Problem,
-    words::{instant, run_path, segment, shown, standing, ticket_path},
+    words::{instant, run_path, shown, standing, ticket_path},
 };
 
 /// Runs on one page.
@@ -128,7 +128,7 @@ impl Filter {
         ];
         let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
         let pairs: Vec<_> = given
-            .map(|(name, value)| format!("{name}={}", segment(value)))
+            .map(|(name, value)| format!("{name}={}", encode(value)))
             .collect();
         match pairs.is_empty() {
             true => "/runs".to_owned(),
@@ -264,7 +264,7 @@ mod tests {
         };
         assert_eq!(
             filter.path("jira:ENG-1@3"),
-            "/runs?repository=acme%2Fshop&stop=failed&before=jira%3AENG%2D1%403"
+            "/runs?repository=acme%2Fshop&stop=failed&before=jira%3AENG-1%403"
         );
         assert_eq!(filter.path(""), "/runs?repository=acme%2Fshop&stop=failed");
         assert_eq!(Filter::default().path(""), "/runs");

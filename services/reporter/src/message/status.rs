@@ -1,7 +1,6 @@
 //! The one comment that says how a ticket stands, as a pure function of its board.
 
 use domain::{Phase, RunId, Timestamp};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
     moved::not_moved,
@@ -82,7 +81,7 @@ const fn doing(phase: Phase) -> &'static str {
 /// The id of a run holds characters that an address may not.
 pub(super) fn run_page(run: &RunId, run_url: &str) -> Option<String> {
     let run = run.to_string();
-    let url = run_url.replace("{run}", &utf8_percent_encode(&run, NON_ALPHANUMERIC).to_string());
+    let url = run_url.replace("{run}", &domain::address::encode(&run));
     is_web_link(&url).then_some(url)
 }
 

@@ -126,7 +126,7 @@ fn the_comment_tells_the_work_its_phase_its_cost_and_where_to_watch_it() {
     assert_snapshot!(status(&board, Some("https://journeyman.example/runs/{run}")), @r#"
     Journeyman has started to work on this ticket in `acme/shop`.
 
-    Journeyman, run `jira:ENG-12@57` (implement: planning), 2026-11-21 10:01 UTC, 1 min 15 s after the start, $0.42 spent, [follow it](<https://journeyman.example/runs/jira%3AENG%2D12%4057>)
+    Journeyman, run `jira:ENG-12@57` (implement: planning), 2026-11-21 10:01 UTC, 1 min 15 s after the start, $0.42 spent, [follow it](<https://journeyman.example/runs/jira%3AENG-12%4057>)
     "#);
     board.stand(later, progress, None);
     assert!(
