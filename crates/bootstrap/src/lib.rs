@@ -17,3 +17,4 @@ pub mod tls;
 pub use clock::now;
 pub use programs::own_program;
 pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal, signals};
+pub use telemetry::instance;
