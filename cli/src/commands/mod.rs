@@ -25,6 +25,7 @@ mod man;
 mod nats_users;
 mod open;
 mod pending;
+mod pools;
 mod pr;
 mod process_ticket;
 mod progress;
@@ -114,6 +115,7 @@ commands! {
     Pending in pending,
     Say in say,
     Spend in spend,
+    Pools in pools,
     Stop in stop,
     Retry in retry,
     Dead in dead,

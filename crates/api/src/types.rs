@@ -1,8 +1,10 @@
 //! What the API takes and gives, as JSON. Instants are RFC 3339 in UTC.
 
 mod jobs;
+mod pools;
 mod pull_requests;
 mod runs;
+mod standing;
 mod tickets;
 
 use domain::{Dollars, PullRequestRef, Verdict};
@@ -11,8 +13,10 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
+    pools::{ExecutorView, MakeView, PoolNews, PoolView, PoolsView},
     pull_requests::{CallState, PullRequestBody, PullRequestCallView},
     runs::{OverviewView, RunState, RunView, RunsQuery},
+    standing::{ChecksView, FailedCheckView, PullRequestView, ReviewView},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
 
@@ -130,6 +134,9 @@ pub struct TicketView {
     /// The pull requests opened for it.
     #[schema(value_type = Vec<Object>)]
     pub pull_requests: Vec<PullRequestRef>,
+    /// How they stand: checks, reviews, merged or not; the newest that webhooks and polls told.
+    #[serde(default)]
+    pub standing: Vec<PullRequestView>,
     /// When its timer is due.
     pub due: Option<String>,
     /// Why it is quarantined.

@@ -12,6 +12,7 @@ mod jobs;
 mod known_runs;
 mod listing;
 mod person;
+mod pools;
 mod problem;
 mod pull_requests;
 mod rules;
@@ -112,6 +113,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(dead::show, dead::remove))
         .routes(routes!(dead::retry))
         .routes(routes!(rules::show))
+        .routes(routes!(pools::list))
 }
 
 /// The routes of `/v1`, and the document that describes them.
