@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use api::types::{MakeView, PoolNews, PoolView};
+use api::types::{MakeView, PoolView};
 use clap::Args;
+use domain::PoolNews;
 
 use super::{say, say_all, say_json};
 use crate::{

@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
-    pools::{ExecutorView, MakeView, PoolNews, PoolView, PoolsView},
+    pools::{ExecutorView, MakeView, PoolView, PoolsView},
     pull_requests::{CallState, PullRequestBody, PullRequestCallView},
     runs::{OverviewView, RunState, RunView, RunsQuery},
     standing::{ChecksView, FailedCheckView, PullRequestView, ReviewView},

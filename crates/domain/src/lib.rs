@@ -121,7 +121,7 @@ pub use outside::Outside;
 pub use overview::{Gate, Overview, Spend, TimeSpent};
 pub use phase::{ModelRole, Phase};
 pub use plan::{Plan, PlanStep, PlannedIssue};
-pub use pools::{ExecutorMake, ExecutorSeen, ExecutorState, PoolRecord};
+pub use pools::{ExecutorMake, ExecutorSeen, ExecutorState, LeftOut, Pool, PoolNews, PoolRecord};
 pub use pull_request_call::{PullRequestAnswer, PullRequestCall};
 pub use pull_request_review::{
     CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, ReviewedChange, SinceReview,

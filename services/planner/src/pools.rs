@@ -1,21 +1,23 @@
-//! Writes down what this planner sees of the pools of executors, for whoever looks at an installation.
+//! Writes down what this planner sees of the pools of executors, and tells autoscalers what all planners together see.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use domain::{PoolRecord, cause::chain};
+use domain::{Pool, PoolRecord, SlotQueue, cause::chain};
 use queue::{Bucket, Found, Key, Queue, Revision, Table};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::executors::Executors;
+use crate::telemetry::{self, PoolSlots};
 
-/// Between two writes however much changes.
+/// Between two rounds: no record is written more often, however much changes.
 const SHORTEST: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(PoolRecord::EVERY_MS);
 
 /// Keeps one record for each pool that this planner has in its settings.
 pub(crate) struct PoolKeeper {
     table: Table<PoolRecord>,
+    queues: Table<SlotQueue>,
     executors: Arc<Executors>,
     planner: String,
     written: BTreeMap<String, (Revision, PoolRecord)>,
@@ -25,29 +27,58 @@ impl PoolKeeper {
     pub(crate) fn new(queue: &Queue, executors: Arc<Executors>) -> Self {
         Self {
             table: queue.table(Bucket::Pools),
+            queues: queue.table(Bucket::Slots),
             executors,
             planner: bootstrap::instance(),
             written: BTreeMap::new(),
         }
     }
 
-    /// Writes until the shutdown. What was written last stays, and grows old.
+    /// Writes and tells until the shutdown. What was written last stays, and grows old.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut changes = self.executors.changes();
         loop {
-            changes.mark_unchanged();
-            if let Err(error) = self.write().await {
+            if let Err(error) = self.round().await {
                 tracing::warn!(error = %chain(&error), "what is seen of the pools could not be written down");
             }
             if shutdown.run_until_cancelled(sleep(SHORTEST)).await.is_none() {
                 return;
             }
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = sleep(EVERY.saturating_sub(SHORTEST)) => {}
-                changed = changes.changed() => if changed.is_err() { return },
-            }
         }
+    }
+
+    async fn round(&mut self) -> Result<(), queue::Error> {
+        self.write().await?;
+        telemetry::slots(self.measured().await?);
+        Ok(())
+    }
+
+    /// What autoscalers and alerts are told: the same records that people see, those of every planner.
+    async fn measured(&self) -> Result<Vec<(String, PoolSlots, u64)>, queue::Error> {
+        let now = bootstrap::now();
+        let told: Vec<PoolRecord> = self
+            .table
+            .list()
+            .await?
+            .into_iter()
+            .map(|(_, record)| record)
+            .collect();
+        let mut measured = Vec::new();
+        for name in self.written.keys() {
+            let waiting = self.queues.get(name).await?.map(|(queue, _)| queue.waiting.len());
+            let of_pool: Vec<PoolRecord> = told
+                .iter()
+                .filter(|record| record.pool == *name)
+                .cloned()
+                .collect();
+            let pool = Pool::of(&of_pool, now);
+            let slots = PoolSlots {
+                free: pool.free(),
+                total: pool.total(),
+                held: pool.held(),
+            };
+            measured.push((name.clone(), slots, waiting.unwrap_or_default() as u64));
+        }
+        Ok(measured)
     }
 
     async fn write(&mut self) -> Result<(), queue::Error> {
@@ -101,7 +132,7 @@ mod tests {
         assert!(says_enough(&at(0), &at(2_000)));
         assert!(!says_enough(&at(0), &at(10_000)));
         let changed = PoolRecord {
-            left_out: 1,
+            unresolved: vec!["dns://executor:7403".to_owned()],
             ..at(2_000)
         };
         assert!(!says_enough(&at(0), &changed));

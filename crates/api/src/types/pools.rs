@@ -1,6 +1,6 @@
 //! Pools of executors.
 
-use domain::ExecutorState;
+use domain::{ExecutorState, PoolNews};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -11,35 +11,13 @@ pub struct PoolsView {
     pub pools: Vec<PoolView>,
 }
 
-/// How recent what is told of a pool is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PoolNews {
-    /// A planner sees it like this.
-    Current,
-    /// No planner tells of it any more: this is what the last one saw. Nothing is known to take work.
-    Old,
-    /// Rules name it, and no planner has told of it within a day.
-    Unknown,
-}
-
-impl PoolNews {
-    /// As the API spells it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Current => "current",
-            Self::Old => "old",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// A pool of executors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolView {
     /// Its name, as `executor.pool` of the rules has it.
     pub name: String,
-    /// How recent this is.
+    /// How recent this is: `current`, `old` when no planner tells of it any more, or `unknown` when none has within a day.
+    #[schema(value_type = String)]
     pub news: PoolNews,
     /// When a planner last told of it.
     pub seen_at: Option<String>,
@@ -47,7 +25,7 @@ pub struct PoolView {
     pub planners: u32,
     /// Executors, whatever their state.
     pub executors: u32,
-    /// Executors that take work.
+    /// Executors that take work; none unless the news are current.
     pub ready: u32,
     /// Slots that a new run may take.
     pub free: u32,

@@ -1,7 +1,7 @@
 //! Pools: which executors there are, what they are made of, and why some take no work.
 
-use api::types::{ExecutorView, MakeView, PoolNews, PoolView, PoolsView};
-use domain::ExecutorState;
+use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
+use domain::{ExecutorState, PoolNews};
 use maud::{Markup, html};
 
 use crate::{

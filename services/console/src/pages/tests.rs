@@ -2,7 +2,8 @@
 
 use api::types::*;
 use domain::{
-    CommitId, Decision, Dollars, Entry, Fact, Job, Plan, PlanStep, RunFence, StopReason, Timestamp, Verdict,
+    CommitId, Decision, Dollars, Entry, Fact, Job, Plan, PlanStep, PoolNews, RunFence, StopReason, Timestamp,
+    Verdict,
 };
 use maud::Markup;
 

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::types::{ExecutorView, MakeView, PoolNews, PoolView, PoolsView};
+use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
 use axum::{Json, extract::State};
 use bootstrap::rules::RulesBook;
-use domain::{ExecutorMake, ExecutorSeen, ExecutorState, PoolRecord, SlotQueue, Timestamp};
+use domain::{ExecutorMake, ExecutorSeen, ExecutorState, Pool, PoolNews, PoolRecord, SlotQueue, Timestamp};
 use queue::Bucket;
 
 use super::{ApiState, Problem, Viewer, scope::Scope};
@@ -75,30 +75,25 @@ impl Known {
 
     fn view(&self, name: &str, scope: &Scope, now: Timestamp) -> PoolView {
         let told = self.told.get(name).map(Vec::as_slice).unwrap_or_default();
-        let seen = Seen::of(told, now);
-        let waiting = self
-            .queues
-            .get(name)
-            .map(|queue| queue.waiting.as_slice())
-            .unwrap_or_default();
+        let pool = Pool::of(told, now);
+        let queue = self.queues.get(name);
+        let waiting = queue.map(|queue| queue.waiting.as_slice()).unwrap_or_default();
         let named = self.named.get(name).map(Vec::as_slice).unwrap_or_default();
-        let makes = seen.makes();
-        let sum =
-            |of: fn(&ExecutorSeen) -> u32| seen.executors.iter().map(of).fold(0_u32, u32::saturating_add);
-        let members = seen.executors.iter().map(|one| member(one, &makes, &seen));
+        let makes = pool.makes();
+        let members = pool.executors.iter().map(|one| member(one, &makes, &pool));
         PoolView {
             name: name.to_owned(),
-            news: seen.news,
-            seen_at: seen.at.map(|at| at.to_string()),
-            planners: seen.planners,
-            executors: number(seen.executors.len()).saturating_add(seen.left_out),
-            ready: seen.in_state(ExecutorState::Ready),
-            free: sum(|one| one.free),
-            total: sum(|one| one.total),
-            held: sum(|one| one.held),
+            news: pool.news,
+            seen_at: pool.at.map(|at| at.to_string()),
+            planners: pool.planners,
+            executors: pool.count(),
+            ready: pool.ready(),
+            free: pool.free(),
+            total: pool.total(),
+            held: pool.held(),
             waiting: number(waiting.len()),
             waiting_since: waiting.first().map(|first| first.since.to_string()),
-            problems: seen.problems(name, named, &makes, scope.is_all()),
+            problems: problems(&pool, name, named, scope.is_all()),
             members: if scope.is_all() {
                 members.collect()
             } else {
@@ -112,200 +107,85 @@ impl Known {
     }
 }
 
-/// What planners see of one pool, put together.
-struct Seen {
-    news: PoolNews,
-    /// The last word.
-    at: Option<Timestamp>,
-    planners: u32,
-    /// Those that work last.
-    executors: Vec<ExecutorSeen>,
-    left_out: u32,
-    unresolved: BTreeSet<String>,
-    /// Executors that some planners hear and others do not.
-    half_heard: u32,
-}
-
-impl Seen {
-    fn of(told: &[PoolRecord], now: Timestamp) -> Self {
-        let at = told.iter().map(|record| record.at).max();
-        let fresh: Vec<&PoolRecord> = told.iter().filter(|record| record.is_fresh(now)).collect();
-        let (news, records) = match told.iter().max_by_key(|record| record.at) {
-            _ if !fresh.is_empty() => (PoolNews::Current, fresh),
-            Some(last) => (PoolNews::Old, vec![last]),
-            None => (PoolNews::Unknown, Vec::new()),
-        };
-        let mut best: BTreeMap<String, (ExecutorSeen, usize)> = BTreeMap::new();
-        for record in &records {
-            for one in &record.executors {
-                let one = match news {
-                    PoolNews::Current => one.clone(),
-                    PoolNews::Old | PoolNews::Unknown => unheard(one, record.at),
-                };
-                hear(&mut best, one);
-            }
-        }
-        let is_half = |heard: usize| heard > 0 && heard < records.len();
-        let half_heard = best.values().filter(|(_, heard)| is_half(*heard)).count();
-        let mut executors: Vec<_> = best.into_values().map(|(one, _)| one).collect();
-        executors.sort_by(|a, b| (a.state, &a.address).cmp(&(b.state, &b.address)));
-        Self {
-            news,
-            at,
-            planners: match news {
-                PoolNews::Current => number(records.len()),
-                PoolNews::Old | PoolNews::Unknown => 0,
-            },
-            executors,
-            left_out: records
-                .iter()
-                .map(|record| record.left_out)
-                .max()
-                .unwrap_or_default(),
-            unresolved: records
-                .iter()
-                .flat_map(|record| record.unresolved.iter().cloned())
-                .collect(),
-            half_heard: number(half_heard),
-        }
-    }
-
-    fn in_state(&self, state: ExecutorState) -> u32 {
-        number(self.executors.iter().filter(|one| one.state == state).count())
-    }
-
-    /// Each kind with the number of its executors; those that do not answer may come back as others.
-    fn makes(&self) -> BTreeMap<ExecutorMake, u32> {
-        let counts =
-            |one: &&ExecutorSeen| one.state != ExecutorState::Silent || self.news != PoolNews::Current;
-        let mut makes = BTreeMap::new();
-        for make in self
-            .executors
-            .iter()
-            .filter(counts)
-            .filter_map(|one| one.make.clone())
-        {
-            *makes.entry(make).or_default() += 1;
-        }
-        makes
-    }
-
-    /// What an operator should know. Addresses stand in it only for those who may see them.
-    fn problems(
-        &self,
-        name: &str,
-        named: &[String],
-        makes: &BTreeMap<ExecutorMake, u32>,
-        with_addresses: bool,
-    ) -> Vec<String> {
-        match (self.news, self.at) {
-            (PoolNews::Current, _) => {}
-            (PoolNews::Old, Some(at)) => {
-                return vec![format!(
-                    "no planner has told of it since {at}: planners are stopped or do not reach NATS, or it is not in their \
-                     planner.pools any more"
-                )];
-            }
-            (PoolNews::Unknown | PoolNews::Old, _) => {
-                let rules = match named {
-                    [] => "runs wait for it".to_owned(),
-                    named => format!("the rules of {} name it", named.join(", ")),
-                };
-                return vec![format!(
-                    "{rules}, and no planner tells of it: set planner.pools.{name}, or another executor.pool in the rules"
-                )];
-            }
-        }
-        let mut problems = Vec::new();
-        if !self.unresolved.is_empty() {
-            let names = Vec::from_iter(self.unresolved.iter().map(String::as_str)).join(", ");
-            let names = if with_addresses {
-                names
-            } else {
-                "a name in planner.pools".to_owned()
+/// What an operator should know. Addresses stand in it only for those who may see them.
+fn problems(pool: &Pool, name: &str, named: &[String], with_addresses: bool) -> Vec<String> {
+    match (pool.news, pool.at) {
+        (PoolNews::Current, _) => of_now(pool, with_addresses),
+        (PoolNews::Old, Some(at)) => vec![format!(
+            "no planner has told of it since {at}: planners are stopped or do not reach NATS, or it is not in their \
+             planner.pools any more"
+        )],
+        (PoolNews::Unknown | PoolNews::Old, _) => {
+            let rules = match named {
+                [] => "runs wait for it".to_owned(),
+                named => format!("the rules of {} name it", named.join(", ")),
             };
-            problems.push(format!("{names} stands for no address"));
+            vec![format!(
+                "{rules}, and no planner tells of it: set planner.pools.{name}, or another executor.pool in the rules"
+            )]
         }
-        if self.executors.is_empty() {
-            problems.push("no executor was found".to_owned());
-        }
-        problems.extend(self.out_of_work());
-        if self.half_heard > 0 {
-            problems.push(format!(
-                "{} heard by some of the planners only",
-                of(self.half_heard)
-            ));
-        }
-        if makes.len() > 1 {
-            problems.push(format!(
-                "it is mixed: {} kinds of executors, and a run may come to any",
-                makes.len()
-            ));
-        }
-        if self.left_out > 0 {
-            let left_out = self.left_out;
-            problems.push(format!(
-                "{left_out} more executors are not listed, and the sums are without them"
-            ));
-        }
-        problems
     }
+}
 
-    /// The executors that take no work, by the reason.
-    fn out_of_work(&self) -> Vec<String> {
-        let mut reasons: BTreeMap<(ExecutorState, &str), u32> = BTreeMap::new();
-        for one in &self.executors {
-            if matches!(one.state, ExecutorState::Silent | ExecutorState::Unready) {
-                *reasons.entry((one.state, one.why.as_str())).or_default() += 1;
-            }
-        }
-        let words = |((state, why), count): ((ExecutorState, &str), u32)| match state {
-            ExecutorState::Silent => format!("{} silent: {why}", of(count)),
-            _ => format!("{} not ready: {why}", of(count)),
+fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    if !pool.unresolved.is_empty() {
+        let names = match with_addresses {
+            true => Vec::from_iter(pool.unresolved.iter().map(String::as_str)).join(", "),
+            false => "a name in planner.pools".to_owned(),
         };
-        reasons.into_iter().map(words).collect()
+        problems.push(format!("{names} stands for no address"));
     }
+    if pool.executors.is_empty() {
+        problems.push("no executor was found".to_owned());
+    }
+    problems.extend(out_of_work(pool));
+    if pool.half_heard > 0 {
+        problems.push(format!(
+            "{} heard by some of the planners only",
+            of(pool.half_heard)
+        ));
+    }
+    let kinds = pool.makes().len();
+    if kinds > 1 {
+        problems.push(format!(
+            "it is mixed: {kinds} kinds of executors, and a run may come to any"
+        ));
+    }
+    if pool.left_out.executors > 0 {
+        problems.push(format!(
+            "{} more executors are not listed",
+            pool.left_out.executors
+        ));
+    }
+    problems
 }
 
-/// Takes in what one more planner says of an executor: the best news counts, as one planner's network may be broken.
-fn hear(best: &mut BTreeMap<String, (ExecutorSeen, usize)>, one: ExecutorSeen) {
-    let heard = usize::from(one.state != ExecutorState::Silent);
-    match best.get_mut(&one.address) {
-        None => drop(best.insert(one.address.clone(), (one, heard))),
-        Some((known, times)) => {
-            *times += heard;
-            if (one.state, one.heard_at) > (known.state, known.heard_at) {
-                *known = one;
-            }
+/// The executors that take no work, by the reason.
+fn out_of_work(pool: &Pool) -> Vec<String> {
+    let mut reasons: BTreeMap<(ExecutorState, &str), u32> = BTreeMap::new();
+    for one in &pool.executors {
+        if matches!(one.state, ExecutorState::Silent | ExecutorState::Unready) {
+            *reasons.entry((one.state, one.why.as_str())).or_default() += 1;
         }
     }
-}
-
-/// An executor that nobody tells of any more.
-fn unheard(one: &ExecutorSeen, at: Timestamp) -> ExecutorSeen {
-    let heard_at = match one.state {
-        ExecutorState::Silent => one.heard_at,
-        ExecutorState::Unready | ExecutorState::Draining | ExecutorState::Ready => Some(at),
+    let words = |((state, why), count): ((ExecutorState, &str), u32)| match state {
+        ExecutorState::Silent => format!("{} silent: {why}", of(count)),
+        ExecutorState::Unready | ExecutorState::Draining | ExecutorState::Ready => {
+            format!("{} not ready: {why}", of(count))
+        }
     };
-    ExecutorSeen {
-        state: ExecutorState::Silent,
-        why: "no planner tells of it any more".to_owned(),
-        free: 0,
-        total: 0,
-        held: 0,
-        heard_at,
-        ..one.clone()
-    }
+    reasons.into_iter().map(words).collect()
 }
 
-fn member(one: &ExecutorSeen, makes: &BTreeMap<ExecutorMake, u32>, seen: &Seen) -> ExecutorView {
+fn member(one: &ExecutorSeen, makes: &BTreeMap<ExecutorMake, u32>, pool: &Pool) -> ExecutorView {
     let make = one
         .make
         .as_ref()
         .and_then(|make| makes.keys().position(|known| known == make));
     let heard_at = match one.state {
         ExecutorState::Silent => one.heard_at,
-        ExecutorState::Unready | ExecutorState::Draining | ExecutorState::Ready => seen.at,
+        ExecutorState::Unready | ExecutorState::Draining | ExecutorState::Ready => pool.at,
     };
     ExecutorView {
         address: one.address.clone(),

@@ -9,7 +9,7 @@ use std::{
 use bootstrap::settings::TextList;
 use bytes::Bytes;
 use domain::{
-    CallId, Cause, CommitId, HostPattern, PoolRecord, RepositoryName, RunFence, RunId, SandboxLevel,
+    CallId, Cause, CommitId, HostPattern, LeftOut, PoolRecord, RepositoryName, RunFence, RunId, SandboxLevel,
     Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain,
 };
 use grant::{Audience, Grant, Signer};
@@ -159,14 +159,15 @@ impl Executors {
     pub(crate) fn seen(&self, planner: &str, now: Timestamp) -> Vec<PoolRecord> {
         let one = |(pool, names): (&String, &TextList)| {
             let (mut executors, unresolved) = self.directory.seen(pool, names);
-            let left_out = executors.len().saturating_sub(PoolRecord::MOST);
-            executors.truncate(PoolRecord::MOST);
+            let listed = executors.len().min(PoolRecord::MOST);
+            let rest = executors.split_off(listed);
+            let left_out = rest.iter().fold(LeftOut::default(), LeftOut::with);
             PoolRecord {
                 pool: pool.clone(),
                 planner: planner.to_owned(),
                 at: now,
                 executors,
-                left_out: u32::try_from(left_out).unwrap_or(u32::MAX),
+                left_out,
                 unresolved,
             }
         };

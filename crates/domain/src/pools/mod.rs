@@ -1,6 +1,10 @@
 //! Pools of executors as planners see them.
 
+mod fold;
+
 use serde::{Deserialize, Serialize};
+
+pub use fold::{Pool, PoolNews};
 
 use crate::{RecordKind, SandboxLevel, Stored, Timestamp};
 
@@ -18,7 +22,7 @@ pub struct PoolRecord {
     pub executors: Vec<ExecutorSeen>,
     /// Executors that are not in the list, because there are more.
     #[serde(default)]
-    pub left_out: u32,
+    pub left_out: LeftOut,
     /// Names of the pool's settings that stand for no address now.
     #[serde(default)]
     pub unresolved: Vec<String>,
@@ -40,6 +44,33 @@ impl PoolRecord {
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         let distance = self.at.since(now).max(now.since(self.at));
         distance.as_millis() <= u128::from(Self::FRESH_MS)
+    }
+}
+
+/// Executors that are not listed, together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LeftOut {
+    /// How many.
+    pub executors: u32,
+    /// Slots that a new run may take.
+    pub free: u32,
+    /// All slots.
+    pub total: u32,
+    /// Open workspaces.
+    pub held: u32,
+}
+
+impl LeftOut {
+    /// With one more.
+    #[must_use]
+    pub const fn with(self, one: &ExecutorSeen) -> Self {
+        Self {
+            executors: self.executors.saturating_add(1),
+            free: self.free.saturating_add(one.free),
+            total: self.total.saturating_add(one.total),
+            held: self.held.saturating_add(one.held),
+        }
     }
 }
 
@@ -132,6 +163,6 @@ mod tests {
             {"address":"http://a:1","state":"ready","free":1,"total":2,"held":1}]}"#;
         let record: PoolRecord = crate::stored::decode(text.as_bytes()).unwrap();
         assert_eq!(record.executors[0].make, None);
-        assert_eq!(record.left_out, 0);
+        assert_eq!(record.left_out, LeftOut::default());
     }
 }
