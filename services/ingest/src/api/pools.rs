@@ -139,7 +139,7 @@ fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
     if pool.executors.is_empty() {
         problems.push("no executor was found".to_owned());
     }
-    problems.extend(out_of_work(pool));
+    problems.extend(out_of_work(pool, with_addresses));
     if pool.half_heard > 0 {
         problems.push(format!(
             "{} heard by some of the planners only",
@@ -161,19 +161,29 @@ fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
     problems
 }
 
-/// The executors that take no work, by the reason.
-fn out_of_work(pool: &Pool) -> Vec<String> {
+/// The executors that take no work, by the reason. Why one is silent may name its address.
+fn out_of_work(pool: &Pool, with_addresses: bool) -> Vec<String> {
     let mut reasons: BTreeMap<(ExecutorState, &str), u32> = BTreeMap::new();
     for one in &pool.executors {
-        if matches!(one.state, ExecutorState::Silent | ExecutorState::Unready) {
-            *reasons.entry((one.state, one.why.as_str())).or_default() += 1;
-        }
+        let why = match one.state {
+            ExecutorState::Silent if !with_addresses => "",
+            ExecutorState::Silent | ExecutorState::Unready => one.why.as_str(),
+            ExecutorState::Draining | ExecutorState::Ready => continue,
+        };
+        *reasons.entry((one.state, why)).or_default() += 1;
     }
-    let words = |((state, why), count): ((ExecutorState, &str), u32)| match state {
-        ExecutorState::Silent => format!("{} silent: {why}", of(count)),
-        ExecutorState::Unready | ExecutorState::Draining | ExecutorState::Ready => {
-            format!("{} not ready: {why}", of(count))
-        }
+    let words = |((state, why), count): ((ExecutorState, &str), u32)| {
+        let is = if state == ExecutorState::Silent {
+            "silent"
+        } else {
+            "not ready"
+        };
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
+        format!("{} {is}{why}", of(count))
     };
     reasons.into_iter().map(words).collect()
 }
@@ -381,11 +391,10 @@ mod tests {
     fn a_limited_token_sees_the_pools_of_its_rules_without_addresses() {
         let list = TextList(vec!["acme/shop".to_owned()]);
         let scope = Scope::new(Some(&list), None).expect("scope");
-        let mut record = told(
-            "one",
-            0,
-            vec![executor("http://10.0.0.7:7403", ExecutorState::Ready)],
-        );
+        let mut silent = executor("http://10.0.0.8:7403", ExecutorState::Silent);
+        silent.why = "http://10.0.0.8:7403 is not an address".to_owned();
+        let ready = executor("http://10.0.0.7:7403", ExecutorState::Ready);
+        let mut record = told("one", 0, vec![silent, ready]);
         record.unresolved = vec!["dns://executor.internal:7403".to_owned()];
         let mut known = known(vec![record]);
         assert!(known.views(&scope, NOW).is_empty(), "none of its rules names it");
@@ -393,12 +402,15 @@ mod tests {
             .named
             .insert("default".to_owned(), vec!["acme/shop".to_owned()]);
         let views = known.views(&scope, NOW);
-        assert_eq!((views[0].executors, views[0].free), (1, 1));
+        assert_eq!((views[0].executors, views[0].ready, views[0].free), (2, 1, 1));
         let text = serde_json::to_string(&views).expect("json");
-        assert!(!text.contains("10.0.0.7") && !text.contains("internal"), "{text}");
+        assert!(!text.contains("10.0.0.") && !text.contains("internal"), "{text}");
         assert_eq!(
             views[0].problems,
-            ["a name in planner.pools stands for no address"]
+            [
+                "a name in planner.pools stands for no address",
+                "1 executor is silent"
+            ]
         );
     }
 
