@@ -36,6 +36,7 @@ mod man;
 mod nats_users;
 mod open;
 mod pending;
+mod pools;
 #[cfg(feature = "local")]
 mod pr;
 #[cfg(feature = "local")]
@@ -152,6 +153,7 @@ commands! {
     Pending in pending,
     Say in say,
     Spend in spend,
+    Pools in pools,
     Stop in stop,
     Retry in retry,
     Dead in dead,

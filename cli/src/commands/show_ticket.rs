@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use api::types::TicketTextView;
+use api::types::{ChecksView, PullRequestView, TicketTextView};
 use clap::Args;
+use domain::{Conclusion, PullRequestStatus};
 
 use super::say_long;
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
     args::{OfTicket, Paging},
 };
 
-/// Print what a ticket or pull request says now
+/// Print what a ticket or pull request says now, and how its pull requests stand
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -21,9 +22,80 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(Arguments { of, paging }: Arguments) -> anyhow::Result<ExitCode> {
-    let text = access::client(&of.api)?.ticket_text(&of.ticket).await?;
-    say_long([page(&text)], paging);
+    let client = access::client(&of.api)?;
+    let text = client.ticket_text(&of.ticket).await?;
+    let standing = match client.ticket(&of.ticket).await {
+        Ok(row) => row.standing,
+        // It has no run and no trigger yet.
+        Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut parts = vec![page(&text)];
+    parts.extend(standing.iter().map(stands));
+    say_long([parts.join("\n\n")], paging);
     Ok(ExitCode::SUCCESS)
+}
+
+/// A pull request with its checks and reviews, as webhooks and polls told.
+fn stands(one: &PullRequestView) -> String {
+    let state = match one.status {
+        Some(PullRequestStatus::Open) => "open",
+        Some(PullRequestStatus::Merged) => "merged",
+        Some(PullRequestStatus::Closed) => "closed without a merge",
+        None => "not known any more",
+    };
+    let mut lines = vec![format!("pull request: {} ({state})", one.pull_request.url)];
+    match &one.checks {
+        Some(checks) => lines.extend(checked(checks)),
+        None => lines.push("checks: none was complete yet, as far as is known".to_owned()),
+    }
+    if let Some(review) = &one.review {
+        let asks = if review.asks_for_changes {
+            ", asks for changes"
+        } else {
+            ""
+        };
+        let threads = review.threads;
+        lines.push(format!(
+            "review: {} at {}{asks}, {threads} threads",
+            review.author, review.at
+        ));
+    }
+    if let Some(since) = &one.awaits_review_since {
+        lines.push(format!(
+            "waits for a review since {since} {}",
+            one.awaits_review_of.join(", ")
+        ));
+    }
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).collect();
+    lines.join("\n")
+}
+
+fn checked(checks: &ChecksView) -> Vec<String> {
+    let result = match checks.conclusion {
+        Conclusion::Success => "all passed".to_owned(),
+        Conclusion::Failure => format!("{} failed", checks.failed.len()),
+        Conclusion::Absent => "none has reported".to_owned(),
+    };
+    let follows = match checks.follows.as_str() {
+        "repair" => "; a run repairs them".to_owned(),
+        "rerun" => "; the jobs that failed run once more".to_owned(),
+        "left" => format!("; left to people: {}", checks.left_because()),
+        _ => String::new(),
+    };
+    let newer = if checks.outdated {
+        "; there is a newer commit, whose checks are not complete"
+    } else {
+        ""
+    };
+    let head = checks.head.get(..12).unwrap_or(&checks.head);
+    let mut lines = vec![format!(
+        "checks: {result} for {head} at {}{follows}{newer}",
+        checks.at
+    )];
+    let failed = checks.failed.iter();
+    lines.extend(failed.map(|check| format!("  failed: {} {}", check.name, check.url)));
+    lines
 }
 
 /// The ticket as one text.
@@ -61,6 +133,55 @@ mod tests {
     use api::types::CommentView;
 
     use super::*;
+
+    #[test]
+    fn a_pull_request_tells_its_checks_by_name_and_what_is_done_about_them() {
+        let failed = api::types::FailedCheckView {
+            name: "test (3.11)".to_owned(),
+            url: "https://github.com/acme/shop/runs/9".to_owned(),
+            class: domain::FailureClass::Real,
+        };
+        let view = PullRequestView {
+            pull_request: domain::PullRequestRef {
+                repository: "acme/shop".parse().unwrap(),
+                number: 7,
+                url: "https://github.com/acme/shop/pull/7".to_owned(),
+                branch: "fix/ENG-1".to_owned(),
+            },
+            status: Some(PullRequestStatus::Open),
+            head: None,
+            checks: Some(ChecksView {
+                head: "a".repeat(40),
+                outdated: false,
+                conclusion: Conclusion::Failure,
+                failed: vec![failed],
+                page: String::new(),
+                at: "2026-11-25T09:00:00Z".to_owned(),
+                follows: "left".to_owned(),
+                left: Some(domain::RepairEnd::PerHead),
+            }),
+            review: None,
+            awaits_review_of: Vec::new(),
+            awaits_review_since: Some("2026-11-25T08:00:00Z".to_owned()),
+        };
+        assert_eq!(
+            stands(&view),
+            "pull request: https://github.com/acme/shop/pull/7 (open)\n\
+             checks: 1 failed for aaaaaaaaaaaa at 2026-11-25T09:00:00Z; left to people: this commit was repaired as often as \
+             is allowed\n  failed: test (3.11) https://github.com/acme/shop/runs/9\nwaits for a review since \
+             2026-11-25T08:00:00Z"
+        );
+        let without = PullRequestView {
+            checks: None,
+            status: Some(PullRequestStatus::Merged),
+            awaits_review_since: None,
+            ..view
+        };
+        assert_eq!(
+            stands(&without),
+            "pull request: https://github.com/acme/shop/pull/7 (merged)\nchecks: none was complete yet, as far as is known"
+        );
+    }
 
     #[test]
     fn a_page_has_what_is_there_and_nothing_else() {

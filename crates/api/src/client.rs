@@ -3,6 +3,7 @@
 mod acts;
 mod follow;
 mod jobs;
+mod pools;
 mod pull_requests;
 mod runs;
 mod spend;

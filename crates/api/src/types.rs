@@ -2,8 +2,10 @@
 
 mod credentials;
 mod jobs;
+mod pools;
 mod pull_requests;
 mod runs;
+mod standing;
 mod tickets;
 
 use domain::{Dollars, PullRequestRef, Verdict};
@@ -13,8 +15,10 @@ use utoipa::{IntoParams, ToSchema};
 pub use self::{
     credentials::CredentialView,
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
+    pools::{ExecutorView, MakeView, PoolView, PoolsView},
     pull_requests::{CallState, PullRequestBody, PullRequestCallView},
     runs::{OverviewView, RunState, RunView, RunsQuery},
+    standing::{ChecksView, FailedCheckView, PullRequestView, ReviewView},
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
 
@@ -132,6 +136,9 @@ pub struct TicketView {
     /// The pull requests opened for it.
     #[schema(value_type = Vec<Object>)]
     pub pull_requests: Vec<PullRequestRef>,
+    /// How they stand: checks, reviews, merged or not; the newest that webhooks and polls told.
+    #[serde(default)]
+    pub standing: Vec<PullRequestView>,
     /// When its timer is due.
     pub due: Option<String>,
     /// Why it is quarantined.

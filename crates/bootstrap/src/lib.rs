@@ -18,3 +18,4 @@ pub mod trace;
 pub use clock::now;
 pub use programs::own_program;
 pub use run::{ServiceConfig, install_tls_provider, run, shutdown_signal, signals};
+pub use telemetry::instance;

@@ -121,8 +121,8 @@ fn resource(service: &'static str) -> Resource {
         .build()
 }
 
-/// The name of the machine or pod with the number of the process.
-fn instance() -> String {
+/// What tells this process from the others of an installation: the name of the machine or pod, and its number.
+pub fn instance() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}.{}", host.trim(), std::process::id())
 }

@@ -78,7 +78,13 @@ impl Role {
     const fn buckets(self) -> &'static [Bucket] {
         match self {
             Self::Ingest => &Bucket::ALL,
-            Self::Planner => &[Bucket::Tickets, Bucket::Control, Bucket::Slots, Bucket::History],
+            Self::Planner => &[
+                Bucket::Tickets,
+                Bucket::Control,
+                Bucket::Slots,
+                Bucket::History,
+                Bucket::Pools,
+            ],
             Self::Reporter => &[
                 Bucket::Effects,
                 Bucket::Branches,
@@ -92,7 +98,9 @@ impl Role {
     /// The one service that writes a bucket; epochs in the control records come on top.
     const fn writes(self, bucket: Bucket) -> bool {
         match bucket {
-            Bucket::Tickets | Bucket::Slots | Bucket::History => matches!(self, Self::Planner),
+            Bucket::Tickets | Bucket::Slots | Bucket::History | Bucket::Pools => {
+                matches!(self, Self::Planner)
+            }
             Bucket::Effects | Bucket::Branches | Bucket::PullRequests => matches!(self, Self::Reporter),
             Bucket::Control | Bucket::Runs => matches!(self, Self::Ingest),
         }

@@ -101,6 +101,12 @@ fn tokens(names: &LogNames) -> stream::Config {
 
 fn bucket(bucket: Bucket) -> stream::Config {
     stream::Config {
+        // Of a pool that nobody has told of for so long there is nothing to say any more.
+        max_age: if bucket == Bucket::Pools {
+            DAY
+        } else {
+            Duration::ZERO
+        },
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
         allow_rollup: true,
@@ -163,7 +169,8 @@ fn streams(settings: &Settings) -> Vec<stream::Config> {
 }
 
 /// Every stream in the order in which a backup reads them while services work: what is drawn from other records comes before them,
-/// so that it is older and is drawn again; bodies come last, so that none is missing that a record names.
+/// so that it is older and is drawn again; bodies come last, so that none is missing that a record names. What is seen of pools is
+/// of the moment, and no part of a backup.
 pub(crate) fn names_for_backup() -> Vec<String> {
     let logs = [
         TRIGGERS.wakeups,
@@ -176,7 +183,8 @@ pub(crate) fn names_for_backup() -> Vec<String> {
         DEAD,
         OBJECTS,
     ];
-    let buckets = Bucket::ALL.map(Bucket::stream).into_iter();
+    let lasting = Bucket::ALL.into_iter().filter(|bucket| *bucket != Bucket::Pools);
+    let buckets = lasting.map(Bucket::stream);
     buckets.chain(logs.map(str::to_owned)).collect()
 }
 

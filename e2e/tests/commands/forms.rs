@@ -1,6 +1,9 @@
 //! What is known of a run, in every form that a command prints it in: text, JSON, a pager, an address.
 
+use std::time::Duration;
+
 use serde_json::Value;
+use testkit::eventually;
 
 use crate::{terminal::at_terminal_with, up::Up};
 
@@ -38,6 +41,22 @@ pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
         (none.code, none.err.as_str()),
         (Some(1), "journeyman: jira:ENG-77 has no run\n")
     );
+}
+
+/// The pool of this machine, in every form, as soon as the planner has told of its executor.
+pub(crate) async fn assert_pools(up: &Up) {
+    let ready = eventually("the executor is told of", Duration::from_secs(30), async || {
+        let told = up.told(&["pools"]).await;
+        told.starts_with("default  1 of 1 executors ready")
+            .then_some(told)
+    });
+    let told = ready.await.unwrap();
+    let version = format!("1 executor of release {}, sandbox L", env!("CARGO_PKG_VERSION"));
+    assert!(told.contains(&version) && !told.contains("problem"), "{told}");
+    let whole = parsed(&up.told(&["pools", "-o", "json"]).await);
+    assert_eq!(whole["pools"][0]["members"][0]["state"], "ready", "{whole}");
+    let each = lines(&up.told(&["pools", "-o", "jsonl"]).await);
+    assert_eq!(each[0]["name"], "default", "{each}");
 }
 
 /// The pages of the same.

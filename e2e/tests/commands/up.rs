@@ -261,6 +261,7 @@ async fn feedback_goes_back_to_the_model_and_a_rejection_ends_the_run_each_by_it
         pending.starts_with(&run) && pending.contains(&decide),
         "{pending}"
     );
+    forms::assert_pools(&up).await;
     assert_eq!(up.told(&["reject", &key]).await, format!("decided: {run}\n"));
     let followed = up.told(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("run finished: "), "{followed}");

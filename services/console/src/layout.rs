@@ -14,16 +14,18 @@ pub(crate) enum Place {
     NeedsYou,
     Runs,
     Dead,
+    Pools,
     Rules,
     Costs,
     Health,
 }
 
 impl Place {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::NeedsYou,
         Self::Runs,
         Self::Dead,
+        Self::Pools,
         Self::Rules,
         Self::Costs,
         Self::Health,
@@ -34,6 +36,7 @@ impl Place {
             Self::NeedsYou => "Needs you",
             Self::Runs => "Runs",
             Self::Dead => "Dead letters",
+            Self::Pools => "Pools",
             Self::Rules => "Rules",
             Self::Costs => "Costs",
             Self::Health => "Health",
@@ -45,6 +48,7 @@ impl Place {
             Self::NeedsYou => "/",
             Self::Runs => "/runs",
             Self::Dead => "/dead",
+            Self::Pools => "/pools",
             Self::Rules => "/rules",
             Self::Costs => "/costs",
             Self::Health => "/health",

@@ -14,6 +14,35 @@ const LOOK_UP_TIME: Duration = Duration::from_secs(5);
 const AGAIN_SOON: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(300);
 
+/// Whether the network keeps commands from what they must not reach; nothing is opened before it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isolation {
+    /// The first try is not over.
+    Untried,
+    /// It could not be tried.
+    Unknown,
+    /// Commands reach what they must not.
+    Broken,
+    /// It does.
+    Holds,
+}
+
+impl Isolation {
+    pub(crate) const fn holds(self) -> bool {
+        matches!(self, Self::Holds)
+    }
+
+    /// Why nothing is opened, for an operator; empty: it may be. The log has the addresses.
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Untried => "whether commands reach forbidden addresses is being tried",
+            Self::Unknown => "whether commands reach forbidden addresses could not be tried",
+            Self::Broken => "commands reach addresses that executor.forbidden_addresses names",
+            Self::Holds => "",
+        }
+    }
+}
+
 /// Tries all addresses over and over, until `stop`; the executor is ready as long as none is reached.
 pub(crate) async fn watch(
     registry: Arc<Registry>,
@@ -22,10 +51,10 @@ pub(crate) async fn watch(
     stop: CancellationToken,
 ) {
     loop {
-        let is_isolated = is_isolated(&registry.sandbox, &forbidden).await;
-        registry.set_isolated(is_isolated);
-        readiness.set(is_isolated).await;
-        let pause = if is_isolated { AGAIN } else { AGAIN_SOON };
+        let isolation = isolation(&registry.sandbox, &forbidden).await;
+        registry.set_isolation(isolation);
+        readiness.set(isolation.holds()).await;
+        let pause = if isolation.holds() { AGAIN } else { AGAIN_SOON };
         let waited = if forbidden.is_empty() {
             stop.cancelled().await;
             None
@@ -38,12 +67,12 @@ pub(crate) async fn watch(
     }
 }
 
-async fn is_isolated(sandbox: &Sandbox, forbidden: &[String]) -> bool {
+async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
     if forbidden.is_empty() {
-        return true;
+        return Isolation::Holds;
     }
     match sandbox.reached(&addresses(forbidden).await).await {
-        Ok(reached) if reached.is_empty() => true,
+        Ok(reached) if reached.is_empty() => Isolation::Holds,
         Ok(reached) => {
             tracing::error!(
                 ?reached,
@@ -51,14 +80,14 @@ async fn is_isolated(sandbox: &Sandbox, forbidden: &[String]) -> bool {
                  there and that the cluster's network plugin enforces them; this is tried again every {} s",
                 AGAIN_SOON.as_secs()
             );
-            false
+            Isolation::Broken
         }
         Err(error) => {
             tracing::error!(
                 error = %chain(&error),
                 "not ready: whether commands reach forbidden addresses could not be tried"
             );
-            false
+            Isolation::Unknown
         }
     }
 }

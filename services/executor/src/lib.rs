@@ -45,6 +45,7 @@ use trust::Trust;
 pub use by_hand::by_hand;
 pub use checks::{Bench, Checked, checks_in, tells_of_checks};
 pub use config::{Config, Executor};
+use isolation::Isolation;
 pub use parser::parser;
 use registry::Registry;
 pub use sandbox::{Limits, Mechanism};
@@ -110,7 +111,9 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         async move { registry.reap().await }
     });
     // Without addresses to try there is nothing to wait for.
-    registry.set_isolated(settings.forbidden_addresses.is_empty());
+    if settings.forbidden_addresses.is_empty() {
+        registry.set_isolation(Isolation::Holds);
+    }
     let (watched, stop) = (Arc::clone(&registry), shutdown.clone());
     let watch = |readiness| isolation::watch(watched, settings.forbidden_addresses, readiness, stop);
     let door = server::Door {

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -21,7 +21,12 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::{
-    calls::CallMemory, retrieval::Searchable, sandbox::Sandbox, store::Store, trust::Trust,
+    calls::CallMemory,
+    isolation::Isolation,
+    retrieval::Searchable,
+    sandbox::{Sandbox, Toolchain},
+    store::Store,
+    trust::Trust,
     workspace::Workspace,
 };
 
@@ -65,6 +70,9 @@ pub(crate) struct ExecutorStatus {
     pub(crate) draining: bool,
     pub(crate) open: Vec<Arc<Workspace>>,
     pub(crate) started_at: Timestamp,
+    /// Why nothing is opened; empty: it may be.
+    pub(crate) unready: &'static str,
+    pub(crate) toolchain: Toolchain,
 }
 
 /// Everything that is open here.
@@ -77,8 +85,7 @@ pub(crate) struct Registry {
     pub(crate) trust: Trust,
     /// Fires when the executor drains: nothing new is opened.
     pub(crate) draining: CancellationToken,
-    /// Whether the network keeps commands from what they must not reach; nothing is opened before it is known.
-    is_isolated: AtomicBool,
+    isolation: Mutex<Isolation>,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
     total: u32,
@@ -104,7 +111,7 @@ impl Registry {
             sandbox,
             trust,
             draining: CancellationToken::new(),
-            is_isolated: AtomicBool::new(false),
+            isolation: Mutex::new(Isolation::Untried),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots as usize)),
             total: slots,
@@ -176,7 +183,7 @@ impl Registry {
         if self.draining.is_cancelled() {
             return Err(Status::resource_exhausted("the executor is about to stop"));
         }
-        if !self.is_isolated.load(Ordering::Relaxed) {
+        if !self.isolation().holds() {
             return Err(Status::resource_exhausted(
                 "the executor is not ready: see its log",
             ));
@@ -241,7 +248,8 @@ impl Registry {
 
     /// What planners are told.
     pub(crate) fn status(&self) -> ExecutorStatus {
-        let free = if self.is_isolated.load(Ordering::Relaxed) {
+        let isolation = self.isolation();
+        let free = if isolation.holds() {
             self.slots.available_permits()
         } else {
             0
@@ -259,6 +267,8 @@ impl Registry {
             level: self.sandbox.level(),
             draining: self.draining.is_cancelled(),
             started_at: self.started_at,
+            unready: isolation.words(),
+            toolchain: self.sandbox.probe().toolchain.clone(),
             open: lock(&self.open)
                 .values()
                 .map(|open| Arc::clone(&open.workspace))
@@ -277,9 +287,14 @@ impl Registry {
         self.changed.subscribe()
     }
 
+    fn isolation(&self) -> Isolation {
+        *lock(&self.isolation)
+    }
+
     /// Tells whether workspaces may be opened.
-    pub(crate) fn set_isolated(&self, is_isolated: bool) {
-        if self.is_isolated.swap(is_isolated, Ordering::Relaxed) != is_isolated {
+    pub(crate) fn set_isolation(&self, isolation: Isolation) {
+        let before = std::mem::replace(&mut *lock(&self.isolation), isolation);
+        if before != isolation {
             self.changed.send_replace(());
         }
     }

@@ -278,6 +278,10 @@ fn status_message(status: ExecutorStatus) -> wire::WatchStatusResponse {
         sandbox_level: level(status.level).into(),
         draining: status.draining,
         open_runs: status.open.iter().map(|workspace| open_run(workspace)).collect(),
+        unready: status.unready.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        system: status.toolchain.system,
+        programs: status.toolchain.programs,
     }
 }
 

@@ -9,6 +9,7 @@ mod embeddings;
 mod executors;
 mod live;
 mod model;
+mod pools;
 mod prompts;
 mod readiness;
 mod run;

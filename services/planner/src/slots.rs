@@ -1,10 +1,6 @@
 //! Slots of executors: who waits for one, whose turn it is, and workspaces that keep one without need.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use domain::{CommitId, JobRequest, Row, RunId, RunStatus, SlotQueue, WorkspaceInfo, cause::chain};
 use queue::{Bucket, Queue, Revision};
@@ -12,7 +8,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::executors::{Caller, Executors, HeldWorkspace, OpenError, Restore};
-use crate::telemetry;
 
 /// Between two looks although no executor told of a change.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -161,16 +156,13 @@ impl SlotKeeper {
     }
 
     async fn wake_first(&self) -> Result<(), queue::Error> {
-        let mut waiting = BTreeMap::new();
         for (pool, slots) in self.executors.slots() {
             let queue = self.queues.read(&pool).await?.0;
-            waiting.insert(pool.clone(), queue.waiting.len() as u64);
             let free = usize::try_from(slots.free).unwrap_or(usize::MAX);
             for waiter in queue.waiting.iter().take(free) {
                 self.offer(&pool, &waiter.run).await?;
             }
         }
-        telemetry::slots(&self.executors.slots(), &waiting);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use crate::driver::Driver;
 use crate::embeddings::Embeddings;
 use crate::executors::{Dial, Executors};
 use crate::model::{self, Models};
+use crate::pools::PoolKeeper;
 use crate::run::Retries;
 use crate::slots::{SlotKeeper, Slots};
 use crate::ticket::TicketDesk;
@@ -44,6 +45,7 @@ pub(crate) async fn desk(
     drop(leases.ping().await);
     let executors = Executors::start(config.planner.clone(), signer, dial, shutdown);
     tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
+    tokio::spawn(PoolKeeper::new(&queue, Arc::clone(&executors)).run(shutdown.clone()));
     let budgets = Budgets::new(lease::Budgets::new(&leases), &config.planner.budget);
     let budgets = Arc::new(budgets);
     let (keeper, kept, until) = (Arc::clone(&budgets), queue.clone(), shutdown.clone());

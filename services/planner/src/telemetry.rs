@@ -1,7 +1,6 @@
 //! Spans and metrics of model and tool calls, named by the OpenTelemetry conventions for generative AI.
 
 use std::{
-    collections::BTreeMap,
     sync::{LazyLock, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
@@ -301,16 +300,12 @@ pub(crate) struct PoolSlots {
 static SLOTS: OnceLock<Mutex<Vec<(String, PoolSlots, u64)>>> = OnceLock::new();
 
 /// Tells what an autoscaler needs: slots of each pool, free and in all, and the runs that wait for one.
-pub(crate) fn slots(slots: &BTreeMap<String, PoolSlots>, waiting: &BTreeMap<String, u64>) {
-    let seen = slots.iter().map(|(pool, slots)| {
-        let waiting = waiting.get(pool).copied().unwrap_or_default();
-        (pool.clone(), *slots, waiting)
-    });
+pub(crate) fn slots(seen: Vec<(String, PoolSlots, u64)>) {
     let known = SLOTS.get_or_init(|| {
         observe_slots();
         Mutex::default()
     });
-    *known.lock().unwrap_or_else(PoisonError::into_inner) = seen.collect();
+    *known.lock().unwrap_or_else(PoisonError::into_inner) = seen;
 }
 
 /// The same as they were told last; empty before the first time.

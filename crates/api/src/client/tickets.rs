@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Client, refuse_problem, understood};
 use crate::{
     Error,
-    types::{RulesView, TicketTextView, TicketsQuery, TicketsView},
+    types::{RulesView, TicketTextView, TicketView, TicketsQuery, TicketsView},
 };
 
 /// A new entry of some run's journal.
@@ -29,6 +29,15 @@ impl Client {
     pub async fn tickets(&self, asked: &TicketsQuery) -> Result<TicketsView, Error> {
         let request = self.request(Method::GET, "/v1/tickets").query(asked);
         self.answered(request).await
+    }
+
+    /// A ticket's runs, and how its pull requests stand.
+    ///
+    /// # Errors
+    /// Those of the API, in its words.
+    pub async fn ticket(&self, ticket: &TicketKey) -> Result<TicketView, Error> {
+        let path = format!("/v1/tickets/{}", encode(&ticket.to_string()));
+        self.call(Method::GET, &path, None).await
     }
 
     /// What a ticket says now.

@@ -44,6 +44,11 @@ impl Key {
         Self::from(run.ticket()).and(&run.sequence().to_string())
     }
 
+    /// What a planner sees of a pool.
+    pub fn pool(pool: &str, planner: &str) -> Self {
+        Self::from(pool).and(planner)
+    }
+
     pub(crate) fn branch(repository: &RepositoryName, branch: &str, ticket: &TicketKey) -> Self {
         Self::from(repository.to_string().as_str())
             .and(branch)

@@ -226,10 +226,12 @@ pub enum Bucket {
     History,
     /// Runs as people see them: `<ticket>.<sequence of the run>`; see [`crate::Runs`].
     Runs,
+    /// Pools of executors as planners see them: `<pool>.<planner>`. What was not written for a day is gone.
+    Pools,
 }
 
 impl Bucket {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Tickets,
         Self::Effects,
         Self::Branches,
@@ -238,6 +240,7 @@ impl Bucket {
         Self::Slots,
         Self::History,
         Self::Runs,
+        Self::Pools,
     ];
 
     /// Its name on the server.
@@ -251,6 +254,7 @@ impl Bucket {
             Self::Slots => "slots",
             Self::History => "history",
             Self::Runs => "runs",
+            Self::Pools => "pools",
         }
     }
 

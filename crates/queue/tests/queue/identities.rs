@@ -154,6 +154,10 @@ async fn work(ingest: &Queue, planner: &Queue, stop: &CancellationToken) {
     rows.put("jira:ENG-1", &text("row"), None).await.unwrap();
     let slots = planner.table::<Text>(Bucket::Slots);
     slots.put("pool", &text("waiting"), None).await.unwrap();
+    let pools = planner.table::<Text>(Bucket::Pools);
+    let seen = pools.put("pool", &text("seen"), None).await.unwrap();
+    pools.put("pool", &text("seen again"), Some(seen)).await.unwrap();
+    assert_eq!(ingest.table::<Text>(Bucket::Pools).list().await.unwrap().len(), 1);
     planner
         .timers()
         .set(&ticket, domain::Timestamp::from_unix_ms(1))
@@ -267,6 +271,7 @@ async fn no_service_can_do_anothers_part() {
                 "$KV.branches.x",
                 "$KV.pull-requests.x",
                 "$KV.slots.x",
+                "$KV.pools.x",
                 "$JS.API.STREAM.CREATE.OTHER",
                 "$JS.API.STREAM.UPDATE.TRIGGERS",
                 "$JS.API.CONSUMER.CREATE.REPORTS.x",
@@ -305,6 +310,8 @@ async fn no_service_can_do_anothers_part() {
                 "journeyman.timers.set.x",
                 "$KV.tickets.x",
                 "$KV.slots.x",
+                "$KV.pools.x",
+                "$JS.API.DIRECT.GET.KV_pools.x",
                 "$KV.control.stop-all",
                 "$KV.control.credentials=3Aingest",
                 "$JS.API.STREAM.MSG.GET.KV_tickets",

@@ -83,6 +83,7 @@ impl Tour<'_> {
             ("entry", format!("{}/entries/0", path_of(run))),
             ("ticket", ticket),
             ("dead", "/dead".to_owned()),
+            ("pools", "/pools".to_owned()),
             ("rules", "/rules".to_owned()),
             ("costs", "/costs".to_owned()),
             ("health", "/health".to_owned()),

@@ -9,6 +9,7 @@ mod live;
 mod login;
 mod needs_you;
 mod orders;
+mod pools;
 mod provider;
 mod rules;
 mod run;
@@ -46,6 +47,7 @@ pub(crate) fn routes() -> Router<State> {
         .route("/tickets/{key}/comments", post(ticket::comment))
         .route("/dead", get(dead::list))
         .route("/dead/{sequence}", get(dead::show).post(dead::act))
+        .route("/pools", get(pools::show))
         .route("/rules", get(rules::show))
         .route("/costs", get(costs::show))
         .route("/health", get(health::show).post(health::switch))

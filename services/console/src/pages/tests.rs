@@ -2,11 +2,12 @@
 
 use api::types::*;
 use domain::{
-    CommitId, Decision, Dollars, Entry, Fact, Job, Plan, PlanStep, RunFence, StopReason, Timestamp, Verdict,
+    CommitId, Decision, Dollars, Entry, Fact, Job, Plan, PlanStep, PoolNews, RunFence, StopReason, Timestamp,
+    Verdict,
 };
 use maud::Markup;
 
-use super::{approval, costs, dead, entry, health, needs_you, rules, run, runs, ticket};
+use super::{approval, costs, dead, entry, health, needs_you, pools, rules, run, runs, ticket};
 use crate::layout::{Page, Place};
 
 /// Closes whatever is open, brings a script, an attribute of htmx, and turns the order of letters around.
@@ -252,6 +253,7 @@ fn a_ticket_tells_what_was_asked_and_what_it_took() {
         }],
     };
     let known = ticket::Known {
+        standing: Ok(vec![failed_checks()]),
         text: Some(Ok(text)),
         runs: vec![view(RunState::Active, None, None)],
         effects: facts([Fact::ReportSettled {
@@ -340,4 +342,104 @@ fn an_entry_is_shown_as_it_is_stored() {
     let journal = facts([decided()]);
     let page = safe(entry::body("jira:ENG-12@57", &journal[0]));
     assert!(page.contains("&lt;U+202E&gt;"), "{page}");
+}
+
+fn failed_checks() -> PullRequestView {
+    let check = |class| FailedCheckView {
+        name: hostile(),
+        url: "javascript:alert(1)".to_owned(),
+        class,
+    };
+    PullRequestView {
+        pull_request: domain::PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 7,
+            url: "https://github.com/acme/shop/pull/7".to_owned(),
+            branch: hostile(),
+        },
+        status: Some(domain::PullRequestStatus::Open),
+        head: Some(hostile()),
+        checks: Some(ChecksView {
+            head: head().to_string(),
+            outdated: true,
+            conclusion: domain::Conclusion::Failure,
+            failed: vec![
+                check(domain::FailureClass::Real),
+                check(domain::FailureClass::Flaky),
+            ],
+            page: hostile(),
+            at: "2026-11-25T09:30:12Z".to_owned(),
+            follows: "left".to_owned(),
+            left: Some(domain::RepairEnd::PerHead),
+        }),
+        review: Some(ReviewView {
+            author: hostile(),
+            asks_for_changes: true,
+            threads: 2,
+            at: hostile(),
+        }),
+        awaits_review_of: vec![hostile()],
+        awaits_review_since: Some(hostile()),
+    }
+}
+
+fn a_pool(news: PoolNews) -> PoolView {
+    let make = |executors| MakeView {
+        version: hostile(),
+        sandbox: "L2".to_owned(),
+        system: hostile(),
+        programs: vec![hostile()],
+        executors,
+    };
+    let member = |state, make| ExecutorView {
+        address: hostile(),
+        state,
+        why: hostile(),
+        free: 1,
+        total: 4,
+        held: 3,
+        make,
+        heard_at: Some(hostile()),
+        started_at: None,
+    };
+    PoolView {
+        name: hostile(),
+        news,
+        seen_at: Some("2026-11-25T09:30:12Z".to_owned()),
+        planners: 1,
+        executors: 2,
+        ready: 1,
+        free: 1,
+        total: 4,
+        held: 3,
+        waiting: 2,
+        waiting_since: Some(hostile()),
+        makes: vec![make(1), make(2)],
+        problems: vec![hostile()],
+        members: vec![
+            member(domain::ExecutorState::Unready, None),
+            member(domain::ExecutorState::Ready, Some(1)),
+        ],
+    }
+}
+
+#[test]
+fn pools_are_listed_with_their_executors_and_what_is_wrong() {
+    let listed = PoolsView {
+        pools: vec![a_pool(PoolNews::Current)],
+    };
+    insta::assert_snapshot!(safe(pools::body(&listed)));
+}
+
+#[test]
+fn a_pool_that_nobody_tells_of_is_never_shown_as_one_that_takes_work() {
+    for (news, words) in [(PoolNews::Old, "not heard of"), (PoolNews::Unknown, "not known")] {
+        let listed = PoolsView {
+            pools: vec![a_pool(news)],
+        };
+        let page = safe(pools::body(&listed));
+        assert!(page.contains(words) && !page.contains("takes work"), "{page}");
+    }
+    let nothing = safe(pools::body(&PoolsView::default()));
+    assert!(nothing.contains("Start a planner"), "{nothing}");
 }

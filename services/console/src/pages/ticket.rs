@@ -1,8 +1,11 @@
 //! A ticket: what was asked, its pull requests, every run, what it cost, and what was written outside.
 
-use api::types::{RunState, RunView, TicketTextView};
+use api::types::{ChecksView, PullRequestView, RunState, RunView, TicketTextView};
 use axum::{Form, extract::Path, response::Redirect};
-use domain::{Dollars, Entry, Fact, Overview, PullRequestRef, Receipt, ReportOutcome, RunId, TicketKey};
+use domain::{
+    Conclusion, Dollars, Entry, Fact, Overview, PullRequestRef, PullRequestStatus, Receipt, ReportOutcome,
+    RunId, TicketKey,
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -24,7 +27,6 @@ pub(super) struct Effect {
 }
 
 /// A ticket with all that is known of it.
-#[derive(Default)]
 pub(super) struct Known {
     /// What it says now, or why that is not known.
     pub(super) text: Option<Result<TicketTextView, String>>,
@@ -32,6 +34,20 @@ pub(super) struct Known {
     pub(super) runs: Vec<RunView>,
     pub(super) overviews: Vec<Overview>,
     pub(super) effects: Vec<Effect>,
+    /// How its pull requests stand, or why that is not known.
+    pub(super) standing: Result<Vec<PullRequestView>, String>,
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            text: None,
+            runs: Vec::new(),
+            overviews: Vec::new(),
+            effects: Vec::new(),
+            standing: Ok(Vec::new()),
+        }
+    }
 }
 
 /// What a person says.
@@ -42,9 +58,20 @@ pub(super) struct Said {
 
 pub(super) async fn show(Person(client): Person, Path(key): Path<String>) -> Result<Page, Problem> {
     let ticket: TicketKey = key.parse()?;
-    let (runs, text) = tokio::join!(client.runs(Some(&ticket)), client.ticket_text(&ticket));
+    let (runs, text, row) = tokio::join!(
+        client.runs(Some(&ticket)),
+        client.ticket_text(&ticket),
+        client.ticket(&ticket)
+    );
+    let standing = match row {
+        Ok(row) => Ok(row.standing),
+        // It has no run and no trigger yet.
+        Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+    };
     let mut known = Known {
         runs: runs?,
+        standing,
         text: Some(text.map_err(|refused| refused.to_string())),
         ..Known::default()
     };
@@ -101,6 +128,7 @@ pub(super) fn body(key: &str, known: &Known) -> Markup {
         }
         @if key.starts_with("folder:") && is_live { (say(&path)) }
         @if let Some(text) = &known.text { (asked(text)) }
+        (standings(&known.standing))
         h2 { "Runs" }
         @if runs.is_empty() { p { "No run is known." } } @else { (table(&runs, false)) }
         (effects(&known.effects))
@@ -128,6 +156,83 @@ fn facts(known: &Known) -> Markup {
                 @if known.runs.len() > known.overviews.len() { ", of its last " (known.overviews.len()) " runs that have begun" }
             }
             @for pull in pulls { dt { "Pull request" } dd { (link(&pull.url)) " from " code { (shown(&pull.branch)) } } }
+        }
+    }
+}
+
+/// Pull requests with their checks, as webhooks and polls told; nobody asks GitHub for this page.
+fn standings(standing: &Result<Vec<PullRequestView>, String>) -> Markup {
+    let standing = match standing {
+        Ok(standing) => standing,
+        Err(why) => {
+            return html! { div.box { p { "How its pull requests stand is not known: " (shown(why)) } } };
+        }
+    };
+    html! {
+        @for one in standing {
+            h2 { "Pull request " (shown(&one.pull_request.repository.to_string())) "#" (one.pull_request.number) }
+            dl.facts {
+                dt { "State" }
+                dd {
+                    @match one.status {
+                        Some(PullRequestStatus::Open) => "open",
+                        Some(PullRequestStatus::Merged) => span.good { "merged" },
+                        Some(PullRequestStatus::Closed) => "closed without a merge",
+                        None => "not known any more",
+                    }
+                    ", " (link(&one.pull_request.url))
+                }
+                dt { "Checks" }
+                dd { @match &one.checks { Some(checks) => (checked(checks)), None => "none was complete yet, as far as is known" } }
+                @if let Some(review) = &one.review {
+                    dt { "Last review that asked for something" }
+                    dd {
+                        (shown(&review.author)) ", " (instant(&review.at))
+                        @if review.asks_for_changes { ": " span.warm { "asks for changes" } }
+                        ", " (review.threads) " threads"
+                    }
+                }
+                @if let Some(since) = &one.awaits_review_since {
+                    dt { "Waits for a review" }
+                    dd { "since " (instant(since)) @if !one.awaits_review_of.is_empty() { ", of " (shown(&one.awaits_review_of.join(", "))) } }
+                }
+            }
+            @if let Some(checks) = &one.checks { (failed(checks)) }
+        }
+    }
+}
+
+fn checked(checks: &ChecksView) -> Markup {
+    html! {
+        @match checks.conclusion {
+            Conclusion::Success => span.good { "all passed" },
+            Conclusion::Failure => span.bad { (checks.failed.len()) " failed" },
+            Conclusion::Absent => span.soft { "none has reported" },
+        }
+        " for " code { (shown(checks.head.get(..12).unwrap_or(&checks.head))) } ", seen " (instant(&checks.at))
+        @if checks.outdated { ". " span.warm { "There is a newer commit, whose checks are not complete." } }
+        @match checks.follows.as_str() {
+            "repair" => ". A run repairs them.",
+            "rerun" => ". The jobs that failed run once more.",
+            "left" => { ". Left to people: " (checks.left_because()) "." }
+            _ => "",
+        }
+        @if !checks.page.is_empty() { " " (link(&checks.page)) }
+    }
+}
+
+fn failed(checks: &ChecksView) -> Markup {
+    html! {
+        @if !checks.failed.is_empty() {
+            ul {
+                @for check in &checks.failed {
+                    li {
+                        span.bad { (shown(&check.name)) }
+                        @if !check.class.is_real() { " (" (check.class.as_str().replace('_', " ")) ")" }
+                        @if !check.url.is_empty() { ": " (link(&check.url)) }
+                    }
+                }
+            }
         }
     }
 }

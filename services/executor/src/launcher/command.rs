@@ -21,7 +21,7 @@ use rustix::{
 use crate::{
     confine, group, namespaces,
     policy::{self, Confinement, Policy, Probe},
-    reach, seccomp, sys, traces,
+    reach, seccomp, sys, toolchain, traces,
     tree::{Activity, exit_code},
     wire,
 };
@@ -200,6 +200,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
     // First of all: the trials below take from this process what it needs to look.
     let (memory_limit, process_limit) = (group::memory_limit(), group::process_limit());
     let cgroup = group::probe();
+    let toolchain = toolchain::here();
     let namespaces_problem = try_namespaces().err();
     let uid = rustix::process::getuid().as_raw();
     let version = fs::read_to_string("/proc/version").unwrap_or_default();
@@ -218,6 +219,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
         namespaces_problem,
         gvisor: version.to_lowercase().contains("gvisor"),
         uid,
+        toolchain,
     };
     let text = serde_json::to_string(&probe).map_err(|error| error.to_string())?;
     writeln!(stdout(), "{text}").map_err(|error| error.to_string())?;

@@ -25,6 +25,7 @@ mod show;
 mod stage;
 mod supervise;
 mod sys;
+mod toolchain;
 mod traces;
 mod tree;
 mod usage;

@@ -31,7 +31,7 @@ pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
 #[cfg(test)]
 use policy::Confinement;
 pub use policy::Limits;
-pub(crate) use policy::{Cgroup, Probe};
+pub(crate) use policy::{Cgroup, Probe, Toolchain};
 
 pub(crate) use output::END_BYTES;
 pub(crate) use runner::{Runner, Session};
@@ -117,6 +117,7 @@ impl Sandbox {
                 namespaces_problem: None,
                 gvisor: false,
                 uid: 0,
+                toolchain: Toolchain::default(),
             },
         }
     }
@@ -302,9 +303,12 @@ async fn probe_at(runner: &Runner) -> Result<Probe, String> {
 
 async fn probe(launcher: &Path) -> Result<Probe, String> {
     let mut command = tokio::process::Command::new(launcher);
+    // The search path is that of commands.
+    let path = std::env::var_os("PATH").map(|path| ("PATH", path));
     command
         .arg("probe")
         .env_clear()
+        .envs(path)
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let output = tokio::time::timeout(Duration::from_secs(10), command.output())

@@ -161,4 +161,16 @@ pub(crate) struct Probe {
     pub(crate) gvisor: bool,
     /// User that commands run as, as the machine sees it.
     pub(crate) uid: u32,
+    /// What commands find to work with.
+    #[serde(default)]
+    pub(crate) toolchain: Toolchain,
+}
+
+/// What there is to work with where commands run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Toolchain {
+    /// The system, as it calls itself; empty: it does not say.
+    pub(crate) system: String,
+    /// Programs of usual toolchains in the search path, in their order; with the version where the name of the file has it.
+    pub(crate) programs: Vec<String>,
 }

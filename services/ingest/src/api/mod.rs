@@ -13,6 +13,7 @@ mod jobs;
 mod known_runs;
 mod listing;
 mod person;
+mod pools;
 mod problem;
 mod pull_requests;
 mod rules;
@@ -115,6 +116,7 @@ fn documented() -> OpenApiRouter<ApiState> {
         .routes(routes!(dead::retry))
         .routes(routes!(rules::show))
         .routes(routes!(credentials::list))
+        .routes(routes!(pools::list))
 }
 
 /// The routes of `/v1`, and the document that describes them.

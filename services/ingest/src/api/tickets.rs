@@ -1,6 +1,6 @@
 //! Tickets.
 
-use api::types::{Accepted, CommentBody, DryRun, ProblemView, TicketView, Would};
+use api::types::{Accepted, CommentBody, DryRun, ProblemView, PullRequestView, TicketView, Would};
 use axum::{
     Json,
     extract::{
@@ -10,8 +10,8 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use domain::{Marks, Reason, Row, Source, TicketKey, TriggerKey};
-use queue::{Bucket, Found};
+use domain::{Marks, PullRequestRef, Reason, Row, Source, Standing, TicketKey, Trigger, TriggerKey};
+use queue::{Bucket, Found, Queue};
 
 use super::{
     Admin, ApiState, Operator, Problem, Viewer,
@@ -47,14 +47,36 @@ pub(super) async fn show(
             Reason::Skipped(reason) => Some(reason.words(&Marks::PLAIN)),
             _ => None,
         });
+    let known: Vec<_> = triggers
+        .iter()
+        .filter_map(|(_, trigger)| trigger.as_ref().ok())
+        .collect();
+    let standing = standing(queue, &row.pull_requests, &known).await?;
     Ok(Json(TicketView {
         ticket: ticket.to_string(),
         runs: row.runs.iter().map(Into::into).collect(),
+        standing,
         pull_requests: row.pull_requests,
         due: row.due.map(|due| due.to_string()),
         quarantined: row.quarantined,
         last_skip,
     }))
+}
+
+/// How pull requests stand: by the ticket's triggers, and by the index where those are gone.
+async fn standing(
+    queue: &Queue,
+    pull_requests: &[PullRequestRef],
+    triggers: &[&Trigger],
+) -> Result<Vec<PullRequestView>, Problem> {
+    let mut views = Vec::with_capacity(pull_requests.len());
+    for one in pull_requests {
+        let record = queue.pull_requests().get(&one.repository, one.number).await?;
+        let standing = Standing::of(one, triggers.iter().copied());
+        let status = record.map(|record| record.status);
+        views.push(PullRequestView::new(one.clone(), &standing, status));
+    }
+    Ok(views)
 }
 
 /// Says something to the live runs of a ticket: an answer to a question, an order, or anything else. It stands in their

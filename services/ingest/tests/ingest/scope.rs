@@ -49,6 +49,8 @@ fn exceptions() -> BTreeMap<(&'static str, &'static str), Gets> {
             Gets::Nothing(json!({"repositories": [], "problems": []})),
         ),
         (("GET", "/v1/credentials"), Gets::Never(json!([]))),
+        // A pool belongs to nobody: it is listed where the rules of a repository in the scope name it.
+        (("GET", "/v1/pools"), Gets::Nothing(json!({"pools": []}))),
         // What it streams is looked at by a test of its own.
         (("GET", "/v1/events"), Gets::Common),
         (("GET", "/v1/stop-all"), Gets::Common),

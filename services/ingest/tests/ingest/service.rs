@@ -412,6 +412,33 @@ async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
     let last = h.triggers_when("ENG-1", 2).await.pop().expect("merge");
     assert_eq!(last.key, TriggerKey::new("merged:acme/shop#7"));
     assert!(matches!(last.reason, Reason::PullRequestMerged { by, .. } if by == "mia"));
+
+    // What is known of it is told with the ticket.
+    let mut row = domain::Row::default();
+    row.pull_requests.extend(ours.pull_request);
+    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    rows.put("jira:ENG-1", &row, None).await.unwrap();
+    let (status, ticket) = h.get("/v1/tickets/ENG-1", VIEWER).await;
+    assert_eq!(status, StatusCode::OK);
+    let standing = &ticket["standing"][0];
+    assert_eq!(
+        (&standing["status"], &standing["head"]),
+        (&json!("merged"), &json!(SHA))
+    );
+    let checks = &standing["checks"];
+    assert_eq!(
+        (
+            &checks["conclusion"],
+            &checks["failed"][0]["name"],
+            &checks["follows"]
+        ),
+        (&json!("failure"), &json!("test"), &json!("left")),
+        "{ticket}"
+    );
+    assert_eq!(
+        (&checks["left"], &checks["outdated"]),
+        (&json!("off"), &json!(false))
+    );
     h.stop().await;
 }
 

@@ -6,14 +6,20 @@ use std::{
     time::Duration,
 };
 
-use domain::{RepositoryName, RunId};
+use domain::{
+    ExecutorMake, ExecutorSeen, ExecutorState, RepositoryName, RunId, SandboxLevel, Timestamp, text::capped,
+};
 use proto::executor as wire;
 use tokio::sync::watch;
 
+use super::client::sandbox;
 use crate::telemetry::PoolSlots;
 
 /// How long a newly found executor may take to say what it offers before others are chosen without it.
 const FIRST_WORD: Duration = Duration::from_secs(3);
+/// Characters of what an executor says in words, and how many programs it may name.
+const WORDS: usize = 200;
+const PROGRAMS: usize = 50;
 
 /// A workspace that is open at an executor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +39,12 @@ pub(super) struct Status {
     pub(super) open: Vec<OpenRun>,
     /// Unix seconds.
     pub(super) started_at: i64,
+    /// Why it opens nothing; empty: it may.
+    pub(super) unready: String,
+    pub(super) version: String,
+    pub(super) system: String,
+    pub(super) programs: Vec<String>,
+    pub(super) sandbox: Option<SandboxLevel>,
 }
 
 impl Status {
@@ -52,6 +64,53 @@ impl Status {
             draining: message.draining,
             open: open.collect(),
             started_at: message.started_at,
+            unready: capped(&message.unready, WORDS),
+            version: capped(&message.version, WORDS),
+            system: capped(&message.system, WORDS),
+            programs: message
+                .programs
+                .iter()
+                .take(PROGRAMS)
+                .map(|name| capped(name, WORDS))
+                .collect(),
+            sandbox: Some(sandbox(message.sandbox_level)),
+        }
+    }
+
+    /// What of it outlives its stream.
+    fn past(&self) -> Past {
+        Past {
+            make: Some(ExecutorMake {
+                version: self.version.clone(),
+                sandbox: self.sandbox.unwrap_or(SandboxLevel::L0),
+                system: self.system.clone(),
+                programs: self.programs.clone(),
+            }),
+            started_at: (self.started_at > 0)
+                .then(|| Timestamp::from_unix_ms(self.started_at.saturating_mul(1000))),
+            ..Past::default()
+        }
+    }
+
+    fn seen(&self, address: &str) -> ExecutorSeen {
+        let (state, why) = if self.draining {
+            (ExecutorState::Draining, String::new())
+        } else if self.unready.is_empty() {
+            (ExecutorState::Ready, String::new())
+        } else {
+            (ExecutorState::Unready, self.unready.clone())
+        };
+        let past = self.past();
+        ExecutorSeen {
+            address: address.to_owned(),
+            state,
+            why,
+            free: self.usable(),
+            total: self.total,
+            held: u32::try_from(self.open.len()).unwrap_or(u32::MAX),
+            make: past.make,
+            heard_at: None,
+            started_at: past.started_at,
         }
     }
 
@@ -62,6 +121,31 @@ impl Status {
 
     fn holds(&self, run: &RunId) -> bool {
         self.open.iter().any(|open| open.run == *run)
+    }
+}
+
+/// What is remembered of an executor that does not answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Past {
+    make: Option<ExecutorMake>,
+    started_at: Option<Timestamp>,
+    heard_at: Option<Timestamp>,
+    why: String,
+}
+
+impl Past {
+    fn seen(&self, address: &str) -> ExecutorSeen {
+        ExecutorSeen {
+            address: address.to_owned(),
+            state: ExecutorState::Silent,
+            why: self.why.clone(),
+            free: 0,
+            total: 0,
+            held: 0,
+            make: self.make.clone(),
+            heard_at: self.heard_at,
+            started_at: self.started_at,
+        }
     }
 }
 
@@ -102,6 +186,10 @@ struct Known {
     statuses: HashMap<String, Status>,
     /// Addresses that have answered, or failed to, at least once.
     heard: HashSet<String>,
+    /// Of those that do not answer.
+    past: HashMap<String, Past>,
+    /// Names of pools that stand for no address now.
+    unresolved: BTreeSet<String>,
 }
 
 impl Known {
@@ -141,6 +229,7 @@ impl Directory {
         if known.pools != pools {
             known.statuses.retain(|address, _| all.contains(address));
             known.heard.retain(|address| all.contains(address));
+            known.past.retain(|address, _| all.contains(address));
             known.pools = pools;
             drop(known);
             self.changed.send_replace(());
@@ -148,18 +237,65 @@ impl Directory {
         all
     }
 
-    /// Records what an executor said; `None` when it does not answer.
-    pub(super) fn set(&self, address: &str, status: Option<Status>) {
+    /// Records which names of pools stand for no address.
+    pub(super) fn set_unresolved(&self, unresolved: BTreeSet<String>) {
         let mut known = self.known();
-        known.heard.insert(address.to_owned());
-        let before = match status.clone() {
-            Some(status) => known.statuses.insert(address.to_owned(), status),
-            None => known.statuses.remove(address),
-        };
-        drop(known);
-        if before != status {
+        if known.unresolved != unresolved {
+            known.unresolved = unresolved;
+            drop(known);
             self.changed.send_replace(());
         }
+    }
+
+    /// Records what an executor said.
+    pub(super) fn hear(&self, address: &str, status: Status) {
+        let mut known = self.known();
+        known.heard.insert(address.to_owned());
+        known.past.remove(address);
+        let before = known.statuses.insert(address.to_owned(), status.clone());
+        drop(known);
+        if before.as_ref() != Some(&status) {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// Records that an executor does not answer, and why.
+    pub(super) fn lose(&self, address: &str, why: &str, now: Timestamp) {
+        let mut known = self.known();
+        known.heard.insert(address.to_owned());
+        let lost = known.statuses.remove(address);
+        let past = match &lost {
+            Some(status) => Past {
+                heard_at: Some(now),
+                ..status.past()
+            },
+            None => known.past.get(address).cloned().unwrap_or_default(),
+        };
+        let past = Past {
+            why: capped(why, WORDS),
+            ..past
+        };
+        let before = known.past.insert(address.to_owned(), past.clone());
+        drop(known);
+        if lost.is_some() || before != Some(past) {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// Every executor of a pool that has answered or failed to, those that take work last; and which of these names stand for no
+    /// address.
+    pub(super) fn seen(&self, pool: &str, names: &[String]) -> (Vec<ExecutorSeen>, Vec<String>) {
+        let known = self.known();
+        let addresses = known.pools.get(pool).into_iter().flatten();
+        let one = |address: &String| match (known.statuses.get(address), known.past.get(address)) {
+            (Some(status), _) => Some(status.seen(address)),
+            (None, Some(past)) => Some(past.seen(address)),
+            (None, None) => None,
+        };
+        let mut executors: Vec<_> = addresses.filter_map(one).collect();
+        executors.sort_by(|a, b| (a.state, &a.address).cmp(&(b.state, &b.address)));
+        let unresolved = names.iter().filter(|name| known.unresolved.contains(*name));
+        (executors, unresolved.cloned().collect())
     }
 
     /// Waits until each executor of a pool has answered or failed to, at most three seconds: right after the start
@@ -294,21 +430,21 @@ mod tests {
             repository: shop(),
             workspace: "w1".to_owned(),
         };
-        directory.set(
+        directory.hear(
             "a",
-            Some(Status {
+            Status {
                 open: vec![held],
                 ..status(2, &[])
-            }),
+            },
         );
-        directory.set(
+        directory.hear(
             "b",
-            Some(Status {
+            Status {
                 draining: true,
                 ..status(3, &[])
-            }),
+            },
         );
-        directory.set("c", None);
+        directory.lose("c", "it cannot be reached", Timestamp::default());
         let slots = directory.slots();
         assert_eq!(
             slots["default"],
@@ -319,5 +455,59 @@ mod tests {
             }
         );
         assert!(directory.is_heard("default"));
+    }
+
+    #[test]
+    fn an_executor_that_goes_silent_is_remembered_with_when_and_why_and_offers_nothing() {
+        let directory = Directory::new();
+        let addresses = ["a", "b", "new"].map(str::to_owned).into();
+        directory.set_pools([("default".to_owned(), addresses)].into());
+        let told = Status {
+            version: "1.2.0".to_owned(),
+            unready: "the network is open".to_owned(),
+            started_at: 7,
+            ..status(0, &[])
+        };
+        directory.hear("a", told);
+        directory.hear("b", status(2, &[]));
+        let (gone, later) = (Timestamp::from_unix_ms(50_000), Timestamp::from_unix_ms(60_000));
+        let states = |directory: &Directory| {
+            let (seen, _) = directory.seen("default", &[]);
+            Vec::from_iter(
+                seen.into_iter()
+                    .map(|one| (one.address, one.state, one.why, one.heard_at)),
+            )
+        };
+        let ready = || ("b".to_owned(), ExecutorState::Ready, String::new(), None);
+        let unready = (
+            "a".to_owned(),
+            ExecutorState::Unready,
+            "the network is open".to_owned(),
+            None,
+        );
+        assert_eq!(states(&directory), [unready, ready()]);
+        directory.lose("a", "it ended", gone);
+        directory.lose("a", "it cannot be reached", later);
+        let silent = (
+            "a".to_owned(),
+            ExecutorState::Silent,
+            "it cannot be reached".to_owned(),
+            Some(gone),
+        );
+        assert_eq!(states(&directory), [silent, ready()]);
+        let (seen, _) = directory.seen("default", &[]);
+        assert_eq!((seen[0].free, seen[0].total), (0, 0));
+        assert_eq!(
+            seen[0].make.as_ref().unwrap().version,
+            "1.2.0",
+            "what it was is known"
+        );
+        assert_eq!(seen[0].started_at, Some(Timestamp::from_unix_ms(7_000)));
+        directory.set_pools([("default".to_owned(), ["b".to_owned()].into())].into());
+        assert_eq!(
+            states(&directory),
+            [ready()],
+            "a pod that is gone for good is forgotten"
+        );
     }
 }

@@ -27,12 +27,15 @@ impl Executors {
         let mut watched: HashMap<String, AbortOnDropHandle<()>> = HashMap::new();
         let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         while !shutdown.is_cancelled() {
-            for (address, resolved) in self.resolve_all().await {
+            let mut unresolved = BTreeSet::new();
+            for (name, resolved) in self.resolve_all().await {
                 // A name that does not resolve for a moment does not end what is known.
-                if let Some(resolved) = resolved {
-                    found.insert(address, resolved);
+                match resolved {
+                    Some(resolved) => drop(found.insert(name, resolved)),
+                    None => drop(unresolved.insert(name)),
                 }
             }
+            self.directory.set_unresolved(unresolved);
             let pools = self.settings.pools.iter().map(|(pool, names)| {
                 let addresses = names.iter().filter_map(|name| found.get(name)).flatten();
                 (pool.clone(), addresses.cloned().collect())
@@ -60,13 +63,17 @@ impl Executors {
     async fn listen(self: Arc<Self>, address: String) {
         let mut pause = FIRST_PAUSE;
         loop {
-            match self.hear(&address).await {
-                Ok(()) => pause = FIRST_PAUSE,
-                Err(error) => {
-                    tracing::debug!(address, error = %chain(&error), "executor does not tell its status")
+            let why = match self.hear(&address).await {
+                Ok(()) => {
+                    pause = FIRST_PAUSE;
+                    "it ended the connection".to_owned()
                 }
-            }
-            self.directory.set(&address, None);
+                Err(error) => {
+                    tracing::debug!(address, error = %chain(&error), "executor does not tell its status");
+                    silence(&error)
+                }
+            };
+            self.directory.lose(&address, &why, bootstrap::now());
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -77,8 +84,29 @@ impl Executors {
         let request = self.status_request(wire::WatchStatusRequest {})?;
         let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
         while let Some(message) = statuses.message().await? {
-            self.directory.set(address, Some(Status::new(message)));
+            self.directory.hear(address, Status::new(message));
         }
         Ok(())
     }
+}
+
+/// Why an executor tells nothing, for an operator.
+fn silence(error: &CallError) -> String {
+    match error {
+        CallError::Refused(words) => format!("it refuses this planner: {words}"),
+        CallError::Trouble { words, .. } if !is_out_of_reach(words) => format!("it is in trouble: {words}"),
+        CallError::Trouble { .. }
+        | CallError::WorkspaceLost
+        | CallError::Stale
+        | CallError::Invalid(_)
+        | CallError::TimedOut
+        | CallError::Unkeepable(_) => "it cannot be reached".to_owned(),
+    }
+}
+
+/// Nobody answers there, or the connection broke.
+fn is_out_of_reach(words: &str) -> bool {
+    ["Unavailable", "Unknown", "Cancelled"]
+        .iter()
+        .any(|code| words.starts_with(code))
 }

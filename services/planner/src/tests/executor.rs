@@ -26,6 +26,8 @@ struct Books {
     committed: bool,
     holds: Option<String>,
     is_full: bool,
+    /// Why it opens nothing, in its words.
+    unready: String,
     /// Closing a workspace fails this often before it works.
     refused_closes: u32,
     lose_at: Option<String>,
@@ -80,6 +82,12 @@ impl FakeExecutor {
         self.changed.send_replace(());
     }
 
+    /// Says that it opens nothing, and why.
+    pub(super) fn set_unready(&self, why: &str) {
+        self.books().unready = why.to_owned();
+        self.changed.send_replace(());
+    }
+
     /// The next calls that close a workspace do not get through.
     pub(super) fn refuse_closes(&self, count: u32) {
         self.books().refused_closes = count;
@@ -126,6 +134,7 @@ impl FakeExecutor {
             free_slots: if books.is_full { 0 } else { 4 },
             total_slots: 4,
             open_runs: held.collect(),
+            unready: books.unready.clone(),
             ..wire::WatchStatusResponse::default()
         }
     }

@@ -1,6 +1,6 @@
 //! Waiting for a slot of an executor, and slots that a finished run left taken.
 
-use domain::{SlotQueue, WaitsFor};
+use domain::{ExecutorState, PoolRecord, SlotQueue, WaitsFor};
 
 use super::*;
 
@@ -64,5 +64,50 @@ async fn a_workspace_that_could_not_be_closed_is_closed_once_its_executor_answer
     world.ask().await;
     world.finished(1).await;
     world.open_workspaces(0).await;
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_planner_sees_of_its_pool_is_written_down_as_it_changes_and_stays_with_its_time() {
+    let world = World::start(script()).await;
+    let planner = world.planner().await;
+    let table = world.queue.table::<PoolRecord>(Bucket::Pools);
+    let seen = async |wanted: fn(&PoolRecord) -> bool| {
+        let mut all = table.list().await.unwrap().into_iter().map(|(_, record)| record);
+        all.find(wanted)
+    };
+    let is = async |what: &str, wanted: fn(&PoolRecord) -> bool| {
+        world.until(what, async || seen(wanted).await.map(drop)).await;
+        seen(wanted).await.unwrap()
+    };
+    let ready = is("the executor is ready", |record| {
+        record
+            .executors
+            .iter()
+            .any(|one| one.state == ExecutorState::Ready && one.free == 4)
+    })
+    .await;
+    assert_eq!((ready.pool.as_str(), ready.executors.len()), ("default", 1));
+    assert_eq!(ready.executors[0].address, world.executor.url);
+    assert!(ready.is_fresh(bootstrap::now()));
+    world.executor.set_unready("the network is open");
+    let unready = is("the executor is unready", |record| {
+        record
+            .executors
+            .iter()
+            .any(|one| one.state == ExecutorState::Unready)
+    })
+    .await;
+    assert_eq!(unready.executors[0].why, "the network is open");
+    assert_eq!(unready.planner, ready.planner, "one record for each planner");
+    planner.stop().await;
+    let last = table.list().await.unwrap();
+    assert_eq!(last.len(), 1);
+    let (_, last) = last.into_iter().next().unwrap();
+    assert!(
+        !last.is_fresh(bootstrap::now().plus_ms(60_000)),
+        "nobody takes it for news later"
+    );
+    let planner = world.planner().await;
     world.stop(planner).await;
 }

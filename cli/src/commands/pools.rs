@@ -1,0 +1,201 @@
+//! `journeyman pools`: which executors there are.
+
+use std::process::ExitCode;
+
+use api::types::{MakeView, PoolView};
+use clap::Args;
+use domain::PoolNews;
+
+use super::{say, say_all, say_json};
+use crate::{
+    access,
+    args::{Api, Format},
+};
+
+/// List the pools of executors: slots, runs that wait, versions, and what is wrong
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// How it is printed: text, what /v1/pools gives, or one pool a line
+    #[arg(long, short, value_enum, default_value = "text")]
+    output: Format,
+    #[command(flatten)]
+    api: Api,
+}
+
+pub(super) async fn run(Arguments { output, api }: Arguments) -> anyhow::Result<ExitCode> {
+    let found = access::client(&api)?.pools().await?;
+    match output {
+        Format::Json => say_json(&found)?,
+        Format::Jsonl => say_all(&found.pools, false)?,
+        Format::Text if found.pools.is_empty() => {
+            say("no pool is known: no planner has told of one within a day, and no rules name one")
+        }
+        Format::Text => found.pools.iter().flat_map(lines).for_each(|line| say(&line)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A pool, what it is made of, each executor, and what is wrong.
+fn lines(pool: &PoolView) -> Vec<String> {
+    let mut lines = vec![first(pool)];
+    lines.extend(pool.makes.iter().map(|make| format!("  {}", words(make))));
+    for one in &pool.members {
+        let why = if one.why.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", one.why)
+        };
+        let heard = match (one.state.as_str(), &one.heard_at) {
+            ("silent", Some(at)) => format!(", heard last at {at}"),
+            ("silent", None) => ", never heard".to_owned(),
+            _ => format!(
+                ", {} of {} slots free, {} workspaces open",
+                one.free, one.total, one.held
+            ),
+        };
+        lines.push(format!("  {} {}{heard}{why}", one.address, one.state.as_str()));
+    }
+    lines.extend(
+        pool.problems
+            .iter()
+            .map(|problem| format!("  problem: {problem}")),
+    );
+    lines
+}
+
+fn first(pool: &PoolView) -> String {
+    let waiting = match &pool.waiting_since {
+        Some(since) => format!("{} runs wait since {since}", pool.waiting),
+        None => format!("{} runs wait", pool.waiting),
+    };
+    let seen = pool.seen_at.as_deref().unwrap_or("never");
+    match pool.news {
+        PoolNews::Current => format!(
+            "{}  {} of {} executors ready, {} of {} slots free, {} workspaces open, {waiting}, seen {seen}",
+            pool.name, pool.ready, pool.executors, pool.free, pool.total, pool.held
+        ),
+        PoolNews::Old => format!(
+            "{}  not known now, {} executors when last seen {seen}, {waiting}",
+            pool.name, pool.executors
+        ),
+        PoolNews::Unknown => format!("{}  not known, {waiting}", pool.name),
+    }
+}
+
+/// `2 executors of release 0.1.0, L2, Debian 12: go, python3.11`.
+fn words(make: &MakeView) -> String {
+    let version = match make.version.as_str() {
+        "" => "an earlier release".to_owned(),
+        version => format!("release {version}"),
+    };
+    let system = if make.system.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", make.system)
+    };
+    let programs = if make.programs.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", make.programs.join(", "))
+    };
+    let executors = if make.executors == 1 {
+        "executor"
+    } else {
+        "executors"
+    };
+    format!(
+        "{} {executors} of {version}, sandbox {}{system}{programs}",
+        make.executors, make.sandbox
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use api::types::ExecutorView;
+    use domain::ExecutorState;
+
+    use super::*;
+
+    fn pool() -> PoolView {
+        PoolView {
+            name: "default".to_owned(),
+            news: PoolNews::Current,
+            seen_at: Some("2026-11-25T09:00:00Z".to_owned()),
+            planners: 1,
+            executors: 2,
+            ready: 1,
+            free: 1,
+            total: 4,
+            held: 3,
+            waiting: 2,
+            waiting_since: Some("2026-11-25T08:58:00Z".to_owned()),
+            makes: vec![MakeView {
+                version: "0.1.0".to_owned(),
+                sandbox: "L2".to_owned(),
+                system: "Debian GNU/Linux 12 (bookworm)".to_owned(),
+                programs: vec!["go".to_owned(), "python3.11".to_owned()],
+                executors: 1,
+            }],
+            problems: vec!["1 executor is silent: it cannot be reached".to_owned()],
+            members: vec![
+                ExecutorView {
+                    address: "http://10.0.0.8:7403".to_owned(),
+                    state: ExecutorState::Silent,
+                    why: "it cannot be reached".to_owned(),
+                    free: 0,
+                    total: 0,
+                    held: 0,
+                    make: None,
+                    heard_at: Some("2026-11-25T08:50:00Z".to_owned()),
+                    started_at: None,
+                },
+                ExecutorView {
+                    address: "http://10.0.0.7:7403".to_owned(),
+                    state: ExecutorState::Ready,
+                    why: String::new(),
+                    free: 1,
+                    total: 4,
+                    held: 3,
+                    make: Some(0),
+                    heard_at: Some("2026-11-25T09:00:00Z".to_owned()),
+                    started_at: None,
+                },
+            ],
+        }
+    }
+
+    #[test]
+    fn a_pool_is_told_with_its_executors_and_what_is_wrong() {
+        assert_eq!(
+            lines(&pool()),
+            [
+                "default  1 of 2 executors ready, 1 of 4 slots free, 3 workspaces open, 2 runs wait since 2026-11-25T08:58:00Z, \
+                 seen 2026-11-25T09:00:00Z",
+                "  1 executor of release 0.1.0, sandbox L2, Debian GNU/Linux 12 (bookworm): go, python3.11",
+                "  http://10.0.0.8:7403 silent, heard last at 2026-11-25T08:50:00Z: it cannot be reached",
+                "  http://10.0.0.7:7403 ready, 1 of 4 slots free, 3 workspaces open",
+                "  problem: 1 executor is silent: it cannot be reached",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_pool_that_nobody_tells_of_any_more_is_not_told_as_alive() {
+        let old = PoolView {
+            news: PoolNews::Old,
+            ready: 0,
+            waiting: 0,
+            waiting_since: None,
+            ..pool()
+        };
+        assert_eq!(
+            first(&old),
+            "default  not known now, 2 executors when last seen 2026-11-25T09:00:00Z, 0 runs wait"
+        );
+        let unknown = PoolView {
+            news: PoolNews::Unknown,
+            ..old
+        };
+        assert_eq!(first(&unknown), "default  not known, 0 runs wait");
+    }
+}

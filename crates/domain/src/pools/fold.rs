@@ -1,0 +1,245 @@
+//! A pool of executors as all planners together see it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ExecutorMake, ExecutorSeen, ExecutorState, LeftOut, PoolRecord};
+use crate::Timestamp;
+
+/// How recent what is told of a pool is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolNews {
+    /// A planner sees it like this.
+    Current,
+    /// No planner tells of it any more: this is what the last one saw. Nothing is known to take work.
+    Old,
+    /// No planner has told of it within a day.
+    #[default]
+    Unknown,
+}
+
+/// A pool, put together from what planners wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pool {
+    /// How recent it is.
+    pub news: PoolNews,
+    /// The last word.
+    pub at: Option<Timestamp>,
+    /// Planners that tell of it now.
+    pub planners: u32,
+    /// Each executor once, those that work last.
+    pub executors: Vec<ExecutorSeen>,
+    /// Those that are not listed.
+    pub left_out: LeftOut,
+    /// Names of the settings that stand for no address.
+    pub unresolved: BTreeSet<String>,
+    /// Executors that some planners hear and others do not.
+    pub half_heard: u32,
+}
+
+impl Pool {
+    /// What the records of one pool tell at an instant.
+    pub fn of(told: &[PoolRecord], now: Timestamp) -> Self {
+        let fresh: Vec<&PoolRecord> = told.iter().filter(|record| record.is_fresh(now)).collect();
+        let Some(last) = told.iter().max_by_key(|record| record.at) else {
+            return Self::default();
+        };
+        if fresh.is_empty() {
+            return Self::once(last);
+        }
+        let mut best: BTreeMap<&str, (&ExecutorSeen, usize)> = BTreeMap::new();
+        for one in fresh.iter().flat_map(|record| &record.executors) {
+            let heard = usize::from(one.state != ExecutorState::Silent);
+            let (known, times) = best.entry(&one.address).or_insert((one, 0));
+            *times += heard;
+            // One planner's network may be broken.
+            if (one.state, one.heard_at) > (known.state, known.heard_at) {
+                *known = one;
+            }
+        }
+        let is_half = |heard: usize| heard > 0 && heard < fresh.len();
+        let half_heard = best.values().filter(|(_, heard)| is_half(*heard)).count();
+        let left_out = fresh
+            .iter()
+            .map(|record| record.left_out)
+            .max_by_key(|left_out| left_out.executors);
+        let mut executors: Vec<_> = best.into_values().map(|(one, _)| one.clone()).collect();
+        executors.sort_by(|a, b| (a.state, &a.address).cmp(&(b.state, &b.address)));
+        Self {
+            news: PoolNews::Current,
+            at: Some(last.at),
+            planners: number(fresh.len()),
+            executors,
+            left_out: left_out.unwrap_or_default(),
+            unresolved: fresh
+                .iter()
+                .flat_map(|record| record.unresolved.iter().cloned())
+                .collect(),
+            half_heard: number(half_heard),
+        }
+    }
+
+    /// What a planner that has gone saw: nobody hears these executors now.
+    fn once(last: &PoolRecord) -> Self {
+        let unheard = |one: &ExecutorSeen| ExecutorSeen {
+            state: ExecutorState::Silent,
+            why: "no planner tells of it any more".to_owned(),
+            free: 0,
+            total: 0,
+            held: 0,
+            heard_at: match one.state {
+                ExecutorState::Silent => one.heard_at,
+                ExecutorState::Unready | ExecutorState::Draining | ExecutorState::Ready => Some(last.at),
+            },
+            ..one.clone()
+        };
+        Self {
+            news: PoolNews::Old,
+            at: Some(last.at),
+            executors: last.executors.iter().map(unheard).collect(),
+            left_out: LeftOut {
+                executors: last.left_out.executors,
+                ..LeftOut::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    /// Slots that a new run may take.
+    pub fn free(&self) -> u32 {
+        self.sum(self.left_out.free, |one| one.free)
+    }
+
+    /// All slots of executors that answer.
+    pub fn total(&self) -> u32 {
+        self.sum(self.left_out.total, |one| one.total)
+    }
+
+    /// Open workspaces.
+    pub fn held(&self) -> u32 {
+        self.sum(self.left_out.held, |one| one.held)
+    }
+
+    fn sum(&self, left_out: u32, of: fn(&ExecutorSeen) -> u32) -> u32 {
+        self.executors.iter().map(of).fold(left_out, u32::saturating_add)
+    }
+
+    /// Executors, whatever their state.
+    pub fn count(&self) -> u32 {
+        number(self.executors.len()).saturating_add(self.left_out.executors)
+    }
+
+    /// Executors that take work. Of those that are not listed, none is worse than the last that is.
+    pub fn ready(&self) -> u32 {
+        let ready = self
+            .executors
+            .iter()
+            .filter(|one| one.state == ExecutorState::Ready)
+            .count();
+        let left_out = if ready > 0 { self.left_out.executors } else { 0 };
+        number(ready).saturating_add(left_out)
+    }
+
+    /// Each kind with the number of its executors; those that do not answer may come back as others.
+    pub fn makes(&self) -> BTreeMap<ExecutorMake, u32> {
+        let counts =
+            |one: &&ExecutorSeen| one.state != ExecutorState::Silent || self.news != PoolNews::Current;
+        let mut makes = BTreeMap::new();
+        for make in self
+            .executors
+            .iter()
+            .filter(counts)
+            .filter_map(|one| one.make.clone())
+        {
+            *makes.entry(make).or_default() += 1;
+        }
+        makes
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_764_000_000_000);
+
+    fn executor(address: &str, state: ExecutorState) -> ExecutorSeen {
+        let is_heard = state != ExecutorState::Silent;
+        let number = |count| if is_heard { count } else { 0 };
+        ExecutorSeen {
+            address: address.to_owned(),
+            state,
+            why: String::new(),
+            free: u32::from(state == ExecutorState::Ready),
+            total: number(4),
+            held: number(3),
+            make: None,
+            heard_at: (!is_heard).then(|| NOW.plus_ms(-90_000)),
+            started_at: None,
+        }
+    }
+
+    fn told(age_ms: i64, executors: Vec<ExecutorSeen>) -> PoolRecord {
+        PoolRecord {
+            at: NOW.plus_ms(-age_ms),
+            executors,
+            ..PoolRecord::default()
+        }
+    }
+
+    #[test]
+    fn what_a_planner_that_has_gone_saw_holds_nothing_and_a_planner_that_goes_on_makes_it_current() {
+        let ready = executor("a", ExecutorState::Ready);
+        let gone = told(60_000, vec![ready.clone(), executor("b", ExecutorState::Silent)]);
+        let pool = Pool::of(std::slice::from_ref(&gone), NOW);
+        assert_eq!((pool.news, pool.planners), (PoolNews::Old, 0));
+        assert_eq!((pool.count(), pool.ready()), (2, 0));
+        assert_eq!((pool.free(), pool.total(), pool.held()), (0, 0, 0));
+        let heard = Vec::from_iter(pool.executors.iter().map(|one| one.heard_at));
+        assert_eq!(heard, [Some(NOW.plus_ms(-60_000)), Some(NOW.plus_ms(-90_000))]);
+        let pool = Pool::of(&[gone, told(1_000, vec![ready])], NOW);
+        assert_eq!(
+            (pool.news, pool.planners, pool.count()),
+            (PoolNews::Current, 1, 1)
+        );
+        assert_eq!((pool.free(), pool.total(), pool.held()), (1, 4, 3));
+        assert_eq!(Pool::of(&[], NOW), Pool::default());
+    }
+
+    #[test]
+    fn of_two_planners_the_one_that_hears_an_executor_counts_and_nothing_counts_twice() {
+        let hears = told(9_000, vec![executor("a", ExecutorState::Ready)]);
+        let does_not = told(0, vec![executor("a", ExecutorState::Silent)]);
+        for told in [[hears.clone(), does_not.clone()], [does_not, hears]] {
+            let pool = Pool::of(&told, NOW);
+            assert_eq!((pool.planners, pool.count(), pool.half_heard), (2, 1, 1));
+            assert_eq!((pool.free(), pool.held()), (1, 3));
+        }
+    }
+
+    #[test]
+    fn executors_that_are_not_listed_count_in_every_sum() {
+        let record = PoolRecord {
+            left_out: LeftOut {
+                executors: 2,
+                free: 5,
+                total: 8,
+                held: 3,
+            },
+            ..told(
+                0,
+                vec![
+                    executor("a", ExecutorState::Silent),
+                    executor("b", ExecutorState::Ready),
+                ],
+            )
+        };
+        let pool = Pool::of(&[record.clone(), record], NOW);
+        assert_eq!((pool.count(), pool.ready()), (4, 3));
+        assert_eq!((pool.free(), pool.total(), pool.held()), (6, 12, 6));
+    }
+}

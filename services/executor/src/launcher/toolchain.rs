@@ -1,0 +1,122 @@
+//! What commands find to work with here, for people who compare executors. Nothing of it is started.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use crate::policy::Toolchain;
+
+/// Programs that say what a pool is for, in the order of their names.
+const USUAL: [&str; 31] = [
+    "bazel",
+    "bun",
+    "cargo",
+    "clang",
+    "cmake",
+    "composer",
+    "dbt",
+    "deno",
+    "dotnet",
+    "gcc",
+    "go",
+    "gradle",
+    "java",
+    "make",
+    "mvn",
+    "node",
+    "npm",
+    "php",
+    "pnpm",
+    "poetry",
+    "pytest",
+    "python3",
+    "ruby",
+    "rustc",
+    "sbt",
+    "swift",
+    "terraform",
+    "tox",
+    "uv",
+    "yarn",
+    "zig",
+];
+/// Where commands look when nothing says where.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+/// No name of a system or of a file is longer.
+const LONGEST: usize = 100;
+
+/// Looks at the files of this machine or container.
+pub(crate) fn here() -> Toolchain {
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_else(|| PATH.into());
+    Toolchain {
+        system: system(&release),
+        programs: programs(&env::split_paths(&path).collect::<Vec<_>>()),
+    }
+}
+
+fn system(release: &str) -> String {
+    let value = |key| release.lines().find_map(|line| line.strip_prefix(key));
+    let name = value("PRETTY_NAME=").or_else(|| value("ID=")).unwrap_or_default();
+    short(name.trim().trim_matches(['"', '\'']))
+}
+
+fn programs(folders: &[PathBuf]) -> Vec<String> {
+    let found = |name: &&str| {
+        let file = folders
+            .iter()
+            .map(|folder| folder.join(name))
+            .find(|file| file.is_file())?;
+        Some(known_as(name, &file))
+    };
+    USUAL.iter().filter_map(|name| found(name)).collect()
+}
+
+/// `python3.11` for a `python3` that stands for it: some links tell the version.
+fn known_as(name: &str, file: &Path) -> String {
+    let real = fs::canonicalize(file).ok();
+    let real = real
+        .as_deref()
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
+    let is_version = |rest: &str| rest.starts_with(['.', '-']) && rest.chars().any(|c| c.is_ascii_digit());
+    match real {
+        Some(real) if real.strip_prefix(name).is_some_and(is_version) => short(real),
+        _ => name.to_owned(),
+    }
+}
+
+fn short(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_system_is_named_as_it_calls_itself() {
+        let debian = "NAME=\"Debian GNU/Linux\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nID=debian\n";
+        assert_eq!(system(debian), "Debian GNU/Linux 12 (bookworm)");
+        assert_eq!(system("ID=alpine\n"), "alpine");
+        assert_eq!(system(""), "");
+    }
+
+    #[test]
+    fn programs_are_found_in_the_search_path_and_a_link_tells_the_version() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (first, second) = (folder.path().join("a"), folder.path().join("b"));
+        for path in [&first, &second] {
+            fs::create_dir(path).unwrap();
+        }
+        fs::write(second.join("python3.11"), "").unwrap();
+        std::os::unix::fs::symlink("python3.11", second.join("python3")).unwrap();
+        fs::write(second.join("npm-cli"), "").unwrap();
+        std::os::unix::fs::symlink("npm-cli", second.join("npm")).unwrap();
+        fs::write(first.join("go"), "").unwrap();
+        fs::create_dir(first.join("cargo")).unwrap();
+        fs::write(first.join("unheard-of"), "").unwrap();
+        assert_eq!(programs(&[first, second]), ["go", "npm", "python3.11"]);
+    }
+}

@@ -1,0 +1,442 @@
+//! Pools of executors: what planners write of them, who waits for them, and which rules name them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
+use axum::{Json, extract::State};
+use bootstrap::rules::RulesBook;
+use domain::{ExecutorMake, ExecutorSeen, ExecutorState, Pool, PoolNews, PoolRecord, SlotQueue, Timestamp};
+use queue::Bucket;
+
+use super::{ApiState, Problem, Viewer, scope::Scope};
+
+/// Lists the pools of executors: those that planners tell of, and those that rules name. A limited token sees the pools that rules in
+/// its scope name, without the addresses of executors.
+#[utoipa::path(get, path = "/v1/pools", security(("bearer" = [])),
+    responses((status = 200, body = PoolsView)))]
+pub(super) async fn list(
+    Viewer(caller): Viewer,
+    State(state): State<ApiState>,
+) -> Result<Json<PoolsView>, Problem> {
+    let router = state.router()?;
+    let told = router.queue.table::<PoolRecord>(Bucket::Pools).list().await?;
+    let queues = router.queue.table::<SlotQueue>(Bucket::Slots).list().await?;
+    let mut known = Known {
+        named: named(&router.rules.book(), &caller.scope),
+        ..Known::default()
+    };
+    for (_, record) in told {
+        known.told.entry(record.pool.clone()).or_default().push(record);
+    }
+    for (key, queue) in queues {
+        let pool = key.parts().concat();
+        known.queues.insert(pool, queue);
+    }
+    Ok(Json(PoolsView {
+        pools: known.views(&caller.scope, bootstrap::now()),
+    }))
+}
+
+/// The repositories of each pool, as far as the caller may know of them.
+fn named(book: &RulesBook, scope: &Scope) -> BTreeMap<String, Vec<String>> {
+    let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for rules in book.repositories().filter(|rules| scope.has_rules(rules)) {
+        let repository = format!("{}/{}", rules.repo.owner, rules.repo.name);
+        named
+            .entry(rules.executor.pool.clone())
+            .or_default()
+            .push(repository);
+    }
+    named
+}
+
+/// All that is known of pools, by their names.
+#[derive(Default)]
+struct Known {
+    /// The records of all planners.
+    told: BTreeMap<String, Vec<PoolRecord>>,
+    queues: BTreeMap<String, SlotQueue>,
+    /// The repositories that the caller may know of.
+    named: BTreeMap<String, Vec<String>>,
+}
+
+impl Known {
+    fn views(&self, scope: &Scope, now: Timestamp) -> Vec<PoolView> {
+        let mut names: BTreeSet<&String> = self.named.keys().collect();
+        if scope.is_all() {
+            let awaited = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
+            names.extend(self.told.keys().chain(awaited.map(|(name, _)| name)));
+        }
+        names
+            .into_iter()
+            .map(|name| self.view(name, scope, now))
+            .collect()
+    }
+
+    fn view(&self, name: &str, scope: &Scope, now: Timestamp) -> PoolView {
+        let told = self.told.get(name).map(Vec::as_slice).unwrap_or_default();
+        let pool = Pool::of(told, now);
+        let queue = self.queues.get(name);
+        let waiting = queue.map(|queue| queue.waiting.as_slice()).unwrap_or_default();
+        let named = self.named.get(name).map(Vec::as_slice).unwrap_or_default();
+        let makes = pool.makes();
+        let members = pool.executors.iter().map(|one| member(one, &makes, &pool));
+        PoolView {
+            name: name.to_owned(),
+            news: pool.news,
+            seen_at: pool.at.map(|at| at.to_string()),
+            planners: pool.planners,
+            executors: pool.count(),
+            ready: pool.ready(),
+            free: pool.free(),
+            total: pool.total(),
+            held: pool.held(),
+            waiting: number(waiting.len()),
+            waiting_since: waiting.first().map(|first| first.since.to_string()),
+            problems: problems(&pool, name, named, scope.is_all()),
+            members: if scope.is_all() {
+                members.collect()
+            } else {
+                Vec::new()
+            },
+            makes: makes
+                .iter()
+                .map(|(make, executors)| make_view(make, *executors))
+                .collect(),
+        }
+    }
+}
+
+/// What an operator should know. Addresses stand in it only for those who may see them.
+fn problems(pool: &Pool, name: &str, named: &[String], with_addresses: bool) -> Vec<String> {
+    match (pool.news, pool.at) {
+        (PoolNews::Current, _) => of_now(pool, with_addresses),
+        (PoolNews::Old, Some(at)) => vec![format!(
+            "no planner has told of it since {at}: planners are stopped or do not reach NATS, or it is not in their \
+             planner.pools any more"
+        )],
+        (PoolNews::Unknown | PoolNews::Old, _) => {
+            let rules = match named {
+                [] => "runs wait for it".to_owned(),
+                named => format!("the rules of {} name it", named.join(", ")),
+            };
+            vec![format!(
+                "{rules}, and no planner tells of it: set planner.pools.{name}, or another executor.pool in the rules"
+            )]
+        }
+    }
+}
+
+fn of_now(pool: &Pool, with_addresses: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    if !pool.unresolved.is_empty() {
+        let names = match with_addresses {
+            true => Vec::from_iter(pool.unresolved.iter().map(String::as_str)).join(", "),
+            false => "a name in planner.pools".to_owned(),
+        };
+        problems.push(format!("{names} stands for no address"));
+    }
+    if pool.executors.is_empty() {
+        problems.push("no executor was found".to_owned());
+    }
+    problems.extend(out_of_work(pool, with_addresses));
+    if pool.half_heard > 0 {
+        problems.push(format!(
+            "{} heard by some of the planners only",
+            of(pool.half_heard)
+        ));
+    }
+    let kinds = pool.makes().len();
+    if kinds > 1 {
+        problems.push(format!(
+            "it is mixed: {kinds} kinds of executors, and a run may come to any"
+        ));
+    }
+    if pool.left_out.executors > 0 {
+        problems.push(format!(
+            "{} more executors are not listed",
+            pool.left_out.executors
+        ));
+    }
+    problems
+}
+
+/// The executors that take no work, by the reason. Why one is silent may name its address.
+fn out_of_work(pool: &Pool, with_addresses: bool) -> Vec<String> {
+    let mut reasons: BTreeMap<(ExecutorState, &str), u32> = BTreeMap::new();
+    for one in &pool.executors {
+        let why = match one.state {
+            ExecutorState::Silent if !with_addresses => "",
+            ExecutorState::Silent | ExecutorState::Unready => one.why.as_str(),
+            ExecutorState::Draining | ExecutorState::Ready => continue,
+        };
+        *reasons.entry((one.state, why)).or_default() += 1;
+    }
+    let words = |((state, why), count): ((ExecutorState, &str), u32)| {
+        let is = if state == ExecutorState::Silent {
+            "silent"
+        } else {
+            "not ready"
+        };
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {why}")
+        };
+        format!("{} {is}{why}", of(count))
+    };
+    reasons.into_iter().map(words).collect()
+}
+
+fn member(one: &ExecutorSeen, makes: &BTreeMap<ExecutorMake, u32>, pool: &Pool) -> ExecutorView {
+    let make = one
+        .make
+        .as_ref()
+        .and_then(|make| makes.keys().position(|known| known == make));
+    let heard_at = match one.state {
+        ExecutorState::Silent => one.heard_at,
+        ExecutorState::Unready | ExecutorState::Draining | ExecutorState::Ready => pool.at,
+    };
+    ExecutorView {
+        address: one.address.clone(),
+        state: one.state,
+        why: one.why.clone(),
+        free: one.free,
+        total: one.total,
+        held: one.held,
+        make: make.map(number),
+        heard_at: heard_at.map(|at| at.to_string()),
+        started_at: one.started_at.map(|at| at.to_string()),
+    }
+}
+
+fn make_view(make: &ExecutorMake, executors: u32) -> MakeView {
+    MakeView {
+        version: make.version.clone(),
+        sandbox: format!("{:?}", make.sandbox),
+        system: make.system.clone(),
+        programs: make.programs.clone(),
+        executors,
+    }
+}
+
+/// `1 executor is`, `3 executors are`.
+fn of(count: u32) -> String {
+    match count {
+        1 => "1 executor is".to_owned(),
+        count => format!("{count} executors are"),
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use bootstrap::settings::TextList;
+    use domain::SandboxLevel;
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_unix_ms(1_764_000_000_000);
+
+    fn make(version: &str) -> ExecutorMake {
+        ExecutorMake {
+            version: version.to_owned(),
+            sandbox: SandboxLevel::L2,
+            system: "Debian GNU/Linux 12 (bookworm)".to_owned(),
+            programs: vec!["python3.11".to_owned()],
+        }
+    }
+
+    fn executor(address: &str, state: ExecutorState) -> ExecutorSeen {
+        let is_heard = state != ExecutorState::Silent;
+        let number = |count| if is_heard { count } else { 0 };
+        ExecutorSeen {
+            address: address.to_owned(),
+            state,
+            why: match state {
+                ExecutorState::Silent => "it cannot be reached".to_owned(),
+                ExecutorState::Unready => "the network is open".to_owned(),
+                ExecutorState::Draining | ExecutorState::Ready => String::new(),
+            },
+            free: if state == ExecutorState::Ready { 1 } else { 0 },
+            total: number(4),
+            held: number(3),
+            make: Some(make("1.0.0")),
+            heard_at: (!is_heard).then(|| NOW.plus_ms(-90_000)),
+            started_at: None,
+        }
+    }
+
+    fn told(planner: &str, age_ms: i64, executors: Vec<ExecutorSeen>) -> PoolRecord {
+        PoolRecord {
+            pool: "default".to_owned(),
+            planner: planner.to_owned(),
+            at: NOW.plus_ms(-age_ms),
+            executors,
+            ..PoolRecord::default()
+        }
+    }
+
+    fn known(records: Vec<PoolRecord>) -> Known {
+        Known {
+            told: [("default".to_owned(), records)].into(),
+            ..Known::default()
+        }
+    }
+
+    fn only(known: &Known) -> PoolView {
+        let mut views = known.views(&Scope::default(), NOW);
+        assert_eq!(views.len(), 1, "{views:?}");
+        views.remove(0)
+    }
+
+    #[test]
+    fn a_pool_is_what_its_executors_are_together() {
+        use ExecutorState::{Draining, Ready, Silent, Unready};
+        let all = [("a", Ready), ("b", Draining), ("c", Unready), ("d", Silent)];
+        let executors = all.map(|(address, state)| executor(address, state)).into();
+        let view = only(&known(vec![told("one", 5_000, executors)]));
+        assert_eq!((view.news, view.planners), (PoolNews::Current, 1));
+        assert_eq!((view.executors, view.ready), (4, 1));
+        assert_eq!((view.free, view.total, view.held), (1, 12, 9));
+        assert_eq!(
+            view.problems,
+            [
+                "1 executor is silent: it cannot be reached",
+                "1 executor is not ready: the network is open"
+            ]
+        );
+        let heard = Vec::from_iter(view.members.iter().map(|one| one.heard_at.clone().unwrap()));
+        assert_eq!(view.members[0].address, "d", "those that work come last");
+        assert_eq!(heard[0], NOW.plus_ms(-90_000).to_string());
+        assert_eq!(heard[3], NOW.plus_ms(-5_000).to_string());
+        assert!(!view.is_mixed());
+    }
+
+    #[test]
+    fn what_a_planner_that_has_gone_saw_is_old_and_nothing_of_it_is_alive() {
+        let executors = vec![executor("a", ExecutorState::Ready)];
+        let view = only(&known(vec![told("one", 60_000, executors.clone())]));
+        assert_eq!((view.news, view.planners), (PoolNews::Old, 0));
+        assert_eq!((view.executors, view.ready), (1, 0));
+        assert_eq!((view.free, view.total, view.held), (0, 0, 0));
+        assert_eq!(view.members[0].state, ExecutorState::Silent);
+        let seen = NOW.plus_ms(-60_000).to_string();
+        assert_eq!(view.members[0].heard_at.as_ref(), Some(&seen));
+        assert!(view.problems[0].contains(&seen), "{:?}", view.problems);
+        // A planner that goes on makes it current, and what the other saw does not count.
+        let gone = told("gone", 60_000, vec![executor("old", ExecutorState::Ready)]);
+        let view = only(&known(vec![gone, told("one", 0, executors)]));
+        assert_eq!((view.news, view.executors, view.ready), (PoolNews::Current, 1, 1));
+    }
+
+    #[test]
+    fn an_executor_that_one_planner_hears_is_there_once_and_that_another_does_not_is_said() {
+        let one = told("one", 0, vec![executor("a", ExecutorState::Silent)]);
+        let two = told("two", 9_000, vec![executor("a", ExecutorState::Ready)]);
+        for records in [vec![one.clone(), two.clone()], vec![two, one]] {
+            let view = only(&known(records));
+            assert_eq!((view.planners, view.executors, view.ready), (2, 1, 1));
+            assert_eq!(
+                view.problems,
+                ["1 executor is heard by some of the planners only"]
+            );
+        }
+    }
+
+    #[test]
+    fn executors_that_differ_make_a_mixed_pool_and_silent_ones_do_not() {
+        let mut other = executor("b", ExecutorState::Ready);
+        other.make = Some(make("1.1.0"));
+        let same = executor("a", ExecutorState::Ready);
+        let view = only(&known(vec![told("one", 0, vec![same.clone(), other.clone()])]));
+        assert!(view.is_mixed());
+        assert_eq!(
+            view.problems,
+            ["it is mixed: 2 kinds of executors, and a run may come to any"]
+        );
+        let versions = Vec::from_iter(
+            view.makes
+                .iter()
+                .map(|make| (make.version.as_str(), make.executors)),
+        );
+        assert_eq!(versions, [("1.0.0", 1), ("1.1.0", 1)]);
+        assert_eq!(view.members[1].make, Some(1));
+        other.state = ExecutorState::Silent;
+        let view = only(&known(vec![told("one", 0, vec![same, other])]));
+        assert!(!view.is_mixed(), "it may come back as the others are");
+    }
+
+    #[test]
+    fn a_pool_that_rules_name_and_no_planner_knows_is_listed_with_what_to_do() {
+        let known = Known {
+            named: [("python".to_owned(), vec!["acme/shop".to_owned()])].into(),
+            ..Known::default()
+        };
+        let view = only(&known);
+        assert_eq!((view.news, view.seen_at), (PoolNews::Unknown, None));
+        assert_eq!(
+            view.problems,
+            [
+                "the rules of acme/shop name it, and no planner tells of it: set planner.pools.python, or another \
+                 executor.pool in the rules"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_limited_token_sees_the_pools_of_its_rules_without_addresses() {
+        let list = TextList(vec!["acme/shop".to_owned()]);
+        let scope = Scope::new(Some(&list), None).expect("scope");
+        let mut silent = executor("http://10.0.0.8:7403", ExecutorState::Silent);
+        silent.why = "http://10.0.0.8:7403 is not an address".to_owned();
+        let ready = executor("http://10.0.0.7:7403", ExecutorState::Ready);
+        let mut record = told("one", 0, vec![silent, ready]);
+        record.unresolved = vec!["dns://executor.internal:7403".to_owned()];
+        let mut known = known(vec![record]);
+        assert!(known.views(&scope, NOW).is_empty(), "none of its rules names it");
+        known
+            .named
+            .insert("default".to_owned(), vec!["acme/shop".to_owned()]);
+        let views = known.views(&scope, NOW);
+        assert_eq!((views[0].executors, views[0].ready, views[0].free), (2, 1, 1));
+        let text = serde_json::to_string(&views).expect("json");
+        assert!(!text.contains("10.0.0.") && !text.contains("internal"), "{text}");
+        assert_eq!(
+            views[0].problems,
+            [
+                "a name in planner.pools stands for no address",
+                "1 executor is silent"
+            ]
+        );
+    }
+
+    #[test]
+    fn runs_that_wait_are_counted_from_the_queue_whatever_planners_tell() {
+        let waiter = |number: u64| domain::SlotWaiter {
+            run: format!("jira:ENG-{number}@{number}").parse().expect("run"),
+            since: NOW.plus_ms(number.cast_signed()),
+        };
+        let known = Known {
+            queues: [(
+                "python".to_owned(),
+                SlotQueue {
+                    waiting: vec![waiter(1), waiter(2)],
+                },
+            )]
+            .into(),
+            ..Known::default()
+        };
+        let view = only(&known);
+        assert_eq!((view.name.as_str(), view.waiting), ("python", 2));
+        assert_eq!(view.waiting_since, Some(NOW.plus_ms(1).to_string()));
+        assert!(
+            view.problems[0].starts_with("runs wait for it"),
+            "{:?}",
+            view.problems
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! Writes down what this planner sees of the pools of executors, and tells autoscalers what all planners together see.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use domain::{Pool, PoolRecord, SlotQueue, cause::chain};
+use queue::{Bucket, Found, Key, Queue, Revision, Table};
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::executors::Executors;
+use crate::telemetry::{self, PoolSlots};
+
+/// Between two rounds: no record is written more often, however much changes.
+const SHORTEST: Duration = Duration::from_secs(2);
+const EVERY: Duration = Duration::from_millis(PoolRecord::EVERY_MS);
+
+/// Keeps one record for each pool that this planner has in its settings.
+pub(crate) struct PoolKeeper {
+    table: Table<PoolRecord>,
+    queues: Table<SlotQueue>,
+    executors: Arc<Executors>,
+    planner: String,
+    written: BTreeMap<String, (Revision, PoolRecord)>,
+}
+
+impl PoolKeeper {
+    pub(crate) fn new(queue: &Queue, executors: Arc<Executors>) -> Self {
+        Self {
+            table: queue.table(Bucket::Pools),
+            queues: queue.table(Bucket::Slots),
+            executors,
+            planner: bootstrap::instance(),
+            written: BTreeMap::new(),
+        }
+    }
+
+    /// Writes and tells until the shutdown. What was written last stays, and grows old.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        loop {
+            if let Err(error) = self.round().await {
+                tracing::warn!(error = %chain(&error), "what is seen of the pools could not be written down");
+            }
+            if shutdown.run_until_cancelled(sleep(SHORTEST)).await.is_none() {
+                return;
+            }
+        }
+    }
+
+    async fn round(&mut self) -> Result<(), queue::Error> {
+        self.write().await?;
+        telemetry::slots(self.measured().await?);
+        Ok(())
+    }
+
+    /// What autoscalers and alerts are told: the same records that people see, those of every planner.
+    async fn measured(&self) -> Result<Vec<(String, PoolSlots, u64)>, queue::Error> {
+        let now = bootstrap::now();
+        let told: Vec<PoolRecord> = self
+            .table
+            .list()
+            .await?
+            .into_iter()
+            .map(|(_, record)| record)
+            .collect();
+        let mut measured = Vec::new();
+        for name in self.written.keys() {
+            let waiting = self.queues.get(name).await?.map(|(queue, _)| queue.waiting.len());
+            let of_pool: Vec<PoolRecord> = told
+                .iter()
+                .filter(|record| record.pool == *name)
+                .cloned()
+                .collect();
+            let pool = Pool::of(&of_pool, now);
+            let slots = PoolSlots {
+                free: pool.free(),
+                total: pool.total(),
+                held: pool.held(),
+            };
+            measured.push((name.clone(), slots, waiting.unwrap_or_default() as u64));
+        }
+        Ok(measured)
+    }
+
+    async fn write(&mut self) -> Result<(), queue::Error> {
+        for record in self.executors.seen(&self.planner, bootstrap::now()) {
+            let known = self.written.get(&record.pool);
+            if known.is_some_and(|(_, known)| says_enough(known, &record)) {
+                continue;
+            }
+            let key = Key::pool(&record.pool, &self.planner);
+            let last = known.map(|(revision, _)| *revision);
+            let revision = match self.table.put(key.clone(), &record, last).await {
+                // The server has forgotten it since, or a process of our name was here before.
+                Err(queue::Error::Conflict) => {
+                    let last = self.table.find(key.clone()).await?.map(|found| match found {
+                        Found::Value(_, revision) => revision,
+                        Found::Unreadable(unreadable) => unreadable.revision(),
+                    });
+                    self.table.put(key, &record, last).await?
+                }
+                put => put?,
+            };
+            self.written.insert(record.pool.clone(), (revision, record));
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is nothing new to say, and no need yet to say again that we are here.
+fn says_enough(known: &PoolRecord, now: &PoolRecord) -> bool {
+    // Wake-ups come a little early or late.
+    let is_due = now.at.since(known.at) + SHORTEST > EVERY;
+    let is_same = PoolRecord {
+        at: known.at,
+        ..now.clone()
+    } == *known;
+    is_same && !is_due
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn what_is_the_same_is_written_again_when_its_time_has_come_and_what_changed_at_once() {
+        let at = |ms| PoolRecord {
+            at: Timestamp::from_unix_ms(ms),
+            ..PoolRecord::default()
+        };
+        assert!(says_enough(&at(0), &at(2_000)));
+        assert!(!says_enough(&at(0), &at(10_000)));
+        let changed = PoolRecord {
+            unresolved: vec!["dns://executor:7403".to_owned()],
+            ..at(2_000)
+        };
+        assert!(!says_enough(&at(0), &changed));
+    }
+}
