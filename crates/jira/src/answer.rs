@@ -3,18 +3,24 @@
 use std::time::Duration;
 
 use domain::{Cause, json};
-use reqwest::{Response, StatusCode};
+use reqwest::{Response, StatusCode, header::HeaderMap};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{Error, error::capped};
 
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
+/// An administrator may have the requests of a whole day come at once.
+const MAX_INTERVAL_S: u64 = 900;
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-pub(crate) fn retry_after(response: &Response) -> Option<Duration> {
-    let text = response.headers().get("retry-after")?.to_str().ok()?;
-    text.parse().ok().map(Duration::from_secs)
+/// How long an answer asks to wait. A Data Center may say 0, or nothing: its next requests come with the next interval.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = |name: &str| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
+    let asked = seconds("retry-after").filter(|asked| *asked > 0);
+    let interval =
+        || seconds("x-ratelimit-interval-seconds").map(|interval| interval.clamp(1, MAX_INTERVAL_S));
+    asked.or_else(interval).map(Duration::from_secs)
 }
 
 pub(crate) async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
@@ -85,7 +91,7 @@ pub(crate) fn refusal(
     };
     match status.as_u16() {
         401 => Error::Unauthorized {
-            check: "the account's address and API token".to_owned(),
+            check: "the account's address and API token, or its personal access token".to_owned(),
         },
         403 => Error::Forbidden { detail: detail() },
         404 | 410 => Error::NotFound {
@@ -135,6 +141,7 @@ mod tests {
     use domain::Account;
 
     use super::*;
+    use crate::Dialect;
     use crate::wire::{self, WireComment, WirePage};
 
     fn on_a_small_stack<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
@@ -170,7 +177,7 @@ mod tests {
                 let read = page
                     .values
                     .into_iter()
-                    .map(|wire| wire.into_comment(&us).unwrap());
+                    .map(|wire| wire.into_comment(&us, Dialect::Cloud).unwrap());
                 read.map(|comment| (comment.text, comment.marker))
                     .collect::<Vec<_>>()
             });
@@ -185,6 +192,32 @@ mod tests {
                 [(String::new(), marker()), (deep.to_owned(), marker())],
                 "{levels}"
             );
+        }
+    }
+
+    #[test]
+    fn a_wait_is_what_is_asked_for_or_the_interval_of_a_data_center() {
+        for (headers, expected) in [
+            (&[("retry-after", "7")][..], Some(7)),
+            (
+                &[("retry-after", "7"), ("x-ratelimit-interval-seconds", "60")],
+                Some(7),
+            ),
+            (
+                &[("retry-after", "0"), ("x-ratelimit-interval-seconds", "60")],
+                Some(60),
+            ),
+            (&[("x-ratelimit-interval-seconds", "86400")], Some(900)),
+            (&[("retry-after", "soon")], None),
+            (&[], None),
+        ] {
+            let pairs = headers.iter().map(|(name, value)| {
+                let name: reqwest::header::HeaderName = name.parse().unwrap();
+                (name, value.parse().unwrap())
+            });
+            let headers: HeaderMap = pairs.collect();
+            let wait = retry_after(&headers);
+            assert_eq!(wait.map(|wait| wait.as_secs()), expected, "{headers:?}");
         }
     }
 

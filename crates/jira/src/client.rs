@@ -1,20 +1,27 @@
 //! Transport: authentication, time-outs, retries of reads, and the classes of failure.
 
-use std::{collections::hash_map::RandomState, fmt, hash::BuildHasher, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, hash_map::RandomState},
+    fmt,
+    hash::BuildHasher,
+    sync::Arc,
+    time::Duration,
+};
 
 use domain::{Account, TicketKey, Timestamp, cause::chain};
 use reqwest::RequestBuilder;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
-    Comment, Error, Settings,
+    Assignment, Comment, Dialect, Error, Settings,
     answer::{self, bounded_body, failure, parse},
+    dialect::History,
     limits::{self, Limits},
     permissions::{Compared, Needed},
-    wire::{self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions},
+    wire::{self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireWithHistory},
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,10 +47,13 @@ struct Inner {
     base_url: String,
     /// Where its pages are.
     site_url: String,
+    dialect: Dialect,
     email: String,
     api_token: SecretString,
     limits: Limits,
     myself: OnceCell<Account>,
+    /// Names of users of a Data Center by their keys.
+    names: Mutex<BTreeMap<String, String>>,
 }
 
 impl fmt::Debug for Client {
@@ -78,11 +88,22 @@ impl Client {
             http,
             base_url,
             site_url,
+            dialect: settings.deployment,
             email: settings.email.clone(),
             api_token: settings.api_token.clone(),
             limits,
             myself: OnceCell::new(),
+            names: Mutex::default(),
         })))
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.0.dialect
+    }
+
+    /// The issue's address; refuses tickets of other trackers.
+    pub(crate) fn issue_path(&self, key: &TicketKey) -> Result<String, Error> {
+        self.dialect().issue(key)
     }
 
     pub(crate) fn browse_url(&self, key: &TicketKey) -> String {
@@ -126,10 +147,11 @@ impl Client {
         let us = self.myself().await?;
         let path = format!(
             "{}/comment?orderBy=created&expand=properties",
-            wire::issue_path(key)?
+            self.issue_path(key)?
         );
         let found: Vec<WireComment> = self.newest_pages(&path).await?;
-        found.into_iter().map(|wire| wire.into_comment(&us)).collect()
+        let read = |wire: WireComment| wire.into_comment(&us, self.dialect());
+        found.into_iter().map(read).collect()
     }
 
     /// The comments of an issue that were made at or after an instant, oldest first; reads the newest pages only.
@@ -139,13 +161,13 @@ impl Client {
         since: Timestamp,
     ) -> Result<Vec<Comment>, Error> {
         let us = self.myself().await?;
-        let issue = wire::issue_path(key)?;
+        let issue = self.issue_path(key)?;
         let (mut newest_first, mut start) = (Vec::new(), 0);
         for _ in 0..MAX_PAGES {
             let query = format!("orderBy=-created&expand=properties&startAt={start}&maxResults={PAGE}");
             let page: WirePage<WireComment> = self.get(&format!("{issue}/comment?{query}")).await?;
-            let found = page.values.into_iter().map(|wire| wire.into_comment(&us));
-            let found: Vec<Comment> = found.collect::<Result<_, _>>()?;
+            let read = |wire: WireComment| wire.into_comment(&us, self.dialect());
+            let found: Vec<Comment> = page.values.into_iter().map(read).collect::<Result<_, _>>()?;
             start += found.len();
             let is_last = found.is_empty() || start >= page.total;
             let reaches_back = found.last().is_some_and(|oldest| oldest.created < since);
@@ -160,14 +182,51 @@ impl Client {
 
     /// What was done to an issue, oldest first, out of its 2,000 latest changes.
     pub(crate) async fn changes(&self, key: &TicketKey) -> Result<wire::Changes, Error> {
-        let path = format!("{}/changelog?", wire::issue_path(key)?);
-        let changes: Vec<WireHistory> = self.newest_pages(&path).await?;
+        let changes: Vec<WireHistory> = match self.dialect().history(&self.issue_path(key)?) {
+            History::Pages(path) => self.newest_pages(&path).await?,
+            History::Within(path) => {
+                let mut all = self.get::<WireWithHistory>(&path).await?.histories();
+                all.drain(..all.len().saturating_sub(MAX_PAGES * PAGE));
+                all
+            }
+        };
+        let mut assignments: Vec<_> = changes
+            .iter()
+            .cloned()
+            .filter_map(WireHistory::into_assignment)
+            .collect();
+        self.name(&mut assignments, &changes).await?;
         let all = || changes.iter().cloned();
         Ok(wire::Changes {
             edits: all().filter_map(WireHistory::into_text_edit).collect(),
             moves: all().filter_map(WireHistory::into_status_change).collect(),
-            assignments: all().filter_map(WireHistory::into_assignment).collect(),
+            assignments,
         })
+    }
+
+    /// Histories of a Data Center say who has an issue by the key of the user; everything else is said by the name.
+    async fn name(&self, assignments: &mut [Assignment], changes: &[WireHistory]) -> Result<(), Error> {
+        let mut names = self.0.names.lock().await;
+        let authors = changes.iter().filter_map(WireHistory::author);
+        names.extend(authors.map(|(key, name)| (key.to_owned(), name.to_owned())));
+        for account in assignments.iter_mut().filter_map(|one| one.to.as_mut()) {
+            let Some(path) = self.dialect().user_of_key(&account.id) else {
+                return Ok(());
+            };
+            if !names.contains_key(&account.id) {
+                let name = match self.get::<WireAccount>(&path).await {
+                    Ok(user) => Account::from(user).id,
+                    // Whoever is gone has nothing but the key.
+                    Err(Error::NotFound { .. }) => account.id.clone(),
+                    Err(error) => return Err(error),
+                };
+                names.insert(account.id.clone(), name);
+            }
+            if let Some(name) = names.get(&account.id) {
+                account.id.clone_from(name);
+            }
+        }
+        Ok(())
     }
 
     /// Which of these permissions our account lacks in a project, and which of the others it has.
@@ -179,11 +238,7 @@ impl Client {
     ) -> Result<Compared, Error> {
         let all = needed.iter().chain(needless);
         let keys: Vec<&str> = all.map(|permission| permission.key).collect();
-        let path = format!(
-            "/rest/api/3/mypermissions?projectKey={}&permissions={}",
-            wire::encode(project),
-            keys.join(",")
-        );
+        let path = self.dialect().permissions(project, &keys);
         let found: WirePermissions = self.get(&path).await?;
         let is_held = |needed: &&Needed| {
             let held = found.permissions.get(needed.key);
@@ -197,9 +252,8 @@ impl Client {
 
     pub(crate) async fn myself(&self) -> Result<Account, Error> {
         let ask = || async {
-            self.get::<WireAccount>("/rest/api/3/myself")
-                .await
-                .map(Account::from)
+            let path = self.dialect().path("myself");
+            self.get::<WireAccount>(&path).await.map(Account::from)
         };
         self.0.myself.get_or_try_init(ask).await.cloned()
     }
@@ -255,16 +309,16 @@ impl Client {
         write: bool,
     ) -> Result<T, Error> {
         let token = self.0.api_token.expose_secret();
-        let request = if self.0.email.is_empty() {
-            request.bearer_auth(token)
-        } else {
-            request.basic_auth(&self.0.email, Some(token))
+        let request = match (self.0.email.as_str(), token) {
+            ("", "") => request,
+            ("", token) => request.bearer_auth(token),
+            (email, token) => request.basic_auth(email, Some(token)),
         };
         self.0.limits.admit().await?;
         let response = request.send().await.map_err(|error| failure(error, write))?;
         let status = response.status();
         let (retry_after, is_of_one_issue) = (
-            answer::retry_after(&response),
+            answer::retry_after(response.headers()),
             limits::is_of_one_issue(response.headers()),
         );
         let body = bounded_body(response, write).await?;

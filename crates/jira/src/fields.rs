@@ -6,7 +6,7 @@ use domain::{TicketKey, json};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use crate::{Error, Reader, wire};
+use crate::{Error, Reader};
 
 #[derive(Deserialize)]
 struct WireNamed {
@@ -28,7 +28,10 @@ impl Reader {
         key: &TicketKey,
         names: &[String],
     ) -> Result<Vec<(String, String)>, Error> {
-        let path = format!("{}?fields=*all&expand=names", wire::issue_path(key)?);
+        let path = format!(
+            "{}?fields=*all&expand=names",
+            self.clients.of(key)?.issue_path(key)?
+        );
         let found: WireNamed = self.clients.of(key)?.get(&path).await?;
         let is_wanted = |name: &String| {
             names

@@ -1,33 +1,101 @@
 //! What a set-up asks of a site: what it is, and the webhook, which only an administrator may register.
 
+use std::fmt;
+
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::{
-    Error, Settings,
+    Dialect, Error, Settings,
     client::{Client, Method},
     limits::Limits,
 };
 
-const WEBHOOKS: &str = "/rest/webhooks/1.0/webhook";
 /// What `/webhooks/jira` listens to.
 const EVENTS: [&str; 3] = ["jira:issue_created", "jira:issue_updated", "comment_created"];
+/// The first release of Jira Data Center that signs its webhooks.
+const SIGNS_SINCE: u64 = 10;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireServer {
     #[serde(default)]
     deployment_type: String,
+    #[serde(default)]
+    version_numbers: Vec<u64>,
 }
 
-/// Whether the site is Jira Cloud; Journeyman does not speak with others.
+/// What a site says that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Which Jira it is.
+    pub dialect: Dialect,
+    /// The release of a Data Center, e.g. 10, 3, 0; empty when it does not say.
+    version: Vec<u64>,
+}
+
+impl Site {
+    /// One that did not say what it is.
+    pub const fn unknown(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            version: Vec::new(),
+        }
+    }
+
+    /// Whether its webhooks are signed; those that are not are refused.
+    pub fn signs_webhooks(&self) -> bool {
+        match self.dialect {
+            Dialect::Cloud => true,
+            Dialect::DataCenter => self.version.first().is_some_and(|major| *major >= SIGNS_SINCE),
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dialect {
+            Dialect::Cloud => f.write_str("Jira Cloud"),
+            Dialect::DataCenter if self.version.is_empty() => f.write_str("Jira Data Center"),
+            Dialect::DataCenter => {
+                let version: Vec<String> = self.version.iter().map(u64::to_string).collect();
+                write!(f, "Jira Data Center {}", version.join("."))
+            }
+        }
+    }
+}
+
+impl From<WireServer> for Site {
+    fn from(wire: WireServer) -> Self {
+        Self {
+            // A Data Center says `Server`, or another word in other releases.
+            dialect: match wire.deployment_type.as_str() {
+                "Cloud" => Dialect::Cloud,
+                _ => Dialect::DataCenter,
+            },
+            version: wire.version_numbers,
+        }
+    }
+}
+
+/// What the site says that it is; it tells everybody, so nobody's credentials are sent.
 ///
 /// # Errors
 /// What Jira says.
-pub async fn is_cloud(settings: &Settings) -> Result<bool, Error> {
-    let client = Client::new(settings, Limits::default())?;
+pub async fn site(settings: &Settings) -> Result<Site, Error> {
+    let nobody = Settings {
+        email: String::new(),
+        api_token: String::new().into(),
+        ..settings.clone()
+    };
+    let client = Client::new(&nobody, Limits::default())?;
     let server: WireServer = client.get("/rest/api/2/serverInfo").await?;
-    Ok(server.deployment_type == "Cloud")
+    if server.deployment_type.is_empty() && server.version_numbers.is_empty() {
+        return Err(Error::Malformed {
+            detail: "GET /rest/api/2/serverInfo, neither deploymentType nor versionNumbers".to_owned(),
+        });
+    }
+    Ok(server.into())
 }
 
 /// Where Jira tells what happens.
@@ -37,21 +105,27 @@ pub struct Webhook<'a> {
     pub url: &'a str,
     /// What deliveries are signed with.
     pub secret: &'a str,
-    /// Keys of the projects whose tickets matter; empty: all.
+    /// Keys of the projects whose tickets matter; empty: all. A Data Center tells of all.
     pub projects: &'a [String],
 }
 
 impl Webhook<'_> {
-    fn json(&self) -> Value {
+    fn request(&self, dialect: Dialect) -> (&'static str, Value) {
         let keys: Vec<String> = self.projects.iter().map(|key| format!("\"{key}\"")).collect();
         let filter = match keys.is_empty() {
             true => String::new(),
             false => format!("project in ({})", keys.join(", ")),
         };
-        json!({
-            "name": "Journeyman", "url": self.url, "events": EVENTS, "excludeBody": false, "secret": self.secret,
-            "filters": {"issue-related-events-section": filter},
-        })
+        let common = [
+            ("name", json!("Journeyman")),
+            ("url", json!(self.url)),
+            ("events", json!(EVENTS)),
+        ];
+        let common: Map<String, Value> = common
+            .map(|(key, value)| (key.to_owned(), value))
+            .into_iter()
+            .collect();
+        dialect.webhook(common, self.secret, &filter)
     }
 }
 
@@ -59,8 +133,17 @@ impl Webhook<'_> {
 struct WireHook {
     #[serde(default)]
     url: String,
+    /// A Data Center numbers its webhooks.
+    id: Option<u64>,
     #[serde(rename = "self")]
-    itself: String,
+    itself: Option<String>,
+}
+
+impl WireHook {
+    fn id(&self) -> Option<u64> {
+        let last = || self.itself.as_deref()?.rsplit('/').next()?.parse().ok();
+        self.id.or_else(last)
+    }
 }
 
 /// Registers the webhook, or brings the one with this address up to date; `admin` is the account of an administrator. Gives
@@ -69,23 +152,25 @@ struct WireHook {
 /// # Errors
 /// What Jira says, with the call that it said it to.
 pub async fn register(admin: &Settings, webhook: &Webhook<'_>) -> Result<bool, (String, Error)> {
+    let (webhooks, mut body) = webhook.request(admin.deployment);
     let to = |call: &str| {
-        let call = format!("{call} {WEBHOOKS}");
+        let call = format!("{call} {webhooks}");
         move |error| (call, error)
     };
     let client = Client::new(admin, Limits::default()).map_err(to("GET"))?;
-    let known: Vec<WireHook> = client.get(WEBHOOKS).await.map_err(to("GET"))?;
-    let id = known.iter().find(|hook| hook.url == webhook.url);
-    let id = id.and_then(|hook| hook.itself.rsplit('/').next());
-    let body = webhook.json();
-    match id.filter(|id| id.bytes().all(|byte| byte.is_ascii_digit())) {
+    let known: Vec<WireHook> = client.get(webhooks).await.map_err(to("GET"))?;
+    let known = known.iter().find(|hook| hook.url == webhook.url);
+    match known.and_then(WireHook::id) {
         Some(id) => {
-            let path = format!("{WEBHOOKS}/{id}");
+            if admin.deployment == Dialect::DataCenter {
+                body["id"] = json!(id);
+            }
+            let path = format!("{webhooks}/{id}");
             let put: Result<Value, Error> = client.write(Method::Put, &path, &body).await;
             put.map(|_| false).map_err(to("PUT"))
         }
         None => {
-            let post: Result<Value, Error> = client.write(Method::Post, WEBHOOKS, &body).await;
+            let post: Result<Value, Error> = client.write(Method::Post, webhooks, &body).await;
             post.map(|_| true).map_err(to("POST"))
         }
     }
@@ -95,22 +180,56 @@ pub async fn register(admin: &Settings, webhook: &Webhook<'_>) -> Result<bool, (
 mod tests {
     use super::*;
 
+    fn request(dialect: Dialect, projects: &[String]) -> (&'static str, Value) {
+        let webhook = Webhook {
+            url: "u",
+            secret: "s",
+            projects,
+        };
+        webhook.request(dialect)
+    }
+
     #[test]
     fn only_tickets_of_the_projects_are_told() {
         let projects = ["ENG".to_owned(), "OPS".to_owned()];
-        let hook = |projects| {
-            Webhook {
-                url: "u",
-                secret: "s",
-                projects,
-            }
-            .json()
-        };
         let filter = "/filters/issue-related-events-section";
         assert_eq!(
-            hook(&projects).pointer(filter).unwrap(),
+            request(Dialect::Cloud, &projects).1.pointer(filter).unwrap(),
             "project in (\"ENG\", \"OPS\")"
         );
-        assert_eq!(hook(&[]).pointer(filter).unwrap(), "");
+        assert_eq!(request(Dialect::Cloud, &[]).1.pointer(filter).unwrap(), "");
+    }
+
+    #[test]
+    fn the_secret_stands_where_each_of_the_two_looks_for_it() {
+        let (path, body) = request(Dialect::Cloud, &[]);
+        assert_eq!(
+            (path, &body["secret"]),
+            ("/rest/webhooks/1.0/webhook", &json!("s"))
+        );
+        let (path, body) = request(Dialect::DataCenter, &[]);
+        assert_eq!(path, "/rest/jira-webhook/1.0/webhooks");
+        assert_eq!(body["configuration"]["SECRET"], "s");
+        assert_eq!(body["secret"], Value::Null);
+    }
+
+    #[test]
+    fn a_data_center_signs_since_its_tenth_release() {
+        let site = |kind: &str, version: &[u64]| {
+            Site::from(WireServer {
+                deployment_type: kind.to_owned(),
+                version_numbers: version.to_vec(),
+            })
+        };
+        for (kind, version, signs) in [
+            ("Cloud", &[1001, 0, 0][..], true),
+            ("Server", &[10, 3, 0], true),
+            ("Server", &[9, 12, 5], false),
+            ("Data Center", &[11, 0, 1], true),
+            ("Server", &[], false),
+        ] {
+            assert_eq!(site(kind, version).signs_webhooks(), signs, "{kind} {version:?}");
+        }
+        assert_eq!(site("Server", &[9, 12, 5]).to_string(), "Jira Data Center 9.12.5");
     }
 }

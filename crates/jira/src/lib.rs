@@ -1,10 +1,11 @@
-//! Jira Cloud over REST v3: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold a
-//! writer. [`adf`] translates between Markdown and Atlassian's document format.
+//! Jira Cloud over REST v3 and Jira Data Center over REST v2: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold a
+//! writer. [`adf`] and [`wiki`] translate between Markdown and the texts of the two; `dialect` knows what else differs.
 
 pub mod adf;
 mod answer;
 mod client;
 mod clients;
+mod dialect;
 mod error;
 mod fields;
 pub mod hook;
@@ -16,9 +17,11 @@ mod roles;
 mod screen;
 mod settings;
 mod triage;
+pub mod wiki;
 mod wire;
 mod writer;
 
+pub use dialect::Dialect;
 pub use error::Error;
 pub use model::{
     Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related,

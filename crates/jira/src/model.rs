@@ -5,6 +5,8 @@ use std::fmt;
 use domain::{Account, TicketKey, Timestamp};
 use serde_json::Value;
 
+use crate::Dialect;
+
 /// Id of one entry of an issue's changelog.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChangelogId(pub String);
@@ -252,6 +254,8 @@ pub struct ScreenField {
     pub is_document: bool,
     /// The names that it can have, with what stands for each in requests; empty: anything of its kind.
     pub allowed: Vec<(String, Value)>,
+    /// How its site writes documents and accounts.
+    pub dialect: Dialect,
 }
 
 /// Who plays a role in a project.

@@ -6,17 +6,17 @@ use std::{
 };
 
 use domain::{Account, Instance, TicketKey, Timestamp, limits::LimitGate};
-use serde_json::json;
 
 use crate::{
     Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
     clients::Clients,
     permissions::{self, Compared},
-    wire::{self, WireGroup, WireIssue, WireOutlined, WireSearch, WireStub, WireTypeStatuses},
+    wire::{self, WireGroups, WireIssue, WireOutlined, WireSearch, WireStub, WireTypeStatuses},
 };
 
 const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator,\
      parent,issuelinks,subtasks,components";
+const PAGE: usize = 100;
 const MAX_SEARCH_PAGES: usize = 20;
 const MAX_CHANGED_PAGES: usize = 100;
 /// Hits that are compared with a title.
@@ -89,15 +89,14 @@ impl Reader {
     /// [`Error::NotFound`] when it does not exist or the account cannot see it, [`Error::Rejected`] for a key that is
     /// not Jira's, [`Error::TooDeep`] for a description that cannot be read.
     pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
-        let found: WireIssue = self
-            .clients
-            .of(key)?
-            .get(&format!("{}?fields={FIELDS}", wire::issue_path(key)?))
+        let client = self.clients.of(key)?;
+        let found: WireIssue = client
+            .get(&format!("{}?fields={FIELDS}", client.issue_path(key)?))
             .await?;
-        let mut comments = self.clients.of(key)?.comments(key).await?;
+        let mut comments = client.comments(key).await?;
         comments.drain(..comments.len().saturating_sub(MAX_COMMENTS));
-        let changes = self.clients.of(key)?.changes(key).await?;
-        found.into_issue(key, self.clients.of(key)?.browse_url(key), comments, changes)
+        let changes = client.changes(key).await?;
+        found.into_issue(key, client.browse_url(key), comments, changes, client.dialect())
     }
 
     /// Issues of a project in a status, changed at or after `updated_since`; least recently changed first, at most
@@ -215,14 +214,11 @@ impl Reader {
     }
 
     async fn outlined(&self, jql: &str, fields: &[&str], most: usize) -> Result<Vec<Outlined>, Error> {
-        let body = json!({ "jql": jql, "fields": fields, "maxResults": most });
-        let found: WireSearch<WireOutlined> = self
-            .clients
-            .on(self.instance.as_ref())?
-            .query("/rest/api/3/search/jql", &body)
-            .await?;
+        let client = self.clients.on(self.instance.as_ref())?;
+        let (path, body) = client.dialect().search(jql, fields, most, None);
+        let found: WireSearch<WireOutlined> = client.query(&path, &body).await?;
         let hits = found.issues.into_iter();
-        hits.map(|hit| hit.into_outlined(self.instance.as_ref()))
+        hits.map(|hit| hit.into_outlined(self.instance.as_ref(), client.dialect()))
             .collect()
     }
 
@@ -246,21 +242,18 @@ impl Reader {
 
     /// Every hit, and whether these are all.
     async fn search(&self, jql: &str, fields: &[&str], pages: usize) -> Result<(Vec<WireStub>, bool), Error> {
-        let mut hits = Vec::new();
-        let mut token: Option<String> = None;
+        let client = self.clients.on(self.instance.as_ref())?;
+        let (mut hits, mut seen, mut next) = (Vec::new(), BTreeSet::new(), None);
         for _ in 0..pages {
-            let mut body = json!({ "jql": jql, "fields": fields, "maxResults": 100 });
-            if let Some(token) = &token {
-                body["nextPageToken"] = json!(token);
-            }
-            let found: WireSearch<WireStub> = self
-                .clients
-                .on(self.instance.as_ref())?
-                .query("/rest/api/3/search/jql", &body)
-                .await?;
-            token = found.next_page_token;
-            hits.extend(found.issues);
-            if token.is_none() {
+            let (path, body) = client.dialect().search(jql, fields, PAGE, next.as_ref());
+            let found: WireSearch<WireStub> = client.query(&path, &body).await?;
+            next = client.dialect().next(&found);
+            let new = found
+                .issues
+                .into_iter()
+                .filter(|hit| seen.insert(hit.key.clone()));
+            hits.extend(new);
+            if next.is_none() {
                 return Ok((hits, true));
             }
         }
@@ -285,9 +278,9 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when there is no such account, [`Error::Forbidden`] when our account may not see groups.
     pub async fn groups(&self, account: &str) -> Result<Vec<String>, Error> {
-        let path = format!("/rest/api/3/user/groups?accountId={}", wire::encode(account));
-        let found: Vec<WireGroup> = self.clients.on(self.instance.as_ref())?.get(&path).await?;
-        Ok(found.into_iter().map(|group| group.name).collect())
+        let client = self.clients.on(self.instance.as_ref())?;
+        let found: WireGroups = client.get(&client.dialect().groups(account)).await?;
+        Ok(found.names().collect())
     }
 
     /// The names of the statuses that issues of a project can have.
@@ -295,8 +288,9 @@ impl Reader {
     /// # Errors
     /// [`Error::NotFound`] when there is no such project, or our account may not see it.
     pub async fn project_statuses(&self, project: &str) -> Result<BTreeSet<String>, Error> {
-        let path = format!("/rest/api/3/project/{}/statuses", wire::encode(project));
-        let found: Vec<WireTypeStatuses> = self.clients.on(self.instance.as_ref())?.get(&path).await?;
+        let client = self.clients.on(self.instance.as_ref())?;
+        let of = format!("project/{}/statuses", wire::encode(project));
+        let found: Vec<WireTypeStatuses> = client.get(&client.dialect().path(&of)).await?;
         let statuses = found.into_iter().flat_map(|kind| kind.statuses);
         Ok(statuses.map(|status| status.name).collect())
     }

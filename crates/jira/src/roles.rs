@@ -15,7 +15,9 @@ impl Reader {
     /// to nobody else.
     pub async fn role(&self, project: &str, name: &str) -> Result<Option<RoleMembers>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
-        let path = format!("/rest/api/3/project/{}/role", wire::encode(project));
+        let path = client
+            .dialect()
+            .path(&format!("project/{}/role", wire::encode(project)));
         let roles: BTreeMap<String, String> = client.get(&path).await?;
         let found = roles.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let id = found.and_then(|(_, link)| link.rsplit('/').next());

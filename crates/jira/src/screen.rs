@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    adf,
-    model::{ScreenField, StatusCategory, Transition},
-};
+use crate::model::{ScreenField, StatusCategory, Transition};
 
 /// Resolutions of work that is done, the usual one first.
 const DONE: [&str; 3] = ["Done", "Fixed", "Resolved"];
@@ -27,8 +24,8 @@ impl ScreenField {
         let one = if self.allowed.is_empty() {
             match self.kind.as_str() {
                 "number" => json!(wanted.trim().parse::<f64>().ok()?),
-                "user" => json!({ "accountId": wanted }),
-                _ if self.is_document => adf::from_markdown(wanted),
+                "user" => self.dialect.account(Some(wanted)),
+                _ if self.is_document => self.dialect.text(wanted),
                 _ => json!(wanted),
             }
         } else {

@@ -6,6 +6,8 @@ use domain::{CredentialEnd, CredentialEnds, Instance, Timestamp, is_readable_on_
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
+use crate::Dialect;
+
 /// Where Atlassian answers for tokens with scopes.
 const GATEWAY: &str = "https://api.atlassian.com/ex/jira/";
 
@@ -17,9 +19,11 @@ pub struct Settings {
     pub base_url: String,
     /// Where people see its pages, when `base_url` is the gateway; empty: at `base_url`.
     pub site_url: String,
+    /// Whether it is Jira Cloud or a Jira Data Center.
+    pub deployment: Dialect,
     /// The account's address; empty: `api_token` is a personal access token, sent as a bearer token.
     pub email: String,
-    /// The account's API token.
+    /// The account's API token, or its personal access token.
     pub api_token: SecretString,
     /// The day on which the token ends, e.g. `2027-01-31`; empty: nobody said.
     pub expires: String,
@@ -47,6 +51,8 @@ struct ReaderSite {
     #[serde(default)]
     site_url: String,
     #[serde(default)]
+    deployment: Dialect,
+    #[serde(default)]
     allow_insecure: bool,
     reader: Account,
     #[serde(default, rename = "writer")]
@@ -61,6 +67,8 @@ struct WriterSite {
     #[serde(default)]
     site_url: String,
     #[serde(default)]
+    deployment: Dialect,
+    #[serde(default)]
     allow_insecure: bool,
     writer: Account,
     #[serde(default, rename = "reader")]
@@ -73,7 +81,13 @@ struct WriterSite {
 /// When a section is not one.
 pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let sites = BTreeMap::<Instance, ReaderSite>::deserialize(sections)?.into_iter();
-    let read = |it: ReaderSite| on_site(it.base_url, it.site_url, it.allow_insecure, it.reader);
+    let read = |it: ReaderSite| Settings {
+        base_url: it.base_url,
+        site_url: it.site_url,
+        deployment: it.deployment,
+        allow_insecure: it.allow_insecure,
+        ..it.reader.into()
+    };
     Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
@@ -83,18 +97,24 @@ pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
 /// When a section is not one.
 pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let sites = BTreeMap::<Instance, WriterSite>::deserialize(sections)?.into_iter();
-    let read = |it: WriterSite| on_site(it.base_url, it.site_url, it.allow_insecure, it.writer);
+    let read = |it: WriterSite| Settings {
+        base_url: it.base_url,
+        site_url: it.site_url,
+        deployment: it.deployment,
+        allow_insecure: it.allow_insecure,
+        ..it.writer.into()
+    };
     Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
-fn on_site(base_url: String, site_url: String, allow_insecure: bool, account: Account) -> Settings {
-    Settings {
-        base_url,
-        site_url,
-        email: account.email,
-        api_token: account.api_token,
-        expires: account.expires,
-        allow_insecure,
+impl From<Account> for Settings {
+    fn from(account: Account) -> Self {
+        Self {
+            email: account.email,
+            api_token: account.api_token,
+            expires: account.expires,
+            ..Self::default()
+        }
     }
 }
 
@@ -137,6 +157,12 @@ impl Settings {
         let is_page = self.site_url.starts_with("https://") || self.site_url.starts_with("http://");
         if !self.site_url.is_empty() && !is_page {
             return wrong("site_url", "must be the site's URL, e.g. https://jira.example");
+        }
+        if self.deployment == Dialect::DataCenter && !self.email.trim().is_empty() {
+            return wrong(
+                "email",
+                "must be empty: a Data Center takes a personal access token as api_token, and no address",
+            );
         }
         if self.base_url.starts_with(GATEWAY) && self.site_url.is_empty() {
             return wrong(

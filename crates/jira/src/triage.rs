@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     Error, Sorted, Writer,
     client::Method,
-    wire::{self, WireLinkTypes, WireSorted},
+    wire::{WireLinkTypes, WireSorted},
 };
 
 impl Writer {
@@ -15,7 +15,10 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn sorted(&self, key: &TicketKey) -> Result<Sorted, Error> {
-        let path = format!("{}?fields=priority,issuetype,issuelinks", wire::issue_path(key)?);
+        let path = format!(
+            "{}?fields=priority,issuetype,issuelinks",
+            self.clients.of(key)?.issue_path(key)?
+        );
         let found: WireSorted = self.clients.of(key)?.get(&path).await?;
         Ok(found.into())
     }
@@ -39,7 +42,7 @@ impl Writer {
     async fn set_field(&self, key: &TicketKey, field: &str, name: &str) -> Result<(), Error> {
         let body = json!({ "fields": { field: { "name": name } } });
         let client = self.clients.of(key)?;
-        let path = wire::issue_path(key)?;
+        let path = client.issue_path(key)?;
         client.write(Method::Put, &path, &body).await.map(|_: Value| ())
     }
 
@@ -48,7 +51,8 @@ impl Writer {
     /// # Errors
     /// [`Error`] when Jira cannot be read.
     pub async fn link_type(&self, key: &TicketKey, name: &str) -> Result<Option<String>, Error> {
-        let found: WireLinkTypes = self.clients.of(key)?.get("/rest/api/3/issueLinkType").await?;
+        let client = self.clients.of(key)?;
+        let found: WireLinkTypes = client.get(&client.dialect().path("issueLinkType")).await?;
         let is_it = |known: &String| known.to_lowercase() == name.to_lowercase();
         Ok(found.names().find(is_it))
     }
@@ -65,9 +69,7 @@ impl Writer {
             "type": { "name": link_type }, "inwardIssue": { "key": key.short() }, "outwardIssue": { "key": to },
         });
         let client = self.clients.of(key)?;
-        client
-            .write(Method::Post, "/rest/api/3/issueLink", &body)
-            .await
-            .map(|_: Value| ())
+        let path = client.dialect().path("issueLink");
+        client.write(Method::Post, &path, &body).await.map(|_: Value| ())
     }
 }

@@ -6,11 +6,11 @@ use domain::{Account, Instance, TicketKey, limits::LimitGate};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Comment, CommentId, Error, Settings, Status, Transition, adf,
+    Comment, CommentId, Error, Settings, Status, Transition,
     client::Method,
     clients::Clients,
     permissions::{self, Compared},
-    wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions},
+    wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions, WireVisibility},
 };
 
 /// Writes at Jira; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then write
@@ -66,8 +66,8 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn comment(&self, key: &TicketKey, markdown: &str, marker: &str) -> Result<CommentId, Error> {
-        let path = format!("{}/comment", wire::issue_path(key)?);
-        let mut body = json!({ "body": adf::from_markdown(markdown) });
+        let path = format!("{}/comment", self.clients.of(key)?.issue_path(key)?);
+        let mut body = json!({ "body": self.clients.of(key)?.dialect().text(markdown) });
         if !marker.is_empty() {
             body["properties"] = json!([{ "key": wire::MARKER, "value": { "id": marker } }]);
         }
@@ -83,7 +83,7 @@ impl Writer {
         self.clients.of(key)?.comments(key).await
     }
 
-    /// Replaces a comment's text; its marker stays.
+    /// Replaces a comment's text; its marker stays, and for whom it is.
     ///
     /// # Errors
     /// [`Error::NotFound`] when it was deleted.
@@ -93,13 +93,18 @@ impl Writer {
         comment: &CommentId,
         markdown: &str,
     ) -> Result<(), Error> {
-        let path = format!("{}/comment/{}", wire::issue_path(key)?, wire::encode(&comment.0));
-        let body = json!({ "body": adf::from_markdown(markdown) });
-        self.clients
-            .of(key)?
-            .write(Method::Put, &path, &body)
-            .await
-            .map(|_: Value| ())
+        let path = format!(
+            "{}/comment/{}",
+            self.clients.of(key)?.issue_path(key)?,
+            wire::encode(&comment.0)
+        );
+        let client = self.clients.of(key)?;
+        let mut body = json!({ "body": client.dialect().text(markdown) });
+        if client.dialect().forgets_visibility() {
+            let now: WireVisibility = client.get(&path).await?;
+            now.visibility.map(|visibility| body["visibility"] = visibility);
+        }
+        client.write(Method::Put, &path, &body).await.map(|_: Value| ())
     }
 
     /// Deletes a comment of our own.
@@ -107,7 +112,11 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when it was deleted already, [`Error::Forbidden`] when it is somebody else's.
     pub async fn delete_comment(&self, key: &TicketKey, comment: &CommentId) -> Result<(), Error> {
-        let path = format!("{}/comment/{}", wire::issue_path(key)?, wire::encode(&comment.0));
+        let path = format!(
+            "{}/comment/{}",
+            self.clients.of(key)?.issue_path(key)?,
+            wire::encode(&comment.0)
+        );
         self.clients
             .of(key)?
             .write(Method::Delete, &path, &Value::Null)
@@ -120,7 +129,7 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn status(&self, key: &TicketKey) -> Result<Status, Error> {
-        let path = format!("{}?fields=status", wire::issue_path(key)?);
+        let path = format!("{}?fields=status", self.clients.of(key)?.issue_path(key)?);
         let found: WireStatusOnly = self.clients.of(key)?.get(&path).await?;
         Ok(found.into())
     }
@@ -130,9 +139,14 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<Transition>, Error> {
-        let path = format!("{}/transitions?expand=transitions.fields", wire::issue_path(key)?);
+        let path = format!(
+            "{}/transitions?expand=transitions.fields",
+            self.clients.of(key)?.issue_path(key)?
+        );
         let found: WireTransitions = self.clients.of(key)?.get(&path).await?;
-        Ok(found.transitions.into_iter().map(Transition::from).collect())
+        let dialect = self.clients.of(key)?.dialect();
+        let offered = found.transitions.into_iter();
+        Ok(offered.map(|wire| wire.into_transition(dialect)).collect())
     }
 
     /// Moves the issue; `id` is [`Transition::id`], the fields are those of its screen that are filled in.
@@ -145,7 +159,7 @@ impl Writer {
         id: &str,
         fields: &Map<String, Value>,
     ) -> Result<(), Error> {
-        let path = format!("{}/transitions", wire::issue_path(key)?);
+        let path = format!("{}/transitions", self.clients.of(key)?.issue_path(key)?);
         let mut body = json!({ "transition": { "id": id } });
         if !fields.is_empty() {
             body["fields"] = json!(fields);
@@ -166,7 +180,7 @@ impl Writer {
         let body = json!({ "update": { "labels": add } });
         self.clients
             .of(key)?
-            .write(Method::Put, &wire::issue_path(key)?, &body)
+            .write(Method::Put, &self.clients.of(key)?.issue_path(key)?, &body)
             .await
             .map(|_: Value| ())
     }
@@ -176,7 +190,7 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn assignee(&self, key: &TicketKey) -> Result<Option<Account>, Error> {
-        let path = format!("{}?fields=assignee", wire::issue_path(key)?);
+        let path = format!("{}?fields=assignee", self.clients.of(key)?.issue_path(key)?);
         let found: WireAssigneeOnly = self.clients.of(key)?.get(&path).await?;
         Ok(found.into())
     }
@@ -186,13 +200,7 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the account cannot have it.
     pub async fn assign(&self, key: &TicketKey, account: &str) -> Result<(), Error> {
-        let path = format!("{}/assignee", wire::issue_path(key)?);
-        let body = json!({ "accountId": account });
-        self.clients
-            .of(key)?
-            .write(Method::Put, &path, &body)
-            .await
-            .map(|_: Value| ())
+        self.give(key, Some(account)).await
     }
 
     /// Takes the issue from whoever has it.
@@ -200,13 +208,14 @@ impl Writer {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the project forbids it.
     pub async fn unassign(&self, key: &TicketKey) -> Result<(), Error> {
-        let path = format!("{}/assignee", wire::issue_path(key)?);
-        let body = json!({ "accountId": null });
-        self.clients
-            .of(key)?
-            .write(Method::Put, &path, &body)
-            .await
-            .map(|_: Value| ())
+        self.give(key, None).await
+    }
+
+    async fn give(&self, key: &TicketKey, to: Option<&str>) -> Result<(), Error> {
+        let client = self.clients.of(key)?;
+        let path = format!("{}/assignee", client.issue_path(key)?);
+        let body = client.dialect().account(to);
+        client.write(Method::Put, &path, &body).await.map(|_: Value| ())
     }
 
     /// Links the issue to a page elsewhere; the same `global_id` replaces the earlier link.
@@ -220,7 +229,7 @@ impl Writer {
         url: &str,
         title: &str,
     ) -> Result<(), Error> {
-        let path = format!("{}/remotelink", wire::issue_path(key)?);
+        let path = format!("{}/remotelink", self.clients.of(key)?.issue_path(key)?);
         let body = json!({ "globalId": global_id, "object": { "url": url, "title": title } });
         self.clients
             .of(key)?

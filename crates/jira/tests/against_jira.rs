@@ -4,15 +4,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use domain::{TicketKey, Timestamp};
-use jira::{Error, Reader, Settings, StatusCategory, TextField, Writer};
+use jira::{Dialect, Error, Reader, Settings, StatusCategory, TextField, Writer, hook};
 use serde_json::{Map, json};
-use testkit::{FakeJira, Fault, JiraOptions, JiraTransition, eventually, jira as stand_in};
+use testkit::{FakeJira, Fault, JiraKind, JiraOptions, JiraTransition, eventually, jira as stand_in};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 struct Site {
     jira: FakeJira,
     reader: Reader,
     writer: Writer,
+    kind: JiraKind,
 }
 
 fn settings(url: &str, email: &str, token: &str) -> Settings {
@@ -24,16 +25,44 @@ fn settings(url: &str, email: &str, token: &str) -> Settings {
     }
 }
 
-async fn site() -> Site {
-    site_of(FakeJira::start(JiraOptions::default()).await.unwrap())
+/// An account as the settings of such a Jira name it.
+fn account(kind: JiraKind, url: &str, email: &str, token: &str) -> Settings {
+    match kind {
+        JiraKind::Cloud => settings(url, email, token),
+        JiraKind::DataCenter(_) => Settings {
+            deployment: Dialect::DataCenter,
+            ..settings(url, "", token)
+        },
+    }
 }
 
-fn site_of(jira: FakeJira) -> Site {
-    let reader = settings(&jira.url(), stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
-    let writer = settings(&jira.url(), stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN);
+async fn site() -> Site {
+    site_with(JiraOptions::default()).await
+}
+
+async fn data_center() -> Site {
+    site_with(JiraOptions {
+        kind: JiraKind::DataCenter(10),
+        ..JiraOptions::default()
+    })
+    .await
+}
+
+/// One of either Jira.
+async fn sites() -> [Site; 2] {
+    [site().await, data_center().await]
+}
+
+async fn site_with(options: JiraOptions) -> Site {
+    let kind = options.kind;
+    let jira = FakeJira::start(options).await.unwrap();
+    let account = |email, token| account(kind, &jira.url(), email, token);
+    let reader = account(stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
+    let writer = account(stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN);
     Site {
         reader: Reader::new(&reader).unwrap(),
         writer: Writer::new(&writer).unwrap(),
+        kind,
         jira,
     }
 }
@@ -52,315 +81,326 @@ impl Site {
 
 #[tokio::test]
 async fn an_issue_is_read_whole() {
-    let site = site().await;
-    let ticket = site.ticket();
-    let moved = site
-        .jira
-        .move_issue(&ticket.short(), "Ready for Agent", "Mia")
-        .unwrap();
-    site.jira
-        .comment_as(&ticket.short(), "Mia", "Please hurry")
-        .unwrap();
+    for site in sites().await {
+        let ticket = site.ticket();
+        let moved = site
+            .jira
+            .move_issue(&ticket.short(), "Ready for Agent", "Mia")
+            .unwrap();
+        site.jira
+            .comment_as(&ticket.short(), "Mia", "Please hurry")
+            .unwrap();
 
-    let issue = site.reader.issue(&ticket).await.unwrap();
+        let issue = site.reader.issue(&ticket).await.unwrap();
 
-    assert_eq!(
-        (issue.summary.as_str(), issue.kind.as_str()),
-        ("Login fails", "Bug")
-    );
-    assert_eq!(issue.description_markdown, "First.\n\nSecond.");
-    assert_eq!(issue.labels, ["backend"]);
-    assert_eq!(
-        (issue.status.name.as_str(), issue.status.category),
-        ("Ready for Agent", StatusCategory::ToDo)
-    );
-    assert_eq!(issue.status_changes.last().unwrap().id.0, moved);
-    assert!(issue.status_changed_at.is_some() && issue.updated.is_some());
-    assert_eq!(
-        issue.url,
-        format!("{}/browse/{}", site.jira.url(), ticket.short())
-    );
-    assert_eq!(
-        (issue.comments[0].author.as_str(), issue.comments[0].text.as_str()),
-        ("Mia", "Please hurry")
-    );
-    assert!(!issue.comments[0].by_us);
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+        assert_eq!(
+            (issue.summary.as_str(), issue.kind.as_str()),
+            ("Login fails", "Bug")
+        );
+        assert_eq!(issue.description_markdown, "First.\n\nSecond.");
+        assert_eq!(issue.labels, ["backend"]);
+        assert_eq!(
+            (issue.status.name.as_str(), issue.status.category),
+            ("Ready for Agent", StatusCategory::ToDo)
+        );
+        assert_eq!(issue.status_changes.last().unwrap().id.0, moved);
+        assert!(issue.status_changed_at.is_some() && issue.updated.is_some());
+        assert_eq!(
+            issue.url,
+            format!("{}/browse/{}", site.jira.url(), ticket.short())
+        );
+        assert_eq!(
+            (issue.comments[0].author.as_str(), issue.comments[0].text.as_str()),
+            ("Mia", "Please hurry")
+        );
+        assert!(!issue.comments[0].by_us);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn every_page_of_comments_is_read_and_an_issue_keeps_the_latest_two_hundred() {
-    let site = site().await;
-    let ticket = site.ticket();
-    for index in 0..205 {
-        site.jira
-            .comment_as(&ticket.short(), "Mia", &format!("comment {index}"))
-            .unwrap();
+    for site in sites().await {
+        let ticket = site.ticket();
+        for index in 0..205 {
+            site.jira
+                .comment_as(&ticket.short(), "Mia", &format!("comment {index}"))
+                .unwrap();
+        }
+        let issue = site.reader.issue(&ticket).await.unwrap();
+        assert_eq!(issue.comments.len(), 200);
+        assert_eq!(issue.comments[0].text, "comment 5");
+        assert_eq!(site.writer.list_comments(&ticket).await.unwrap().len(), 205);
     }
-    let issue = site.reader.issue(&ticket).await.unwrap();
-    assert_eq!(issue.comments.len(), 200);
-    assert_eq!(issue.comments[0].text, "comment 5");
-    assert_eq!(site.writer.list_comments(&ticket).await.unwrap().len(), 205);
 }
 
 #[tokio::test]
 async fn the_last_move_into_a_status_counts() {
-    let site = site().await;
-    let ticket = site.ticket();
-    let mut last = String::new();
-    for status in ["Ready for Agent", "In Progress", "Ready for Agent", "Done"] {
-        let id = site.jira.move_issue(&ticket.short(), status, "Mia").unwrap();
-        if status == "Ready for Agent" {
-            last = id;
+    for site in sites().await {
+        let ticket = site.ticket();
+        let mut last = String::new();
+        for status in ["Ready for Agent", "In Progress", "Ready for Agent", "Done"] {
+            let id = site.jira.move_issue(&ticket.short(), status, "Mia").unwrap();
+            if status == "Ready for Agent" {
+                last = id;
+            }
         }
-    }
-    let found = site
-        .reader
-        .last_transition_to(&ticket, "Ready for Agent")
-        .await
-        .unwrap();
-    assert_eq!(found.unwrap().id.0, last);
-    assert_eq!(
-        site.reader
-            .last_transition_to(&ticket, "In Review")
+        let found = site
+            .reader
+            .last_transition_to(&ticket, "Ready for Agent")
             .await
-            .unwrap(),
-        None
-    );
+            .unwrap();
+        assert_eq!(found.unwrap().id.0, last);
+        assert_eq!(
+            site.reader
+                .last_transition_to(&ticket, "In Review")
+                .await
+                .unwrap(),
+            None
+        );
+    }
 }
 
 #[tokio::test]
 async fn a_list_has_what_is_not_over_or_is_in_a_status_the_latest_change_first() {
-    let site = site().await;
-    let [old, over, new] = [site.ticket(), site.ticket(), site.ticket()];
-    site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
-    site.jira.move_issue(&old.short(), "In Progress", "Mia").unwrap();
-    let listed = async |status| -> Vec<(TicketKey, String)> {
-        let listed = site.reader.list("ENG", status).await.unwrap();
-        listed
-            .into_iter()
-            .map(|issue| (issue.key, issue.status))
-            .collect()
-    };
-    let line = |ticket: &TicketKey, status: &str| (ticket.clone(), status.to_owned());
-    let mut unfinished = listed(None).await;
-    unfinished.sort();
-    assert_eq!(unfinished, [line(&old, "In Progress"), line(&new, "To Do")]);
-    assert_eq!(listed(Some("Done")).await, [line(&over, "Done")]);
-    let wrong = site.reader.list("ENG", Some("Dnoe")).await;
-    assert!(matches!(wrong, Err(Error::Rejected { .. })), "{wrong:?}");
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+    for site in sites().await {
+        let [old, over, new] = [site.ticket(), site.ticket(), site.ticket()];
+        site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
+        site.jira.move_issue(&old.short(), "In Progress", "Mia").unwrap();
+        let listed = async |status| -> Vec<(TicketKey, String)> {
+            let listed = site.reader.list("ENG", status).await.unwrap();
+            listed
+                .into_iter()
+                .map(|issue| (issue.key, issue.status))
+                .collect()
+        };
+        let line = |ticket: &TicketKey, status: &str| (ticket.clone(), status.to_owned());
+        let mut unfinished = listed(None).await;
+        unfinished.sort();
+        assert_eq!(unfinished, [line(&old, "In Progress"), line(&new, "To Do")]);
+        assert_eq!(listed(Some("Done")).await, [line(&over, "Done")]);
+        let wrong = site.reader.list("ENG", Some("Dnoe")).await;
+        assert!(matches!(wrong, Err(Error::Rejected { .. })), "{wrong:?}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn a_search_finds_every_page_of_what_is_ready_and_changed_since() {
-    let site = site().await;
-    for _ in 0..103 {
-        let ticket = site.ticket();
-        site.jira
-            .move_issue(&ticket.short(), "Ready for Agent", "Mia")
-            .unwrap();
-    }
-    site.ticket();
-    let all = site
-        .reader
-        .search_ready("ENG", "Ready for Agent", None)
-        .await
-        .unwrap();
-    assert_eq!(all.len(), 103);
-    assert!(all.iter().all(|stub| stub.status == "Ready for Agent"));
-
-    let latest = all.last().unwrap().updated;
-    let since = site
-        .reader
-        .search_ready("ENG", "Ready for Agent", Some(latest))
-        .await
-        .unwrap();
-    assert!(!since.is_empty() && since.iter().all(|stub| stub.updated >= latest));
-    let future = Some(latest.plus_ms(60_000));
-    assert_eq!(
-        site.reader
-            .search_ready("ENG", "Ready for Agent", future)
+    for site in sites().await {
+        for _ in 0..103 {
+            let ticket = site.ticket();
+            site.jira
+                .move_issue(&ticket.short(), "Ready for Agent", "Mia")
+                .unwrap();
+        }
+        site.ticket();
+        let all = site
+            .reader
+            .search_ready("ENG", "Ready for Agent", None)
             .await
-            .unwrap(),
-        []
-    );
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+            .unwrap();
+        assert_eq!(all.len(), 103);
+        assert!(all.iter().all(|stub| stub.status == "Ready for Agent"));
+
+        let latest = all.last().unwrap().updated;
+        let since = site
+            .reader
+            .search_ready("ENG", "Ready for Agent", Some(latest))
+            .await
+            .unwrap();
+        assert!(!since.is_empty() && since.iter().all(|stub| stub.updated >= latest));
+        let future = Some(latest.plus_ms(60_000));
+        assert_eq!(
+            site.reader
+                .search_ready("ENG", "Ready for Agent", future)
+                .await
+                .unwrap(),
+            []
+        );
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn what_changed_lately_is_found_on_every_page_with_its_new_comments_and_edits() {
-    let site = site().await;
-    let ticket = site.ticket();
-    for _ in 0..104 {
-        site.ticket();
-    }
-    let changed = site.reader.changed_within("ENG", 2).await.unwrap();
-    assert_eq!((changed.issues.len(), changed.is_complete), (105, true));
-    assert_eq!(changed.issues[0].key, ticket);
-    assert!(changed.issues[0].creator.is_some());
-    assert!(
-        site.reader
-            .changed_within("OPS", 2)
-            .await
-            .unwrap()
-            .issues
-            .is_empty()
-    );
+    for site in sites().await {
+        let ticket = site.ticket();
+        for _ in 0..104 {
+            site.ticket();
+        }
+        let changed = site.reader.changed_within("ENG", 2).await.unwrap();
+        assert_eq!((changed.issues.len(), changed.is_complete), (105, true));
+        assert_eq!(changed.issues[0].key, ticket);
+        assert!(changed.issues[0].creator.is_some());
+        assert!(
+            site.reader
+                .changed_within("OPS", 2)
+                .await
+                .unwrap()
+                .issues
+                .is_empty()
+        );
 
-    let key = ticket.short();
-    for number in 0..130 {
-        site.jira
-            .comment_as(&key, "Mia", &format!("comment {number}"))
+        let key = ticket.short();
+        for number in 0..130 {
+            site.jira
+                .comment_as(&key, "Mia", &format!("comment {number}"))
+                .unwrap();
+        }
+        let all = site
+            .reader
+            .comments_since(&ticket, Timestamp::from_unix_ms(0))
+            .await
             .unwrap();
-    }
-    let all = site
-        .reader
-        .comments_since(&ticket, Timestamp::from_unix_ms(0))
-        .await
-        .unwrap();
-    let texts: Vec<&str> = all.iter().map(|comment| comment.text.as_str()).collect();
-    let expected: Vec<String> = (0..130).map(|number| format!("comment {number}")).collect();
-    assert_eq!(texts, expected);
-    let latest = all[129].created;
-    let since = site.reader.comments_since(&ticket, latest).await.unwrap();
-    assert!(!since.is_empty() && since.iter().all(|comment| comment.created >= latest));
-    assert!(
-        site.reader
-            .comments_since(&ticket, latest.plus_ms(60_000))
-            .await
-            .unwrap()
-            .is_empty()
-    );
+        let texts: Vec<&str> = all.iter().map(|comment| comment.text.as_str()).collect();
+        let expected: Vec<String> = (0..130).map(|number| format!("comment {number}")).collect();
+        assert_eq!(texts, expected);
+        let latest = all[129].created;
+        let since = site.reader.comments_since(&ticket, latest).await.unwrap();
+        assert!(!since.is_empty() && since.iter().all(|comment| comment.created >= latest));
+        assert!(
+            site.reader
+                .comments_since(&ticket, latest.plus_ms(60_000))
+                .await
+                .unwrap()
+                .is_empty()
+        );
 
-    let id = site.jira.edit_summary(&key, "Other words", "Mia").unwrap();
-    site.jira.move_issue(&key, "Ready for Agent", "Mia").unwrap();
-    let edits = site
-        .reader
-        .text_edits_since(&ticket, Timestamp::from_unix_ms(0))
-        .await
-        .unwrap();
-    let edits: Vec<_> = edits.iter().map(|edit| edit.id.0.clone()).collect();
-    assert_eq!(edits, [id]);
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+        let id = site.jira.edit_summary(&key, "Other words", "Mia").unwrap();
+        site.jira.move_issue(&key, "Ready for Agent", "Mia").unwrap();
+        let edits = site
+            .reader
+            .text_edits_since(&ticket, Timestamp::from_unix_ms(0))
+            .await
+            .unwrap();
+        let edits: Vec<_> = edits.iter().map(|edit| edit.id.0.clone()).collect();
+        assert_eq!(edits, [id]);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn an_edit_says_what_the_text_was_and_a_changed_comment_when_it_changed() {
-    let site = site().await;
-    let ticket = site.ticket();
-    let key = ticket.short();
-    site.jira.edit_description(&key, "Other words", "Mia").unwrap();
-    site.jira.edit_summary(&key, "Other title", "Mia").unwrap();
-    let start = Timestamp::from_unix_ms(0);
-    let edits = site.reader.text_edits_since(&ticket, start).await.unwrap();
-    let before: Vec<_> = edits.into_iter().flat_map(|edit| edit.before).collect();
-    assert_eq!(
-        before,
-        [
-            (TextField::Description, "First.\n\nSecond.".to_owned()),
-            (TextField::Summary, "Login fails".to_owned()),
-        ]
-    );
+    for site in sites().await {
+        let ticket = site.ticket();
+        let key = ticket.short();
+        site.jira.edit_description(&key, "Other words", "Mia").unwrap();
+        site.jira.edit_summary(&key, "Other title", "Mia").unwrap();
+        let start = Timestamp::from_unix_ms(0);
+        let edits = site.reader.text_edits_since(&ticket, start).await.unwrap();
+        let before: Vec<_> = edits.into_iter().flat_map(|edit| edit.before).collect();
+        assert_eq!(
+            before,
+            [
+                (TextField::Description, "First.\n\nSecond.".to_owned()),
+                (TextField::Summary, "Login fails".to_owned()),
+            ]
+        );
 
-    let id = site.jira.comment_as(&key, "Mia", "harmless").unwrap();
-    let read = async || {
-        site.reader
-            .comments_since(&ticket, start)
-            .await
-            .unwrap()
-            .remove(0)
-    };
-    let first = read().await;
-    assert_eq!(first.updated, first.created);
-    let changed = eventually("a later millisecond", Duration::from_secs(5), async || {
-        site.jira.edit_comment_as(&key, &id, "Mia", "hostile").unwrap();
-        let now = read().await;
-        (now.updated > now.created).then_some(now)
-    })
-    .await
-    .unwrap();
-    assert_eq!(
-        (changed.text.as_str(), changed.created),
-        ("hostile", first.created)
-    );
+        let id = site.jira.comment_as(&key, "Mia", "harmless").unwrap();
+        let read = async || {
+            site.reader
+                .comments_since(&ticket, start)
+                .await
+                .unwrap()
+                .remove(0)
+        };
+        let first = read().await;
+        assert_eq!(first.updated, first.created);
+        let changed = eventually("a later millisecond", Duration::from_secs(5), async || {
+            site.jira.edit_comment_as(&key, &id, "Mia", "hostile").unwrap();
+            let now = read().await;
+            (now.updated > now.created).then_some(now)
+        })
+        .await
+        .unwrap();
+        assert_eq!(
+            (changed.text.as_str(), changed.created),
+            ("hostile", first.created)
+        );
+    }
 }
 
 #[tokio::test]
 async fn a_project_tells_its_statuses_and_an_unknown_one_is_not_found() {
-    let site = site().await;
-    site.jira.create_project("ENG");
-    let statuses = site.reader.project_statuses("ENG").await.unwrap();
-    assert!(statuses.contains("Ready for Agent") && !statuses.contains("Ready for Nobody"));
-    let missing = site.reader.project_statuses("NOPE").await.unwrap_err();
-    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+    for site in sites().await {
+        site.jira.create_project("ENG");
+        let statuses = site.reader.project_statuses("ENG").await.unwrap();
+        assert!(statuses.contains("Ready for Agent") && !statuses.contains("Ready for Nobody"));
+        let missing = site.reader.project_statuses("NOPE").await.unwrap_err();
+        assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+    }
 }
 
 #[tokio::test]
 async fn a_status_with_quotes_is_a_value_and_no_query_and_an_unknown_one_is_refused() {
-    let site = site().await;
-    let found = site
-        .reader
-        .search_ready("ENG", "x\" OR project = \"OPS", Some(Timestamp::from_unix_ms(0)))
-        .await;
-    let refused = found.unwrap_err();
-    assert!(
-        matches!(&refused, Error::Rejected { .. }) && refused.to_string().contains("does not exist"),
-        "{refused}"
-    );
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+    for site in sites().await {
+        let found = site
+            .reader
+            .search_ready("ENG", "x\" OR project = \"OPS", Some(Timestamp::from_unix_ms(0)))
+            .await;
+        let refused = found.unwrap_err();
+        assert!(
+            matches!(&refused, Error::Rejected { .. }) && refused.to_string().contains("does not exist"),
+            "{refused}"
+        );
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn a_comment_is_written_found_by_its_marker_and_changed() {
-    let site = site().await;
-    let ticket = site.ticket();
-    site.jira.comment_as(&ticket.short(), "Mia", "hello").unwrap();
-    let markdown = "**Started** on `main`, see [the run](https://a.example/run).\n\n- one\n- two";
-    let id = site
-        .writer
-        .comment(&ticket, markdown, "status:ENG-1")
-        .await
-        .unwrap();
-    site.writer.update_comment(&ticket, &id, "Done.").await.unwrap();
+    for site in sites().await {
+        let ticket = site.ticket();
+        site.jira.comment_as(&ticket.short(), "Mia", "hello").unwrap();
+        let markdown = "**Started** on `main`, see [the run](https://a.example/run).\n\n- one\n- two";
+        let id = site
+            .writer
+            .comment(&ticket, markdown, "status:ENG-1")
+            .await
+            .unwrap();
+        site.writer.update_comment(&ticket, &id, "Done.").await.unwrap();
 
-    let comments = site.writer.list_comments(&ticket).await.unwrap();
-    let ours: Vec<_> = comments.iter().filter(|comment| comment.by_us).collect();
-    assert_eq!((ours.len(), comments.len()), (1, 2));
-    assert_eq!(
-        (&ours[0].id, ours[0].text.as_str(), ours[0].marker.as_str()),
-        (&id, "Done.", "status:ENG-1")
-    );
-    site.writer.delete_comment(&ticket, &id).await.unwrap();
-    let again = site.writer.delete_comment(&ticket, &id).await.unwrap_err();
-    assert!(matches!(again, jira::Error::NotFound { .. }), "{again:?}");
-    assert_eq!(site.jira.comments(&ticket.short()).len(), 1);
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+        let comments = site.writer.list_comments(&ticket).await.unwrap();
+        let ours: Vec<_> = comments.iter().filter(|comment| comment.by_us).collect();
+        assert_eq!((ours.len(), comments.len()), (1, 2));
+        assert_eq!(
+            (&ours[0].id, ours[0].text.as_str(), ours[0].marker.as_str()),
+            (&id, "Done.", "status:ENG-1")
+        );
+        site.writer.delete_comment(&ticket, &id).await.unwrap();
+        let again = site.writer.delete_comment(&ticket, &id).await.unwrap_err();
+        assert!(matches!(again, jira::Error::NotFound { .. }), "{again:?}");
+        assert_eq!(site.jira.comments(&ticket.short()).len(), 1);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn the_issue_moves_through_its_workflow() {
-    let site = site().await;
-    let ticket = site.ticket();
-    let transitions = site.writer.transitions(&ticket).await.unwrap();
-    let done = transitions
-        .iter()
-        .find(|transition| transition.to.category == StatusCategory::Done)
-        .unwrap();
-    site.writer
-        .transition(&ticket, &done.id, &Map::new())
-        .await
-        .unwrap();
-    assert_eq!(site.writer.status(&ticket).await.unwrap().name, "Done");
-    let refused = site
-        .writer
-        .transition(&ticket, "no-such", &Map::new())
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&refused, Error::Rejected { detail } if detail.contains("not valid")),
-        "{refused}"
-    );
+    for site in sites().await {
+        let ticket = site.ticket();
+        let transitions = site.writer.transitions(&ticket).await.unwrap();
+        let done = transitions
+            .iter()
+            .find(|transition| transition.to.category == StatusCategory::Done)
+            .unwrap();
+        site.writer
+            .transition(&ticket, &done.id, &Map::new())
+            .await
+            .unwrap();
+        assert_eq!(site.writer.status(&ticket).await.unwrap().name, "Done");
+        let refused = site
+            .writer
+            .transition(&ticket, "no-such", &Map::new())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&refused, Error::Rejected { detail } if detail.contains("not valid")),
+            "{refused}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -370,46 +410,49 @@ async fn a_transition_tells_what_it_asks_for() {
         to: to.to_owned(),
         asks_for: asks_for.iter().map(|field| (*field).to_owned()).collect(),
     };
-    let jira = FakeJira::start(JiraOptions {
-        named: vec![
-            named("Resolve", "Done", &["Resolution"]),
-            named("Finish", "Done", &[]),
-        ],
-        ..JiraOptions::default()
-    });
-    let site = site_of(jira.await.unwrap());
-    let ticket = site.ticket();
-    let offered = site.writer.transitions(&ticket).await.unwrap();
-    let seen: Vec<_> = offered
-        .iter()
-        .map(|transition| (transition.name.as_str(), transition.asks_for.as_slice()))
-        .collect();
-    assert_eq!(
-        seen,
-        [
-            ("Resolve", ["Resolution".to_owned()].as_slice()),
-            ("Finish", [].as_slice())
-        ]
-    );
-    let refused = site
-        .writer
-        .transition(&ticket, &offered[0].id, &Map::new())
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&refused, Error::Rejected { detail } if detail.contains("Resolution is required")),
-        "{refused}"
-    );
-    let filled = offered[0].fill(&BTreeMap::from([(
-        "Resolution".to_owned(),
-        "Won't Do".to_owned(),
-    )]));
-    site.writer
-        .transition(&ticket, &offered[0].id, &filled.fields)
-        .await
-        .unwrap();
-    assert_eq!(site.jira.status(&ticket.short()).as_deref(), Some("Done"));
-    assert_eq!(site.jira.resolution(&ticket.short()).as_deref(), Some("Won't Do"));
+    for kind in [JiraKind::Cloud, JiraKind::DataCenter(10)] {
+        let site = site_with(JiraOptions {
+            kind,
+            named: vec![
+                named("Resolve", "Done", &["Resolution"]),
+                named("Finish", "Done", &[]),
+            ],
+            ..JiraOptions::default()
+        })
+        .await;
+        let ticket = site.ticket();
+        let offered = site.writer.transitions(&ticket).await.unwrap();
+        let seen: Vec<_> = offered
+            .iter()
+            .map(|transition| (transition.name.as_str(), transition.asks_for.as_slice()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("Resolve", ["Resolution".to_owned()].as_slice()),
+                ("Finish", [].as_slice())
+            ]
+        );
+        let refused = site
+            .writer
+            .transition(&ticket, &offered[0].id, &Map::new())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&refused, Error::Rejected { detail } if detail.contains("Resolution is required")),
+            "{refused}"
+        );
+        let filled = offered[0].fill(&BTreeMap::from([(
+            "Resolution".to_owned(),
+            "Won't Do".to_owned(),
+        )]));
+        site.writer
+            .transition(&ticket, &offered[0].id, &filled.fields)
+            .await
+            .unwrap();
+        assert_eq!(site.jira.status(&ticket.short()).as_deref(), Some("Done"));
+        assert_eq!(site.jira.resolution(&ticket.short()).as_deref(), Some("Won't Do"));
+    }
 }
 
 /// Lists within lists.
@@ -484,82 +527,83 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn an_issue_goes_to_an_account_that_the_site_knows_and_back_to_nobody() {
-    let site = site().await;
-    let ticket = site.ticket();
-    assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
-    let us = site.writer.account_at(&ticket).await.unwrap();
-    site.writer.assign(&ticket, &us.id).await.unwrap();
-    assert_eq!(site.writer.assignee(&ticket).await.unwrap(), Some(us));
-    let unknown = site.writer.assign(&ticket, "557058:nobody").await;
-    assert!(matches!(unknown, Err(Error::Rejected { .. })), "{unknown:?}");
-    site.writer.unassign(&ticket).await.unwrap();
-    assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
+    for site in sites().await {
+        let ticket = site.ticket();
+        assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
+        let us = site.writer.account_at(&ticket).await.unwrap();
+        site.writer.assign(&ticket, &us.id).await.unwrap();
+        assert_eq!(site.writer.assignee(&ticket).await.unwrap(), Some(us));
+        let unknown = site.writer.assign(&ticket, "557058:nobody").await;
+        assert!(matches!(unknown, Err(Error::Rejected { .. })), "{unknown:?}");
+        site.writer.unassign(&ticket).await.unwrap();
+        assert_eq!(site.writer.assignee(&ticket).await.unwrap(), None);
+    }
 }
 
 #[tokio::test]
 async fn the_same_global_id_replaces_the_link() {
-    let site = site().await;
-    let ticket = site.ticket();
-    for title in ["Draft", "Ready"] {
-        site.writer
-            .remote_link(&ticket, "pr:acme/shop#7", "https://a.example/7", title)
-            .await
-            .unwrap();
+    for site in sites().await {
+        let ticket = site.ticket();
+        for title in ["Draft", "Ready"] {
+            site.writer
+                .remote_link(&ticket, "pr:acme/shop#7", "https://a.example/7", title)
+                .await
+                .unwrap();
+        }
+        let links = site.jira.remote_links(&ticket.short());
+        assert_eq!(links.len(), 1);
+        assert_eq!(links[0].title, "Ready");
     }
-    let links = site.jira.remote_links(&ticket.short());
-    assert_eq!(links.len(), 1);
-    assert_eq!(links[0].title, "Ready");
 }
 
 #[tokio::test]
 async fn reads_are_tried_again_and_writes_are_not() {
-    let site = site().await;
-    let ticket = site.ticket();
-    site.jira.fail_next(Fault::new("/myself", 2, 502));
-    site.writer.myself().await.unwrap();
+    for site in sites().await {
+        let ticket = site.ticket();
+        site.jira.fail_next(Fault::new("/myself", 2, 502));
+        site.writer.myself().await.unwrap();
 
-    site.jira
-        .fail_next(Fault::new("/comment", 1, 502).on("POST").after_effect());
-    let lost = site.writer.comment(&ticket, "once", "m").await.unwrap_err();
-    assert!(matches!(lost, Error::Unknown { .. }), "{lost}");
-    assert!(lost.is_retryable());
-    assert_eq!(site.jira.comments(&ticket.short()).len(), 1);
+        site.jira
+            .fail_next(Fault::new("/comment", 1, 502).on("POST").after_effect());
+        let lost = site.writer.comment(&ticket, "once", "m").await.unwrap_err();
+        assert!(matches!(lost, Error::Unknown { .. }), "{lost}");
+        assert!(lost.is_retryable());
+        assert_eq!(site.jira.comments(&ticket.short()).len(), 1);
+    }
 }
 
 #[tokio::test]
 async fn refusals_are_told_apart() {
-    let site = site().await;
-    let ticket = site.ticket();
-    site.jira.fail_next(Fault::new("/remotelink", 1, 429));
-    let limited = site
-        .writer
-        .remote_link(&ticket, "g", "https://a.example", "t")
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 1),
-        "{limited}"
-    );
+    for site in sites().await {
+        let ticket = site.ticket();
+        site.jira.fail_next(Fault::new("/remotelink", 1, 429));
+        let limited = site
+            .writer
+            .remote_link(&ticket, "g", "https://a.example", "t")
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 1),
+            "{limited}"
+        );
 
-    let missing = site.reader.issue(&key("ENG-999")).await.unwrap_err();
-    assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+        let missing = site.reader.issue(&key("ENG-999")).await.unwrap_err();
+        assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
 
-    let stranger = settings(&site.jira.url(), stand_in::READER_EMAIL, "wrong-token-value");
-    let refused = Reader::new(&stranger).unwrap().myself().await.unwrap_err();
-    assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
-    assert!(!refused.is_retryable() && !format!("{refused:?}").contains("wrong-token-value"));
+        let account = |token| account(site.kind, &site.jira.url(), stand_in::READER_EMAIL, token);
+        let stranger = account("wrong-token-value");
+        let refused = Reader::new(&stranger).unwrap().myself().await.unwrap_err();
+        assert!(matches!(refused, Error::Unauthorized { .. }), "{refused}");
+        assert!(!refused.is_retryable() && !format!("{refused:?}").contains("wrong-token-value"));
 
-    let reader = settings(
-        &site.jira.url(),
-        stand_in::READER_EMAIL,
-        stand_in::READER_API_TOKEN,
-    );
-    let forbidden = Writer::new(&reader)
-        .unwrap()
-        .comment(&ticket, "x", "")
-        .await
-        .unwrap_err();
-    assert!(matches!(forbidden, Error::Forbidden { .. }), "{forbidden}");
+        let reader = account(stand_in::READER_API_TOKEN);
+        let forbidden = Writer::new(&reader)
+            .unwrap()
+            .comment(&ticket, "x", "")
+            .await
+            .unwrap_err();
+        assert!(matches!(forbidden, Error::Forbidden { .. }), "{forbidden}");
+    }
 }
 
 #[tokio::test]
@@ -574,106 +618,111 @@ async fn a_write_that_never_connected_is_known_not_to_have_happened() {
 
 #[tokio::test]
 async fn a_github_ticket_is_refused_before_anything_is_sent() {
-    let site = site().await;
-    let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
-    assert!(matches!(
-        site.reader.issue(&ticket).await,
-        Err(Error::Rejected { .. })
-    ));
-    assert!(site.jira.requests().is_empty());
+    for site in sites().await {
+        let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
+        assert!(matches!(
+            site.reader.issue(&ticket).await,
+            Err(Error::Rejected { .. })
+        ));
+        assert!(site.jira.requests().is_empty());
+    }
 }
 
 #[tokio::test]
 async fn a_condition_finds_the_issues_of_a_project_and_tells_whether_one_is_among_them() {
-    let site = site().await;
-    let (one, other) = (site.ticket(), site.ticket());
-    site.jira.set_labels(&one.short(), &["agent"]).unwrap();
-    let condition = "labels = agent";
-    let found = site.reader.matching("ENG", condition).await.unwrap();
-    let keys: Vec<_> = found.into_iter().map(|stub| stub.key).collect();
-    assert_eq!(keys, std::slice::from_ref(&one));
-    assert!(site.reader.matches(&one, condition).await.unwrap());
-    assert!(!site.reader.matches(&other, condition).await.unwrap());
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
-    let wrong = site.reader.matches(&one, "labels ??").await.unwrap_err();
-    assert!(matches!(wrong, Error::Rejected { .. }), "{wrong}");
+    for site in sites().await {
+        let (one, other) = (site.ticket(), site.ticket());
+        site.jira.set_labels(&one.short(), &["agent"]).unwrap();
+        let condition = "labels = agent";
+        let found = site.reader.matching("ENG", condition).await.unwrap();
+        let keys: Vec<_> = found.into_iter().map(|stub| stub.key).collect();
+        assert_eq!(keys, std::slice::from_ref(&one));
+        assert!(site.reader.matches(&one, condition).await.unwrap());
+        assert!(!site.reader.matches(&other, condition).await.unwrap());
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+        let wrong = site.reader.matches(&one, "labels ??").await.unwrap_err();
+        assert!(matches!(wrong, Error::Rejected { .. }), "{wrong}");
+    }
 }
 
 #[tokio::test]
 async fn unfinished_issues_with_one_of_the_words_are_similar_and_these_issues_come_with_their_descriptions() {
-    let site = site().await;
-    let (one, over) = (site.ticket(), site.ticket());
-    site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
-    site.jira.create_issue("ENG", "Something else", "", "Bug", &[]);
-    let words = ["login".to_owned(), "password".to_owned()];
-    let similar = site.reader.similar("ENG", &words).await.unwrap();
-    let keys: Vec<_> = similar.iter().map(|issue| issue.key.clone()).collect();
-    assert_eq!(keys, std::slice::from_ref(&one));
-    assert_eq!(similar[0].description_markdown, "", "it was not asked for");
-    assert!(site.reader.similar("ENG", &[]).await.unwrap().is_empty());
+    for site in sites().await {
+        let (one, over) = (site.ticket(), site.ticket());
+        site.jira.move_issue(&over.short(), "Done", "Mia").unwrap();
+        site.jira.create_issue("ENG", "Something else", "", "Bug", &[]);
+        let words = ["login".to_owned(), "password".to_owned()];
+        let similar = site.reader.similar("ENG", &words).await.unwrap();
+        let keys: Vec<_> = similar.iter().map(|issue| issue.key.clone()).collect();
+        assert_eq!(keys, std::slice::from_ref(&one));
+        assert_eq!(similar[0].description_markdown, "", "it was not asked for");
+        assert!(site.reader.similar("ENG", &[]).await.unwrap().is_empty());
 
-    let mut outlines = site.reader.outlines(&[&over, &one]).await.unwrap();
-    outlines.sort_by(|left, right| left.key.cmp(&right.key));
-    let read: Vec<_> = outlines
-        .iter()
-        .map(|issue| (&issue.key, issue.description_markdown.as_str()))
-        .collect();
-    assert_eq!(read, [(&one, "First.\n\nSecond."), (&over, "First.\n\nSecond.")]);
-    assert!(site.reader.outlines(&[]).await.unwrap().is_empty());
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+        let mut outlines = site.reader.outlines(&[&over, &one]).await.unwrap();
+        outlines.sort_by(|left, right| left.key.cmp(&right.key));
+        let read: Vec<_> = outlines
+            .iter()
+            .map(|issue| (&issue.key, issue.description_markdown.as_str()))
+            .collect();
+        assert_eq!(read, [(&one, "First.\n\nSecond."), (&over, "First.\n\nSecond.")]);
+        assert!(site.reader.outlines(&[]).await.unwrap().is_empty());
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn labels_are_added_the_assignee_is_taken_away_and_a_repetition_changes_nothing() {
-    let site = site().await;
-    let ticket = site.ticket();
-    let key = ticket.short();
-    site.jira.assign(&key, "agent").unwrap();
-    assert!(site.jira.assignee(&key).is_some());
-    for _ in 0..2 {
-        let labels = ["bug".to_owned()];
-        site.writer.add_labels(&ticket, &labels).await.unwrap();
-        site.writer.unassign(&ticket).await.unwrap();
+    for site in sites().await {
+        let ticket = site.ticket();
+        let key = ticket.short();
+        site.jira.assign(&key, "agent").unwrap();
+        assert!(site.jira.assignee(&key).is_some());
+        for _ in 0..2 {
+            let labels = ["bug".to_owned()];
+            site.writer.add_labels(&ticket, &labels).await.unwrap();
+            site.writer.unassign(&ticket).await.unwrap();
+        }
+        assert_eq!(site.jira.labels(&key), ["backend", "bug"]);
+        assert_eq!(site.jira.assignee(&key), None);
+        let spaced = site.writer.add_labels(&ticket, &["two words".to_owned()]).await;
+        assert!(matches!(spaced, Err(Error::Rejected { .. })), "{spaced:?}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
     }
-    assert_eq!(site.jira.labels(&key), ["backend", "bug"]);
-    assert_eq!(site.jira.assignee(&key), None);
-    let spaced = site.writer.add_labels(&ticket, &["two words".to_owned()]).await;
-    assert!(matches!(spaced, Err(Error::Rejected { .. })), "{spaced:?}");
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn the_groups_of_an_account_and_the_permissions_that_ours_lack_are_read() {
-    let site = site().await;
-    site.jira.create_project("ENG");
-    site.jira.set_groups("Mia", &["developers"]);
-    let ticket = site.ticket();
-    site.jira
-        .move_issue(&ticket.short(), "Ready for Agent", "Mia")
-        .unwrap();
-    let issue = site.reader.issue(&ticket).await.unwrap();
-    let mia = issue.status_changes.last().unwrap().by.clone().unwrap();
-    assert_eq!(site.reader.groups(&mia.id).await.unwrap(), ["developers"]);
+    for site in sites().await {
+        site.jira.create_project("ENG");
+        site.jira.set_groups("Mia", &["developers"]);
+        let ticket = site.ticket();
+        site.jira
+            .move_issue(&ticket.short(), "Ready for Agent", "Mia")
+            .unwrap();
+        let issue = site.reader.issue(&ticket).await.unwrap();
+        let mia = issue.status_changes.last().unwrap().by.clone().unwrap();
+        assert_eq!(site.reader.groups(&mia.id).await.unwrap(), ["developers"]);
 
-    assert!(site.reader.permissions("ENG").await.unwrap().lacking.is_empty());
-    assert!(site.writer.permissions("ENG").await.unwrap().lacking.is_empty());
-    site.jira
-        .withhold_permission(stand_in::READER_EMAIL, "USER_PICKER");
-    site.jira
-        .withhold_permission(stand_in::WRITER_EMAIL, "ASSIGN_ISSUES");
-    let lacking = site.reader.permissions("ENG").await.unwrap().lacking;
-    assert_eq!(
-        lacking.iter().map(|one| one.key).collect::<Vec<_>>(),
-        ["USER_PICKER"]
-    );
-    let lacking = site.writer.permissions("ENG").await.unwrap().lacking;
-    assert_eq!(
-        lacking.iter().map(|one| one.key).collect::<Vec<_>>(),
-        ["ASSIGN_ISSUES"]
-    );
-    let email = site.reader.myself().await.unwrap();
-    assert_ne!(email, site.writer.myself().await.unwrap());
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+        assert!(site.reader.permissions("ENG").await.unwrap().lacking.is_empty());
+        assert!(site.writer.permissions("ENG").await.unwrap().lacking.is_empty());
+        site.jira
+            .withhold_permission(stand_in::READER_EMAIL, "USER_PICKER");
+        site.jira
+            .withhold_permission(stand_in::WRITER_EMAIL, "ASSIGN_ISSUES");
+        let lacking = site.reader.permissions("ENG").await.unwrap().lacking;
+        assert_eq!(
+            lacking.iter().map(|one| one.key).collect::<Vec<_>>(),
+            ["USER_PICKER"]
+        );
+        let lacking = site.writer.permissions("ENG").await.unwrap().lacking;
+        assert_eq!(
+            lacking.iter().map(|one| one.key).collect::<Vec<_>>(),
+            ["ASSIGN_ISSUES"]
+        );
+        let email = site.reader.myself().await.unwrap();
+        assert_ne!(email, site.writer.myself().await.unwrap());
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[test]
@@ -696,74 +745,227 @@ fn settings_name_the_key_that_is_wrong() {
     let mut insecure = settings("http://jira.example", "", "t");
     insecure.allow_insecure = true;
     assert_eq!(insecure.check("jira_reader"), Ok(()));
+    let mut named = settings("https://jira.example", "ada@acme.example", "t");
+    named.deployment = Dialect::DataCenter;
+    let (key, problem) = named.check("jira_reader").unwrap_err();
+    assert_eq!(key, "jira_reader.email");
+    assert!(problem.contains("personal access token"), "{problem}");
 }
 
 #[tokio::test]
 async fn priority_and_type_are_set_by_name_and_what_jira_does_not_have_is_refused() {
-    let site = site().await;
-    let ticket = site.ticket();
-    let before = site.writer.sorted(&ticket).await.unwrap();
-    assert_eq!(
-        (before.priority.as_str(), before.issue_type.as_str()),
-        ("Medium", "Bug")
-    );
-    site.writer.set_priority(&ticket, "High").await.unwrap();
-    site.writer.set_issue_type(&ticket, "Story").await.unwrap();
-    let after = site.writer.sorted(&ticket).await.unwrap();
-    assert_eq!(
-        (after.priority.as_str(), after.issue_type.as_str()),
-        ("High", "Story")
-    );
-    let unknown = site.writer.set_priority(&ticket, "Sometime").await;
-    assert!(
-        matches!(&unknown, Err(Error::Rejected { detail }) if detail.contains("priority")),
-        "{unknown:?}"
-    );
-    let nowhere = site.writer.set_issue_type(&key("ENG-99"), "Story").await;
-    assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+    for site in sites().await {
+        let ticket = site.ticket();
+        let before = site.writer.sorted(&ticket).await.unwrap();
+        assert_eq!(
+            (before.priority.as_str(), before.issue_type.as_str()),
+            ("Medium", "Bug")
+        );
+        site.writer.set_priority(&ticket, "High").await.unwrap();
+        site.writer.set_issue_type(&ticket, "Story").await.unwrap();
+        let after = site.writer.sorted(&ticket).await.unwrap();
+        assert_eq!(
+            (after.priority.as_str(), after.issue_type.as_str()),
+            ("High", "Story")
+        );
+        let unknown = site.writer.set_priority(&ticket, "Sometime").await;
+        assert!(
+            matches!(&unknown, Err(Error::Rejected { detail }) if detail.contains("priority")),
+            "{unknown:?}"
+        );
+        let nowhere = site.writer.set_issue_type(&key("ENG-99"), "Story").await;
+        assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn a_ticket_duplicates_the_one_that_it_is_linked_with_and_a_repetition_changes_nothing() {
-    let site = site().await;
-    let (old, new) = (site.ticket(), site.ticket());
-    let name = site.writer.link_type(&new, "duplicate").await.unwrap();
-    assert_eq!(name.as_deref(), Some("Duplicate"), "as the site writes it");
-    assert_eq!(site.writer.link_type(&new, "Clones").await.unwrap(), None);
-    for _ in 0..2 {
-        site.writer.link(&new, "Duplicate", &old.short()).await.unwrap();
+    for site in sites().await {
+        let (old, new) = (site.ticket(), site.ticket());
+        let name = site.writer.link_type(&new, "duplicate").await.unwrap();
+        assert_eq!(name.as_deref(), Some("Duplicate"), "as the site writes it");
+        assert_eq!(site.writer.link_type(&new, "Clones").await.unwrap(), None);
+        for _ in 0..2 {
+            site.writer.link(&new, "Duplicate", &old.short()).await.unwrap();
+        }
+        let links = site.writer.sorted(&new).await.unwrap().links;
+        assert_eq!(links, [(old.short(), "Duplicate".to_owned())]);
+        let seen = site.reader.issue(&new).await.unwrap().related;
+        assert_eq!(
+            (seen[0].relation.as_str(), seen[0].key.clone()),
+            ("duplicates", old.clone())
+        );
+        let nowhere = site.writer.link(&new, "Duplicate", "ENG-99").await;
+        assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
     }
-    let links = site.writer.sorted(&new).await.unwrap().links;
-    assert_eq!(links, [(old.short(), "Duplicate".to_owned())]);
-    let seen = site.reader.issue(&new).await.unwrap().related;
-    assert_eq!(
-        (seen[0].relation.as_str(), seen[0].key.clone()),
-        ("duplicates", old.clone())
-    );
-    let nowhere = site.writer.link(&new, "Duplicate", "ENG-99").await;
-    assert!(matches!(nowhere, Err(Error::NotFound { .. })), "{nowhere:?}");
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn fields_are_read_by_the_names_that_people_see() {
-    let site = site().await;
-    let ticket = site.ticket();
-    site.jira.set_field(&ticket.short(), "Service", "Tax").unwrap();
-    let wanted = ["service".to_owned(), "No such field".to_owned()];
-    let found = site.reader.field_values(&ticket, &wanted).await.unwrap();
-    assert_eq!(found, [("Service".to_owned(), "Tax".to_owned())]);
-    assert_eq!(site.jira.violations(), Vec::<String>::new());
+    for site in sites().await {
+        let ticket = site.ticket();
+        site.jira.set_field(&ticket.short(), "Service", "Tax").unwrap();
+        let wanted = ["service".to_owned(), "No such field".to_owned()];
+        let found = site.reader.field_values(&ticket, &wanted).await.unwrap();
+        assert_eq!(found, [("Service".to_owned(), "Tax".to_owned())]);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }
 
 #[tokio::test]
 async fn a_role_has_people_and_groups_or_does_not_exist() {
-    let site = site().await;
-    site.jira.set_developers(&["Mia"], &["developers"]);
-    let found = site.reader.role("ENG", "developers").await.unwrap().unwrap();
-    assert_eq!(found.accounts.len(), 1);
-    assert_eq!(found.groups, ["developers"]);
-    assert_eq!(site.reader.role("ENG", "Nobody").await.unwrap(), None);
+    for site in sites().await {
+        site.jira.set_developers(&["Mia"], &["developers"]);
+        let found = site.reader.role("ENG", "developers").await.unwrap().unwrap();
+        assert_eq!(found.accounts.len(), 1);
+        assert_eq!(found.groups, ["developers"]);
+        assert_eq!(site.reader.role("ENG", "Nobody").await.unwrap(), None);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn a_data_center_gets_wiki_markup_with_a_personal_access_token_and_gives_markdown() {
+    let site = data_center().await;
+    let ticket = site.ticket();
+    let key = ticket.short();
+    let markdown = "**Started** on `main`, see [the run](https://a.example/run).\n\n- one\n- [~ada]";
+    site.writer.comment(&ticket, markdown, "m").await.unwrap();
+    let written = &site.jira.comments(&key)[0].text;
+    let wiki = "*Started* on {{main}}, see [the run|https://a.example/run].\n\n* one\n* \\[\\~ada\\]";
+    assert_eq!(written, wiki);
+    site.jira
+        .comment_as(&key, "Mia", "h1. Plan\n\n# *one*\n{code:python}\nx\n{code}")
+        .unwrap();
+    let read = site.reader.issue(&ticket).await.unwrap().comments;
+    assert_eq!(read[0].text, markdown);
+    assert_eq!(read[1].text, "# Plan\n\n1. **one**\n\n```python\nx\n```");
+    assert_eq!(
+        (read[1].author_account_id.as_str(), read[1].by_bot),
+        ("mia", false)
+    );
+    let requests = site.jira.requests();
+    let of_the_interface = requests.iter().all(|request| {
+        request.path.starts_with("/rest/api/2/") && request.authorization.starts_with("Bearer ")
+    });
+    assert!(of_the_interface, "{requests:#?}");
     assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_changed_comment_of_a_data_center_is_for_those_that_it_was_for() {
+    let site = data_center().await;
+    let ticket = site.ticket();
+    let key = ticket.short();
+    let id = site.writer.comment(&ticket, "first", "m").await.unwrap();
+    site.writer.update_comment(&ticket, &id, "second").await.unwrap();
+    assert!(site.jira.is_public(&key, &id.0));
+    site.jira.restrict_comment(&key, &id.0, "Developers");
+    site.writer.update_comment(&ticket, &id, "third").await.unwrap();
+    assert_eq!(site.jira.comments(&key)[0].text, "third");
+    assert!(!site.jira.is_public(&key, &id.0));
+}
+
+#[tokio::test]
+async fn whoever_a_data_center_gave_an_issue_is_named_as_everywhere_else() {
+    let site = data_center().await;
+    let ticket = site.ticket();
+    let key = ticket.short();
+    for to in ["Mia", "Agent Smith"] {
+        site.jira.assign(&key, to).unwrap();
+    }
+    for _ in 0..2 {
+        let issue = site.reader.issue(&ticket).await.unwrap();
+        let given = issue.assignments.into_iter().filter_map(|one| Some(one.to?.id));
+        assert_eq!(given.collect::<Vec<_>>(), ["mia", "agent-smith"]);
+        assert_eq!(issue.assignee.unwrap().id, "agent-smith");
+    }
+    let requests = site.jira.requests();
+    let asked = requests
+        .iter()
+        .filter(|request| request.path.contains("/user?key=JIRAUSER"));
+    assert_eq!(asked.count(), 2, "each name is asked for once");
+    assert_eq!(site.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_the_one_jira_speaks_the_other_one_refuses() {
+    let (cloud, there) = (site().await, data_center().await);
+    let token = stand_in::READER_API_TOKEN;
+    let wrong = [
+        settings(&there.jira.url(), stand_in::READER_EMAIL, token),
+        settings(&there.jira.url(), "", token),
+        account(JiraKind::DataCenter(10), &cloud.jira.url(), "", token),
+    ];
+    for settings in wrong {
+        let refused = Reader::new(&settings).unwrap().myself().await.unwrap_err();
+        let is_refused = matches!(refused, Error::Unauthorized { .. } | Error::NotFound { .. });
+        assert!(is_refused, "{settings:?}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_site_tells_nobody_in_particular_which_jira_it_is_and_whether_it_signs() {
+    for (kind, dialect, signs, shown) in [
+        (JiraKind::Cloud, Dialect::Cloud, true, "Jira Cloud"),
+        (
+            JiraKind::DataCenter(10),
+            Dialect::DataCenter,
+            true,
+            "Jira Data Center 10.3.0",
+        ),
+        (
+            JiraKind::DataCenter(9),
+            Dialect::DataCenter,
+            false,
+            "Jira Data Center 9.3.0",
+        ),
+    ] {
+        let site = site_with(JiraOptions {
+            kind,
+            ..JiraOptions::default()
+        })
+        .await;
+        let asked = settings(&site.jira.url(), "ada@acme.example", "secret");
+        let found = hook::site(&asked).await.unwrap();
+        assert_eq!((found.dialect, found.signs_webhooks()), (dialect, signs));
+        assert_eq!(found.to_string(), shown);
+        assert_eq!(site.jira.requests()[0].authorization, "");
+    }
+}
+
+#[tokio::test]
+async fn an_administrator_registers_the_webhook_once_at_either_jira() {
+    for site in sites().await {
+        let admin = account(
+            site.kind,
+            &site.jira.url(),
+            stand_in::ADMIN_EMAIL,
+            stand_in::ADMIN_API_TOKEN,
+        );
+        let webhook = hook::Webhook {
+            url: "https://jm.example/webhooks/jira",
+            secret: "s",
+            projects: &["ENG".to_owned()],
+        };
+        assert!(hook::register(&admin, &webhook).await.unwrap());
+        assert!(!hook::register(&admin, &webhook).await.unwrap());
+        let filter = match site.kind {
+            JiraKind::Cloud => "project in (\"ENG\")",
+            JiraKind::DataCenter(_) => "",
+        };
+        let registered = (webhook.url.to_owned(), filter.to_owned());
+        assert_eq!(site.jira.registered_webhooks(), [registered]);
+        let writer = account(
+            site.kind,
+            &site.jira.url(),
+            stand_in::WRITER_EMAIL,
+            stand_in::WRITER_API_TOKEN,
+        );
+        let (call, refused) = hook::register(&writer, &webhook).await.unwrap_err();
+        assert!(matches!(refused, Error::Forbidden { .. }), "{call}: {refused}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
 }

@@ -24,7 +24,7 @@ pub use fault::{Fault, FaultPoint};
 pub use fuzz::{Edit, fuzz_cases, mutated};
 pub use github::{FakeGitHub, GitHubOptions};
 pub use http::RecordedRequest;
-pub use jira::{FakeJira, JiraOptions, JiraTransition};
+pub use jira::{FakeJira, JiraKind, JiraOptions, JiraTransition};
 pub use model::{ScriptedModel, Step};
 pub use named::NamedFront;
 pub use plant::plant;

@@ -24,13 +24,17 @@ pub(crate) enum Style {
     GitHub,
     /// Signature in `X-Hub-Signature`; several attempts.
     Jira,
+    /// No id, and no signature before the release 10; one attempt.
+    JiraDataCenter { signs: bool },
 }
 
 impl Style {
-    fn service(self) -> &'static str {
+    /// Whose webhooks are written down.
+    fn service(self) -> Option<&'static str> {
         match self {
-            Self::GitHub => "github",
-            Self::Jira => "jira",
+            Self::GitHub => Some("github"),
+            Self::Jira => Some("jira"),
+            Self::JiraDataCenter { .. } => None,
         }
     }
 }
@@ -231,9 +235,11 @@ impl Sender {
 }
 
 async fn send(client: &reqwest::Client, style: Style, delivery: &Delivery, target: &Target) -> u16 {
-    exchanges::note_webhook(style.service(), &delivery.event, &delivery.payload);
+    if let Some(service) = style.service() {
+        exchanges::note_webhook(service, &delivery.event, &delivery.payload);
+    }
     let tries = match style {
-        Style::GitHub => 1,
+        Style::GitHub | Style::JiraDataCenter { .. } => 1,
         Style::Jira => JIRA_TRIES,
     };
     let mut status = 0;
@@ -267,6 +273,13 @@ async fn send_once(client: &reqwest::Client, style: Style, delivery: &Delivery, 
             .header("user-agent", "Atlassian Webhook HTTP Client")
             .header("x-atlassian-webhook-identifier", &delivery.guid)
             .header("x-hub-signature", signature),
+        Style::JiraDataCenter { signs } => {
+            let request = request.header("user-agent", "Atlassian HttpClient");
+            match signs && !target.secret.is_empty() {
+                true => request.header("x-hub-signature", signature),
+                false => request,
+            }
+        }
     };
     request
         .body(body)

@@ -20,6 +20,7 @@ mod program;
 mod replay;
 mod services;
 mod setup;
+mod setup_data_center;
 mod setup_repo;
 mod stage;
 mod telemetry;

@@ -8,10 +8,10 @@ use crate::{
     terminal::at_terminal_with,
 };
 
-type Environment = Vec<(String, String)>;
+pub(crate) type Environment = Vec<(String, String)>;
 
 /// Without what the set-up is to find out, and with a browser.
-fn environment(stage: &Stage, forgotten: &[&str]) -> Environment {
+pub(crate) fn environment(stage: &Stage, forgotten: &[&str]) -> Environment {
     let browser = stage.path().join("browser");
     fs::write(&browser, e2e::BROWSER).unwrap();
     fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
@@ -29,11 +29,11 @@ const OF_GITHUB: [&str; 5] = [
     "INGEST__GITHUB_WEBHOOK_SECRETS",
 ];
 
-fn settings(stage: &Stage) -> String {
+pub(crate) fn settings(stage: &Stage) -> String {
     fs::read_to_string(stage.path().join("journeyman.toml")).unwrap()
 }
 
-fn assert_only_we_may_read_secrets(folder: &Path, count: usize) {
+pub(crate) fn assert_only_we_may_read_secrets(folder: &Path, count: usize) {
     let files: Vec<_> = fs::read_dir(folder).unwrap().map(Result::unwrap).collect();
     assert_eq!(files.len(), count, "{files:?}");
     for file in files {
@@ -174,7 +174,7 @@ async fn without_a_terminal_the_flag_that_is_missing_is_named() {
     );
 }
 
-const OF_JIRA: [&str; 7] = [
+pub(crate) const OF_JIRA: [&str; 7] = [
     "JIRA_READER__BASE_URL",
     "JIRA_READER__EMAIL",
     "JIRA_READER__API_TOKEN",
@@ -204,7 +204,7 @@ fn two_accounts(site: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn steps<'a>(typed: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn steps<'a>(typed: &'a [(&'static str, String)]) -> Vec<(&'a str, &'a str)> {
     typed.iter().map(|(text, keys)| (*text, keys.as_str())).collect()
 }
 
@@ -320,11 +320,16 @@ async fn what_jira_refuses_is_shown_with_the_call_and_what_to_do() {
         ran.complaints(),
         ["journeyman: reader and writer are both Journeyman; they must be two accounts"]
     );
-    stage.jira.become_data_center();
-    let ran = run("journeyman", &["setup", "jira"], &environment, stage.path()).await;
+    let wrong = run(
+        "journeyman",
+        &["setup", "jira", "--data-center"],
+        &environment,
+        stage.path(),
+    )
+    .await;
     assert!(
-        ran.code == Some(1) && ran.err.contains("is a Jira Data Center"),
-        "{ran:?}"
+        wrong.code == Some(1) && wrong.err.contains("is a Jira Cloud; leave --data-center out"),
+        "{wrong:?}"
     );
     assert_eq!(stage.jira.registered_webhooks(), []);
     assert!(

@@ -16,12 +16,17 @@ pub(crate) struct Stage {
 impl Stage {
     /// Starts the stand-ins with the fixture's repository; `rules` are more keys of its rules file.
     pub(crate) async fn start(rules: &str) -> Self {
+        Self::start_with(rules, JiraOptions::default()).await
+    }
+
+    /// The same with another Jira.
+    pub(crate) async fn start_with(rules: &str, jira: JiraOptions) -> Self {
         bootstrap::install_tls_provider();
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
         github
             .create_repository(fixture::REPOSITORY, &fixture::files())
             .unwrap();
-        let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+        let jira = FakeJira::start(jira).await.unwrap();
         let model = ScriptedModel::start(fixture::script()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("configs")).unwrap();

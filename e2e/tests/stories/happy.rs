@@ -15,7 +15,7 @@ async fn play(options: Options) {
     world.stop().await.unwrap();
 }
 
-async fn to_the_merge(world: &World, key: &str) {
+pub(crate) async fn to_the_merge(world: &World, key: &str) {
     let reason = end_of(world, key, 0).await;
     assert_eq!(reason, StopReason::Completed);
     let pull = only_pull_request(world);

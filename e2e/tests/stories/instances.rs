@@ -1,10 +1,12 @@
-//! A second GitHub server and a second Jira site, with a repository and a project of the same names.
+//! A second GitHub server and a second Jira site, which is a Data Center, with a repository and a project of the same names.
 
 use std::collections::BTreeSet;
 
 use domain::{RunId, StopReason, TicketKey};
 use e2e::{Options, World, note_marker};
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, RecordedRequest, fixture, github, jira};
+use testkit::{
+    FakeGitHub, FakeJira, GitHubOptions, JiraKind, JiraOptions, RecordedRequest, fixture, github, jira,
+};
 
 const SECRET: &str = "webhook-secret-of-the-other-instances";
 const THERE: &str =
@@ -21,8 +23,14 @@ impl Elsewhere {
         github
             .create_repository(fixture::REPOSITORY, &fixture::files())
             .unwrap();
-        let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
-        Self { github, jira }
+        let jira = FakeJira::start(JiraOptions {
+            kind: JiraKind::DataCenter(10),
+            ..JiraOptions::default()
+        });
+        Self {
+            github,
+            jira: jira.await.unwrap(),
+        }
     }
 
     /// Tokens instead of the Apps and the addresses that the default instances know us by.
@@ -33,6 +41,7 @@ impl Elsewhere {
             ("GITHUB__GHE__READER__TOKEN", github::READER_TOKEN.to_owned()),
             ("GITHUB__GHE__WRITER__TOKEN", github::WRITER_TOKEN.to_owned()),
             ("JIRA__DC__BASE_URL", self.jira.url()),
+            ("JIRA__DC__DEPLOYMENT", "data-center".to_owned()),
             ("JIRA__DC__READER__API_TOKEN", jira::READER_API_TOKEN.to_owned()),
             ("JIRA__DC__WRITER__API_TOKEN", jira::WRITER_API_TOKEN.to_owned()),
             ("INGEST__WEBHOOK_SECRETS__GITHUB__GHE", SECRET.to_owned()),

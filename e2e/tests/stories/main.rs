@@ -12,6 +12,7 @@ mod budgets;
 mod by_hand;
 mod calls;
 mod crash_loop;
+mod data_center;
 mod decisions;
 mod discussions;
 mod doors;

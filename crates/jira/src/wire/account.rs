@@ -8,13 +8,21 @@ use domain::Account;
 pub(crate) struct WireAccount {
     #[serde(rename = "accountId")]
     account_id: Option<String>,
-    // Data Center has names instead of account ids.
+    // Data Center has names instead of account ids, and keys that histories name users by.
     name: Option<String>,
+    key: Option<String>,
     #[serde(rename = "displayName", default)]
     display_name: String,
     /// `atlassian`, `app` or `customer`.
     #[serde(rename = "accountType", default)]
     account_type: String,
+}
+
+impl WireAccount {
+    /// The key and the name of a user of a Data Center.
+    pub(crate) fn key_and_name(&self) -> Option<(&str, &str)> {
+        Some((self.key.as_deref()?, self.name.as_deref()?))
+    }
 }
 
 impl From<WireAccount> for Account {
@@ -47,5 +55,29 @@ impl From<WireAssigneeOnly> for Option<Account> {
 /// A group of people.
 #[derive(Deserialize)]
 pub(crate) struct WireGroup {
-    pub(crate) name: String,
+    pub(super) name: String,
+}
+
+/// The groups of an account: by themselves, or within the user.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum WireGroups {
+    List(Vec<WireGroup>),
+    Within { groups: WireGroupItems },
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireGroupItems {
+    #[serde(default)]
+    items: Vec<WireGroup>,
+}
+
+impl WireGroups {
+    pub(crate) fn names(self) -> impl Iterator<Item = String> {
+        let (Self::List(groups)
+        | Self::Within {
+            groups: WireGroupItems { items: groups },
+        }) = self;
+        groups.into_iter().map(|group| group.name)
+    }
 }

@@ -6,10 +6,9 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     account::WireAccount,
-    text::markdown,
     value::{instant, text_or_number},
 };
-use crate::{Comment, CommentId, Error};
+use crate::{Comment, CommentId, Dialect, Error};
 
 /// Key of the comment property that holds our marker.
 pub(crate) const MARKER: &str = "journeyman";
@@ -29,6 +28,12 @@ pub(crate) struct WireComment {
     properties: Vec<WireProperty>,
 }
 
+/// For whom a comment is; absent: everybody.
+#[derive(Deserialize)]
+pub(crate) struct WireVisibility {
+    pub(crate) visibility: Option<Value>,
+}
+
 #[derive(Deserialize)]
 struct WireProperty {
     key: String,
@@ -45,16 +50,16 @@ impl WireProperty {
 }
 
 /// One comment that is nested too deeply keeps nobody from reading the others.
-fn comment_text(raw: Option<&RawValue>) -> Result<String, Error> {
+fn comment_text(raw: Option<&RawValue>, dialect: Dialect) -> Result<String, Error> {
     let Some(raw) = raw else { return Ok(String::new()) };
-    match markdown(raw, "a comment") {
+    match dialect.markdown(raw, "a comment") {
         Err(Error::TooDeep { .. }) => Ok(TOO_DEEP.to_owned()),
         text => text,
     }
 }
 
 impl WireComment {
-    pub(crate) fn into_comment(self, us: &Account) -> Result<Comment, Error> {
+    pub(crate) fn into_comment(self, us: &Account, dialect: Dialect) -> Result<Comment, Error> {
         let author = self.author.map(Account::from);
         let by_bot = author.as_ref().is_some_and(|author| author.is_bot);
         let (account, name) = author.map_or_else(Default::default, |author| (author.id, author.display_name));
@@ -69,7 +74,7 @@ impl WireComment {
             author_account_id: account,
             updated: self.updated.as_deref().map_or(Ok(created), instant)?,
             created,
-            text: comment_text(self.body.as_deref())?,
+            text: comment_text(self.body.as_deref(), dialect)?,
             marker,
         })
     }

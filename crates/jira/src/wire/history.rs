@@ -47,7 +47,36 @@ impl WireHistoryItem {
     }
 }
 
+/// An issue of which only its history is read.
+#[derive(Deserialize)]
+pub(crate) struct WireWithHistory {
+    changelog: Option<WireHistories>,
+}
+
+#[derive(Deserialize)]
+struct WireHistories {
+    #[serde(default)]
+    histories: Vec<WireHistory>,
+}
+
+impl WireWithHistory {
+    /// Oldest first, which the interface does not promise.
+    pub(crate) fn histories(self) -> Vec<WireHistory> {
+        let mut histories = self
+            .changelog
+            .map(|changelog| changelog.histories)
+            .unwrap_or_default();
+        histories.sort_by_key(|history| history.id.parse::<u64>().unwrap_or_default());
+        histories
+    }
+}
+
 impl WireHistory {
+    /// The key and the name of who did it, at a Data Center.
+    pub(crate) fn author(&self) -> Option<(&str, &str)> {
+        self.author.as_ref()?.key_and_name()
+    }
+
     /// The edit of the issue's text that this entry records, if it records one.
     pub(crate) fn into_text_edit(self) -> Option<TextEdit> {
         let texts = self.items.into_iter().filter_map(WireHistoryItem::into_text);

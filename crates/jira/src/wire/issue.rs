@@ -9,10 +9,9 @@ use super::{
     history::Changes,
     related::{WireLink, WireLinked},
     status::WireStatus,
-    text::markdown,
     value::WireName,
 };
-use crate::{Comment, Error, Issue, Related};
+use crate::{Comment, Dialect, Error, Issue, Related};
 
 #[derive(Deserialize)]
 pub(crate) struct WireIssue {
@@ -63,11 +62,13 @@ impl WireIssue {
         url: String,
         comments: Vec<Comment>,
         changes: Changes,
+        dialect: Dialect,
     ) -> Result<Issue, Error> {
         let mut fields = self.fields;
         let related = fields.take_related(key);
         let description = fields.description.as_deref();
-        let description = description.map_or(Ok(String::new()), |raw| markdown(raw, "the description"))?;
+        let read = |raw| dialect.markdown(raw, "the description");
+        let description = description.map_or(Ok(String::new()), read)?;
         Ok(Issue {
             key: key.clone(),
             summary: fields.summary,

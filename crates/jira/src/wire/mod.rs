@@ -1,7 +1,6 @@
 //! Jira's JSON, as far as it is read here, and its translation into the model; one file for each kind of answer.
 
 mod account;
-mod address;
 mod comment;
 mod history;
 mod issue;
@@ -12,15 +11,13 @@ mod role;
 mod search;
 mod sorted;
 mod status;
-mod text;
 mod transition;
 mod value;
 
-pub(crate) use account::{WireAccount, WireAssigneeOnly, WireGroup};
-pub(crate) use address::issue_path;
-pub(crate) use comment::{MARKER, WireComment};
+pub(crate) use account::{WireAccount, WireAssigneeOnly, WireGroups};
+pub(crate) use comment::{MARKER, WireComment, WireVisibility};
 pub(crate) use domain::address::encode;
-pub(crate) use history::{Changes, WireHistory};
+pub(crate) use history::{Changes, WireHistory, WireWithHistory};
 pub(crate) use issue::WireIssue;
 pub(crate) use jql::{changed_jql, list_jql, match_jql, matching_jql, ready_jql, similar_jql, these_jql};
 pub(crate) use permission::WirePermissions;

@@ -16,21 +16,33 @@ pub(crate) struct WireRole {
 struct WireActor {
     actor_user: Option<WireActorUser>,
     actor_group: Option<WireGroup>,
+    /// A Data Center has the kind and the name alone.
+    #[serde(default)]
+    r#type: String,
+    name: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireActorUser {
     account_id: Option<String>,
+    name: Option<String>,
 }
 
 impl From<WireRole> for RoleMembers {
     fn from(wire: WireRole) -> Self {
         let mut members = Self::default();
         for actor in wire.actors {
-            let account = actor.actor_user.and_then(|user| user.account_id);
-            members.accounts.extend(account);
-            members.groups.extend(actor.actor_group.map(|group| group.name));
+            let user = actor.actor_user.and_then(|user| user.account_id.or(user.name));
+            let group = actor.actor_group.map(|group| group.name);
+            match actor.r#type.as_str() {
+                "atlassian-user-role-actor" => members.accounts.extend(user.or(actor.name)),
+                "atlassian-group-role-actor" => members.groups.extend(group.or(actor.name)),
+                _ => {
+                    members.accounts.extend(user);
+                    members.groups.extend(group);
+                }
+            }
         }
         members
     }

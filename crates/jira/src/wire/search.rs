@@ -6,10 +6,9 @@ use serde_json::value::RawValue;
 
 use super::{
     account::WireAccount,
-    text::markdown,
     value::{WireName, instant},
 };
-use crate::{ChangedIssue, Error, IssueStub, Outlined, error::capped};
+use crate::{ChangedIssue, Dialect, Error, IssueStub, Outlined, error::capped};
 
 #[derive(Deserialize)]
 pub(crate) struct WireSearch<T> {
@@ -17,11 +16,16 @@ pub(crate) struct WireSearch<T> {
     pub(crate) issues: Vec<T>,
     #[serde(rename = "nextPageToken")]
     pub(crate) next_page_token: Option<String>,
+    /// Of a Data Center, as the number of all hits.
+    #[serde(rename = "startAt", default)]
+    pub(crate) start_at: usize,
+    #[serde(default)]
+    pub(crate) total: usize,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct WireStub {
-    key: String,
+    pub(crate) key: String,
     fields: WireStubFields,
 }
 
@@ -50,10 +54,14 @@ struct WireOutline {
 }
 
 impl WireOutlined {
-    pub(crate) fn into_outlined(self, instance: Option<&Instance>) -> Result<Outlined, Error> {
+    pub(crate) fn into_outlined(
+        self,
+        instance: Option<&Instance>,
+        dialect: Dialect,
+    ) -> Result<Outlined, Error> {
         let description = self.fields.description.as_deref();
         // One text that cannot be read keeps nobody from reading the others.
-        let description = description.and_then(|raw| markdown(raw, "a description").ok());
+        let description = description.and_then(|raw| dialect.markdown(raw, "a description").ok());
         Ok(Outlined {
             key: key(&self.key, instance)?,
             summary: self.fields.summary,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{status::WireStatus, value::text_or_number};
-use crate::{ScreenField, Transition};
+use crate::{Dialect, ScreenField, Transition};
 
 #[derive(Deserialize)]
 pub(crate) struct WireTransitions {
@@ -63,7 +63,7 @@ fn allowed(value: &Value) -> Option<(String, Value)> {
     Some((name.to_owned(), json!({ "id": value["id"].as_str()? })))
 }
 
-fn screen_field(key: String, wire: WireScreenField) -> ScreenField {
+fn screen_field(key: String, wire: WireScreenField, dialect: Dialect) -> ScreenField {
     ScreenField {
         name: if wire.name.is_empty() {
             key.clone()
@@ -75,18 +75,20 @@ fn screen_field(key: String, wire: WireScreenField) -> ScreenField {
         is_document: wire.schema.is_document(),
         kind: wire.schema.kind,
         allowed: wire.allowed_values.iter().filter_map(allowed).collect(),
+        dialect,
     }
 }
 
-impl From<WireTransition> for Transition {
-    fn from(wire: WireTransition) -> Self {
-        let fields = wire.fields.into_iter();
-        let screen: Vec<_> = fields.map(|(key, field)| screen_field(key, field)).collect();
+impl WireTransition {
+    pub(crate) fn into_transition(self, dialect: Dialect) -> Transition {
+        let fields = self.fields.into_iter();
+        let screen = fields.map(|(key, field)| screen_field(key, field, dialect));
+        let screen: Vec<_> = screen.collect();
         let asked = screen.iter().filter(|field| field.must);
-        Self {
-            id: wire.id,
-            name: wire.name,
-            to: wire.to.into(),
+        Transition {
+            id: self.id,
+            name: self.name,
+            to: self.to.into(),
             asks_for: asked.map(|field| field.name.clone()).collect(),
             screen,
         }

@@ -159,9 +159,20 @@ fn kind(node: &Value) -> &str {
 
 /// A document's text: blocks on lines of their own.
 pub(super) fn plain(document: &Value) -> String {
+    if let Value::String(wiki) = document {
+        return wiki.trim().to_owned();
+    }
     let mut text = String::new();
     write_plain(document, &mut text);
     text.trim().to_owned()
+}
+
+/// A document's text with a blank line between its blocks, as what tells of changes has it; wiki markup as it is.
+pub(super) fn text(document: &Value) -> String {
+    match document {
+        Value::String(wiki) => wiki.clone(),
+        document => plain(document).replace('\n', "\n\n"),
+    }
 }
 
 fn write_plain(node: &Value, text: &mut String) {

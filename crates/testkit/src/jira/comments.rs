@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::adf;
 use super::desk::{Desk, now_ms};
 use super::state::{Account, Comment, Issue, jira_now};
 use crate::http::lock;
@@ -29,12 +28,21 @@ impl Desk {
             created: now.clone(),
             updated: now,
             properties,
+            visibility: None,
             made: Instant::now(),
         };
         issue.updated.clone_from(&comment.created);
         issue.comments.push(comment.clone());
         self.send_comment("comment_created", issue, &comment);
         Some(comment)
+    }
+
+    /// For whom a comment is: everybody, or who plays a role.
+    pub(super) fn show_comment_to(&self, key: &str, id: &str, visibility: Option<Value>) -> Option<()> {
+        let mut issues = lock(&self.issues);
+        let mut comments = issues.named(key)?.comments.iter_mut();
+        comments.find(|comment| comment.id.to_string() == id)?.visibility = visibility;
+        Some(())
     }
 
     pub(super) fn update_comment(&self, key: &str, id: &str, by: &Account, body: Value) -> Option<Comment> {
@@ -62,14 +70,30 @@ impl Desk {
     }
 
     pub(super) fn comment_as(&self, key: &str, by: &Account, text: &str) -> Option<Comment> {
-        self.add_comment(key, by, adf::from_plain(text), Vec::new())
+        self.add_comment(key, by, self.site.text(text), Vec::new())
     }
 
     fn send_comment(&self, event: &str, issue: &Issue, comment: &Comment) {
-        let payload = json!({
-            "timestamp": now_ms(), "webhookEvent": event, "eventType": "primaryAction",
-            "comment": comment.webhook_json(&self.url), "issue": issue.commented_json(&self.statuses, &self.url),
+        let told = comment.webhook_json(&self.site);
+        if self.site.is_cloud() {
+            let payload = json!({
+                "timestamp": now_ms(), "webhookEvent": event, "eventType": "primaryAction", "comment": told,
+                "issue": issue.commented_json(&self.statuses, &self.site),
+            });
+            return self.webhooks.send(event, payload);
+        }
+        // The event of a comment says nothing of its issue there; that of the issue carries both.
+        let kind = match event {
+            "comment_created" => "issue_commented",
+            _ => "issue_comment_edited",
+        };
+        let of_the_issue = json!({
+            "timestamp": now_ms(), "webhookEvent": "jira:issue_updated", "issue_event_type_name": kind,
+            "user": comment.editor.json(&self.site), "issue": issue.webhook_json(&self.statuses, &self.site),
+            "comment": told,
         });
-        self.webhooks.send(event, payload);
+        self.webhooks.send("jira:issue_updated", of_the_issue);
+        let alone = json!({"timestamp": now_ms(), "webhookEvent": event, "comment": told});
+        self.webhooks.send(event, alone);
     }
 }

@@ -6,16 +6,17 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use super::access::Developers;
+use super::site::Site;
 use super::state::{Account, History, Issue, PRIORITIES, Relation, RemoteLink, Status, jira_now, status_id};
 use super::{JiraOptions, JiraTransition, adf};
 use crate::http::{RequestLog, lock};
-use crate::webhook::{Style, Webhooks};
+use crate::webhook::Webhooks;
 
 /// The state behind the HTTP interface.
 pub(super) struct Desk {
     pub(super) log: Arc<RequestLog>,
     pub(super) webhooks: Webhooks,
-    pub(super) url: String,
+    pub(super) site: Site,
     pub(super) statuses: Vec<Status>,
     transitions: Vec<(String, String)>,
     named: Vec<JiraTransition>,
@@ -30,7 +31,6 @@ pub(super) struct Desk {
     pub(super) granted: Mutex<Vec<(String, String)>>,
     /// What an administrator registered.
     pub(super) hooks: Mutex<Vec<super::hooks::Hook>>,
-    pub(super) is_data_center: Mutex<bool>,
 }
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ pub(super) enum MoveError {
 }
 
 impl Desk {
-    pub(super) fn new(options: JiraOptions, log: Arc<RequestLog>, url: String) -> anyhow::Result<Self> {
+    pub(super) fn new(options: JiraOptions, log: Arc<RequestLog>, site: Site) -> anyhow::Result<Self> {
         anyhow::ensure!(!options.statuses.is_empty(), "a workflow needs a status");
         let statuses = options
             .statuses
@@ -68,8 +68,8 @@ impl Desk {
             .map(|(name, category)| Status { name, category });
         Ok(Self {
             log,
-            webhooks: Webhooks::start(Style::Jira)?,
-            url,
+            webhooks: Webhooks::start(site.style())?,
+            site,
             statuses: statuses.collect(),
             transitions: options.transitions,
             named: options.named,
@@ -83,7 +83,6 @@ impl Desk {
             withheld: Mutex::default(),
             granted: Mutex::default(),
             hooks: Mutex::default(),
-            is_data_center: Mutex::default(),
         })
     }
 
@@ -224,9 +223,9 @@ impl Desk {
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         let before = std::mem::replace(&mut issue.description, description);
-        let text = |document: &Value| match adf::plain(document) {
+        let text = |document: &Value| match adf::text(document) {
             text if text.is_empty() => Value::Null,
-            text => Value::String(text.replace('\n', "\n\n")),
+            text => Value::String(text),
         };
         let item = json!({
             "field": "description", "fieldtype": "jira", "fieldId": "description", "from": null,
@@ -243,8 +242,8 @@ impl Desk {
         let name = |account: &Option<Account>| account.as_ref().map(|account| account.name.clone());
         let item = json!({
             "field": "assignee", "fieldtype": "jira", "fieldId": "assignee",
-            "from": issue.assignee.as_ref().map(|account| account.id.clone()), "fromString": name(&issue.assignee),
-            "to": to.as_ref().map(|account| account.id.clone()), "toString": name(&to),
+            "from": issue.assignee.as_ref().map(|account| self.site.history_id(account)), "fromString": name(&issue.assignee),
+            "to": to.as_ref().map(|account| self.site.history_id(account)), "toString": name(&to),
         });
         issue.assignee = to;
         self.record(issue, id, by, vec![item]);
@@ -344,8 +343,8 @@ impl Desk {
 
     fn event(&self, event: &str, kind: &str, issue: &Issue, by: &Account) -> Value {
         json!({
-            "timestamp": now_ms(), "webhookEvent": event, "issue_event_type_name": kind, "user": by.json(&self.url),
-            "issue": issue.webhook_json(&self.statuses, &self.url),
+            "timestamp": now_ms(), "webhookEvent": event, "issue_event_type_name": kind, "user": by.json(&self.site),
+            "issue": issue.webhook_json(&self.statuses, &self.site),
         })
     }
 }

@@ -30,13 +30,14 @@ impl FromRequestParts<Arc<Desk>> for Caller {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Response> {
-        let account = authenticate(&parts.headers).ok_or_else(|| {
+        let account = authenticate(&parts.headers, desk).ok_or_else(|| {
             refuse(
                 StatusCode::UNAUTHORIZED,
                 "Client must be authenticated to access this resource.",
             )
         })?;
-        let reads = parts.method == Method::GET || parts.uri.path().ends_with("/search/jql");
+        let path = parts.uri.path();
+        let reads = parts.method == Method::GET || path.ends_with("/search/jql") || path.ends_with("/search");
         if account != writer() && !reads {
             desk.log.violation(format!(
                 "the reader account called {} {}",
@@ -59,8 +60,15 @@ impl FromRequestParts<Arc<Desk>> for Caller {
     }
 }
 
-fn authenticate(headers: &HeaderMap) -> Option<Account> {
-    let (email, token) = match basic_auth(headers) {
+/// A Data Center takes personal access tokens alone; an address with a token is the Cloud's.
+fn authenticate(headers: &HeaderMap, desk: &Desk) -> Option<Account> {
+    let basic = basic_auth(headers);
+    if basic.is_some() && !desk.site.is_cloud() {
+        desk.log
+            .violation("a Data Center was called with an address and a token");
+        return None;
+    }
+    let (email, token) = match basic {
         Some(pair) => pair,
         None => match bearer(header_text(headers, "authorization"))? {
             READER_API_TOKEN => (READER_EMAIL.to_owned(), READER_API_TOKEN.to_owned()),
@@ -79,7 +87,7 @@ fn authenticate(headers: &HeaderMap) -> Option<Account> {
 }
 
 /// The token behind a scheme whose case does not count.
-fn bearer(header: &str) -> Option<&str> {
+pub(super) fn bearer(header: &str) -> Option<&str> {
     let (scheme, token) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(token)
 }

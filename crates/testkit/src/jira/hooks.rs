@@ -12,10 +12,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::extract::Caller;
+use super::extract::{Caller, bearer};
 use super::rest::{Handled, bad, refuse};
-use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira};
-use crate::http::{answer, basic_auth, lock};
+use super::site::Site;
+use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira, JiraKind};
+use crate::http::{answer, basic_auth, header_text, lock};
 
 /// Events that Jira knows, of which Journeyman listens to three.
 const EVENTS: [&str; 5] = [
@@ -26,21 +27,20 @@ const EVENTS: [&str; 5] = [
     "comment_updated",
 ];
 
-pub(super) fn router() -> Router<Arc<Desk>> {
+/// A Data Center has them elsewhere since its release 10.
+pub(super) fn router(site: &Site) -> Router<Arc<Desk>> {
+    let hooks = match site.kind {
+        JiraKind::DataCenter(10..) => "/rest/jira-webhook/1.0/webhooks",
+        JiraKind::Cloud | JiraKind::DataCenter(_) => "/rest/webhooks/1.0/webhook",
+    };
     Router::new()
         .route("/rest/api/2/serverInfo", get(server_info))
-        .route("/rest/webhooks/1.0/webhook", get(list).post(create))
-        .route("/rest/webhooks/1.0/webhook/{id}", put(update))
+        .route(hooks, get(list).post(create))
+        .route(&format!("{hooks}/{{id}}"), put(update))
 }
 
 async fn server_info(State(desk): State<Arc<Desk>>) -> Response {
-    let kind = if *lock(&desk.is_data_center) {
-        "Server"
-    } else {
-        "Cloud"
-    };
-    let body = json!({"baseUrl": desk.url, "version": "1001.0.0-SNAPSHOT", "deploymentType": kind});
-    answer(StatusCode::OK, body)
+    answer(StatusCode::OK, desk.site.info())
 }
 
 /// Webhooks are for administrators; everybody else is refused.
@@ -50,8 +50,13 @@ impl FromRequestParts<Arc<Desk>> for Admin {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Response> {
-        let is_admin = basic_auth(&parts.headers)
-            .is_some_and(|(email, token)| email == ADMIN_EMAIL && token == ADMIN_API_TOKEN);
+        let is_admin = match desk.site.kind {
+            JiraKind::Cloud => basic_auth(&parts.headers)
+                .is_some_and(|(email, token)| email == ADMIN_EMAIL && token == ADMIN_API_TOKEN),
+            JiraKind::DataCenter(_) => {
+                bearer(header_text(&parts.headers, "authorization")) == Some(ADMIN_API_TOKEN)
+            }
+        };
         if is_admin {
             return Ok(Self);
         }
@@ -61,6 +66,7 @@ impl FromRequestParts<Arc<Desk>> for Admin {
     }
 }
 
+/// As the Cloud and old Data Centers take it.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Sent {
@@ -69,7 +75,46 @@ struct Sent {
     events: Vec<String>,
     filters: Value,
     exclude_body: bool,
+    #[serde(default)]
     secret: String,
+}
+
+/// As Data Centers take it since their release 10.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Configured {
+    #[serde(default, rename = "id")]
+    _id: Option<u64>,
+    name: String,
+    url: String,
+    events: Vec<String>,
+    active: bool,
+    scope_type: String,
+    configuration: Configuration,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Configuration {
+    #[serde(default, rename = "SECRET")]
+    secret: String,
+    #[serde(rename = "EXCLUDE_BODY")]
+    exclude_body: String,
+}
+
+impl From<Configured> for Sent {
+    fn from(sent: Configured) -> Self {
+        Self {
+            name: sent.name,
+            url: sent.url,
+            events: sent.events,
+            filters: json!({}),
+            exclude_body: sent.configuration.exclude_body == "true"
+                || !sent.active
+                || sent.scope_type != "global",
+            secret: sent.configuration.secret,
+        }
+    }
 }
 
 /// A webhook that is registered; its secret is not told.
@@ -79,28 +124,40 @@ pub(super) struct Hook {
 }
 
 impl Hook {
-    fn json(&self, url: &str) -> Value {
-        json!({
-            "name": self.sent.name, "url": self.sent.url, "events": self.sent.events, "filters": self.sent.filters,
-            "excludeBody": self.sent.exclude_body, "enabled": true,
-            "self": format!("{url}/rest/webhooks/1.0/webhook/{}", self.id),
-        })
+    fn json(&self, site: &Site) -> Value {
+        let mut json = json!({
+            "name": self.sent.name, "url": self.sent.url, "events": self.sent.events,
+        });
+        match site.kind {
+            JiraKind::DataCenter(10..) => {
+                json["id"] = json!(self.id);
+                json["active"] = json!(true);
+                json["configuration"] = json!({"EXCLUDE_BODY": self.sent.exclude_body.to_string()});
+            }
+            JiraKind::Cloud | JiraKind::DataCenter(_) => {
+                json["filters"] = self.sent.filters.clone();
+                json["excludeBody"] = json!(self.sent.exclude_body);
+                json["enabled"] = json!(true);
+                json["self"] = json!(format!("{site}/rest/webhooks/1.0/webhook/{}", self.id));
+            }
+        }
+        json
     }
 }
 
 async fn list(State(desk): State<Arc<Desk>>, _admin: Admin) -> Response {
     let hooks = lock(&desk.hooks);
-    let list = hooks.iter().map(|hook| hook.json(&desk.url)).collect();
+    let list = hooks.iter().map(|hook| hook.json(&desk.site)).collect();
     answer(StatusCode::OK, Value::Array(list))
 }
 
 async fn create(State(desk): State<Arc<Desk>>, _admin: Admin, body: axum::body::Bytes) -> Handled {
-    let sent = checked(&body)?;
+    let sent = checked(&desk.site, &body)?;
     let mut hooks = lock(&desk.hooks);
     let id = hooks.len() as u64 + 1;
     let hook = Hook { id, sent };
     desk.webhooks.set_target(&hook.sent.url, &hook.sent.secret);
-    let body = hook.json(&desk.url);
+    let body = hook.json(&desk.site);
     hooks.push(hook);
     Ok(answer(StatusCode::CREATED, body))
 }
@@ -111,17 +168,20 @@ async fn update(
     _admin: Admin,
     body: axum::body::Bytes,
 ) -> Handled {
-    let sent = checked(&body)?;
+    let sent = checked(&desk.site, &body)?;
     let mut hooks = lock(&desk.hooks);
     let known = hooks.iter_mut().find(|hook| hook.id == id);
     let known = known.ok_or_else(|| StatusCode::NOT_FOUND.into_response())?;
     desk.webhooks.set_target(&sent.url, &sent.secret);
     known.sent = sent;
-    Ok(answer(StatusCode::OK, known.json(&desk.url)))
+    Ok(answer(StatusCode::OK, known.json(&desk.site)))
 }
 
-fn checked(body: &axum::body::Bytes) -> Result<Sent, Response> {
-    let sent: Sent = crate::http::parse(body).map_err(bad)?;
+fn checked(site: &Site, body: &axum::body::Bytes) -> Result<Sent, Response> {
+    let sent: Sent = match site.kind {
+        JiraKind::DataCenter(10..) => crate::http::parse::<Configured>(body).map_err(bad)?.into(),
+        JiraKind::Cloud | JiraKind::DataCenter(_) => crate::http::parse(body).map_err(bad)?,
+    };
     match sent.events.iter().find(|event| !EVENTS.contains(&event.as_str())) {
         Some(unknown) => Err(bad(format!("Unknown event {unknown}"))),
         None => Ok(sent),
@@ -142,10 +202,5 @@ impl FakeJira {
         hooks
             .map(|hook| (hook.sent.url.clone(), filter(hook).unwrap_or_default()))
             .collect()
-    }
-
-    /// It says that it is a Data Center from now on.
-    pub fn become_data_center(&self) {
-        *lock(&self.desk.is_data_center) = true;
     }
 }

@@ -89,6 +89,20 @@ impl FakeJira {
             .collect()
     }
 
+    /// From now on a comment is for those who play a role alone.
+    pub fn restrict_comment(&self, key: &str, comment: &str, role: &str) {
+        let visibility = serde_json::json!({"type": "role", "value": role});
+        self.desk.show_comment_to(key, comment, Some(visibility));
+    }
+
+    /// Whether a comment is for everybody.
+    #[must_use]
+    pub fn is_public(&self, key: &str, comment: &str) -> bool {
+        let issue = self.desk.issue(key);
+        let mut comments = issue.iter().flat_map(|issue| &issue.comments);
+        comments.any(|known| known.id.to_string() == comment && known.visibility.is_none())
+    }
+
     /// All remote links.
     #[must_use]
     pub fn remote_links(&self, key: &str) -> Vec<RemoteLinkState> {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     desk::Desk,
+    site::Site,
     state::{Account, Issue},
 };
 use crate::http::lock;
@@ -13,9 +14,9 @@ const FIRST_FIELD: usize = 10_050;
 
 impl Issue {
     /// Choices in fields of the site, by the fields' ids.
-    pub(super) fn custom_fields(&self, url: &str) -> Vec<(String, Value)> {
+    pub(super) fn custom_fields(&self, site: &Site) -> Vec<(String, Value)> {
         let fields = self.custom.iter().enumerate().map(|(at, (_, value))| {
-            let choice = json!({"self": format!("{url}/rest/api/3/customFieldOption/10020"), "id": "10020", "value": value});
+            let choice = json!({"self": format!("{site}{}/customFieldOption/10020", site.rest()), "id": "10020", "value": value});
             (format!("customfield_{}", at + FIRST_FIELD), choice)
         });
         fields.collect()

@@ -1,4 +1,5 @@
-//! A Jira Cloud that behaves: REST v3 with ADF, JQL enough for a poller, a workflow, signed webhooks.
+//! A Jira that behaves, Cloud or Data Center: REST v3 with ADF or v2 with wiki markup, JQL enough for a poller, a workflow,
+//! signed webhooks.
 
 mod access;
 mod adf;
@@ -9,12 +10,14 @@ mod hooks;
 mod jql;
 mod look;
 mod marks;
+mod options;
 mod people;
 mod projects;
 mod related;
 mod rest;
 mod search;
 mod shape;
+mod site;
 mod state;
 mod transitions;
 
@@ -28,6 +31,9 @@ use crate::chaos::{DeliveryFaults, WriteFaults};
 use crate::fault::Fault;
 use crate::http::{RequestLog, Server};
 use desk::{Desk, MoveError};
+pub use options::{JiraOptions, JiraTransition};
+pub use site::JiraKind;
+use site::Site;
 use state::Account;
 
 /// The e-mail address of the account that may only read.
@@ -44,55 +50,6 @@ pub const ADMIN_EMAIL: &str = "admin@journeyman.test";
 pub const ADMIN_API_TOKEN: &str = "jira-admin-of-the-stand-in";
 /// The display name of the writing account.
 pub const WRITER_NAME: &str = "Journeyman";
-
-/// How to start a [`FakeJira`].
-#[derive(Debug, Clone)]
-pub struct JiraOptions {
-    /// The workflow's statuses in order (name, category key `new`, `indeterminate` or `done`); new tickets start in the first.
-    pub statuses: Vec<(String, String)>,
-    /// The allowed moves (from, to); empty: every status leads to every other.
-    pub transitions: Vec<(String, String)>,
-    /// Keys of the projects that exist from the start.
-    pub projects: Vec<String>,
-    /// The workflow's transitions by name, offered in this order from everywhere; empty: each is named as the status that
-    /// it leads to and asks for nothing.
-    pub named: Vec<JiraTransition>,
-    /// The base of the URLs in its answers, where something before it has another address.
-    pub public_url: Option<String>,
-}
-
-/// A transition of the workflow.
-#[derive(Debug, Clone)]
-pub struct JiraTransition {
-    /// Its name.
-    pub name: String,
-    /// The status that it leads to.
-    pub to: String,
-    /// Fields of its screen that must be filled in, e.g. `Resolution`.
-    pub asks_for: Vec<String>,
-}
-
-impl Default for JiraOptions {
-    fn default() -> Self {
-        let statuses = [
-            ("To Do", "new"),
-            ("Ready for Agent", "new"),
-            ("In Progress", "indeterminate"),
-            ("In Review", "indeterminate"),
-            ("Done", "done"),
-        ];
-        Self {
-            statuses: statuses
-                .iter()
-                .map(|(name, category)| ((*name).to_owned(), (*category).to_owned()))
-                .collect(),
-            transitions: Vec::new(),
-            projects: ["ENG", "OPS"].map(str::to_owned).to_vec(),
-            named: Vec::new(),
-            public_url: None,
-        }
-    }
-}
 
 /// A comment as a test looks at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,14 +85,19 @@ impl FakeJira {
     /// # Errors
     /// When no port can be bound, or the workflow has no status.
     pub async fn start(options: JiraOptions) -> anyhow::Result<Self> {
-        let log = Arc::new(RequestLog::of("jira"));
+        // What the vendor publishes is compared with the Cloud alone.
+        let log = Arc::new(match options.kind {
+            JiraKind::Cloud => RequestLog::of("jira"),
+            JiraKind::DataCenter(_) => RequestLog::default(),
+        });
         let mut desk = None;
         let server = Server::start(Arc::clone(&log), |address| {
             let url = options
                 .public_url
                 .clone()
                 .unwrap_or_else(|| format!("http://{address}"));
-            let shared = Arc::new(Desk::new(options, log, url)?);
+            let kind = options.kind;
+            let shared = Arc::new(Desk::new(options, log, Site { url, kind })?);
             desk = Some(Arc::clone(&shared));
             Ok(rest::router(shared))
         })
@@ -152,10 +114,10 @@ impl FakeJira {
         self.desk.webhooks.stop().await;
     }
 
-    /// The base: the REST interface is under `<url>/rest/api/3`, pages for people are `<url>/browse/KEY`.
+    /// The base: the REST interface is under `<url>/rest/api/3`, at a Data Center `/2`, pages for people are `<url>/browse/KEY`.
     #[must_use]
     pub fn url(&self) -> String {
-        self.desk.url.clone()
+        self.desk.site.url.clone()
     }
 
     /// Where it listens.
@@ -180,7 +142,7 @@ impl FakeJira {
         labels: &[&str],
     ) -> String {
         self.desk
-            .create(project, summary, adf::from_plain(description), kind, labels)
+            .create(project, summary, self.desk.site.text(description), kind, labels)
     }
 
     /// A person moves a ticket; gives the changelog id. Sends `jira:issue_updated` with the changelog.
@@ -273,7 +235,7 @@ impl FakeJira {
     /// When there is no such ticket.
     pub fn edit_description(&self, key: &str, description: &str, by: &str) -> anyhow::Result<String> {
         self.desk
-            .edit_description(key, adf::from_plain(description), &Account::person(by))
+            .edit_description(key, self.desk.site.text(description), &Account::person(by))
             .with_context(|| format!("there is no ticket {key}"))
     }
 
@@ -294,7 +256,7 @@ impl FakeJira {
     /// When there is no such ticket or comment.
     pub fn edit_comment_as(&self, key: &str, comment: &str, by: &str, text: &str) -> anyhow::Result<()> {
         self.desk
-            .update_comment(key, comment, &Account::person(by), adf::from_plain(text))
+            .update_comment(key, comment, &Account::person(by), self.desk.site.text(text))
             .map(drop)
             .with_context(|| format!("there is no comment {comment} on {key}"))
     }

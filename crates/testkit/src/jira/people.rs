@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::desk::Desk;
 use super::extract::{Body, Caller};
-use super::rest::{Handled, bad, missing};
+use super::rest::{Handled, bad, missing, refuse};
 use super::shape;
 use super::state::{Account, Issue, PRIORITIES, TYPES};
 use crate::http::answer;
@@ -96,14 +96,18 @@ pub(super) async fn assign(
     Path(key): Path<String>,
     Body(body): Body<Value>,
 ) -> Handled {
-    let to = match body.get("accountId") {
+    let field = desk.site.account_field();
+    let to = match body.get(field) {
         Some(Value::Null) => None,
         Some(Value::String(id)) => {
-            let known = desk.account(id);
+            let known = desk.account(&desk.site.id(id));
             let unknown = || bad(format!("The user '{id}' does not exist."));
             Some(known.ok_or_else(unknown)?)
         }
-        _ => return Err(bad("accountId must be an account's id or null")),
+        _ => {
+            desk.log.violation(format!("an assignee without {field}: {body}"));
+            return Err(bad(format!("{field} must be an account or null")));
+        }
     };
     desk.assign(&key, to, &caller.0).ok_or_else(missing)?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -123,7 +127,45 @@ pub(super) async fn groups(
     let groups: Vec<Value> = desk
         .groups(&query.account_id)
         .into_iter()
-        .map(|name| shape::group(&name, &desk.url))
+        .map(|name| shape::group(&name, &desk.site))
         .collect();
     Ok(answer(StatusCode::OK, Value::Array(groups)))
+}
+
+#[derive(Deserialize)]
+pub(super) struct UserQuery {
+    username: Option<String>,
+    key: Option<String>,
+    #[serde(default)]
+    expand: String,
+}
+
+/// A user of a Data Center, by name or by key, with the groups where they are asked for.
+pub(super) async fn user(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Query(query): Query<UserQuery>,
+) -> Handled {
+    let named = query.username.clone().map(|name| desk.site.id(&name));
+    let keyed = || Account::name_of_key(query.key.as_deref()?);
+    let account = match &named {
+        Some(id) => desk.account(id),
+        None => keyed().map(|name| {
+            desk.account(&desk.site.id(&name))
+                .unwrap_or_else(|| Account::person(&name))
+        }),
+    };
+    let unknown = || refuse(StatusCode::NOT_FOUND, "The user does not exist.");
+    let account = account.ok_or_else(unknown)?;
+    let mut user = account.json(&desk.site);
+    let groups = desk.groups(&account.id).into_iter();
+    let groups: Vec<Value> = groups.map(|name| shape::group(&name, &desk.site)).collect();
+    let size = groups.len();
+    let items = if query.expand == "groups" {
+        groups
+    } else {
+        Vec::new()
+    };
+    user["groups"] = json!({"size": size, "items": items});
+    Ok(answer(StatusCode::OK, user))
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::desk::Desk;
 use super::extract::{Caller, writer};
-use super::rest::{Handled, refuse};
+use super::rest::{Handled, bad, refuse};
 use super::shape;
 use crate::http::answer;
 
@@ -31,9 +31,9 @@ pub(super) async fn statuses(
     }
     let statuses = desk.statuses.iter().enumerate();
     let statuses: Vec<Value> = statuses
-        .map(|(index, status)| status.json(index, &desk.url))
+        .map(|(index, status)| status.json(index, &desk.site))
         .collect();
-    let task = shape::issue_type("Task", &desk.url);
+    let task = shape::issue_type("Task", &desk.site);
     let mut of_task = json!({"statuses": statuses});
     for name in ["self", "id", "name", "subtask"] {
         of_task[name] = task[name].clone();
@@ -45,9 +45,16 @@ pub(super) async fn statuses(
 #[serde(rename_all = "camelCase")]
 pub(super) struct PermissionsQuery {
     project_key: String,
-    permissions: String,
+    permissions: Option<String>,
 }
 
+/// Permissions that neither of the two accounts usually has.
+const OTHERS: [&str; 4] = [
+    "CREATE_ISSUES",
+    "DELETE_ISSUES",
+    "ADMINISTER_PROJECTS",
+    "ADMINISTER",
+];
 /// The keys of the permissions that the two accounts usually have.
 const READER: [&str; 2] = ["BROWSE_PROJECTS", "USER_PICKER"];
 const WRITER: [&str; 8] = [
@@ -73,8 +80,18 @@ pub(super) async fn permissions(
         let usual: &[&str] = if account == writer() { &WRITER } else { &READER };
         desk.is_granted(&account, key) || (usual.contains(&key) && !desk.is_withheld(&account, key))
     };
-    let found: Map<String, Value> = query
-        .permissions
+    let known = || [&READER[..], &WRITER, &OTHERS].concat().join(",");
+    let asked = match (desk.site.is_cloud(), query.permissions) {
+        (true, Some(asked)) => asked,
+        (true, None) => return Err(bad("The permissions must be named.")),
+        (false, None) => known(),
+        (false, Some(asked)) => {
+            desk.log
+                .violation(format!("a Data Center was asked for {asked} alone"));
+            known()
+        }
+    };
+    let found: Map<String, Value> = asked
         .split(',')
         .map(|key| (key.to_owned(), shape::permission(key, held(key))))
         .collect();
@@ -91,7 +108,11 @@ fn may_administer(desk: &Desk, caller: &Caller, project: &str) -> Result<(), Res
 }
 
 fn role_link(desk: &Desk, project: &str) -> String {
-    format!("{}/rest/api/3/project/{project}/role/{DEVELOPERS}", desk.url)
+    format!(
+        "{}{}/project/{project}/role/{DEVELOPERS}",
+        desk.site,
+        desk.site.rest()
+    )
 }
 
 pub(super) async fn roles(
@@ -117,10 +138,17 @@ pub(super) async fn role(
     }
     let developers = desk.developers();
     let people = developers.people.iter().map(|account| {
+        if !desk.site.is_cloud() {
+            return json!({"id": 10_240, "displayName": account.name, "type": "atlassian-user-role-actor",
+                "name": account.user_name()});
+        }
         json!({"id": 10_240, "displayName": account.name, "type": "atlassian-user-role-actor",
             "actorUser": {"accountId": account.id}})
     });
     let groups = developers.groups.iter().map(|name| {
+        if !desk.site.is_cloud() {
+            return json!({"id": 10_241, "displayName": name, "type": "atlassian-group-role-actor", "name": name});
+        }
         json!({"id": 10_241, "displayName": name, "type": "atlassian-group-role-actor",
             "actorGroup": {"name": name, "displayName": name, "groupId": format!("group-{name}")}})
     });

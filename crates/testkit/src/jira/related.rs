@@ -12,6 +12,7 @@ use super::desk::Desk;
 use super::extract::{Body, Caller};
 use super::rest::{Handled, missing, refuse};
 use super::shape;
+use super::site::Site;
 use super::state::{Issue, LINK_TYPES, Relation, RelationKind};
 use crate::http::answer;
 
@@ -25,11 +26,11 @@ pub(super) fn fields(desk: &Desk, issue: &Issue) -> Vec<(&'static str, Value)> {
         }
         let other = if is_from { &relation.to } else { &relation.from };
         let Some(other) = desk.issue(other) else { continue };
-        let other = shape::related(&other, &desk.statuses, &desk.url);
+        let other = shape::related(&other, &desk.statuses, &desk.site);
         match relation.kind {
             RelationKind::Parent if is_from => parts.push(other),
             RelationKind::Parent => parent = Some(other),
-            RelationKind::Link(number) => links.push(link(&relation, number, is_from, &other, &desk.url)),
+            RelationKind::Link(number) => links.push(link(&relation, number, is_from, &other, &desk.site)),
         }
     }
     let all = [
@@ -42,25 +43,25 @@ pub(super) fn fields(desk: &Desk, issue: &Issue) -> Vec<(&'static str, Value)> {
         .collect()
 }
 
-fn link(relation: &Relation, number: usize, is_from: bool, other: &Value, url: &str) -> Value {
+fn link(relation: &Relation, number: usize, is_from: bool, other: &Value, site: &Site) -> Value {
     let end = if is_from { "outwardIssue" } else { "inwardIssue" };
     json!({
-        "id": relation.id.to_string(), "self": format!("{url}/rest/api/3/issueLink/{}", relation.id),
-        "type": link_type(number, url), end: other,
+        "id": relation.id.to_string(), "self": format!("{site}{}/issueLink/{}", site.rest(), relation.id),
+        "type": link_type(number, site), end: other,
     })
 }
 
-fn link_type(number: usize, url: &str) -> Value {
+fn link_type(number: usize, site: &Site) -> Value {
     let (name, inward, outward) = LINK_TYPES[number];
     let id = 10_000 + number;
     json!({
         "id": id.to_string(), "name": name, "inward": inward, "outward": outward,
-        "self": format!("{url}/rest/api/3/issueLinkType/{id}"),
+        "self": format!("{site}{}/issueLinkType/{id}", site.rest()),
     })
 }
 
 pub(super) async fn link_types(State(desk): State<Arc<Desk>>, _caller: Caller) -> Response {
-    let types = (0..LINK_TYPES.len()).map(|number| link_type(number, &desk.url));
+    let types = (0..LINK_TYPES.len()).map(|number| link_type(number, &desk.site));
     let types: Vec<Value> = types.collect();
     answer(StatusCode::OK, json!({"issueLinkTypes": types}))
 }

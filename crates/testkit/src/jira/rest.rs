@@ -1,4 +1,4 @@
-//! The REST interface, version 3: what Jira Cloud answers, and what it refuses.
+//! The REST interface: what Jira Cloud (version 3) and Jira Data Center (version 2) answer, and what they refuse.
 
 use std::sync::Arc;
 
@@ -13,14 +13,13 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::extract::{Body, Caller, Read};
 use super::state::{Issue, RemoteLink};
-use super::{adf, hooks, people, projects, related, search, transitions};
+use super::{JiraKind, hooks, people, projects, related, search, transitions};
 use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
 
 pub(super) fn router(desk: Arc<Desk>) -> Router {
     let issue = Router::new()
-        .route("/changelog", get(changelog))
         .route("/comment", get(list_comments).post(create_comment))
         .route(
             "/comment/{id}",
@@ -29,19 +28,28 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/transitions", get(transitions::list).post(transitions::perform))
         .route("/remotelink", get(list_links).post(put_link))
         .route("/assignee", put(people::assign));
+    let shared = Router::new()
+        .route("/myself", get(myself))
+        .route("/issueLink", post(related::create))
+        .route("/issueLinkType", get(related::link_types))
+        .route("/mypermissions", get(projects::permissions))
+        .route("/project/{key}/statuses", get(projects::statuses))
+        .route("/project/{key}/role", get(projects::roles))
+        .route("/project/{key}/role/{id}", get(projects::role))
+        .route("/issue/{key}", get(get_issue).put(people::edit))
+        .nest("/issue/{key}", issue);
+    let own = match desk.site.kind {
+        JiraKind::Cloud => Router::new()
+            .route("/search/jql", post(search::search))
+            .route("/issue/{key}/changelog", get(changelog))
+            .route("/user/groups", get(people::groups)),
+        JiraKind::DataCenter(_) => Router::new()
+            .route("/search", post(search::search_from_start))
+            .route("/user", get(people::user)),
+    };
     Router::new()
-        .merge(hooks::router())
-        .route("/rest/api/3/myself", get(myself))
-        .route("/rest/api/3/search/jql", post(search::search))
-        .route("/rest/api/3/issueLink", post(related::create))
-        .route("/rest/api/3/issueLinkType", get(related::link_types))
-        .route("/rest/api/3/user/groups", get(people::groups))
-        .route("/rest/api/3/mypermissions", get(projects::permissions))
-        .route("/rest/api/3/project/{key}/statuses", get(projects::statuses))
-        .route("/rest/api/3/project/{key}/role", get(projects::roles))
-        .route("/rest/api/3/project/{key}/role/{id}", get(projects::role))
-        .route("/rest/api/3/issue/{key}", get(get_issue).put(people::edit))
-        .nest("/rest/api/3/issue/{key}", issue)
+        .merge(hooks::router(&desk.site))
+        .nest(desk.site.rest(), shared.merge(own))
         .fallback(unknown)
         .with_state(desk)
 }
@@ -71,7 +79,7 @@ async fn unknown(State(desk): State<Arc<Desk>>, request: Request) -> Response {
 }
 
 async fn myself(State(desk): State<Arc<Desk>>, caller: Caller) -> Response {
-    answer(StatusCode::OK, caller.0.own_json(&desk.url))
+    answer(StatusCode::OK, caller.0.own_json(&desk.site))
 }
 
 #[derive(Deserialize)]
@@ -101,8 +109,14 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
         body["names"] = Value::Object(named.collect());
     }
     if query.expand.split(',').any(|part| part == "changelog") {
-        let newest_first = issue.histories.iter().rev();
-        let histories: Vec<Value> = newest_first.map(|history| history.json(&desk.url)).collect();
+        let mut histories: Vec<Value> = issue
+            .histories
+            .iter()
+            .map(|history| history.json(&desk.site))
+            .collect();
+        if desk.site.is_cloud() {
+            histories.reverse();
+        }
         body["changelog"] = json!({"startAt": 0, "maxResults": histories.len(), "total": histories.len(), "histories": histories});
     }
     Ok(answer(StatusCode::OK, body))
@@ -111,8 +125,8 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
 pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value {
     let all = wanted.iter().any(|name| name == "*all" || name == "*navigable");
     let is_wanted = |name: &str| all || wanted.iter().any(|wanted| wanted == name);
-    let mut body = issue.json(&desk.statuses, is_wanted, &desk.url);
-    for (id, value) in issue.custom_fields(&desk.url) {
+    let mut body = issue.json(&desk.statuses, is_wanted, &desk.site);
+    for (id, value) in issue.custom_fields(&desk.site) {
         if is_wanted(&id) {
             body["fields"][&id] = value;
         }
@@ -134,6 +148,8 @@ struct PageQuery {
     max_results: usize,
     #[serde(default)]
     order_by: String,
+    #[serde(default)]
+    expand: String,
 }
 
 pub(super) fn default_page() -> usize {
@@ -151,14 +167,16 @@ impl PageQuery {
 /// Unlike the page of comments, this one leads to the next.
 async fn changelog(Read { desk, issue }: Read, Query(query): Query<PageQuery>) -> Handled {
     let histories = issue.histories.iter();
-    let histories: Vec<Value> = histories.map(|history| history.json(&desk.url)).collect();
+    let histories: Vec<Value> = histories.map(|history| history.json(&desk.site)).collect();
     let mut page = query.page("values", &histories);
     let next = query.start_at + page["values"].as_array().map_or(0, Vec::len);
     let own = |start: usize| {
         let limit = &page["maxResults"];
         format!(
-            "{}/rest/api/3/issue/{}/changelog?startAt={start}&maxResults={limit}",
-            desk.url, issue.key
+            "{}{}/issue/{}/changelog?startAt={start}&maxResults={limit}",
+            desk.site,
+            desk.site.rest(),
+            issue.key
         )
     };
     let (own, following) = (own(query.start_at), own(next));
@@ -175,7 +193,13 @@ async fn list_comments(Read { desk, issue }: Read, Query(query): Query<PageQuery
         .comments
         .iter()
         .filter(|comment| desk.log.lists(comment.made));
-    let mut comments: Vec<Value> = listed.map(|comment| comment.json(&desk.url)).collect();
+    let with_properties = query.expand.split(',').any(|part| part == "properties");
+    let mut comments: Vec<Value> = listed
+        .map(|comment| match with_properties {
+            true => comment.json_with_properties(&desk.site),
+            false => comment.json(&desk.site),
+        })
+        .collect();
     if query.order_by == "-created" {
         comments.reverse();
     }
@@ -188,12 +212,12 @@ struct CommentBody {
     body: Value,
     #[serde(default)]
     properties: Vec<Value>,
-    #[serde(default, rename = "visibility")]
-    _visibility: Option<Value>,
+    #[serde(default)]
+    visibility: Option<Value>,
 }
 
 fn checked(desk: &Desk, comment: CommentBody) -> Result<CommentBody, Response> {
-    adf::check(&comment.body).map_err(|problem| {
+    desk.site.check(&comment.body).map_err(|problem| {
         desk.log.violation(format!("comment: {problem}"));
         answer(
             StatusCode::BAD_REQUEST,
@@ -220,7 +244,7 @@ async fn create_comment(
     let comment = desk
         .add_comment(&key, &caller.0, new.body, new.properties)
         .ok_or_else(missing)?;
-    Ok(answer(StatusCode::CREATED, comment.json(&desk.url)))
+    Ok(answer(StatusCode::CREATED, comment.json(&desk.site)))
 }
 
 async fn get_comment(
@@ -230,7 +254,10 @@ async fn get_comment(
 ) -> Handled {
     let issue = desk.issue(&key).ok_or_else(missing)?;
     let found = issue.comments.iter().find(|comment| comment.id.to_string() == id);
-    Ok(answer(StatusCode::OK, found.ok_or_else(missing)?.json(&desk.url)))
+    Ok(answer(
+        StatusCode::OK,
+        found.ok_or_else(missing)?.json(&desk.site),
+    ))
 }
 
 async fn update_comment(
@@ -243,7 +270,11 @@ async fn update_comment(
     let comment = desk
         .update_comment(&key, &id, &caller.0, new.body)
         .ok_or_else(missing)?;
-    Ok(answer(StatusCode::OK, comment.json(&desk.url)))
+    if !desk.site.is_cloud() {
+        // What does not say for whom it is, is for everybody from then on.
+        desk.show_comment_to(&key, &id, new.visibility);
+    }
+    Ok(answer(StatusCode::OK, comment.json(&desk.site)))
 }
 
 async fn delete_comment(
@@ -257,7 +288,7 @@ async fn delete_comment(
 
 async fn list_links(Read { desk, issue }: Read) -> Handled {
     let links = issue.links.iter();
-    let links = links.map(|link| link.json(&issue.key, &desk.url)).collect();
+    let links = links.map(|link| link.json(&issue.key, &desk.site)).collect();
     Ok(answer(StatusCode::OK, links))
 }
 
@@ -298,5 +329,5 @@ async fn put_link(
     } else {
         StatusCode::OK
     };
-    Ok(answer(status, link.reference_json(&key, &desk.url)))
+    Ok(answer(status, link.reference_json(&key, &desk.site)))
 }

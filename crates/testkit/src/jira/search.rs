@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use crate::http::answer;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct SearchBody {
+pub(super) struct CloudBody {
     jql: String,
     #[serde(default)]
     fields: Vec<String>,
@@ -34,13 +35,70 @@ pub(super) struct SearchBody {
     _reconcile_issues: Option<Vec<u64>>,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct DataCenterBody {
+    jql: String,
+    #[serde(default)]
+    start_at: usize,
+    #[serde(default = "default_page")]
+    max_results: usize,
+    #[serde(default)]
+    fields: Vec<String>,
+}
+
 pub(super) async fn search(
     State(desk): State<Arc<Desk>>,
     _caller: Caller,
-    Body(search): Body<SearchBody>,
+    Body(search): Body<CloudBody>,
 ) -> Handled {
-    let query = jql::parse(&search.jql).map_err(|problem| {
-        desk.log.violation(format!("JQL {:?}: {problem}", search.jql));
+    let start = match search.next_page_token.as_deref() {
+        None => 0,
+        Some(token) => token
+            .parse::<usize>()
+            .map_err(|_| bad("The nextPageToken is invalid"))?,
+    };
+    let found = found(&desk, &search.jql)?;
+    let limit = search.max_results.clamp(1, 100);
+    let page = page(&desk, &found, start, limit, &search.fields);
+    let is_last = start + page.len() >= found.len();
+    let mut body = json!({"issues": page, "isLast": is_last});
+    if !is_last {
+        body["nextPageToken"] = json!((start + limit).to_string());
+    }
+    Ok(answer(StatusCode::OK, body))
+}
+
+pub(super) async fn search_from_start(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Body(search): Body<DataCenterBody>,
+) -> Handled {
+    let found = found(&desk, &search.jql)?;
+    let limit = search.max_results.clamp(1, 1000);
+    let page = page(&desk, &found, search.start_at, limit, &search.fields);
+    let body = json!({
+        "expand": "schema,names", "startAt": search.start_at, "maxResults": limit, "total": found.len(), "issues": page,
+    });
+    Ok(answer(StatusCode::OK, body))
+}
+
+fn page(desk: &Desk, found: &[Issue], start: usize, limit: usize, fields: &[String]) -> Vec<Value> {
+    let page = found.iter().skip(start).take(limit);
+    let hits = page.map(|issue| {
+        if fields.is_empty() {
+            json!({"id": issue.id.to_string()})
+        } else {
+            issue_json(desk, issue, fields)
+        }
+    });
+    hits.collect()
+}
+
+/// Every hit in the order of the query.
+fn found(desk: &Desk, wanted: &str) -> Result<Vec<Issue>, Response> {
+    let query = jql::parse(wanted).map_err(|problem| {
+        desk.log.violation(format!("JQL {wanted:?}: {problem}"));
         bad(format!("Error in the JQL Query: {problem}"))
     })?;
     let unseen = query.keys.iter().find(|key| desk.issue(key).is_none());
@@ -49,43 +107,19 @@ pub(super) async fn search(
             "An issue with key '{key}' does not exist for field 'key'."
         )));
     }
-    if let Some(problem) = unknown(&desk, &query) {
+    if let Some(problem) = unknown(desk, &query) {
         return Err(bad(problem));
     }
-    let start = match search.next_page_token.as_deref() {
-        None => 0,
-        Some(token) => token
-            .parse::<usize>()
-            .map_err(|_| bad("The nextPageToken is invalid"))?,
-    };
     let mut found: Vec<Issue> = desk
         .all()
         .into_iter()
-        .filter(|issue| matches(&desk, &query, issue))
+        .filter(|issue| matches(desk, &query, issue))
         .collect();
     found.sort_by(|left, right| left.updated.cmp(&right.updated));
     if !query.ascending {
         found.reverse();
     }
-    let limit = search.max_results.clamp(1, 100);
-    let page: Vec<Value> = found
-        .iter()
-        .skip(start)
-        .take(limit)
-        .map(|issue| {
-            if search.fields.is_empty() {
-                json!({"id": issue.id.to_string()})
-            } else {
-                issue_json(&desk, issue, &search.fields)
-            }
-        })
-        .collect();
-    let is_last = start + page.len() >= found.len();
-    let mut body = json!({"issues": page, "isLast": is_last});
-    if !is_last {
-        body["nextPageToken"] = json!((start + limit).to_string());
-    }
-    Ok(answer(StatusCode::OK, body))
+    Ok(found)
 }
 
 /// Jira refuses values that it does not know.

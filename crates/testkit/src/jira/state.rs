@@ -46,6 +46,8 @@ pub(super) struct Comment {
     pub(super) created: String,
     pub(super) updated: String,
     pub(super) properties: Vec<Value>,
+    /// For whom it is; absent: everybody.
+    pub(super) visibility: Option<Value>,
     pub(super) made: Instant,
 }
 

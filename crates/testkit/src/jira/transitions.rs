@@ -42,7 +42,7 @@ pub(super) async fn list(Read { desk, issue }: Read, Query(query): Query<ListQue
     let offered = desk.offered(issue.status).into_iter();
     let transitions: Vec<Value> = offered
         .map(|(id, to, transition)| {
-            let mut body = transition.json(&id, &desk.statuses[to].json(to, &desk.url));
+            let mut body = transition.json(&id, &desk.statuses[to].json(to, &desk.site), &desk.site);
             if with_fields {
                 body["fields"] = Value::Object(screen(&transition));
             }

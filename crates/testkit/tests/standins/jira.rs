@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::jira::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME};
-use testkit::{FakeJira, Fault, JiraOptions};
+use testkit::{FakeJira, Fault, JiraKind, JiraOptions};
 
 use crate::{client, hmac, receiver, webhook};
 
@@ -280,4 +280,147 @@ async fn a_lagging_list_shows_a_comment_late_and_a_cut_answer_comes_after_the_ef
     jira.set_list_lag(Duration::ZERO);
     let listed = call(&jira, true, Method::GET, &path, None).await;
     assert_eq!(listed.1["total"], 1);
+}
+
+async fn ask(jira: &FakeJira, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
+    let request = client().request(method, format!("{}{path}", jira.url()));
+    let request = request.bearer_auth(WRITER_API_TOKEN);
+    let request = match body {
+        Some(body) => request.json(&body),
+        None => request,
+    };
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    (status, response.json().await.unwrap_or_default())
+}
+
+async fn data_center(release: u64) -> FakeJira {
+    FakeJira::start(JiraOptions {
+        kind: JiraKind::DataCenter(release),
+        ..JiraOptions::default()
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn a_data_center_refuses_what_is_the_clouds() {
+    let jira = data_center(10).await;
+    let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
+    assert_eq!(call(&jira, true, Method::GET, "/myself", None).await.0, 404);
+    let of = format!("/rest/api/2/issue/{key}");
+    let named = client().get(format!("{}{of}", jira.url()));
+    let named = named.basic_auth(WRITER_EMAIL, Some(WRITER_API_TOKEN));
+    assert_eq!(named.send().await.unwrap().status(), 401);
+    for (path, body, status) in [
+        (format!("{of}/comment"), json!({"body": document("text")}), 400),
+        (
+            format!("{of}/comment"),
+            json!({"body": "[text](https://a.example)"}),
+            400,
+        ),
+        (format!("{of}/assignee"), json!({"accountId": null}), 400),
+        (
+            "/rest/api/2/search/jql".to_owned(),
+            json!({"jql": "project = ENG"}),
+            404,
+        ),
+        (
+            "/rest/api/2/search".to_owned(),
+            json!({"jql": "project = ENG", "nextPageToken": "1"}),
+            400,
+        ),
+    ] {
+        let method = if path.ends_with("/assignee") {
+            Method::PUT
+        } else {
+            Method::POST
+        };
+        let answered = ask(&jira, method, &path, Some(body)).await;
+        assert_eq!(answered.0, status, "{path}: {answered:?}");
+    }
+    assert_eq!(
+        ask(&jira, Method::GET, &format!("{of}/changelog"), None).await.0,
+        404
+    );
+    assert!(jira.comments(&key).is_empty());
+    assert!(jira.violations().len() >= 6, "{:#?}", jira.violations());
+}
+
+#[tokio::test]
+async fn a_data_center_answers_with_names_histories_within_issues_and_properties_for_those_who_want_them() {
+    let jira = data_center(10).await;
+    let key = jira.create_issue("ENG", "summary", "h1. text", "Bug", &[]);
+    jira.assign(&key, "Mia Meyer").unwrap();
+    let of = format!("/rest/api/2/issue/{key}");
+    let (_, issue) = ask(&jira, Method::GET, &format!("{of}?expand=changelog"), None).await;
+    assert_eq!(issue["fields"]["description"], "h1. text");
+    let assignee = &issue["fields"]["assignee"];
+    assert_eq!(
+        (&assignee["name"], &assignee["accountId"]),
+        (&json!("mia-meyer"), &Value::Null)
+    );
+    let given = &issue["changelog"]["histories"][0]["items"][0];
+    assert_eq!(
+        (&given["to"], &given["toString"]),
+        (&assignee["key"], &json!("Mia Meyer"))
+    );
+    let user = format!("/rest/api/2/user?key={}", assignee["key"].as_str().unwrap());
+    assert_eq!(ask(&jira, Method::GET, &user, None).await.1["name"], "mia-meyer");
+
+    let body = json!({"body": "*text*", "properties": [{"key": "k", "value": {"id": "m"}}]});
+    let path = format!("{of}/comment");
+    assert_eq!(ask(&jira, Method::POST, &path, Some(body)).await.0, 201);
+    let (_, plain) = ask(&jira, Method::GET, &path, None).await;
+    let (_, whole) = ask(&jira, Method::GET, &format!("{path}?expand=properties"), None).await;
+    let property = "/comments/0/properties/0/value/id";
+    assert_eq!(
+        (plain.pointer(property), whole.pointer(property)),
+        (None, Some(&json!("m")))
+    );
+    let (_, found) = ask(
+        &jira,
+        Method::POST,
+        "/rest/api/2/search",
+        Some(json!({"jql": "project = ENG"})),
+    )
+    .await;
+    assert_eq!((&found["startAt"], &found["total"]), (&json!(0), &json!(1)));
+    let (_, all) = ask(
+        &jira,
+        Method::GET,
+        "/rest/api/2/mypermissions?projectKey=ENG",
+        None,
+    )
+    .await;
+    assert_eq!(all["permissions"]["ADMINISTER"]["havePermission"], false);
+    assert_eq!(jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_data_center_signs_its_webhooks_since_its_tenth_release_and_tells_comments_with_their_issue() {
+    for (release, signs) in [(9, false), (10, true)] {
+        let jira = data_center(release).await;
+        let (url, received) = receiver().await;
+        jira.set_webhook(&url, "secret");
+        let key = jira.create_issue("ENG", "summary", "text", "Bug", &[]);
+        jira.comment_as(&key, "Rita", "*text*").unwrap();
+        let (headers, body, payload) = webhook(&received, |_, payload| {
+            payload["issue_event_type_name"] == "issue_commented"
+        })
+        .await;
+        let signature = headers
+            .get("x-hub-signature")
+            .map(|value| value.to_str().unwrap());
+        let expected = hmac("secret", &body);
+        assert_eq!(signature, signs.then_some(expected.as_str()));
+        assert_eq!(payload["issue"]["key"], key.as_str());
+        assert_eq!(payload["comment"]["body"], "*text*");
+        assert_eq!(payload["user"]["name"], "rita");
+        let alone = webhook(&received, |_, payload| {
+            payload["webhookEvent"] == "comment_created"
+        })
+        .await;
+        assert_eq!(alone.2["issue"], Value::Null);
+    }
 }

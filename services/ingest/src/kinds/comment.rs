@@ -46,8 +46,8 @@ enum Place {
 
 pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadable> {
     match hook {
-        Hook::Jira { instance, payload } if payload.webhook_event == "comment_created" => {
-            let (Some(comment), Some(_), Some(_)) = (&payload.comment, &payload.issue, payload.timestamp)
+        Hook::Jira { instance, payload } => {
+            let (Some(comment), Some(_), Some(_)) = (payload.new_comment(), &payload.issue, payload.timestamp)
             else {
                 return Ok(None);
             };
@@ -65,7 +65,7 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadabl
         Hook::GitHub { event: "discussion_comment", .. } => {
             Ok(from_discussion(hook.read::<github::DiscussionCommentPayload>()?, hook))
         }
-        Hook::Jira { .. } | Hook::GitHub { .. } => Ok(None),
+        Hook::GitHub { .. } => Ok(None),
     }
 }
 

@@ -196,8 +196,10 @@ fn comments() -> Vec<Pair> {
         by_us: false,
         marker: String::new(),
     };
-    let polled = Comment::from_jira_poll(&ticket(), &on_jira);
-    let at_jira = pair(told("Comment", jira(&body)), polled, asked(|_, _| {}));
+    let polled = || Comment::from_jira_poll(&ticket(), &on_jira);
+    let at_jira = pair(told("Comment", jira(&body)), polled(), asked(|_, _| {}));
+    let told_there = told("Comment", jira(&of_a_data_center("issue_commented")));
+    let at_a_data_center = pair(told_there, polled(), asked(|_, _| {}));
 
     let body = discussed_tests::said("rita", "/summarize");
     let polled = discussed_tests::polled("rita", "/summarize");
@@ -207,7 +209,23 @@ fn comments() -> Vec<Pair> {
         polled,
         facts,
     );
-    vec![at_github, at_jira, in_discussion]
+    vec![at_github, at_jira, at_a_data_center, in_discussion]
+}
+
+/// What a Data Center tells of a comment with its issue.
+fn of_a_data_center(event: &str) -> serde_json::Value {
+    let ada = json!({"name": "a1", "key": "JIRAUSER10100", "displayName": "Ada"});
+    json!({"webhookEvent": "jira:issue_updated", "issue_event_type_name": event, "timestamp": 60, "user": ada,
+        "issue": {"key": "ENG-12"}, "comment": {"id": "31", "author": ada, "body": "{color:red}/stop{color}"}})
+}
+
+#[test]
+fn a_changed_comment_of_a_data_center_and_one_without_its_issue_are_no_new_ones() {
+    assert!(jira(&of_a_data_center("issue_comment_edited")).is_empty());
+    let mut alone = of_a_data_center("");
+    alone["webhookEvent"] = json!("comment_created");
+    alone.as_object_mut().expect("an object").remove("issue");
+    assert!(jira(&alone).is_empty());
 }
 
 fn checks() -> Vec<Pair> {

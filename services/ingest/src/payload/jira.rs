@@ -10,6 +10,9 @@ use super::Unreadable;
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Payload {
     pub(crate) webhook_event: String,
+    /// Of `jira:issue_updated`, what it was.
+    #[serde(rename = "issue_event_type_name", default)]
+    pub(crate) issue_event: Option<String>,
     pub(crate) timestamp: Option<i64>,
     pub(crate) user: Option<User>,
     pub(crate) issue: Option<Issue>,
@@ -108,6 +111,16 @@ impl Payload {
         self.webhook_event == "jira:issue_updated" && items.any(|item| item.field == "assignee")
     }
 
+    /// The comment that was made. The event of a comment says nothing of its issue at a Data Center; that of the issue does.
+    pub(crate) fn new_comment(&self) -> Option<&Comment> {
+        let is_new = match self.webhook_event.as_str() {
+            "comment_created" => true,
+            "jira:issue_updated" => self.issue_event.as_deref() == Some("issue_commented"),
+            _ => false,
+        };
+        self.comment.as_ref().filter(|_| is_new)
+    }
+
     /// Who did it.
     pub(crate) fn actor(&self) -> domain::Account {
         self.user.as_ref().map_or_else(nobody, Into::into)
@@ -165,10 +178,10 @@ pub(crate) const fn nobody() -> domain::Account {
     }
 }
 
-/// A text that is either plain or a document.
+/// A text that is either wiki markup or a document.
 pub(crate) fn markdown(text: &Value) -> Option<String> {
     match text {
-        Value::String(text) => Some(text.clone()),
+        Value::String(text) => Some(jira::wiki::to_markdown(text)),
         document @ Value::Object(_) => Some(jira::adf::to_markdown(document)),
         _ => None,
     }

@@ -1,21 +1,19 @@
 //! The two accounts of a Jira site, and its webhook.
 
+mod webhook;
+
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use bootstrap::rules::RulesBook;
 use clap::Args;
 use domain::{Account, cause::chain};
-use jira::{Reader, Settings, Writer, hook};
-use secrecy::{ExposeSecret, SecretString};
+use jira::{Dialect, Reader, Settings, Writer, hook};
+use secrecy::ExposeSecret;
 
 use super::{
     Known, ask, hook_url, say,
     store::{Store, in_file},
 };
-use crate::secrets::new_password;
-
-const WEBHOOK_SECRETS: &str = "jira_webhook_secrets";
 
 /// Name the two Jira accounts, try them, and register the webhook; what works already stays
 #[derive(Debug, Default, Args)]
@@ -23,22 +21,25 @@ pub(super) struct Arguments {
     /// The site, e.g. `https://acme.atlassian.net`
     #[arg(long, value_name = "URL")]
     site: Option<String>,
+    /// The site is a Jira Data Center; needed only where it does not tell so itself
+    #[arg(long, conflicts_with = "gateway")]
+    data_center: bool,
     /// Where the API is, when the tokens have scopes: `https://api.atlassian.com/ex/jira/<id>` [default: the site]
     #[arg(long, value_name = "URL")]
     gateway: Option<String>,
-    /// Address of the account that reads
+    /// Address of the account that reads; a Data Center has none
     #[arg(long, value_name = "EMAIL")]
     reader_email: Option<String>,
-    /// File with its API token
+    /// File with its API token, at a Data Center its personal access token
     #[arg(long, value_name = "FILE")]
     reader_token_file: Option<PathBuf>,
     /// Day on which that token ends, e.g. 2027-01-31
     #[arg(long, value_name = "DAY")]
     reader_expires: Option<String>,
-    /// Address of the account that writes
+    /// Address of the account that writes; a Data Center has none
     #[arg(long, value_name = "EMAIL")]
     writer_email: Option<String>,
-    /// File with its API token
+    /// File with its API token, at a Data Center its personal access token
     #[arg(long, value_name = "FILE")]
     writer_token_file: Option<PathBuf>,
     /// Day on which that token ends
@@ -47,11 +48,11 @@ pub(super) struct Arguments {
     /// Address of Journeyman for the webhook; without it polls find what happens
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
-    /// Address of an administrator, who registers the webhook; without one you register it yourself
+    /// Address of an administrator, who registers the webhook; without one you register it yourself. A Data Center has none
     #[arg(long, value_name = "EMAIL", requires = "public_url")]
     admin_email: Option<String>,
-    /// File with the administrator's API token: used once, and not kept
-    #[arg(long, value_name = "FILE", requires = "admin_email")]
+    /// File with the administrator's token: used once, and not kept
+    #[arg(long, value_name = "FILE", requires = "public_url")]
     admin_token_file: Option<PathBuf>,
 }
 
@@ -59,8 +60,8 @@ pub(super) struct Arguments {
 struct Asked {
     section: &'static str,
     settings: Settings,
-    /// `site_url` and `expires` of the account before it.
-    before: (String, String),
+    /// The account before it.
+    before: Settings,
     /// Whether it was given now, and has to be kept.
     is_new: bool,
 }
@@ -83,7 +84,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
             .await?
         }
     };
-    let place = Place::of(&site, asked.gateway.as_deref(), &known.jira_reader);
+    let place = Place::of(&site, &asked, &known.jira_reader).await?;
     let given = Given {
         email: asked.reader_email.clone(),
         token: asked.reader_token_file.clone(),
@@ -91,7 +92,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     };
     let reader = account("reader", &known.jira_reader, &place, given).await?;
     let found = Reader::new(&reader.settings)?.myself().await;
-    let reads = tried("reader", found, &reader.settings).await?;
+    let reads = tried("reader", found, &reader.settings)?;
     let given = Given {
         email: asked.writer_email.clone(),
         token: asked.writer_token_file.clone(),
@@ -99,7 +100,7 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     };
     let writer = account("writer", &known.jira_writer, &place, given).await?;
     let found = Writer::new(&writer.settings)?.myself().await;
-    let writes = tried("writer", found, &writer.settings).await?;
+    let writes = tried("writer", found, &writer.settings)?;
     if reads.id == writes.id {
         bail!(
             "reader and writer are both {}; they must be two accounts",
@@ -109,10 +110,18 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     for account in [&reader, &writer] {
         keep(store, account)?;
     }
-    let secret = webhook_secret(store, &known)?;
+    let secret = webhook::secret(store, &known)?;
     store.add_own_accounts(&[reads.id, writes.id])?;
     match public {
-        Some(url) => webhook(&asked, store, &place.site, &url, &secret).await,
+        Some(_) if !place.jira.signs_webhooks() => {
+            say(&format!(
+                "webhook  none: {} does not sign its webhooks, as 10.0 and later do, and what is not signed is refused",
+                place.jira
+            ));
+            say("         polls find what happens");
+            Ok(())
+        }
+        Some(url) => webhook::set_up(&asked, store, &place, &url, &secret).await,
         None => {
             say("webhook  none: polls find what happens; --public-url URL makes it instant");
             Ok(())
@@ -128,23 +137,40 @@ fn pages(known: &Settings) -> &str {
     }
 }
 
-/// A site: its pages, and where its API is.
+/// A site: its pages, where its API is, and which Jira it is.
 struct Place {
     site: String,
     base_url: String,
+    jira: hook::Site,
 }
 
 impl Place {
     /// The gateway of the settings stays that of their site.
-    fn of(site: &str, gateway: Option<&str>, known: &Settings) -> Self {
+    async fn of(site: &str, asked: &Arguments, known: &Settings) -> anyhow::Result<Self> {
         let bare = |url: &str| url.trim_end_matches('/').to_owned();
         let site = bare(site);
-        let base_url = match gateway {
+        let base_url = match asked.gateway.as_deref() {
             Some(gateway) => bare(gateway),
             None if bare(pages(known)) == site => bare(&known.base_url),
             None => site.clone(),
         };
-        Self { site, base_url }
+        let is_known = bare(&known.base_url) == base_url;
+        let otherwise = match asked.data_center {
+            true => Dialect::DataCenter,
+            false if is_known => known.deployment,
+            false => Dialect::Cloud,
+        };
+        let jira = which(&site, otherwise).await;
+        if asked.data_center && jira.dialect == Dialect::Cloud {
+            bail!("{site} is a Jira Cloud; leave --data-center out");
+        }
+        if jira.dialect == Dialect::DataCenter {
+            if asked.gateway.is_some() {
+                bail!("{site} is a {jira}, which has no gateway; leave --gateway out");
+            }
+            say(&format!("site     {jira} at {site}"));
+        }
+        Ok(Self { site, base_url, jira })
     }
 
     /// What the settings say beside `base_url`.
@@ -152,6 +178,25 @@ impl Place {
         match self.site == self.base_url {
             true => "",
             false => &self.site,
+        }
+    }
+}
+
+/// What the site says that it is; where it cannot be asked, trying the accounts says why.
+async fn which(site: &str, otherwise: Dialect) -> hook::Site {
+    let asked = Settings {
+        base_url: site.to_owned(),
+        ..Settings::default()
+    };
+    match hook::site(&asked).await {
+        Ok(site) => site,
+        Err(error) => {
+            say(&format!(
+                "site     {site} does not say which Jira it is ({}); taken for a {}",
+                chain(&error),
+                hook::Site::unknown(otherwise)
+            ));
+            hook::Site::unknown(otherwise)
         }
     }
 }
@@ -175,28 +220,39 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
         _ => "jira_writer",
     };
     let is_known = !known.api_token.expose_secret().trim().is_empty()
-        && known.base_url.trim_end_matches('/') == place.base_url;
+        && known.base_url.trim_end_matches('/') == place.base_url
+        && known.deployment == place.jira.dialect;
     if is_known && email.is_none() && token.is_none() && expires.is_none() {
         return Ok(Asked {
             section,
             settings: known.clone(),
-            before: (known.site_url.clone(), known.expires.clone()),
+            before: known.clone(),
             is_new: false,
         });
     }
     let flag = format!("--{role}-email");
-    let email = ask::text(
-        email,
-        &flag,
-        &format!("Address of the account that is the {role}"),
-    )
-    .await?;
+    let (email, question) = match place.jira.dialect {
+        Dialect::Cloud => {
+            let question = format!("Address of the account that is the {role}");
+            let email = ask::text(email, &flag, &question).await?;
+            let question = format!("API token of {email}");
+            (email, question)
+        }
+        Dialect::DataCenter if email.is_some() => {
+            bail!("{flag}: {} has personal access tokens alone", place.jira)
+        }
+        Dialect::DataCenter => {
+            let question = format!("Personal access token of the account that is the {role}");
+            (String::new(), question)
+        }
+    };
     let flag = format!("--{role}-token-file");
-    let api_token = ask::secret(token.as_deref(), &flag, &format!("API token of {email}")).await?;
+    let api_token = ask::secret(token.as_deref(), &flag, &question).await?;
     let question = "Day on which this token ends, e.g. 2027-01-31 (empty: not known)";
     let settings = Settings {
         base_url: place.base_url.clone(),
         site_url: place.site_url().to_owned(),
+        deployment: place.jira.dialect,
         email,
         api_token,
         expires: ask::optional(expires, question).await?,
@@ -208,26 +264,20 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
     Ok(Asked {
         section,
         settings,
-        before: (known.site_url.clone(), known.expires.clone()),
+        before: known.clone(),
         is_new: true,
     })
 }
 
-/// Who the account is; a site that is no Jira Cloud is told as that.
-async fn tried(
-    role: &str,
-    found: Result<Account, jira::Error>,
-    settings: &Settings,
-) -> anyhow::Result<Account> {
-    if matches!(hook::is_cloud(settings).await, Ok(false)) {
-        bail!(
-            "{} is a Jira Data Center; Journeyman speaks with Jira Cloud",
-            settings.base_url
-        );
-    }
+/// Who the account is.
+fn tried(role: &str, found: Result<Account, jira::Error>, settings: &Settings) -> anyhow::Result<Account> {
     let account = found.with_context(|| {
-        let page = "https://id.atlassian.com/manage-profile/security/api-tokens";
-        format!("the {role} account at {} (its tokens: {page})", settings.base_url)
+        let site = &settings.base_url;
+        let page = match settings.deployment {
+            Dialect::Cloud => "https://id.atlassian.com/manage-profile/security/api-tokens".to_owned(),
+            Dialect::DataCenter => format!("Personal Access Tokens at {site}/secure/ViewProfile.jspa"),
+        };
+        format!("the {role} account at {site} (its tokens: {page})")
     })?;
     say(&format!(
         "{role}   {} at {}",
@@ -240,107 +290,25 @@ fn keep(store: &Store, asked: &Asked) -> anyhow::Result<()> {
     if !asked.is_new {
         return Ok(());
     }
-    let Settings {
-        base_url,
-        site_url,
-        email,
-        api_token,
-        expires,
-        ..
-    } = &asked.settings;
-    let section = asked.section;
-    let path = store.keep(&format!("{section}.token"), api_token)?;
+    let (now, before, section) = (&asked.settings, &asked.before, asked.section);
+    let path = store.keep(&format!("{section}.token"), &now.api_token)?;
     let mut settings = vec![
-        (section, "base_url", base_url.as_str().into()),
-        (section, "email", email.as_str().into()),
+        (section, "base_url", now.base_url.as_str().into()),
         (section, "api_token", in_file(&path)),
     ];
-    // What is empty is written only over what was there.
+    if now.deployment == Dialect::Cloud {
+        settings.push((section, "email", now.email.as_str().into()));
+    }
+    // What is usual or empty is written only over what was there.
     for (key, value, before) in [
-        ("site_url", site_url, &asked.before.0),
-        ("expires", expires, &asked.before.1),
+        ("deployment", now.deployment.as_str(), before.deployment.as_str()),
+        ("site_url", &now.site_url, &before.site_url),
+        ("expires", &now.expires, &before.expires),
+        ("email", &now.email, &before.email),
     ] {
-        if value != before {
-            settings.push((section, key, value.as_str().into()));
+        if value != before && !settings.iter().any(|(_, known, _)| *known == key) {
+            settings.push((section, key, value.into()));
         }
     }
     store.set(settings)
-}
-
-/// The newest secret of the settings; a random one where there is none, as ingest takes no unsigned webhooks.
-fn webhook_secret(store: &Store, known: &Known) -> anyhow::Result<SecretString> {
-    if let Some(secret) = known.ingest.jira_webhook_secrets.first() {
-        return Ok(secret.clone().into());
-    }
-    let secret = SecretString::from(new_password().0);
-    let path = store.keep(WEBHOOK_SECRETS, &secret)?;
-    store.set(vec![("ingest", WEBHOOK_SECRETS, in_file(&path))])?;
-    Ok(secret)
-}
-
-async fn webhook(
-    asked: &Arguments,
-    store: &Store,
-    site: &str,
-    url: &str,
-    secret: &SecretString,
-) -> anyhow::Result<()> {
-    let question = "Address of a Jira administrator, to register the webhook (empty: you do it yourself)";
-    let email = ask::optional(asked.admin_email.clone(), question).await?;
-    if email.is_empty() {
-        say(&format!(
-            "webhook  register it at {site}/plugins/servlet/webhooks: {url}"
-        ));
-        say("         events: issue created, issue updated, comment created");
-        let place = store.place(WEBHOOK_SECRETS);
-        say(&format!("         its secret is in {}", place.display()));
-        return Ok(());
-    }
-    let question = format!("API token of {email}, used once and not kept");
-    let file = asked.admin_token_file.as_deref();
-    let api_token = ask::secret(file, "--admin-token-file", &question).await?;
-    let admin = Settings {
-        base_url: site.to_owned(),
-        email,
-        api_token,
-        ..Settings::default()
-    };
-    let projects = projects(store)?;
-    let wanted = hook::Webhook {
-        url,
-        secret: secret.expose_secret(),
-        projects: &projects,
-    };
-    let is_new = hook::register(&admin, &wanted).await.map_err(|(call, error)| {
-        let page = format!("{site}/plugins/servlet/webhooks");
-        anyhow::anyhow!(
-            "{call}: {}; register the webhook {url} at {page} yourself",
-            chain(&error)
-        )
-    })?;
-    let what = if is_new {
-        "registered"
-    } else {
-        "brought up to date"
-    };
-    let of = match projects.is_empty() {
-        true => "all projects".to_owned(),
-        false => projects.join(", "),
-    };
-    say(&format!("webhook  {what}: {url} for {of}"));
-    Ok(())
-}
-
-/// The projects of the rules at the default site; what is wrong with rules `doctor` says.
-fn projects(store: &Store) -> anyhow::Result<Vec<String>> {
-    let Known { rules, .. } = Known::read(store)?;
-    let Ok(book) = RulesBook::read(&rules.dir, &bootstrap::rules::Connections::default()) else {
-        return Ok(Vec::new());
-    };
-    let at_the_site = book.repositories().filter(|rules| rules.jira.instance.is_none());
-    let keys = at_the_site.map(|rules| rules.jira.project_key.clone());
-    let mut keys: Vec<String> = keys.filter(|key| !key.is_empty()).collect();
-    keys.sort();
-    keys.dedup();
-    Ok(keys)
 }

@@ -1,0 +1,49 @@
+//! Blocks of code in wiki markup.
+
+use pulldown_cmark::CodeBlockKind;
+
+use super::escape::{Place, escaped};
+
+/// Of which Jira colours the source; any other name is answered with an error in the text's place.
+const LANGUAGES: &str = "actionscript ada applescript bash c c# c++ css erlang go groovy haskell html java javascript json lua \
+     objc perl php python r ruby scala sql xml yaml";
+
+/// Nothing in a block of code is escaped, so it stands between signs that it does not have itself; one that has them all is
+/// monospaced line by line.
+pub(super) fn block(language: &str, code: &str) -> String {
+    let code = code.replace('\r', "");
+    let code = code.strip_suffix('\n').unwrap_or(&code);
+    let lower = code.to_lowercase();
+    let has = |sign: &str| lower.contains(sign);
+    match (has("{code"), has("{noformat")) {
+        (false, _) if !language.is_empty() => format!("{{code:{language}}}\n{code}\n{{code}}"),
+        (_, false) => format!("{{noformat}}\n{code}\n{{noformat}}"),
+        (false, true) => format!("{{code:none}}\n{code}\n{{code}}"),
+        (true, true) => lines(code),
+    }
+}
+
+fn lines(code: &str) -> String {
+    let lines = code.lines().map(str::trim).filter(|line| !line.is_empty());
+    let lines = lines.map(|line| format!("{{{{{}}}}}", escaped(line, Some('{'), Place::Marked)));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The language of a block as Jira calls it; empty for one that it does not know.
+pub(super) fn language(kind: &CodeBlockKind<'_>) -> String {
+    let CodeBlockKind::Fenced(info) = kind else {
+        return String::new();
+    };
+    let named = info.split_whitespace().next().unwrap_or_default().to_lowercase();
+    let meant = match named.as_str() {
+        "sh" | "shell" | "console" => "bash",
+        "js" | "jsx" | "ts" | "typescript" => "javascript",
+        "py" => "python",
+        "rb" => "ruby",
+        "yml" => "yaml",
+        "cpp" => "c++",
+        other => other,
+    };
+    let known = LANGUAGES.split_whitespace().any(|known| known == meant);
+    if known { meant.to_owned() } else { String::new() }
+}

@@ -1,0 +1,400 @@
+//! Markdown to wiki markup.
+
+use domain::is_safe_link;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeStream};
+
+use super::{
+    code,
+    escape::{Place, escaped, target},
+};
+
+/// Lists within lists beyond this many become text of the innermost.
+const MAX_LISTS: usize = 16;
+/// The wiki markup of a Markdown text.
+///
+/// What wiki markup does not allow where it stands becomes the nearest thing that it does: a heading in a list is bold text,
+/// a table in a list a line for each row, an image is a link, HTML is text. No text acts, whatever stands in it, and none
+/// leaves its block.
+pub fn from_markdown(markdown: &str) -> String {
+    let extensions = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
+    let mut events = TextMergeStream::new(Parser::new_ext(markdown, extensions)).peekable();
+    let mut builder = Builder::default();
+    while let Some(event) = events.next() {
+        let touches =
+            matches!(events.peek(), Some(Event::Text(text)) if text.starts_with(char::is_alphanumeric));
+        builder.event(event, touches);
+    }
+    builder.finish()
+}
+
+/// The same in at most so many characters; what does not fit is cut at the end of a line.
+pub fn from_markdown_within(markdown: &str, most: usize) -> String {
+    let (mut wiki, mut kept) = (from_markdown(markdown), markdown.len());
+    loop {
+        let length = wiki.chars().count();
+        if length <= most || kept == 0 {
+            return wiki;
+        }
+        kept = (kept * most / length).min(kept - 1) * 19 / 20;
+        while !markdown.is_char_boundary(kept) {
+            kept -= 1;
+        }
+        kept = markdown[..kept].rfind('\n').unwrap_or(kept);
+        // A block that is cut ends there.
+        wiki = format!("{}\n\n…", from_markdown(&markdown[..kept]));
+    }
+}
+
+/// A mark that is open: what it is, and where it begins.
+struct Mark {
+    sign: char,
+    start: usize,
+    is_braced: bool,
+    /// Whether it begins a block, an item or a cell.
+    is_fresh: bool,
+}
+
+#[derive(Default)]
+struct Builder {
+    out: String,
+    /// `*` or `#` for each list that is open.
+    lists: Vec<char>,
+    /// What each open Markdown element opened here, so that its end closes the same.
+    tags: Vec<Opened>,
+    marks: Vec<Mark>,
+    quotes: usize,
+    is_heading: bool,
+    /// The language and the text of the code that is open.
+    code: Option<(String, String)>,
+    /// The address and the text of the link that is open.
+    link: Option<(String, String)>,
+    /// What is written next begins a block, an item or a cell.
+    is_fresh: bool,
+    /// A block of an item ended, and what is written next begins another one.
+    is_after_block: bool,
+}
+
+enum Opened {
+    Block,
+    Mark,
+    BlockAndMark,
+    Quote,
+    Code,
+    Link,
+    List,
+    Table,
+    /// The signs after each cell of a row.
+    Row,
+    Cell(&'static str),
+    Nothing,
+}
+
+impl Builder {
+    fn event(&mut self, event: Event<'_>, touches: bool) {
+        match event {
+            Event::Start(tag) => {
+                let opened = self.start(tag);
+                self.tags.push(opened);
+            }
+            Event::End(tag) => self.end(tag, touches),
+            Event::Text(text) => self.text(&text),
+            Event::Html(html) => {
+                if !self.is_fresh && !self.out.ends_with(char::is_whitespace) {
+                    self.out.push(' ');
+                }
+                self.text(html.trim_end_matches('\n'));
+            }
+            Event::InlineHtml(html) => self.text(&html),
+            Event::Code(code) => self.monospaced(&code),
+            Event::SoftBreak => self.text(" "),
+            Event::HardBreak => self.line_break(),
+            Event::Rule => {
+                self.begin_block();
+                self.out.push_str("----");
+                self.end_block();
+            }
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text)
+            }
+            Event::TaskListMarker(is_done) => self.text(if is_done { "[x] " } else { "[ ] " }),
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) -> Opened {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.block(""),
+            Tag::Heading { level, .. } if self.lists.is_empty() => {
+                self.is_heading = true;
+                self.block(&format!("h{}. ", level as u8))
+            }
+            Tag::Heading { .. } => {
+                self.block("");
+                self.mark('*');
+                Opened::BlockAndMark
+            }
+            Tag::BlockQuote(_) if self.lists.is_empty() && self.quotes == 0 => {
+                self.begin_block();
+                self.out.push_str("{quote}\n");
+                self.is_fresh = true;
+                self.quotes += 1;
+                Opened::Quote
+            }
+            Tag::CodeBlock(kind) => {
+                self.code = Some((code::language(&kind), String::new()));
+                Opened::Code
+            }
+            Tag::List(start) if self.lists.len() < MAX_LISTS => {
+                if self.lists.is_empty() {
+                    self.begin_block();
+                }
+                self.lists.push(if start.is_some() { '#' } else { '*' });
+                Opened::List
+            }
+            Tag::Item if matches!(self.tags.last(), Some(Opened::List)) => self.item(),
+            // The items of a list that is not opened are text of the item around it.
+            Tag::Item => {
+                self.text(" ");
+                Opened::Nothing
+            }
+            Tag::Table(_) if self.lists.is_empty() => {
+                self.begin_block();
+                Opened::Table
+            }
+            Tag::TableHead | Tag::TableRow => self.row(matches!(tag, Tag::TableHead)),
+            Tag::TableCell => self.cell(),
+            Tag::Strong => self.mark('*'),
+            Tag::Emphasis => self.mark('_'),
+            Tag::Strikethrough => self.mark('-'),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }
+                if self.link.is_none() && is_safe_link(&dest_url) =>
+            {
+                self.link = Some((dest_url.to_string(), String::new()));
+                Opened::Link
+            }
+            _ => Opened::Nothing,
+        }
+    }
+
+    fn end(&mut self, _tag: TagEnd, touches: bool) {
+        match self.tags.pop() {
+            Some(Opened::Block) => self.end_block(),
+            Some(Opened::Mark) => self.unmark(touches),
+            Some(Opened::BlockAndMark) => {
+                self.unmark(false);
+                self.end_block();
+            }
+            Some(Opened::Quote) => {
+                self.quotes -= 1;
+                if !self.out.ends_with('\n') {
+                    self.out.push('\n');
+                }
+                self.out.push_str("{quote}");
+                self.end_block();
+            }
+            Some(Opened::Code) => self.code_block(),
+            Some(Opened::Link) => self.unlink(),
+            Some(Opened::List) => {
+                self.lists.pop();
+                self.end_block();
+            }
+            Some(Opened::Table) => self.end_block(),
+            Some(Opened::Cell(sign)) => {
+                if self.out.ends_with('|') {
+                    self.out.push(' ');
+                }
+                self.out.push_str(sign);
+                self.is_fresh = true;
+            }
+            Some(Opened::Row) => self.is_fresh = false,
+            Some(Opened::Nothing) | None => {}
+        }
+    }
+
+    fn begin_block(&mut self) {
+        self.is_after_block = false;
+        if self.out.is_empty() || self.is_fresh {
+            self.is_fresh = true;
+            return;
+        }
+        // A blank line would end a list.
+        self.out
+            .push_str(if self.lists.is_empty() { "\n\n" } else { "\n" });
+        self.is_fresh = true;
+    }
+
+    fn end_block(&mut self) {
+        self.is_fresh = false;
+        self.is_after_block = true;
+        self.is_heading = false;
+    }
+
+    fn block(&mut self, prefix: &str) -> Opened {
+        self.begin_block();
+        self.out.push_str(prefix);
+        Opened::Block
+    }
+
+    fn item(&mut self) -> Opened {
+        if !self.out.is_empty() && !self.out.ends_with('\n') {
+            self.out.push('\n');
+        }
+        self.out.extend(&self.lists);
+        self.out.push(' ');
+        (self.is_fresh, self.is_after_block) = (true, false);
+        Opened::Nothing
+    }
+
+    fn row(&mut self, is_head: bool) -> Opened {
+        if !matches!(self.tags.last(), Some(Opened::Table)) {
+            return self.block("");
+        }
+        if !self.out.ends_with('\n') && !self.out.is_empty() {
+            self.out.push('\n');
+        }
+        self.out.push_str(if is_head { "||" } else { "|" });
+        self.is_fresh = true;
+        Opened::Row
+    }
+
+    fn cell(&mut self) -> Opened {
+        match self.tags.last() {
+            Some(Opened::Row)
+                if self
+                    .out
+                    .rsplit('\n')
+                    .next()
+                    .is_some_and(|line| line.starts_with("||")) =>
+            {
+                Opened::Cell("||")
+            }
+            Some(Opened::Row) => Opened::Cell("|"),
+            _ => {
+                self.text(if self.is_fresh { "" } else { " | " });
+                Opened::Nothing
+            }
+        }
+    }
+
+    /// Where something is written within a line.
+    fn inline(&mut self) {
+        if self.is_after_block {
+            self.begin_block();
+        }
+    }
+
+    /// What stands before what is written next; nothing at the begin of a line.
+    fn before(&self) -> Option<char> {
+        self.out
+            .chars()
+            .next_back()
+            .filter(|last| !self.is_fresh && *last != '\n')
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some((_, code)) = &mut self.code {
+            return code.push_str(text);
+        }
+        if let Some((_, link)) = &mut self.link {
+            return link.push_str(text);
+        }
+        if text.is_empty() {
+            return;
+        }
+        self.inline();
+        let text = escaped(text, self.before(), Place::Text);
+        self.write(&text);
+    }
+
+    fn write(&mut self, markup: &str) {
+        self.out.push_str(markup);
+        self.is_fresh = false;
+    }
+
+    fn monospaced(&mut self, code: &str) {
+        if let Some((_, link)) = &mut self.link {
+            return link.push_str(code);
+        }
+        let code = code.trim();
+        if !code.is_empty() {
+            self.inline();
+            let code = escaped(code, Some('{'), Place::Marked);
+            self.write(&format!("{{{{{code}}}}}"));
+        }
+    }
+
+    fn line_break(&mut self) {
+        let in_cell = self.tags.iter().any(|tag| matches!(tag, Opened::Row));
+        if let Some((_, link)) = &mut self.link {
+            link.push(' ');
+        } else if in_cell || self.is_heading || !self.marks.is_empty() {
+            self.write(" \\\\ ");
+        } else {
+            self.write("\n");
+        }
+    }
+
+    /// The same mark within itself says nothing more.
+    fn mark(&mut self, sign: char) -> Opened {
+        if self.link.is_some() || self.marks.iter().any(|mark| mark.sign == sign) {
+            return Opened::Nothing;
+        }
+        self.inline();
+        let is_braced = self.before().is_some_and(char::is_alphanumeric);
+        self.marks.push(Mark {
+            sign,
+            start: self.out.len(),
+            is_braced,
+            is_fresh: self.is_fresh,
+        });
+        self.write(&marker(sign, is_braced));
+        Opened::Mark
+    }
+
+    /// A mark that touches a word needs braces, at both ends.
+    fn unmark(&mut self, touches: bool) {
+        let Some(mark) = self.marks.pop() else { return };
+        let open = marker(mark.sign, mark.is_braced);
+        let end = mark.start + open.len();
+        if self.out.len() == end {
+            self.is_fresh = mark.is_fresh;
+            return self.out.truncate(mark.start);
+        }
+        let wanted = marker(mark.sign, mark.is_braced || touches);
+        self.out.replace_range(mark.start..end, &wanted);
+        self.out.push_str(&wanted);
+    }
+
+    fn unlink(&mut self) {
+        let Some((address, text)) = self.link.take() else {
+            return;
+        };
+        self.inline();
+        let to = target(&address);
+        let text = text.trim();
+        let link = match text.is_empty() || text == address {
+            true => format!("[{to}]"),
+            false => format!("[{}|{to}]", escaped(text, Some('['), Place::Marked)),
+        };
+        self.write(&link);
+    }
+
+    fn code_block(&mut self) {
+        if let Some((language, code)) = self.code.take() {
+            self.begin_block();
+            self.write(&code::block(&language, &code));
+            self.end_block();
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.out.truncate(self.out.trim_end().len());
+        self.out
+    }
+}
+
+fn marker(sign: char, is_braced: bool) -> String {
+    match is_braced {
+        true => format!("{{{sign}}}"),
+        false => sign.to_string(),
+    }
+}

@@ -1,0 +1,13 @@
+//! The wiki markup of Jira Data Center and Markdown, both ways.
+
+mod code;
+mod escape;
+mod from_markdown;
+mod inline;
+mod to_markdown;
+
+pub use from_markdown::{from_markdown, from_markdown_within};
+pub use to_markdown::to_markdown;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! Wiki markup to Markdown.
+
+use super::inline::markdown;
+
+/// Quotes and panels within each other beyond this many are not told apart.
+const MAX_FRAMES: usize = 8;
+const MAX_LISTS: usize = 16;
+
+/// The Markdown of a text in wiki markup.
+///
+/// Text is not escaped: people and models read it, and phrases such as `[AGENT-SKIP]` are looked for in it. Macros that are
+/// not known here stay as they are.
+pub fn to_markdown(wiki: &str) -> String {
+    let wiki = wiki.replace("\r\n", "\n").replace('\r', "\n");
+    let mut page = Page::default();
+    for piece in Pieces::of(&wiki) {
+        page.add(piece);
+    }
+    page.finish()
+}
+
+enum Piece<'a> {
+    Text(&'a str),
+    Code {
+        language: &'a str,
+        code: &'a str,
+    },
+    Quote,
+    /// With its title; absent at its end.
+    Panel(&'a str),
+}
+
+/// The pieces of a text: macros, and what stands between.
+struct Pieces<'a> {
+    rest: &'a str,
+    next: Option<Piece<'a>>,
+}
+
+impl<'a> Pieces<'a> {
+    const fn of(text: &'a str) -> Self {
+        Self {
+            rest: text,
+            next: None,
+        }
+    }
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        if let Some(next) = self.next.take() {
+            return Some(next);
+        }
+        if self.rest.is_empty() {
+            return None;
+        }
+        let mut from = 0;
+        while let Some(found) = self.rest[from..].find('{') {
+            let at = from + found;
+            if let Some((piece, length)) = macro_at(self.rest, at) {
+                let text = &self.rest[..at];
+                self.rest = &self.rest[at + length..];
+                if text.trim().is_empty() {
+                    return Some(piece);
+                }
+                self.next = Some(piece);
+                return Some(Piece::Text(text));
+            }
+            from = at + 1;
+        }
+        Some(Piece::Text(std::mem::take(&mut self.rest)))
+    }
+}
+
+/// The macro that begins there, and how long it is.
+fn macro_at(text: &str, at: usize) -> Option<(Piece<'_>, usize)> {
+    if text[..at].ends_with('\\') {
+        return None;
+    }
+    let inside = &text[at + 1..];
+    let is_one = ["code", "noformat", "quote}", "panel"]
+        .iter()
+        .any(|name| inside.starts_with(name));
+    // The signs of a macro stand on one line.
+    let head = is_one.then(|| inside.split(['}', '\n']).next())??;
+    if inside.as_bytes().get(head.len()) != Some(&b'}') {
+        return None;
+    }
+    let (name, parameters) = head.split_once(':').unwrap_or((head, ""));
+    let length = head.len() + 2;
+    match name {
+        "quote" => Some((Piece::Quote, length)),
+        "panel" => Some((Piece::Panel(value(parameters, "title")), length)),
+        "code" | "noformat" => {
+            let body = &text[at + length..];
+            let end = if name == "code" { "{code}" } else { "{noformat}" };
+            let code = &body[..body.find(end)?];
+            let language = if name == "code" { language(parameters) } else { "" };
+            let piece = Piece::Code { language, code };
+            Some((piece, length + code.len() + end.len()))
+        }
+        _ => None,
+    }
+}
+
+fn value<'a>(parameters: &'a str, name: &str) -> &'a str {
+    let mut pairs = parameters.split('|').filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(known, _)| known.trim() == name);
+    found.map_or("", |(_, value)| value.trim())
+}
+
+fn language(parameters: &str) -> &str {
+    let first = parameters.split('|').next().unwrap_or_default().trim();
+    match first.contains('=') {
+        true => value(parameters, "language"),
+        false if first == "none" => "",
+        false => first,
+    }
+}
+
+/// What is open: its blocks so far, and whether it is a quote.
+#[derive(Default)]
+struct Frame {
+    blocks: Vec<String>,
+    is_quote: bool,
+}
+
+#[derive(Default)]
+struct Page {
+    top: Vec<String>,
+    open: Vec<Frame>,
+}
+
+impl Page {
+    fn add(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Text(text) => {
+                let blocks = Blocks::of(text);
+                self.blocks().extend(blocks);
+            }
+            Piece::Code { language, code } => {
+                let block = fenced(language, code);
+                self.blocks().push(block);
+            }
+            Piece::Quote if self.open.last().is_some_and(|frame| frame.is_quote) => self.close(),
+            Piece::Quote => self.begin(true, ""),
+            Piece::Panel("") if self.open.last().is_some_and(|frame| !frame.is_quote) => self.close(),
+            Piece::Panel(title) => self.begin(false, title),
+        }
+    }
+
+    fn blocks(&mut self) -> &mut Vec<String> {
+        match self.open.last_mut() {
+            Some(frame) => &mut frame.blocks,
+            None => &mut self.top,
+        }
+    }
+
+    fn begin(&mut self, is_quote: bool, title: &str) {
+        if self.open.len() < MAX_FRAMES {
+            let title = Some(title).filter(|title| !title.is_empty());
+            self.open.push(Frame {
+                blocks: title.map(str::to_owned).into_iter().collect(),
+                is_quote,
+            });
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(frame) = self.open.pop() else { return };
+        let text = frame.blocks.join("\n\n");
+        let lines = text.lines().map(|line| format!("> {line}").trim_end().to_owned());
+        let quote = lines.collect::<Vec<_>>().join("\n");
+        if !quote.is_empty() {
+            self.blocks().push(quote);
+        }
+    }
+
+    /// What nothing closes is text like any other.
+    fn finish(mut self) -> String {
+        let open = std::mem::take(&mut self.open);
+        self.top.extend(open.into_iter().flat_map(|frame| frame.blocks));
+        self.top.join("\n\n")
+    }
+}
+
+fn fenced(language: &str, code: &str) -> String {
+    let code = code.strip_prefix('\n').unwrap_or(code);
+    let code = code.strip_suffix('\n').unwrap_or(code);
+    let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "+#-_".contains(c);
+    let language = if language.chars().all(is_word) {
+        language
+    } else {
+        ""
+    };
+    format!("{fence}{language}\n{code}\n{fence}")
+}
+
+/// The blocks of a text without macros.
+#[derive(Default)]
+struct Blocks {
+    done: Vec<String>,
+    lines: Vec<String>,
+    kind: Kind,
+    /// The sign and the number of the last item of each list that is open.
+    items: Vec<(char, usize)>,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Paragraph,
+    List,
+    Table,
+}
+
+impl Blocks {
+    fn of(text: &str) -> Vec<String> {
+        let mut blocks = Self::default();
+        for line in text.lines() {
+            blocks.line(line.trim());
+        }
+        blocks.end();
+        blocks.done
+    }
+
+    fn end(&mut self) {
+        let lines = std::mem::take(&mut self.lines);
+        if !lines.is_empty() {
+            self.done.push(lines.join("\n"));
+        }
+        self.items.clear();
+        self.kind = Kind::Paragraph;
+    }
+
+    fn alone(&mut self, block: String) {
+        self.end();
+        self.done.push(block);
+    }
+
+    fn become_kind(&mut self, kind: Kind) {
+        if self.kind != kind {
+            self.end();
+            self.kind = kind;
+        }
+    }
+
+    fn line(&mut self, line: &str) {
+        if line.is_empty() {
+            return self.end();
+        }
+        if line.len() >= 4 && line.chars().all(|c| c == '-') {
+            return self.alone("---".to_owned());
+        }
+        if let Some((level, text)) = heading(line) {
+            return self.alone(format!("{} {}", "#".repeat(level), markdown(text)));
+        }
+        if let Some(text) = line.strip_prefix("bq. ") {
+            return self.alone(format!("> {}", markdown(text)));
+        }
+        if let Some((signs, text)) = item(line) {
+            return self.item(signs, text);
+        }
+        if line.starts_with('|') {
+            return self.row(line);
+        }
+        match self.kind {
+            // A line without a sign belongs to the item before it.
+            Kind::List => {
+                let indent = " ".repeat(width(&self.items));
+                self.lines.push(format!("{indent}{}", markdown(line)));
+            }
+            Kind::Table | Kind::Paragraph => {
+                self.become_kind(Kind::Paragraph);
+                self.lines.push(markdown(line));
+            }
+        }
+    }
+
+    fn item(&mut self, signs: &str, text: &str) {
+        self.become_kind(Kind::List);
+        let depth = signs.len().min(MAX_LISTS);
+        let sign = if signs.ends_with('#') { '#' } else { '*' };
+        self.items.truncate(depth);
+        while self.items.len() < depth {
+            self.items.push((sign, 0));
+        }
+        if let Some(last) = self.items.last_mut() {
+            *last = (sign, if last.0 == sign { last.1 + 1 } else { 1 });
+            let number = last.1;
+            let indent = " ".repeat(width(&self.items[..depth - 1]));
+            let marker = if sign == '#' {
+                format!("{number}.")
+            } else {
+                "-".to_owned()
+            };
+            self.lines.push(
+                format!("{indent}{marker} {}", markdown(text))
+                    .trim_end()
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn row(&mut self, line: &str) {
+        self.become_kind(Kind::Table);
+        let cells: Vec<String> = cells(line)
+            .map(|cell| markdown(cell.trim()).replace("  \n", " ").replace('|', "\\|"))
+            .collect();
+        self.lines.push(format!("| {} |", cells.join(" | ")));
+        if self.lines.len() == 1 {
+            self.lines.push(format!("|{}", " --- |".repeat(cells.len())));
+        }
+    }
+}
+
+/// How far the text of the last of these items is indented.
+fn width(items: &[(char, usize)]) -> usize {
+    items
+        .iter()
+        .map(|(sign, _)| if *sign == '#' { 3 } else { 2 })
+        .sum()
+}
+
+fn heading(line: &str) -> Option<(usize, &str)> {
+    let level = line.strip_prefix('h')?.chars().next()?.to_digit(10)?;
+    let text = line.get(2..)?.strip_prefix('.')?;
+    let is_level = (1..=6).contains(&level) && text.starts_with(' ');
+    is_level.then(|| (usize::try_from(level).unwrap_or(1), text.trim()))
+}
+
+/// The signs of an item, and its text.
+fn item(line: &str) -> Option<(&str, &str)> {
+    let (signs, text) = line.split_once(' ')?;
+    let is_dash = signs.chars().all(|c| c == '-') && signs.len() <= 3;
+    let is_item = !signs.is_empty() && (is_dash || signs.chars().all(|c| c == '*' || c == '#'));
+    is_item.then_some((signs, text.trim()))
+}
+
+/// The cells of a row: bars part them, but not in a link, in monospaced text or after a backslash.
+fn cells(line: &str) -> impl Iterator<Item = &str> {
+    let (mut cells, mut start, mut inside, mut is_escaped) = (Vec::new(), 0, false, false);
+    for (at, c) in line.char_indices() {
+        match c {
+            _ if is_escaped => {
+                is_escaped = false;
+                continue;
+            }
+            '\\' => is_escaped = true,
+            '[' => inside = line[at..].contains(']'),
+            ']' => inside = false,
+            '|' if !inside => {
+                cells.push(&line[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    cells.push(&line[start..]);
+    // Two bars in a row part heads, and the first and the last bar part nothing.
+    cells.into_iter().filter(|cell| !cell.is_empty())
+}

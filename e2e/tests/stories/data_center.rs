@@ -1,0 +1,88 @@
+//! A Jira Data Center: REST v2, wiki markup, names of users, personal access tokens.
+
+use domain::StopReason;
+use e2e::{Options, World};
+use testkit::{JiraKind, JiraOptions};
+
+use crate::{comment_with, comments, end_of, happy::to_the_merge, only_pull_request};
+
+/// The default instance is a Data Center of this release, whose accounts have tokens alone.
+fn options(release: u64) -> Options {
+    let mut settings = vec![
+        ("JIRA_READER__DEPLOYMENT", "data-center".to_owned()),
+        ("JIRA_READER__EMAIL", String::new()),
+        ("JIRA_WRITER__DEPLOYMENT", "data-center".to_owned()),
+        ("JIRA_WRITER__EMAIL", String::new()),
+    ];
+    let no_webhooks = release < 10;
+    if no_webhooks {
+        settings.push(("INGEST__POLL_INTERVAL_S", "1".to_owned()));
+    }
+    Options {
+        jira: JiraOptions {
+            kind: JiraKind::DataCenter(release),
+            ..JiraOptions::default()
+        },
+        settings,
+        no_webhooks,
+        ..Options::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_of_a_data_center_without_webhooks_goes_to_its_merge_with_comments_in_wiki_markup() {
+    let world = World::start(options(9)).await.unwrap();
+    let key = world.ask().unwrap();
+    to_the_merge(&world, &key).await;
+    assert_eq!(
+        world.jira.status_history(&key),
+        ["To Do", "Ready for Agent", "In Progress", "Done"]
+    );
+    let links = world.jira.remote_links(&key);
+    let links: Vec<&str> = links.iter().map(|link| link.url.as_str()).collect();
+    assert_eq!(links, [only_pull_request(&world).url.as_str()]);
+    let said = comments(&world, &key);
+    assert_eq!(said.len(), 1, "one status comment: {said:#?}");
+    let pull = format!("|{}]", only_pull_request(&world).url);
+    for markup in [
+        pull.as_str(),
+        "{{shop/cart.py}}",
+        "All checks passed",
+        "has started",
+    ] {
+        assert!(said[0].contains(markup), "{markup}: {}", said[0]);
+    }
+    for markdown in ["**", "](", "`"] {
+        assert!(!said[0].contains(markdown), "{markdown}: {}", said[0]);
+    }
+    let requests = world.jira.requests();
+    let is_of_the_interface = |path: &str| path.starts_with("/rest/api/2/");
+    assert!(
+        requests.iter().all(|request| is_of_the_interface(&request.path)),
+        "{requests:#?}"
+    );
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signed_webhooks_of_a_data_center_bring_its_ticket_and_an_order_of_somebody_in_the_group() {
+    let mut options = options(10);
+    let group = ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned());
+    options.settings.push(group);
+    let world = World::start(options).await.unwrap();
+    world.jira.set_groups("ada", &["agents"]);
+    let key = world.file_ticket();
+    world.jira.assign(&key, "Agent").unwrap();
+    world.model.garble_next(1_000);
+    world.ask_for_work(&key).unwrap();
+    let reason = end_of(&world, &key, 0).await;
+    assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
+    comment_with(&world, &key, "An operator must look into it").await;
+    let unassigned = async || world.jira.assignee(&key).is_none().then_some(());
+    world.until("nobody has the ticket", unassigned).await.unwrap();
+    world.model.garble_next(0);
+    world.jira.comment_as(&key, "ada", "/retry").unwrap();
+    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
+    assert!(only_pull_request(&world).open);
+    world.stop().await.unwrap();
+}
