@@ -213,7 +213,16 @@ fn a_command_that_is_only_a_client_compiles_no_service() {
     let reached: BTreeSet<_> = always
         .flat_map(|(name, _)| reach(&members, name).into_iter().chain([name.as_str()]))
         .collect();
-    let expected = ["api", "bootstrap", "certs", "domain", "failpoint", "grant", "lease", "queue"];
+    let expected = [
+        "api",
+        "bootstrap",
+        "certs",
+        "domain",
+        "failpoint",
+        "grant",
+        "lease",
+        "queue",
+    ];
     assert_eq!(reached, expected.into());
 }
 

@@ -1,14 +1,14 @@
 //! Pools: which executors there are, what they are made of, and why some take no work.
 
 use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
-use domain::{ExecutorState, PoolNews};
+use domain::{ExecutorState, PoolNews, address::encode};
 use maud::{Markup, html};
 
 use crate::{
     layout::{Page, Place},
     person::Person,
     problem::Problem,
-    words::{instant, segment, shown},
+    words::{instant, shown},
 };
 
 pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
@@ -49,7 +49,7 @@ fn overview(pools: &[PoolView]) -> Markup {
             tbody {
                 @for pool in pools {
                     tr {
-                        th scope="row" { a href={ "#pool-" (segment(&pool.name)) } { (shown(&pool.name)) } }
+                        th scope="row" { a href={ "#pool-" (encode(&pool.name)) } { (shown(&pool.name)) } }
                         td data-name="State" { (state(pool)) }
                         td.number data-name="Executors ready" { (pool.ready) " of " (pool.executors) }
                         td.number data-name="Slots free" { (pool.free) " of " (pool.total) }
@@ -84,7 +84,7 @@ fn moment(at: Option<&str>) -> Markup {
 
 fn one(pool: &PoolView) -> Markup {
     html! {
-        h2 id={ "pool-" (segment(&pool.name)) } { (shown(&pool.name)) }
+        h2 id={ "pool-" (encode(&pool.name)) } { (shown(&pool.name)) }
         @if pool.news == PoolNews::Old {
             p { "Nothing is known of it now. What the last planner saw:" }
         }

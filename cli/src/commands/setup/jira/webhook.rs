@@ -9,7 +9,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::{Arguments, Known, Place, ask, say};
 use crate::{
     commands::setup::store::{Store, in_file},
-    credentials::new_password,
+    secrets::new_password,
 };
 
 const WEBHOOK_SECRETS: &str = "jira_webhook_secrets";
@@ -46,7 +46,11 @@ async fn administrator(asked: &Arguments, place: &Place) -> anyhow::Result<Optio
             let has_one = match (file, ask::is_possible()) {
                 (Some(_), _) => true,
                 (None, true) => {
-                    ask::confirm("Is there an administrator's token to register the webhook with").await?
+                    ask::confirm(
+                        "Is there an administrator's token to register the webhook with",
+                        true,
+                    )
+                    .await?
                 }
                 (None, false) => false,
             };
