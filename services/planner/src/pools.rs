@@ -36,10 +36,14 @@ impl PoolKeeper {
 
     /// Writes and tells until the shutdown. What was written last stays, and grows old.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        // While it lasts, one line is enough.
+        let mut is_in_trouble = false;
         loop {
-            if let Err(error) = self.round().await {
-                tracing::warn!(error = %chain(&error), "what is seen of the pools could not be written down");
+            let round = self.round().await;
+            if let Some(error) = round.as_ref().err().filter(|_| !is_in_trouble) {
+                tracing::warn!(error = %chain(error), "what is seen of the pools could not be written down");
             }
+            is_in_trouble = round.is_err();
             if shutdown.run_until_cancelled(sleep(SHORTEST)).await.is_none() {
                 return;
             }
