@@ -92,7 +92,7 @@ const EXIT_PERSON: u8 = 3;
 const EXIT_TOKEN: u8 = 4;
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the run waits for a person, 4 no token or a \
-                          refused one, 64 wrong setting, or not sure and nobody to ask, 130 interrupted.";
+                          refused one, 64 wrong setting or no --yes, 130 interrupted.";
 
 /// Takes a ticket and brings back a pull request that a maintainer would merge.
 #[derive(Debug, Parser)]

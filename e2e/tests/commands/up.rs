@@ -434,7 +434,7 @@ async fn up_comes_with_a_console_for_its_own_api_unless_the_settings_say_no() {
 async fn without_an_api_a_command_says_where_to_get_one() {
     let folder = tempfile::tempdir().unwrap();
     let ran = run("journeyman", &["runs"], &[], folder.path()).await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.code, Some(4), "{ran:?}");
     assert!(
         ran.err
             .starts_with("journeyman: no API: start `journeyman up` here, or give --api URL"),

@@ -52,7 +52,7 @@ fn draft_of(branch: &str) -> ReportRequest {
 /// What people read of it.
 fn refusal(outcome: &ReportOutcome) -> String {
     match outcome {
-        ReportOutcome::Refused(refusal) => reporter::refused(refusal),
+        ReportOutcome::Refused(refusal) => refusal.words(),
         other => panic!("not refused: {other:?}"),
     }
 }
