@@ -6,42 +6,13 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use domain::cause::chain;
 use tokio_util::sync::CancellationToken;
 
-use crate::{registry::Registry, sandbox::Sandbox, server::Readiness};
+use crate::{registry::Registry, sandbox::Sandbox, server::Readiness, unready::Isolation};
 
 /// A look-up of one name.
 const LOOK_UP_TIME: Duration = Duration::from_secs(5);
 /// Until the next try, after one that went wrong and after one that went well.
 const AGAIN_SOON: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(300);
-
-/// Whether the network keeps commands from what they must not reach; nothing is opened before it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Isolation {
-    /// The first try is not over.
-    Untried,
-    /// It could not be tried.
-    Unknown,
-    /// Commands reach what they must not.
-    Broken,
-    /// It does.
-    Holds,
-}
-
-impl Isolation {
-    pub(crate) const fn holds(self) -> bool {
-        matches!(self, Self::Holds)
-    }
-
-    /// Why nothing is opened, for an operator; empty: it may be. The log has the addresses.
-    pub(crate) const fn words(self) -> &'static str {
-        match self {
-            Self::Untried => "whether commands reach forbidden addresses is being tried",
-            Self::Unknown => "whether commands reach forbidden addresses could not be tried",
-            Self::Broken => "commands reach addresses that executor.forbidden_addresses names",
-            Self::Holds => "",
-        }
-    }
-}
 
 /// Tries all addresses over and over, until `stop`; the executor is ready as long as none is reached.
 pub(crate) async fn watch(

@@ -29,6 +29,7 @@ mod store;
 mod telemetry;
 mod tools;
 mod trust;
+mod unready;
 mod workspace;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
@@ -45,12 +46,12 @@ use trust::Trust;
 pub use by_hand::by_hand;
 pub use checks::{Bench, Checked, checks_in, tells_of_checks};
 pub use config::{Config, Executor};
-use isolation::Isolation;
 pub use parser::parser;
 use registry::Registry;
 pub use sandbox::{Limits, Mechanism};
 use sandbox::{Sandbox, View};
 use store::Store;
+use unready::Isolation;
 
 /// Serves until `shutdown`: then nothing new is opened, running calls may finish for 15 s, and what is left is cut.
 ///

@@ -22,11 +22,11 @@ use tonic::Status;
 
 use crate::{
     calls::CallMemory,
-    isolation::Isolation,
     retrieval::Searchable,
     sandbox::{Sandbox, Toolchain},
     store::Store,
     trust::Trust,
+    unready::Isolation,
     workspace::Workspace,
 };
 

@@ -646,6 +646,15 @@ async fn slots_are_counted_and_opening_twice_takes_one() {
         .into_inner();
     let status = statuses.message().await.unwrap().unwrap();
     assert_eq!((status.free_slots, status.total_slots), (1, 1));
+    assert_eq!(
+        (status.version.as_str(), status.unready.as_str()),
+        (env!("CARGO_PKG_VERSION"), "")
+    );
+    assert!(
+        status.programs.iter().any(|name| name.starts_with("python3")),
+        "what commands find is told: {:?}",
+        status.programs
+    );
     assert_eq!(status.open_runs, []);
     let fence = RunFence::new(1, 5, 1);
     let (one, two) = tokio::join!(world.try_open(1, fence, |_| {}), world.try_open(1, fence, |_| {}));

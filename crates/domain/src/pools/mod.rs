@@ -8,8 +8,9 @@ pub use fold::{Pool, PoolNews};
 
 use crate::{RecordKind, SandboxLevel, Stored, Timestamp};
 
-/// What one planner sees of one pool of executors. Executors reach no queue, so planners write what they hear. One record for
-/// each pool and planner, written again and again: an old one says that its writer has gone, and nothing of the executors.
+/// What one planner sees of one pool of executors.
+///
+/// Executors reach no queue, so planners write what they hear. One record for each pool and planner, written again and again: an old one says that its writer has gone, and nothing of the executors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolRecord {
     /// The pool.

@@ -70,7 +70,7 @@ fn programs(folders: &[PathBuf]) -> Vec<String> {
             .find(|file| file.is_file())?;
         Some(known_as(name, &file))
     };
-    USUAL.iter().filter_map(|name| found(name)).collect()
+    USUAL.iter().filter_map(found).collect()
 }
 
 /// `python3.11` for a `python3` that stands for it: some links tell the version.

@@ -42,7 +42,16 @@ async fn check_70_an_executor_is_not_ready_while_commands_reach_a_forbidden_addr
         .err()
         .unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
+    // Planners hear why, and when it is over.
+    let token = world.status_token();
+    let mut client = world.client.clone();
+    let watched = client.watch_status(with(&token, WatchStatusRequest {})).await;
+    let mut statuses = watched.unwrap().into_inner();
+    while statuses.message().await.unwrap().unwrap().unready
+        != "commands reach addresses that executor.forbidden_addresses names"
+    {}
     drop(forbidden);
+    while !statuses.message().await.unwrap().unwrap().unready.is_empty() {}
     becomes(&world, ServingStatus::Serving).await;
     world.open(1).await;
     println!("| 70 network self-test | L1 | held |");

@@ -6,11 +6,10 @@ use std::{
     time::Duration,
 };
 
-use bootstrap::settings::TextList;
 use bytes::Bytes;
 use domain::{
-    CallId, Cause, CommitId, HostPattern, LeftOut, PoolRecord, RepositoryName, RunFence, RunId, SandboxLevel,
-    Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain,
+    CallId, Cause, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall,
+    ToolResult, ToolStatus, WorkspaceInfo, cause::chain,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
@@ -153,25 +152,6 @@ impl Executors {
     /// The slots of each pool.
     pub(crate) fn slots(&self) -> BTreeMap<String, PoolSlots> {
         self.directory.slots()
-    }
-
-    /// What is seen of each pool now, to be written down.
-    pub(crate) fn seen(&self, planner: &str, now: Timestamp) -> Vec<PoolRecord> {
-        let one = |(pool, names): (&String, &TextList)| {
-            let (mut executors, unresolved) = self.directory.seen(pool, names);
-            let listed = executors.len().min(PoolRecord::MOST);
-            let rest = executors.split_off(listed);
-            let left_out = rest.iter().fold(LeftOut::default(), LeftOut::with);
-            PoolRecord {
-                pool: pool.clone(),
-                planner: planner.to_owned(),
-                at: now,
-                executors,
-                left_out,
-                unresolved,
-            }
-        };
-        self.settings.pools.iter().map(one).collect()
     }
 
     /// Every workspace that is open at an executor.

@@ -7,6 +7,7 @@ mod directory;
 mod inspect;
 mod pool;
 mod seeds;
+mod seen;
 mod watch;
 
 pub(crate) use client::{CallError, Caller, Executors, commit};

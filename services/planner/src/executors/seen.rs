@@ -1,0 +1,27 @@
+//! What is seen of the pools.
+
+use bootstrap::settings::TextList;
+use domain::{LeftOut, PoolRecord, Timestamp};
+
+use super::client::Executors;
+
+impl Executors {
+    /// What is seen of each pool now, to be written down.
+    pub(crate) fn seen(&self, planner: &str, now: Timestamp) -> Vec<PoolRecord> {
+        let one = |(pool, names): (&String, &TextList)| {
+            let (mut executors, unresolved) = self.directory.seen(pool, names);
+            let listed = executors.len().min(PoolRecord::MOST);
+            let rest = executors.split_off(listed);
+            let left_out = rest.iter().fold(LeftOut::default(), LeftOut::with);
+            PoolRecord {
+                pool: pool.clone(),
+                planner: planner.to_owned(),
+                at: now,
+                executors,
+                left_out,
+                unresolved,
+            }
+        };
+        self.settings.pools.iter().map(one).collect()
+    }
+}
