@@ -134,15 +134,16 @@ struct WireHook {
     #[serde(default)]
     url: String,
     /// A Data Center numbers its webhooks.
-    id: Option<u64>,
+    id: Option<Value>,
     #[serde(rename = "self")]
     itself: Option<String>,
 }
 
 impl WireHook {
     fn id(&self) -> Option<u64> {
+        let number = |id: &Value| id.as_u64().or_else(|| id.as_str()?.parse().ok());
         let last = || self.itself.as_deref()?.rsplit('/').next()?.parse().ok();
-        self.id.or_else(last)
+        self.id.as_ref().and_then(number).or_else(last)
     }
 }
 

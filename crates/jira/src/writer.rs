@@ -102,7 +102,9 @@ impl Writer {
         let mut body = json!({ "body": client.dialect().text(markdown) });
         if client.dialect().forgets_visibility() {
             let now: WireVisibility = client.get(&path).await?;
-            now.visibility.map(|visibility| body["visibility"] = visibility);
+            if let Some(visibility) = now.visibility {
+                body["visibility"] = visibility;
+            }
         }
         client.write(Method::Put, &path, &body).await.map(|_: Value| ())
     }

@@ -122,3 +122,12 @@ async fn a_data_center_that_does_not_sign_is_polled_and_told_so() {
     assert_eq!(stage.jira.registered_webhooks(), []);
     stage.assert_kept_protocols();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_says_which_jira_a_site_is_that_the_settings_take_for_the_other_one() {
+    let there = stage(10).await;
+    let ran = run("journeyman", &["doctor"], &there.environment(), there.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let told = "is a Jira Data Center 10.3.0: set deployment = \"data-center\"";
+    assert_eq!(ran.out.matches(told).count(), 2, "{}", ran.out);
+}

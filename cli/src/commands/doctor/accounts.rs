@@ -272,9 +272,28 @@ struct Told {
     excess: Vec<String>,
 }
 
+/// Who the account is. Where nobody answers to it, the site may be the other Jira.
+async fn of_this_jira(
+    settings: &jira::Settings,
+    found: Result<domain::Account, jira::Error>,
+) -> Result<domain::Account, String> {
+    let error = match found {
+        Ok(account) => return Ok(account),
+        Err(error) => chain(&error),
+    };
+    match jira::hook::site(settings).await {
+        Ok(site) if site.dialect != settings.deployment => Err(format!(
+            "{error}; {} is a {site}: set deployment = \"{}\"",
+            settings.base_url,
+            site.dialect.as_str()
+        )),
+        Ok(_) | Err(_) => Err(error),
+    }
+}
+
 async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
     let reader = jira::Reader::new(settings).map_err(|error| chain(&error))?;
-    let account = reader.myself().await.map_err(|error| chain(&error))?;
+    let account = of_this_jira(settings, reader.myself().await).await?;
     let mut told = Told::default();
     for Project { key, status, role } in projects {
         told.problems.extend(role_problem(&reader, key, role).await);
@@ -310,7 +329,7 @@ async fn role_problem(reader: &jira::Reader, project: &str, role: &str) -> Optio
 
 async fn jira_writer(settings: &jira::Settings, projects: &[Project]) -> Result<Answer, String> {
     let writer = jira::Writer::new(settings).map_err(|error| chain(&error))?;
-    let account = writer.myself().await.map_err(|error| chain(&error))?;
+    let account = of_this_jira(settings, writer.myself().await).await?;
     let mut told = Told::default();
     for Project { key, .. } in projects {
         told.add(key, writer.permissions(key).await);

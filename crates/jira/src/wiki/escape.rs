@@ -70,7 +70,7 @@ fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut St
         }
         '{' | '}' | '[' | ']' | '|' | '*' | '^' | '~' => true,
         '_' => !is_inside,
-        '-' | '+' => !is_inside && !(is_space(before) && is_space(next)),
+        '-' | '+' => !(is_inside || is_space(before) && is_space(next)),
         '?' => before == Some('?') || next == Some('?'),
         '!' => !is_space(next),
         '#' => before.is_none(),

@@ -15,7 +15,7 @@ use super::desk::Desk;
 use super::extract::{Caller, bearer};
 use super::rest::{Handled, bad, refuse};
 use super::site::Site;
-use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira, JiraKind};
+use super::{ADMIN_API_TOKEN, ADMIN_EMAIL, FakeJira, JiraKind, data_center};
 use crate::http::{answer, basic_auth, header_text, lock};
 
 /// Events that Jira knows, of which Journeyman listens to three.
@@ -30,13 +30,12 @@ const EVENTS: [&str; 5] = [
 /// A Data Center has them elsewhere since its release 10.
 pub(super) fn router(site: &Site) -> Router<Arc<Desk>> {
     let hooks = match site.kind {
-        JiraKind::DataCenter(10..) => "/rest/jira-webhook/1.0/webhooks",
-        JiraKind::Cloud | JiraKind::DataCenter(_) => "/rest/webhooks/1.0/webhook",
+        JiraKind::DataCenter(10..) => data_center::webhooks(),
+        JiraKind::Cloud | JiraKind::DataCenter(_) => Router::new()
+            .route("/rest/webhooks/1.0/webhook", get(list).post(create))
+            .route("/rest/webhooks/1.0/webhook/{id}", put(update)),
     };
-    Router::new()
-        .route("/rest/api/2/serverInfo", get(server_info))
-        .route(hooks, get(list).post(create))
-        .route(&format!("{hooks}/{{id}}"), put(update))
+    hooks.route("/rest/api/2/serverInfo", get(server_info))
 }
 
 async fn server_info(State(desk): State<Arc<Desk>>) -> Response {
@@ -44,7 +43,7 @@ async fn server_info(State(desk): State<Arc<Desk>>) -> Response {
 }
 
 /// Webhooks are for administrators; everybody else is refused.
-struct Admin;
+pub(super) struct Admin;
 
 impl FromRequestParts<Arc<Desk>> for Admin {
     type Rejection = Response;
@@ -145,13 +144,13 @@ impl Hook {
     }
 }
 
-async fn list(State(desk): State<Arc<Desk>>, _admin: Admin) -> Response {
+pub(super) async fn list(State(desk): State<Arc<Desk>>, _admin: Admin) -> Response {
     let hooks = lock(&desk.hooks);
     let list = hooks.iter().map(|hook| hook.json(&desk.site)).collect();
     answer(StatusCode::OK, Value::Array(list))
 }
 
-async fn create(State(desk): State<Arc<Desk>>, _admin: Admin, body: axum::body::Bytes) -> Handled {
+pub(super) async fn create(State(desk): State<Arc<Desk>>, _admin: Admin, body: axum::body::Bytes) -> Handled {
     let sent = checked(&desk.site, &body)?;
     let mut hooks = lock(&desk.hooks);
     let id = hooks.len() as u64 + 1;
@@ -162,7 +161,7 @@ async fn create(State(desk): State<Arc<Desk>>, _admin: Admin, body: axum::body::
     Ok(answer(StatusCode::CREATED, body))
 }
 
-async fn update(
+pub(super) async fn update(
     State(desk): State<Arc<Desk>>,
     Path(id): Path<u64>,
     _admin: Admin,

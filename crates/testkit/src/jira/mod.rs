@@ -4,6 +4,7 @@
 mod access;
 mod adf;
 mod comments;
+mod data_center;
 mod desk;
 mod extract;
 mod hooks;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::extract::{Body, Caller, Read};
 use super::state::{Issue, RemoteLink};
-use super::{JiraKind, hooks, people, projects, related, search, transitions};
+use super::{JiraKind, data_center, hooks, people, projects, related, search, transitions};
 use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
@@ -43,9 +43,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
             .route("/search/jql", post(search::search))
             .route("/issue/{key}/changelog", get(changelog))
             .route("/user/groups", get(people::groups)),
-        JiraKind::DataCenter(_) => Router::new()
-            .route("/search", post(search::search_from_start))
-            .route("/user", get(people::user)),
+        JiraKind::DataCenter(_) => data_center::rest(),
     };
     Router::new()
         .merge(hooks::router(&desk.site))
