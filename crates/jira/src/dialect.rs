@@ -5,7 +5,7 @@ use domain::{TicketKey, address::encode, json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
-use crate::{Error, adf, wiki, wire::WireSearch};
+use crate::{Error, adf, wiki};
 
 /// Hits of a search of which the next page is asked for again: what changes between two pages moves to the end, and everything
 /// behind it one place up.
@@ -29,6 +29,16 @@ pub enum Dialect {
 pub(crate) enum Next {
     Token(String),
     Start(usize),
+}
+
+/// What a page of a search says of the others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) token: Option<String>,
+    /// How many hits are before it.
+    pub(crate) start: usize,
+    pub(crate) hits: usize,
+    pub(crate) total: usize,
 }
 
 /// Where the history of an issue is.
@@ -148,12 +158,12 @@ impl Dialect {
     }
 
     /// What to ask for after a page of a search.
-    pub(crate) fn next<T>(self, page: &WireSearch<T>) -> Option<Next> {
+    pub(crate) fn next(self, page: Page) -> Option<Next> {
         match self {
-            Self::Cloud => page.next_page_token.clone().map(Next::Token),
+            Self::Cloud => page.token.map(Next::Token),
             Self::DataCenter => {
-                let end = page.start_at + page.issues.len();
-                let more = end < page.total && page.issues.len() > OVERLAP;
+                let end = page.start + page.hits;
+                let more = end < page.total && page.hits > OVERLAP;
                 more.then(|| Next::Start(end - OVERLAP))
             }
         }
@@ -212,18 +222,18 @@ impl Dialect {
 mod tests {
     use super::*;
 
-    fn page(start_at: usize, issues: usize, total: usize) -> WireSearch<()> {
-        WireSearch {
-            issues: vec![(); issues],
-            next_page_token: None,
-            start_at,
+    fn page(start: usize, hits: usize, total: usize) -> Page {
+        Page {
+            start,
+            hits,
             total,
+            ..Page::default()
         }
     }
 
     #[test]
     fn a_page_of_a_data_center_overlaps_with_the_one_before_and_the_last_one_ends_the_search() {
-        let next = |start, issues, total| Dialect::DataCenter.next(&page(start, issues, total));
+        let next = |start, issues, total| Dialect::DataCenter.next(page(start, issues, total));
         assert_eq!(next(0, 100, 103), Some(Next::Start(95)));
         assert_eq!(next(95, 8, 103), None);
         assert_eq!(

@@ -247,7 +247,7 @@ impl Reader {
         for _ in 0..pages {
             let (path, body) = client.dialect().search(jql, fields, PAGE, next.as_ref());
             let found: WireSearch<WireStub> = client.query(&path, &body).await?;
-            next = client.dialect().next(&found);
+            next = client.dialect().next(found.page());
             let new = found
                 .issues
                 .into_iter()

@@ -8,19 +8,30 @@ use super::{
     account::WireAccount,
     value::{WireName, instant},
 };
-use crate::{ChangedIssue, Dialect, Error, IssueStub, Outlined, error::capped};
+use crate::{ChangedIssue, Dialect, Error, IssueStub, Outlined, dialect::Page, error::capped};
 
 #[derive(Deserialize)]
 pub(crate) struct WireSearch<T> {
     #[serde(default = "Vec::new")]
     pub(crate) issues: Vec<T>,
     #[serde(rename = "nextPageToken")]
-    pub(crate) next_page_token: Option<String>,
+    next_page_token: Option<String>,
     /// Of a Data Center, as the number of all hits.
     #[serde(rename = "startAt", default)]
-    pub(crate) start_at: usize,
+    start_at: usize,
     #[serde(default)]
-    pub(crate) total: usize,
+    total: usize,
+}
+
+impl<T> WireSearch<T> {
+    pub(crate) fn page(&self) -> Page {
+        Page {
+            token: self.next_page_token.clone(),
+            start: self.start_at,
+            hits: self.issues.len(),
+            total: self.total,
+        }
+    }
 }
 
 #[derive(Deserialize)]
