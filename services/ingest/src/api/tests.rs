@@ -13,7 +13,7 @@ use super::*;
 use crate::hex;
 
 /// Method, path and the least role of every route.
-const ROUTES: [(&str, &str, Role); 29] = [
+const ROUTES: [(&str, &str, Role); 30] = [
     ("POST", "/v1/pull-requests", Role::Operator),
     ("GET", "/v1/pull-requests/{id}", Role::Viewer),
     ("GET", "/v1/runs", Role::Viewer),
@@ -28,6 +28,7 @@ const ROUTES: [(&str, &str, Role); 29] = [
     ("GET", "/v1/tickets/{key}", Role::Viewer),
     ("GET", "/v1/tickets/{key}/text", Role::Viewer),
     ("GET", "/v1/dead", Role::Viewer),
+    ("GET", "/v1/pools", Role::Viewer),
     ("GET", "/v1/rules", Role::Viewer),
     ("GET", "/v1/credentials", Role::Viewer),
     ("POST", "/v1/jobs", Role::Operator),
