@@ -2,7 +2,7 @@
 
 use super::JiraKind;
 
-/// How to start a [`FakeJira`].
+/// How to start a [`super::FakeJira`].
 #[derive(Debug, Clone)]
 pub struct JiraOptions {
     /// The workflow's statuses in order (name, category key `new`, `indeterminate` or `done`); new tickets start in the first.

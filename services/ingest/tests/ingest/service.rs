@@ -437,7 +437,7 @@ async fn complete_checks_of_our_head_and_a_merge_reach_the_ticket() {
     );
     assert_eq!(
         (&checks["left"], &checks["outdated"]),
-        (&json!("off"), &json!(false))
+        (&json!("not_ours"), &json!(false))
     );
     h.stop().await;
 }
