@@ -123,7 +123,8 @@ impl ScriptedModel {
         self.server.address()
     }
 
-    /// The script of conversations whose first user message contains `marker`; the longest such marker wins.
+    /// The script of conversations whose first user message contains `marker`; the marker that stands first wins, and of those at
+    /// one place the longest.
     pub fn set_script(&self, marker: &str, script: Vec<Step>) {
         self.set_script_of("", marker, script);
     }
@@ -370,13 +371,8 @@ fn count_down(left: &mut u32) -> bool {
 
 impl Play {
     fn step_for(&self, transcript: &Transcript) -> Result<((String, String), Step), String> {
-        let opening = &transcript.opening;
-        let fitting = self
-            .scripts
-            .iter()
-            .filter(|((start, marker), _)| opening.starts_with(start) && opening.contains(marker));
-        let chosen = fitting.max_by_key(|((start, marker), _)| (start.len(), marker.len()));
-        let (key, steps) = chosen.ok_or("there is no script for this conversation")?;
+        let (key, steps) = script::chosen(&self.scripts, &transcript.opening)
+            .ok_or("there is no script for this conversation")?;
         if transcript.latest.contains(script::SUMMARY_ASKED) {
             return Ok((key.clone(), script::summary()));
         }

@@ -1,6 +1,6 @@
 //! The script: which reply comes when, and what must have come before.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde_json::Value;
 
@@ -71,6 +71,21 @@ impl Step {
 
 /// By the beginning of the first user message, and a marker in it.
 pub(super) type Scripts = BTreeMap<(String, String), Vec<Step>>;
+
+/// The script of a conversation that begins with this message.
+pub(super) fn chosen<'s>(
+    scripts: &'s Scripts,
+    opening: &str,
+) -> Option<(&'s (String, String), &'s Vec<Step>)> {
+    let fitting = scripts.iter().filter_map(|script| {
+        let (start, marker) = script.0;
+        let place = opening.starts_with(start).then(|| opening.find(marker))??;
+        // A ticket's own words come before those of tickets like it; no marker at all fits any ticket.
+        let place = if marker.is_empty() { usize::MAX } else { place };
+        Some(((start.len(), Reverse(place), marker.len()), script))
+    });
+    fitting.max_by_key(|(rank, _)| *rank).map(|(_, script)| script)
+}
 
 /// The script of the work, and short answers to what is asked around it.
 pub(super) fn scripts(work: Vec<Step>) -> Scripts {
@@ -143,4 +158,19 @@ pub(crate) fn check(step: &Step, transcript: &Transcript) -> Result<(), String> 
 fn tail(text: &str, characters: usize) -> String {
     let skip = text.chars().count().saturating_sub(characters);
     text.chars().skip(skip).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_played_by_its_own_script_and_not_by_that_of_one_like_it() {
+        let of = |marker: &str| ((String::new(), marker.to_owned()), Vec::new());
+        let scripts = Scripts::from([of(""), of("(first-12)"), of("(turns-0)"), of("(turns-0) of")]);
+        let marker = |opening: &str| chosen(&scripts, opening).map(|(key, _)| key.1.as_str());
+        assert_eq!(marker("Cart (turns-0), like: Cart (first-12)"), Some("(turns-0)"));
+        assert_eq!(marker("Cart (turns-0) of"), Some("(turns-0) of"));
+        assert_eq!(marker("Cart"), Some(""));
+    }
 }
