@@ -28,14 +28,16 @@ impl Queue {
     /// [`Error::Unavailable`].
     pub async fn tell_credential_ends(&self, role: Role, told: &CredentialEnds) -> Result<(), Error> {
         let (table, key) = (self.ends(), role.credential_ends());
-        let last = match table.find(&key).await? {
-            Some(Found::Value(known, _)) if known == *told => return Ok(()),
-            Some(Found::Value(_, revision)) => Some(revision),
-            Some(Found::Unreadable(unreadable)) => Some(unreadable.revision()),
-            None if told.ends.is_empty() => return Ok(()),
-            None => None,
+        let found = table.find(&key).await?;
+        let is_told = match &found {
+            Some(Found::Value(known, _)) => known == told,
+            Some(Found::Unreadable(_)) => false,
+            None => told.ends.is_empty(),
         };
-        match table.put(&key, told, last).await {
+        if is_told {
+            return Ok(());
+        }
+        match table.put(&key, told, found.map(|found| found.revision())).await {
             // Another process of the service, with the same settings.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),

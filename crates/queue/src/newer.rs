@@ -42,11 +42,7 @@ impl Queue {
 
     async fn keep_newer(&self, met: &NewerRecord) -> Result<(), Error> {
         let (table, key) = (self.met(), NewerRecord::key(met.kind));
-        let last = match table.find(&key).await? {
-            Some(Found::Value(_, revision)) => Some(revision),
-            Some(Found::Unreadable(unreadable)) => Some(unreadable.revision()),
-            None => None,
-        };
+        let last = table.find(&key).await?.map(|found| found.revision());
         match table.put(&key, met, last).await {
             // Another process met one just now.
             Ok(_) | Err(Error::Conflict) => Ok(()),

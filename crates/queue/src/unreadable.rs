@@ -81,3 +81,13 @@ pub enum Found<V> {
     /// Something else.
     Unreadable(Unreadable),
 }
+
+impl<V> Found<V> {
+    /// The revision to write over, whatever stands there.
+    pub fn revision(&self) -> Revision {
+        match self {
+            Self::Value(_, revision) => *revision,
+            Self::Unreadable(unreadable) => unreadable.revision(),
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use domain::{Pool, PoolRecord, SlotQueue, cause::chain};
-use queue::{Bucket, Found, Key, Queue, Revision, Table};
+use queue::{Bucket, Key, Queue, Revision, Table};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -96,10 +96,8 @@ impl PoolKeeper {
             let revision = match self.table.put(key.clone(), &record, last).await {
                 // The server has forgotten it since, or a process of our name was here before.
                 Err(queue::Error::Conflict) => {
-                    let last = self.table.find(key.clone()).await?.map(|found| match found {
-                        Found::Value(_, revision) => revision,
-                        Found::Unreadable(unreadable) => unreadable.revision(),
-                    });
+                    let found = self.table.find(key.clone()).await?;
+                    let last = found.map(|found| found.revision());
                     self.table.put(key, &record, last).await?
                 }
                 put => put?,
