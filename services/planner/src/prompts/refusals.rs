@@ -56,50 +56,39 @@ pub(super) fn other_branch(branch: &str) -> String {
 pub(super) fn refused(refusal: &Refusal, ground: Ground<'_>) -> String {
     match refusal {
         Refusal::Policy { violations } => breaches(violations, ground),
-        Refusal::NotInspected => {
-            "the change could not be inspected within the limits of time and memory; make it smaller: leave out what is \
-             generated, and split large files"
-                .to_owned()
-        }
-        Refusal::BadPack { detail } => format!(
-            "the commits could not be taken in: {detail}; commit the change once more: {}",
-            ground.anew()
+        Refusal::NotInspected => with_advice(
+            refusal,
+            "make it smaller: leave out what is generated, and split large files",
         ),
-        Refusal::NotApproved { head } => format!(
-            "the rules of this repository ask for a person's approval before a push, and nobody approved commit {}",
-            head.short()
+        Refusal::BadPack { .. } => with_advice(
+            refusal,
+            &format!("commit the change once more: {}", ground.anew()),
         ),
         Refusal::OutOfScope { files } => out_of_scope(files),
-        Refusal::UncheckedHead { known, now } => format!(
-            "what is known of checks is about {} and the pull request is at {} now; it stays a draft until that is checked",
-            known.short(),
-            now.short()
-        ),
         Refusal::TooManyIssues { allowed: 0, .. } => {
             "the rules of the repository let us open no issues (`issues.most_planned`)".to_owned()
         }
-        Refusal::TooManyIssues { planned, allowed } => format!(
-            "the plan has {planned} issues, and the rules of the repository allow {allowed} (`issues.most_planned`); plan fewer"
-        ),
-        Refusal::TooManyParts { planned, allowed } => format!(
-            "the ticket would get {planned} parts, and the rules of the repository allow {allowed} (`triage.most_sub_issues`); choose fewer"
-        ),
-        Refusal::PartedAlready => "the issue has parts already, so no others are opened".to_owned(),
-        Refusal::Workspace { detail } | Refusal::Outside { detail } => detail.clone(),
+        Refusal::TooManyIssues { .. } => with_advice(refusal, "plan fewer"),
+        Refusal::TooManyParts { .. } => with_advice(refusal, "choose fewer"),
+        Refusal::NotApproved { .. }
+        | Refusal::UncheckedHead { .. }
+        | Refusal::PartedAlready
+        | Refusal::Workspace { .. }
+        | Refusal::Outside { .. }
+        | Refusal::NoRules { .. }
+        | Refusal::ForeignProject { .. } => refusal.words(),
         of_the_place => place(of_the_place, ground),
     }
 }
 
-/// What stands in the way of branch, pull request or repository.
+/// What people read of it, and what the model can do about it.
+fn with_advice(refusal: &Refusal, advice: &str) -> String {
+    format!("{}; {advice}", refusal.words())
+}
+
+/// What stands in the way of branch or pull request.
 fn place(refusal: &Refusal, ground: Ground<'_>) -> String {
     match refusal {
-        Refusal::NoRules { repository } => {
-            format!("there are no usable rules for {repository}; an operator must look into it")
-        }
-        Refusal::ForeignProject { ticket, repository } => format!(
-            "the rules of {repository} are not for the ticket {}; an operator must look into it",
-            ticket.short()
-        ),
         Refusal::ForeignBranch { branch } => format!(
             "the branch `{branch}` exists on the remote and was not pushed for this ticket; {}",
             ground.another_branch()
