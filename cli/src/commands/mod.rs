@@ -1,8 +1,25 @@
 //! One file a command, with its arguments and what it does.
 
+/// Each command by its name and its file, which holds `Arguments`, described for `--help`, and `run`.
+macro_rules! commands {
+    ($visible:vis enum Command { $($name:ident in $file:ident,)* }) => {
+        /// What to do.
+        #[derive(Debug, Subcommand)]
+        $visible enum Command {
+            $($name($file::Arguments),)*
+        }
+
+        impl Command {
+            $visible async fn obey(self) -> anyhow::Result<ExitCode> {
+                match self {
+                    $(Self::$name(asked) => Box::pin($file::run(asked)).await,)*
+                }
+            }
+        }
+    };
+}
+
 mod acting;
-#[cfg(feature = "local")]
-mod alone;
 mod approve;
 #[cfg_attr(
     not(feature = "local"),
@@ -12,62 +29,36 @@ mod ask;
 mod backup;
 mod certs;
 mod completions;
-#[cfg(feature = "local")]
-mod console;
 mod dead;
 mod decide;
 mod decision;
 mod diff;
 mod dispatch;
-#[cfg(feature = "local")]
-mod doctor;
-#[cfg(feature = "local")]
-mod eval;
 mod feedback;
-#[cfg(feature = "local")]
-mod folder;
 mod follow;
 mod grant_key;
 mod journal;
 #[cfg(feature = "local")]
-mod list_tickets;
+mod local;
 mod login;
 mod man;
 mod nats_users;
 mod open;
 mod pending;
 mod pools;
-#[cfg(feature = "local")]
-mod pr;
-#[cfg(feature = "local")]
-mod process_ticket;
-#[cfg(feature = "local")]
-mod progress;
 mod purge;
 mod reject;
-#[cfg(feature = "local")]
-mod repo;
 mod restore;
 mod retry;
 mod runs;
 mod say;
-#[cfg(feature = "local")]
-mod serve;
 mod service_keys;
-#[cfg(feature = "local")]
-mod setup;
 mod show_ticket;
 mod spend;
 mod stop;
 mod stop_all;
 mod sure;
 mod token;
-#[cfg(feature = "local")]
-mod r#try;
-#[cfg(feature = "local")]
-mod up;
-#[cfg(feature = "local")]
-mod watch;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -77,15 +68,12 @@ use domain::cause::chain;
 use crate::{access, args::Paging, pager};
 
 #[cfg(feature = "local")]
-use self::progress::beside;
+use self::local::beside;
 
 /// Exit code for wrong or missing arguments, as clap has it.
 const EXIT_ARGUMENTS: u8 = 2;
 /// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
 const EXIT_SETTINGS: u8 = 64;
-/// Exit code after a signal, as a shell gives it for Ctrl-C.
-#[cfg(feature = "local")]
-const INTERRUPTED: u8 = 130;
 /// Exit code when the run that is followed waits for a person.
 const EXIT_PERSON: u8 = 3;
 /// Exit code without a token, or with one that the API refuses.
@@ -100,82 +88,52 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
-    command: Command,
-}
-
-/// Each command by its name and its file, which holds `Arguments`, described for `--help`, and `run`.
-macro_rules! commands {
-    ($($(#[$needs:meta])? $name:ident in $file:ident,)*) => {
-        /// What to do.
-        #[derive(Debug, Subcommand)]
-        enum Command {
-            $($(#[$needs])? $name($file::Arguments),)*
-        }
-
-        async fn obey(command: Command) -> anyhow::Result<ExitCode> {
-            match command {
-                $($(#[$needs])? Command::$name(asked) => Box::pin($file::run(asked)).await,)*
-            }
-        }
-    };
+    command: Any,
 }
 
 // In the order of `--help`.
+#[derive(Debug, Subcommand)]
+enum Any {
+    #[cfg(feature = "local")]
+    #[command(flatten)]
+    Local(local::Command),
+    #[command(flatten)]
+    Client(Command),
+}
+
 commands! {
-    #[cfg(feature = "local")]
-    Setup in setup,
-    #[cfg(feature = "local")]
-    Repo in repo,
-    #[cfg(feature = "local")]
-    Up in up,
-    #[cfg(feature = "local")]
-    Serve in serve,
-    #[cfg(feature = "local")]
-    Console in console,
-    #[cfg(feature = "local")]
-    Watch in watch,
-    #[cfg(feature = "local")]
-    Try in r#try,
-    #[cfg(feature = "local")]
-    Eval in eval,
-    #[cfg(feature = "local")]
-    ProcessTicket in process_ticket,
-    Dispatch in dispatch,
-    #[cfg(feature = "local")]
-    ListTickets in list_tickets,
-    ShowTicket in show_ticket,
-    #[cfg(feature = "local")]
-    Pr in pr,
-    Follow in follow,
-    Open in open,
-    Journal in journal,
-    Runs in runs,
-    Pending in pending,
-    Say in say,
-    Spend in spend,
-    Pools in pools,
-    Stop in stop,
-    Retry in retry,
-    Dead in dead,
-    Purge in purge,
-    StopAll in stop_all,
-    Diff in diff,
-    Decide in decide,
-    Approve in approve,
-    Reject in reject,
-    Feedback in feedback,
-    Backup in backup,
-    Restore in restore,
-    #[cfg(feature = "local")]
-    Doctor in doctor,
-    Login in login,
-    Token in token,
-    GrantKey in grant_key,
-    ServiceKeys in service_keys,
-    Certs in certs,
-    NatsUsers in nats_users,
-    Completions in completions,
-    Man in man,
+    enum Command {
+        Dispatch in dispatch,
+        ShowTicket in show_ticket,
+        Follow in follow,
+        Open in open,
+        Journal in journal,
+        Runs in runs,
+        Pending in pending,
+        Say in say,
+        Spend in spend,
+        Pools in pools,
+        Stop in stop,
+        Retry in retry,
+        Dead in dead,
+        Purge in purge,
+        StopAll in stop_all,
+        Diff in diff,
+        Decide in decide,
+        Approve in approve,
+        Reject in reject,
+        Feedback in feedback,
+        Backup in backup,
+        Restore in restore,
+        Login in login,
+        Token in token,
+        GrantKey in grant_key,
+        ServiceKeys in service_keys,
+        Certs in certs,
+        NatsUsers in nats_users,
+        Completions in completions,
+        Man in man,
+    }
 }
 
 /// Runs one command line to its exit code.
@@ -185,7 +143,13 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return complain(&error.into()),
     };
-    let outcome = runtime.block_on(Box::pin(obey(arguments.command)));
+    let outcome = runtime.block_on(async {
+        match arguments.command {
+            #[cfg(feature = "local")]
+            Any::Local(command) => command.obey().await,
+            Any::Client(command) => command.obey().await,
+        }
+    });
     runtime.shutdown_background();
     outcome.unwrap_or_else(|error| complain(&error))
 }

@@ -8,7 +8,7 @@ use crate::args::Format;
 
 /// Play tasks whose solutions are known by their tests, and say how many are resolved and at what cost
 #[derive(Debug, Clone, Args)]
-pub(in super::super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// The data set: one instance a line, as JSON
     #[arg(value_name = "DATASET")]
     pub(super) dataset: PathBuf,

@@ -28,7 +28,7 @@ use crate::{
 /// List the tickets of the projects and repositories that the rules name, in any status
 #[derive(Debug, Clone, Args)]
 #[command(visible_alias = "tickets")]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Only in this status: one of Jira's, or open or closed at GitHub [default: those that are not over]
     #[arg(long)]
     status: Option<String>,

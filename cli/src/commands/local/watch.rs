@@ -18,7 +18,7 @@ use crate::{access::Access, timeline};
 
 /// Work on every ticket that asks for it and look after its pull request, by polls at an interval, without webhooks
 #[derive(Debug, Clone, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// The rules file of the only repository to watch [default: every repository of the settings]
     #[arg(long = "config", value_name = "FILE")]
     rules: Option<PathBuf>,

@@ -23,7 +23,7 @@ use crate::{args, args::Format};
 
 /// Work on one ticket now and wait for the end of the run
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// The ticket: ENG-12, or jira:ENG-12; with --repository a file in Markdown
     #[arg(value_name = "TICKET")]
     ticket: String,

@@ -59,7 +59,7 @@ impl Drop for Progress {
 }
 
 /// Prints something above what moves.
-pub(super) fn beside<T>(print: impl FnOnce() -> T) -> T {
+pub(in crate::commands) fn beside<T>(print: impl FnOnce() -> T) -> T {
     let bar = shown().clone();
     match bar {
         Some(bar) => bar.suspend(print),

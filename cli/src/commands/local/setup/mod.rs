@@ -28,7 +28,7 @@ use crate::args::Settings;
 /// Set up the accounts of GitHub and Jira and the model, what is missing or one of them; ends with `doctor`
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = false)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     settings: Settings,
     #[command(subcommand)]

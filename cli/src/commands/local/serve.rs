@@ -13,7 +13,7 @@ use crate::args::Settings;
 
 /// The same as `up`, with the port and the folder of rules on the command line
 #[derive(Debug, Clone, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Port for webhooks and the API, at the address of `ingest.listen` [default: that of the settings, else 7401]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,

@@ -8,7 +8,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Arguments, Known, Place, ask, say};
 use crate::{
-    commands::setup::store::{Store, in_file},
+    commands::local::setup::store::{Store, in_file},
     secrets::new_password,
 };
 

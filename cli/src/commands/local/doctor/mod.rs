@@ -32,7 +32,7 @@ use crate::{args::Settings, local};
 
 /// Check versions, connections, credentials, rules files and tools
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     pub(super) settings: Settings,
 }

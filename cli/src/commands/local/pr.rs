@@ -25,7 +25,7 @@ use crate::{access, args::Api};
     after_help = "With `working_directory` in the request, the branch is pushed from there and no service is needed.
 With `repository` in its place, the branch is at GitHub already and the running services open the pull request."
 )]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// The request: a file with one JSON object, or `-` for standard input
     #[arg(long, value_name = "FILE|-")]
     input: PathBuf,

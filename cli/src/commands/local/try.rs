@@ -8,7 +8,7 @@ use super::folder::{self, ticket_of};
 
 /// Work on a text in a local git folder: needs a model's key, and neither Jira nor GitHub
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// What to do: one line, and more lines with details
     text: String,
     #[command(flatten)]

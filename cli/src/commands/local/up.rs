@@ -14,7 +14,7 @@ use crate::{
 
 /// Start NATS, Redis and all five services on this machine; data under .journeyman/
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     settings: Settings,
 }

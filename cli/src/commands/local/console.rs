@@ -18,7 +18,7 @@ use crate::access;
 
 /// Serve the console: pages about tickets, runs and decisions, for whoever logs in
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     /// Settings file; its [console] says where the API is and where people log in [default: journeyman.toml if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,

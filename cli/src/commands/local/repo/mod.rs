@@ -35,7 +35,7 @@ const SHOWN: usize = 10;
 
 /// Say how repositories are worked on
 #[derive(Debug, Args)]
-pub(super) struct Arguments {
+pub(in crate::commands) struct Arguments {
     #[command(subcommand)]
     what: What,
 }

@@ -1,0 +1,49 @@
+//! The commands of this machine: they start services or do a job themselves. A `journeyman` that is only a client has none of them.
+
+mod alone;
+mod console;
+mod doctor;
+mod eval;
+mod folder;
+mod list_tickets;
+mod pr;
+mod process_ticket;
+mod progress;
+mod repo;
+mod serve;
+mod setup;
+mod r#try;
+mod up;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use super::{
+    EXIT_ARGUMENTS, EXIT_PERSON, ask, dispatch, follow, print_line, say, say_all, say_error, say_json,
+    say_long, service_keys, settings_file, show_ticket,
+};
+
+pub(super) use self::progress::beside;
+
+/// Exit code after a signal, as a shell gives it for Ctrl-C.
+const INTERRUPTED: u8 = 130;
+
+// In the order of `--help`.
+commands! {
+    pub(super) enum Command {
+        Setup in setup,
+        Repo in repo,
+        Up in up,
+        Serve in serve,
+        Console in console,
+        Watch in watch,
+        Try in r#try,
+        Eval in eval,
+        ProcessTicket in process_ticket,
+        ListTickets in list_tickets,
+        Pr in pr,
+        Doctor in doctor,
+    }
+}
