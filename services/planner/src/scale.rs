@@ -1,7 +1,7 @@
 //! `GET /scale`: how many slots each pool of executors needs, for an autoscaler that reads JSON.
 //!
 //! Every planner tells of all runs, not only of its own: what is open is in the records of all planners, which people see too,
-//! and the queue of a pool is one for all. So the answers of several planners are as good as each other, and the largest counts.
+//! and the queue of a pool is one for all. So the answer of any planner is as good as that of another.
 
 use std::collections::BTreeMap;
 

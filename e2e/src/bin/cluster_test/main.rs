@@ -1,6 +1,7 @@
 //! Tickets on a Kubernetes cluster, with stand-ins for the outside in it: applies the manifests of a kustomization in namespaces of its
 //! own, plays rounds of tickets while things happen to the cluster, counts what was lost or done twice, and removes the namespaces.
 
+mod autoscale;
 mod contained;
 mod kubectl;
 mod names;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use tokio::time::{Instant, sleep};
 
 use crate::{
+    autoscale::Autoscaled,
     contained::{self, control_path},
     kubectl::{self, WORKLOADS, inside, kubectl, raw},
     names::{INSIDE, OUTSIDE, Order, POD, Round},
@@ -41,10 +42,12 @@ pub(crate) enum Event {
     Kill,
     /// A command of a ticket tries to reach everything
     Contained,
+    /// The autoscaler scales the executors; takes the component `keda`, and is not among all
+    Autoscale,
 }
 
 impl Event {
-    /// All, in the order in which they are played.
+    /// All that every cluster can, in the order in which they are played.
     pub(crate) const ALL: [Self; 6] = [
         Self::Nothing,
         Self::Scale,
@@ -62,6 +65,7 @@ impl Event {
             Self::Drain => "drain of a node",
             Self::Kill => "a NATS server killed",
             Self::Contained => "a command tries every address",
+            Self::Autoscale => "the autoscaler follows",
         }
     }
 }
@@ -71,9 +75,16 @@ impl Event {
 /// # Errors
 /// When the cluster or the stand-ins do not answer.
 pub(crate) async fn play(event: Event, order: &Order) -> anyhow::Result<Row> {
-    if event == Event::Contained {
-        return contained().await;
+    match event {
+        Event::Contained => contained().await,
+        Event::Autoscale => autoscale(order).await,
+        Event::Nothing | Event::Scale | Event::Restart | Event::Drain | Event::Kill => {
+            during(event, order).await
+        }
     }
+}
+
+async fn during(event: Event, order: &Order) -> anyhow::Result<Row> {
     kubectl::ready().await?;
     begin(order).await?;
     let happening = async {
@@ -137,7 +148,7 @@ async fn end() -> anyhow::Result<Round> {
 /// Does it; gives what there is to say about it.
 async fn happen(event: Event) -> anyhow::Result<String> {
     match event {
-        Event::Nothing | Event::Contained => Ok(String::new()),
+        Event::Nothing | Event::Contained | Event::Autoscale => Ok(String::new()),
         Event::Scale => scale().await,
         Event::Restart => restart().await,
         Event::Drain => drain().await,
@@ -212,6 +223,25 @@ async fn kill() -> anyhow::Result<String> {
     .await?;
     kubectl::ready().await?;
     Ok(String::new())
+}
+
+/// Tickets that find as few executors as may be; there are as few again in the end.
+async fn autoscale(order: &Order) -> anyhow::Result<Row> {
+    let mut scaled = Autoscaled::at_rest().await?;
+    begin(order).await?;
+    let round = tokio::select! {
+        round = end() => round?,
+        Err(error) = scaled.watch() => return Err(error),
+    };
+    tell(&round);
+    let took = scaled.rest().await?;
+    Ok(Row {
+        event: Event::Autoscale.name().to_owned(),
+        note: scaled.note(),
+        took: Some(took),
+        round,
+        is_good: scaled.is_good(),
+    })
 }
 
 /// One ticket whose command tries every address.
