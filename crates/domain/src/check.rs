@@ -142,8 +142,11 @@ pub struct CheckRun {
 
 impl CheckRun {
     /// Tests that fail here and not in `other`, as after a change compared with before. Nothing when either list is only a
-    /// part: then nothing can be said.
+    /// part, or when one of the runs failed for its surroundings or its time: then nothing can be said.
     pub fn failing_beyond(&self, other: &Self) -> Option<Vec<&FailedTest>> {
+        if [self, other].iter().any(|run| !run.outcome.is_about_the_code()) {
+            return None;
+        }
         let (ours, theirs) = (self.tests.as_ref()?, other.tests.as_ref()?);
         if ours.truncated || theirs.truncated || ours.collection_error || theirs.collection_error {
             return None;
@@ -405,6 +408,23 @@ mod tests {
             let (known, other) = (run(Some(report(&["a"]))), run(other));
             assert_eq!(known.failing_beyond(&other), None);
             assert_eq!(other.failing_beyond(&known), None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_of_runs_that_failed_for_their_surroundings_or_their_time() {
+        for outcome in [CheckOutcome::Infra, CheckOutcome::Timeout] {
+            let head = run(Some(report(&[])));
+            let base = CheckRun {
+                outcome,
+                ..run(Some(report(&["a"])))
+            };
+            assert_eq!(
+                base.failing_beyond(&head),
+                None,
+                "a test that did not fail for the code"
+            );
+            assert_eq!(head.failing_beyond(&base), None);
         }
     }
 

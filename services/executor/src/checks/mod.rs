@@ -152,6 +152,7 @@ pub(crate) async fn run(call: CheckCall) {
                 %run,
                 call = call.call_id,
                 outcome = result.outcome().as_str_name(),
+                exit_code = result.exit_code,
                 duration_ms = milliseconds(started),
                 "check ended"
             );

@@ -28,6 +28,8 @@ pub(crate) struct Bench {
     pub(crate) duration_ms: u64,
     /// What commands other than the tests print at the base and with the change.
     pub(crate) prints: [&'static str; 2],
+    /// The runs in which memory, disk or network fail.
+    pub(crate) surroundings_fail: fn(&CheckSpec) -> bool,
 }
 
 impl Default for Bench {
@@ -42,6 +44,7 @@ impl Default for Bench {
             unnoticed: Vec::new(),
             duration_ms: 1,
             prints: [""; 2],
+            surroundings_fail: |_| false,
             change: ChangeReport {
                 tree: "d".repeat(40).parse().unwrap(),
                 files: 1,
@@ -102,6 +105,7 @@ impl Bench {
             tree: None,
             tree_kind: check.tree.clone(),
             outcome: match failing.is_empty() {
+                _ if (self.surroundings_fail)(check) => CheckOutcome::Infra,
                 true => CheckOutcome::Green,
                 false => CheckOutcome::Red,
             },
@@ -306,6 +310,30 @@ fn a_new_test_that_passes_now_and_then_is_no_evidence() {
         "running it again would take too long"
     );
     assert_eq!(runs(&slow, |check| check.again > 0), 0);
+}
+
+#[test]
+fn a_run_whose_surroundings_fail_is_made_once_more_where_it_was_quick() {
+    let bench = |surroundings_fail, duration_ms| Bench {
+        base: vec!["test_totals"],
+        without: vec!["test_totals"],
+        surroundings_fail,
+        duration_ms,
+        ..Bench::default()
+    };
+    let base = |bench| {
+        let mut play = checked(bench);
+        assert_eq!(play.drive(), Action::Wait);
+        let proof = play.state.proof().unwrap();
+        let runs = runs(&play, |check| check.tree == TreeKind::Base);
+        (proof.rows[0].base, level(&play), runs)
+    };
+    let (red, infra) = (Some(CheckOutcome::Red), Some(CheckOutcome::Infra));
+    let once = |check: &CheckSpec| check.tree == TreeKind::Base && check.again == 0;
+    assert_eq!(base(bench(once, 1)), (red, Some(Level::E3), 3));
+    let always = |check: &CheckSpec| check.tree == TreeKind::Base;
+    assert_eq!(base(bench(always, 1)), (infra, Some(Level::E1), 2));
+    assert_eq!(base(bench(once, 10_000)), (infra, Some(Level::E1), 1));
 }
 
 #[test]
