@@ -7,6 +7,8 @@ use testkit::{DeliveryFaults, EarlyChecks, WriteFaults};
 
 use crate::schedule::Schedule;
 
+/// Calls that GitHub takes in an hour, of an enterprise: the stand-in counts both accounts together, and they make more than 20 for a ticket that strikes hit.
+const AN_HOUR: u64 = 15_000;
 /// How many writes of a thousand go wrong.
 const WRITES: u32 = 100;
 /// How many deliveries of a thousand come late, and so out of order.
@@ -36,6 +38,7 @@ pub(crate) fn trouble(world: &World, schedule: &Schedule) {
         repeated_per_thousand: REPEATED,
         copies: COPIES,
     };
+    world.github.set_rate_limit(AN_HOUR);
     world.github.set_write_faults(Some(writes.clone()));
     world.github.set_delivery_faults(Some(deliveries.clone()));
     world.github.set_list_lag(schedule.list_lag);
