@@ -187,10 +187,10 @@ fn a_text_that_is_too_long_is_cut_at_the_end_of_a_line_and_its_block_ends() {
     assert!(cut.chars().count() <= 300, "{}", cut.len());
 }
 
-/// Markdown that shows a text as it is.
+/// Markdown that shows a text as it is, but for the spaces before it: four of them are a block of code.
 fn escaped(text: &str) -> String {
     let mut markdown = String::new();
-    for c in text.chars() {
+    for c in text.trim_start().chars() {
         if c.is_ascii_punctuation() {
             markdown.push('\\');
         }
