@@ -50,6 +50,11 @@ impl CheckOutcome {
     pub const fn is_about_the_code(self) -> bool {
         matches!(self, Self::Green | Self::Red)
     }
+
+    /// Whether the surroundings or the time failed: what it showed until then may not be all.
+    pub const fn is_cut_short(self) -> bool {
+        matches!(self, Self::Infra | Self::Timeout)
+    }
 }
 
 /// Which files a check sees.
@@ -144,7 +149,7 @@ impl CheckRun {
     /// Tests that fail here and not in `other`, as after a change compared with before. Nothing when either list is only a
     /// part, or when one of the runs failed for its surroundings or its time: then nothing can be said.
     pub fn failing_beyond(&self, other: &Self) -> Option<Vec<&FailedTest>> {
-        if [self, other].iter().any(|run| !run.outcome.is_about_the_code()) {
+        if [self, other].iter().any(|run| run.outcome.is_cut_short()) {
             return None;
         }
         let (ours, theirs) = (self.tests.as_ref()?, other.tests.as_ref()?);
@@ -426,6 +431,16 @@ mod tests {
             );
             assert_eq!(head.failing_beyond(&base), None);
         }
+    }
+
+    #[test]
+    fn where_there_were_no_tests_before_a_failing_one_is_new() {
+        let base = CheckRun {
+            outcome: CheckOutcome::NoTests,
+            ..run(Some(report(&[])))
+        };
+        let head = run(Some(report(&["a"])));
+        assert_eq!(head.failing_beyond(&base).unwrap().len(), 1);
     }
 
     #[test]

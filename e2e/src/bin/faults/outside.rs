@@ -7,7 +7,8 @@ use testkit::{DeliveryFaults, EarlyChecks, WriteFaults};
 
 use crate::schedule::Schedule;
 
-/// Calls that GitHub takes in an hour, of an enterprise: the stand-in counts both accounts together, and they make more than 20 for a ticket that strikes hit.
+/// Calls that GitHub takes in an hour, of an enterprise: the stand-in counts both accounts together, and they make more than
+/// 20 for a ticket that strikes hit.
 const AN_HOUR: u64 = 15_000;
 /// How many writes of a thousand go wrong.
 const WRITES: u32 = 100;

@@ -29,21 +29,23 @@ impl<'a> Command<'a> {
     }
 
     fn result(&self, tree: TreeKind, again: u32) -> Option<&'a CheckRun> {
-        let first = self.checks.result(&self.spec(tree.clone(), again))?;
-        let anew = is_worth_another(first).then(|| self.checks.result(&self.spec(tree, again + ANEW)));
-        anew.flatten().or(Some(first))
+        self.made(tree, again).0
     }
 
-    /// The run that one of a tree still takes.
-    fn unmade(&self, tree: TreeKind, again: u32) -> Option<CheckSpec> {
-        let first = self.spec(tree.clone(), again);
-        match self.checks.result(&first) {
-            None => Some(first),
-            Some(run) if is_worth_another(run) => {
-                let anew = self.spec(tree, again + ANEW);
-                self.checks.result(&anew).is_none().then_some(anew)
+    /// The run of a tree that counts so far, and the one that is still to be made for it.
+    fn made(&self, tree: TreeKind, again: u32) -> (Option<&'a CheckRun>, Option<CheckSpec>) {
+        let spec = self.spec(tree.clone(), again);
+        let run = self.checks.result(&spec);
+        match run {
+            None => (None, Some(spec)),
+            Some(first) if is_worth_another(first) => {
+                let spec = self.spec(tree, again + ANEW);
+                match self.checks.result(&spec) {
+                    None => (run, Some(spec)),
+                    anew => (anew, None),
+                }
             }
-            Some(_) => None,
+            Some(_) => (run, None),
         }
     }
 
@@ -68,10 +70,8 @@ impl<'a> Command<'a> {
     /// The first run that is still to be made.
     pub(super) fn missing(&self) -> Option<CheckSpec> {
         let missing = |wanted: Vec<(TreeKind, u32)>| {
-            let mut unmade = wanted
-                .into_iter()
-                .filter_map(|(tree, again)| self.unmade(tree, again));
-            unmade.next()
+            let mut wanted = wanted.into_iter();
+            wanted.find_map(|(tree, again)| self.made(tree, again).1)
         };
         let first = missing(vec![(TreeKind::Head, 0)]);
         // Where the change's run says nothing of the code, the base says nothing either.

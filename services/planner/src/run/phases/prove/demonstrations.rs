@@ -1,6 +1,6 @@
 //! What the model says its change makes a command print is looked at, with the change and at the base.
 
-use domain::check::{CheckOutcome, CheckRun, CheckSpec, TreeKind};
+use domain::check::{CheckRun, CheckSpec, TreeKind};
 use domain::{Demonstrated, Demonstration, Handover};
 
 use super::limits::{DEMONSTRATION_S, SEEN};
@@ -50,7 +50,7 @@ fn spec(said: &Demonstration, tree: TreeKind) -> CheckSpec {
 
 /// A command need run no test to show something. One that the base does not have yet shows that, too.
 const fn is_telling(run: &CheckRun) -> bool {
-    !matches!(run.outcome, CheckOutcome::Timeout | CheckOutcome::Infra)
+    !run.outcome.is_cut_short()
 }
 
 fn line_with(output: &str, text: &str) -> Option<String> {
