@@ -467,58 +467,17 @@ fn the_executor_has_no_place_for_a_secret() {
 }
 
 #[test]
-fn sources_stay_within_their_budgets() {
-    let mut lengths = Vec::new();
+fn product_files_hold_at_most_six_hundred_lines() {
     let mut breaches = Vec::new();
     for file in rust_files(&root()) {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
         let is_test = name.contains("/tests/") || name.ends_with("tests.rs") || name.starts_with("e2e/");
         let lines = production_lines(&file);
-        let limit = if name.ends_with("main.rs") { 60 } else { 400 };
-        if lines.len() > limit && !is_test {
-            breaches.push(format!("{name}: {} lines, at most {limit}", lines.len()));
-        }
-        for (function, length) in functions(&lines) {
-            if length > 80 && !is_test {
-                breaches.push(format!("{name}: fn {function} has {length} lines, at most 80"));
-            }
-            if !is_test {
-                lengths.push(length);
-            }
+        if lines.len() > 600 && !is_test {
+            breaches.push(format!("{name}: {} lines without tests, at most 600", lines.len()));
         }
     }
     assert!(breaches.is_empty(), "{breaches:#?}");
-    lengths.sort_unstable();
-    let median = lengths[lengths.len() / 2];
-    assert!(median <= 10, "the median function has {median} lines");
-}
-
-/// Each function with its number of lines, brace to brace, by indentation.
-fn functions(lines: &[String]) -> Vec<(String, usize)> {
-    let mut found = Vec::new();
-    for (start, line) in lines.iter().enumerate() {
-        let indent = line.len() - line.trim_start().len();
-        let Some(at) = line.find("fn ") else { continue };
-        let before = line[..at].trim();
-        let is_item = before.split_whitespace().all(|word| {
-            matches!(
-                word,
-                "pub" | "async" | "const" | "unsafe" | "pub(crate)" | "pub(super)" | "extern"
-            )
-        });
-        if !is_item || line.trim_start().starts_with("//") {
-            continue;
-        }
-        let close = format!("{}}}", " ".repeat(indent));
-        let length = lines[start..].iter().position(|line| {
-            *line == close || line.ends_with(';') && line.len() - line.trim_start().len() == indent
-        });
-        let name = line[at + 3..].split(['(', '<']).next().unwrap_or_default();
-        if let Some(length) = length {
-            found.push((name.to_owned(), length + 1));
-        }
-    }
-    found
 }
 
 /// The lines without the items that only tests have.
