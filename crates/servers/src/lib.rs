@@ -1,12 +1,14 @@
 //! Launchers of the two real servers: each is found, started on a loopback port, awaited, and reaped on drop.
 
+mod cluster;
 mod find;
 mod nats;
 mod process;
 mod redis;
 
+pub use cluster::NatsCluster;
 pub use find::find_program;
-pub use nats::{FileSync, NatsOptions, NatsServer, TlsFiles, nats_version};
+pub use nats::{ClusterMember, FileSync, NatsOptions, NatsServer, TlsFiles, nats_version};
 pub use redis::{RedisOptions, RedisServer, redis_version};
 
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use crate::process::{DataDir, Process, write_private};
@@ -38,6 +38,21 @@ pub struct NatsOptions {
     pub authorization: Option<String>,
     /// What it proves its identity with; without it connections are plain.
     pub tls: Option<TlsFiles>,
+    /// The limit of its file store in bytes; without it the server takes a share of the free disk.
+    pub max_file_store: Option<u64>,
+    /// The servers that it forms a cluster with; without it it is alone.
+    pub cluster: Option<ClusterMember>,
+}
+
+/// One server's place in a cluster.
+#[derive(Debug, Clone)]
+pub struct ClusterMember {
+    /// The server's name, unique in the cluster.
+    pub name: String,
+    /// The port on 127.0.0.1 that the other servers reach it at.
+    pub route_port: u16,
+    /// The route ports of all servers of the cluster.
+    pub peer_ports: Vec<u16>,
 }
 
 /// PEM files of a server.
@@ -93,6 +108,8 @@ impl NatsServer {
             sync: options.sync,
             authorization: options.authorization,
             tls: options.tls,
+            max_file_store: options.max_file_store,
+            cluster: options.cluster,
         };
         let (process, port) = launch(&program, data.path(), options.port, &settings).await?;
         Ok(Self {
@@ -125,6 +142,38 @@ impl NatsServer {
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         self.data.path()
+    }
+
+    /// The port on 127.0.0.1 that clients connect to; the same after a restart.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The status and body that the server's monitor answers at a path such as `/healthz`.
+    ///
+    /// # Errors
+    /// When the monitor does not answer.
+    pub async fn monitor(&self, path: &str) -> std::io::Result<(u16, String)> {
+        let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, "the monitor has no port");
+        let file = std::fs::read_to_string(self.data.path().join(format!("{NAME}_{}.ports", self.pid())))?;
+        let port = port_in(&file, "monitoring").ok_or_else(missing)?;
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        let request = format!("GET {path} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let status = answer.split_ascii_whitespace().nth(1);
+        let status = status
+            .and_then(|status| status.parse().ok())
+            .ok_or_else(missing)?;
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        Ok((status, body.to_owned()))
+    }
+
+    /// Sets another limit of the file store, which the next start takes.
+    pub fn limit_file_store(&mut self, bytes: u64) {
+        self.settings.max_file_store = Some(bytes);
     }
 
     /// Ends the server politely; its data stays until the value is dropped.
@@ -176,6 +225,8 @@ struct Settings {
     sync: FileSync,
     authorization: Option<String>,
     tls: Option<TlsFiles>,
+    max_file_store: Option<u64>,
+    cluster: Option<ClusterMember>,
 }
 
 impl Settings {
@@ -194,9 +245,34 @@ impl Settings {
             });
             format!("tls {{ cert_file: \"{certificate}\", key_file: \"{key}\"{clients} }}\n")
         });
+        let limit = self
+            .max_file_store
+            .map_or_else(String::new, |bytes| format!(", max_file_store: {bytes}"));
+        let cluster = self
+            .cluster
+            .as_ref()
+            .map_or_else(String::new, ClusterMember::text);
         format!(
-            "host: \"127.0.0.1\"\nport: {port}\nports_file_dir: \"{data}\"\nmax_payload: {MAX_PAYLOAD}\n\
-             jetstream {{ store_dir: \"{data}/nats\", sync_interval: {sync} }}\n{tls}{authorization}"
+            "host: \"127.0.0.1\"\nport: {port}\nhttp: \"127.0.0.1:-1\"\nports_file_dir: \"{data}\"\nmax_payload: {MAX_PAYLOAD}\n\
+             jetstream {{ store_dir: \"{data}/nats\", sync_interval: {sync}{limit} }}\n{cluster}{tls}{authorization}"
+        )
+    }
+}
+
+impl ClusterMember {
+    fn text(&self) -> String {
+        let Self {
+            name,
+            route_port,
+            peer_ports,
+        } = self;
+        let routes: Vec<String> = peer_ports
+            .iter()
+            .map(|port| format!("nats://127.0.0.1:{port}"))
+            .collect();
+        format!(
+            "server_name: \"{name}\"\ncluster {{ name: journeyman, listen: \"127.0.0.1:{route_port}\", routes: [{}] }}\n",
+            routes.join(", ")
         )
     }
 }
@@ -204,15 +280,15 @@ impl Settings {
 /// The port from the file that the server writes for this process, once something greets there.
 async fn answering_port(data: &Path, pid: u32) -> Option<u16> {
     let file = std::fs::read_to_string(data.join(format!("{NAME}_{pid}.ports"))).ok()?;
-    let port = port_in(&file)?;
+    let port = port_in(&file, "nats")?;
     let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let mut greeting = String::new();
     BufReader::new(stream).read_line(&mut greeting).await.ok()?;
     (greeting.starts_with("INFO ") && greeting.contains("\"jetstream\":true")).then_some(port)
 }
 
-fn port_in(ports_file: &str) -> Option<u16> {
-    let (_, rest) = ports_file.split_once("\"nats\":[")?;
+fn port_in(ports_file: &str, service: &str) -> Option<u16> {
+    let (_, rest) = ports_file.split_once(&format!("\"{service}\":["))?;
     let (_, rest) = rest.split_once("://")?;
     let (address, _) = rest.split_once('"')?;
     address.rsplit_once(':')?.1.parse().ok()
@@ -224,8 +300,10 @@ mod tests {
 
     #[test]
     fn the_port_is_read_from_the_ports_file() {
-        assert_eq!(port_in(r#"{"nats":["nats://127.0.0.1:4222"]}"#), Some(4222));
-        assert_eq!(port_in("{}"), None);
+        let file = r#"{"nats":["nats://127.0.0.1:4222"],"monitoring":["http://127.0.0.1:8222"]}"#;
+        assert_eq!(port_in(file, "nats"), Some(4222));
+        assert_eq!(port_in(file, "monitoring"), Some(8222));
+        assert_eq!(port_in("{}", "nats"), None);
     }
 
     #[tokio::test]

@@ -1,0 +1,130 @@
+//! Three real `nats-server` processes that form a `JetStream` cluster on loopback.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::{ClusterMember, Error, NatsOptions, NatsServer};
+
+const SERVERS: usize = 3;
+/// Another process may take a free port between its choice and the start.
+const TRIES: u32 = 3;
+/// How long the servers may take to elect the leader of their streams.
+const HEALTHY_WITHIN: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
+
+/// A running cluster. Dropping it kills and reaps the three processes.
+pub struct NatsCluster {
+    servers: Vec<NatsServer>,
+}
+
+impl NatsCluster {
+    /// Starts three servers with the same options, each with its own data, and waits until `JetStream` has a leader (at most 30 s).
+    /// The options' port, data directory and cluster are not used.
+    ///
+    /// # Errors
+    /// See [`Error`]; a server that does not come up shows the end of its log.
+    pub async fn start(options: NatsOptions) -> Result<Self, Error> {
+        let mut tries = 1;
+        loop {
+            match Self::start_once(&options).await {
+                Err(Error::NotReady { .. }) if tries < TRIES => tries += 1,
+                started => return started,
+            }
+        }
+    }
+
+    async fn start_once(options: &NatsOptions) -> Result<Self, Error> {
+        let peer_ports = free_ports().map_err(|source| Error::Files {
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        let starting = peer_ports.iter().enumerate().map(|(number, route_port)| {
+            NatsServer::start_with(NatsOptions {
+                data_dir: None,
+                port: None,
+                cluster: Some(ClusterMember {
+                    name: format!("nats-{number}"),
+                    route_port: *route_port,
+                    peer_ports: peer_ports.clone(),
+                }),
+                ..options.clone()
+            })
+        });
+        // A server answers before it knows the others, so one can be awaited after another.
+        let mut servers = Vec::with_capacity(SERVERS);
+        for server in starting {
+            servers.push(server.await?);
+        }
+        let cluster = Self { servers };
+        cluster.wait_until_healthy().await?;
+        Ok(cluster)
+    }
+
+    /// Waits until every server that runs says that its streams have leaders and are current (at most 30 s).
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] with what the last server said instead.
+    pub async fn wait_until_healthy(&self) -> Result<(), Error> {
+        let deadline = Instant::now() + HEALTHY_WITHIN;
+        for server in &self.servers {
+            loop {
+                let answer = server.monitor("/healthz").await;
+                if matches!(answer, Ok((200, _))) {
+                    break;
+                }
+                if Instant::now() >= deadline {
+                    return Err(Error::NotReady {
+                        program: "nats-server".to_owned(),
+                        problem: "did not become healthy in its cluster".to_owned(),
+                        log_tail: format!("{answer:?}"),
+                    });
+                }
+                sleep(POLL).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where clients connect: the three addresses, separated by commas.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let urls: Vec<String> = self.servers.iter().map(NatsServer::url).collect();
+        urls.join(",")
+    }
+
+    /// The servers, to look at one.
+    #[must_use]
+    pub fn servers(&self) -> &[NatsServer] {
+        &self.servers
+    }
+
+    /// The servers, to stop or restart one.
+    pub fn servers_mut(&mut self) -> &mut [NatsServer] {
+        &mut self.servers
+    }
+}
+
+fn free_ports() -> std::io::Result<Vec<u16>> {
+    // All are held until the last is chosen, so that they differ.
+    let listeners: Vec<TcpListener> = (0..SERVERS)
+        .map(|_| TcpListener::bind("127.0.0.1:0"))
+        .collect::<std::io::Result<_>>()?;
+    let port = |listener: &TcpListener| Ok(listener.local_addr()?.port());
+    listeners.iter().map(port).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn cluster_of_three_elects_leader_survives_restart() {
+        let mut cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
+        assert_eq!(cluster.url().split(',').count(), SERVERS);
+        cluster.servers_mut()[0].kill();
+        cluster.servers_mut()[0].restart().await.unwrap();
+        cluster.wait_until_healthy().await.unwrap();
+    }
+}
