@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use domain::check::TestReport;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
-use super::report;
+use super::report::{self, ReportFile};
 use crate::workspace::{Problem, Root, Stat};
 
 /// Where build tools of the JVM write them.
@@ -63,12 +63,27 @@ impl Reports {
         Ok(reports)
     }
 
-    /// What the new ones say; nothing when there are none.
+    /// What the new ones say; nothing when there are none. One that cannot be read, is not whole, or is no XML makes the
+    /// whole incomplete, which no check passes.
     pub(super) fn read(&self, root: &Root) -> Option<TestReport> {
         let is_new = |found: &(PathBuf, Stat)| !self.before.contains(found);
         let new = self.find(root).into_iter().filter(is_new);
-        let texts = new.filter_map(|(path, _)| root.read(&path, MAX_BYTES).ok());
-        let reports = texts.filter_map(|bytes| report::junit(&String::from_utf8_lossy(&bytes)));
+        let unread = || TestReport {
+            runner: "junit".to_owned(),
+            collection_error: true,
+            ..TestReport::default()
+        };
+        let reports = new.filter_map(|(path, _)| match root.read(&path, MAX_BYTES) {
+            Ok(bytes) => match report::read_file(&String::from_utf8_lossy(&bytes)) {
+                ReportFile::Report(report) => Some(report),
+                ReportFile::Other => None,
+                ReportFile::Broken(report) => Some(TestReport {
+                    runner: "junit".to_owned(),
+                    ..report
+                }),
+            },
+            Err(_) => Some(unread()),
+        });
         reports.reduce(TestReport::with)
     }
 
@@ -124,6 +139,22 @@ mod tests {
         write(&folder, "build/test-results/test/TEST-B.xml", XML);
         write(&folder, "other/TEST-C.xml", XML);
         assert_eq!(reports.read(&root).unwrap().passed, 2);
+    }
+
+    #[test]
+    fn file_that_is_not_whole_makes_the_check_fail() {
+        for broken in ["", "<testsuite tests=\"2\"><testcase name=\"a\"/>", "oops"] {
+            let (folder, root) = root();
+            let reports = Reports::before(&root, &["out/*.xml".to_owned()]).unwrap();
+            write(&folder, "out/a.xml", XML);
+            write(&folder, "out/b.xml", broken);
+            let report = reports.read(&root).unwrap();
+            assert!(report.collection_error && report.passed >= 1, "{broken}");
+        }
+        let (folder, root) = root();
+        let reports = Reports::before(&root, &["out/*.xml".to_owned()]).unwrap();
+        write(&folder, "out/page.xml", "<html/>");
+        assert_eq!(reports.read(&root), None);
     }
 
     #[test]

@@ -9,6 +9,8 @@ static RESULT: Pattern = Pattern::new(
     r"(?m)^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; \d+ measured; \d+ filtered out",
 );
 static TEST: Pattern = Pattern::new(r"^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:,.*)?$");
+/// `src/lib.rs - add (line 12)`, with how far it is taken.
+static DOC_TEST: Pattern = Pattern::new(r"^(\S+ - .*?)\s*\(line (\d+)\)(?: - compile(?: fail)?)?$");
 static SECTION: Pattern = Pattern::new(r"^---- (\S.*) stdout ----$");
 static UNCOMPILED: Pattern =
     Pattern::new(r"(?m)^error: could not compile `[^`]+`|^error(?:\[E\d+\])?: .*\n +--> ");
@@ -39,18 +41,44 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         return None;
     }
     let lines: Vec<&str> = output.lines().collect();
-    for line in &lines {
-        let Some(found) = TEST.captures(line) else {
-            continue;
-        };
-        let id = found[1].to_owned();
-        match &found[2] {
+    let named: Vec<(&str, String)> = lines
+        .iter()
+        .filter_map(|line| TEST.captures(line))
+        .map(|found| {
+            let printed = found.get(1).map_or("", |name| name.as_str());
+            (printed, found[2].to_owned())
+        })
+        .collect();
+    let printed: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    for (name, result) in &named {
+        let id = stable_name(name, &printed);
+        match result.as_str() {
             "ok" => report.passing.push(id),
             "ignored" => report.skipping.push(id),
-            _ => report.failing.push(failed(id.clone(), said(&lines, &id))),
+            _ => report.failing.push(failed(id, said(&lines, name))),
         }
     }
     Some(report)
+}
+
+/// The name of a documentation test without its line, which moves with every change above it. Where one item has several,
+/// they are numbered in the order of their lines.
+fn stable_name(name: &str, all: &[&str]) -> String {
+    let Some(found) = DOC_TEST.captures(name) else {
+        return name.to_owned();
+    };
+    let (item, line) = (&found[1], number(&found[2]));
+    let before = all.iter().filter_map(|other| DOC_TEST.captures(other));
+    let mut lines: Vec<u32> = before
+        .filter(|other| &other[1] == item)
+        .map(|other| number(&other[2]))
+        .collect();
+    lines.sort_unstable();
+    lines.dedup();
+    match lines.iter().position(|other| *other == line) {
+        None | Some(0) => item.to_owned(),
+        Some(place) => format!("{item} #{}", place + 1),
+    }
 }
 
 /// What a failing test printed, from where its panic is told.
@@ -114,6 +142,24 @@ mod tests {
     fn the_results_of_all_targets_add_up() {
         let report = parse(&fixture("cargo_passed.txt")).unwrap();
         assert_eq!(counts(&report), (3, 0, 0));
+    }
+
+    #[test]
+    fn documentation_tests_keep_their_names_when_lines_move() {
+        let output = |lines: [u32; 3]| {
+            format!(
+                "test src/lib.rs - add (line {}) ... FAILED\ntest src/lib.rs - add (line {}) - compile fail ... ok\ntest src/lib.rs - (line {}) ... ok\n\n---- src/lib.rs - add (line {}) stdout ----\nTest executable failed (exit status: 101).\n\ntest result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.3s\n",
+                lines[1], lines[2], lines[0], lines[1]
+            )
+        };
+        let (before, after) = (
+            parse(&output([3, 12, 20])).unwrap(),
+            parse(&output([4, 22, 30])).unwrap(),
+        );
+        assert_eq!(before, after);
+        assert_eq!(failing(&before), ["src/lib.rs - add"]);
+        assert!(before.failing[0].message.starts_with("Test executable failed"));
+        assert_eq!(before.passing, ["src/lib.rs - add #2", "src/lib.rs -"]);
     }
 
     #[test]

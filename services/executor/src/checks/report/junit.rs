@@ -6,7 +6,7 @@ use quick_xml::{
     events::{BytesStart, Event},
 };
 
-use super::{failed, message};
+use super::{failed, message, number};
 
 /// How a case ended, as far as its elements have told.
 #[derive(Default)]
@@ -17,36 +17,155 @@ struct Case {
     is_skipped: bool,
 }
 
-/// Nothing for a text that is not such a report.
-pub(crate) fn parse(xml: &str) -> Option<TestReport> {
+/// A file in a place of reports.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ReportFile {
+    /// A whole report.
+    Report(TestReport),
+    /// Another document.
+    Other,
+    /// An empty file, one that is no XML, or one that ends too early. The tests before its end may be named.
+    Broken(TestReport),
+}
+
+/// Reads a file in a place of reports. A file that is not whole shows that nobody knows what the tests said.
+pub(crate) fn read_file(xml: &str) -> ReportFile {
     let mut reader = Reader::from_str(xml);
-    let (mut report, mut case, mut is_report) = (report(), None::<Case>, false);
-    let mut words = None::<String>;
+    let mut state = ReadState::default();
     loop {
         match reader.read_event() {
-            Ok(Event::Start(tag)) => match tag.local_name().as_ref() {
-                "testsuite" | "testsuites" => is_report = true,
-                "testcase" => case = Some(begun(&tag)),
-                name => words = words.or_else(|| noted(name, &tag, &mut case)),
-            },
-            Ok(Event::Empty(tag)) => match tag.local_name().as_ref() {
-                "testsuite" | "testsuites" => is_report = true,
-                "testcase" => count(begun(&tag), &mut report),
-                name => tell(noted(name, &tag, &mut case), &mut case),
-            },
-            Ok(Event::Text(text)) => add(&mut words, &text.xml_content(XmlVersion::Implicit1_0)),
-            Ok(Event::CData(text)) => add(&mut words, &text.xml_content(XmlVersion::Implicit1_0)),
-            Ok(Event::End(tag)) => match tag.local_name().as_ref() {
-                "testcase" => case.take().into_iter().for_each(|case| count(case, &mut report)),
-                "failure" | "error" => tell(words.take(), &mut case),
-                _ => {}
-            },
-            // A report that was cut tells of the tests before; the case that it was cut in proves nothing.
-            Ok(Event::Eof) | Err(_) => break,
+            Ok(Event::Start(tag)) => {
+                state.depth += 1;
+                state.start(&tag);
+            }
+            Ok(Event::Empty(tag)) => {
+                state.has_root = true;
+                state.empty(&tag);
+            }
+            Ok(Event::Text(text)) => add(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0)),
+            Ok(Event::CData(text)) => add(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0)),
+            Ok(Event::End(tag)) => {
+                state.depth = state.depth.saturating_sub(1);
+                state.end(tag.local_name().as_ref());
+            }
+            Ok(Event::Eof) if state.depth == 0 && state.has_root => break,
+            Ok(Event::Eof) | Err(_) => return ReportFile::Broken(broken(state.report)),
             Ok(_) => {}
         }
     }
-    is_report.then_some(report)
+    if state.is_report {
+        ReportFile::Report(state.report)
+    } else {
+        ReportFile::Other
+    }
+}
+
+/// The case in which a report ends proves nothing, and neither does the whole.
+fn broken(report: TestReport) -> TestReport {
+    TestReport {
+        collection_error: true,
+        ..report
+    }
+}
+
+#[derive(Default)]
+struct ReadState {
+    report: TestReport,
+    case: Option<Case>,
+    words: Option<String>,
+    suites: Vec<OpenSuite>,
+    depth: usize,
+    has_root: bool,
+    is_report: bool,
+}
+
+/// The sums that a suite states beside its cases.
+#[derive(Default)]
+struct OpenSuite {
+    passed: u32,
+    failed: u32,
+    skipped: u32,
+    has_content: bool,
+}
+
+impl ReadState {
+    fn start(&mut self, tag: &BytesStart<'_>) {
+        self.has_root = true;
+        match tag.local_name().as_ref() {
+            "testsuite" | "testsuites" => {
+                self.begin();
+                self.open_suite(tag);
+            }
+            "testcase" => {
+                self.mark_content();
+                self.case = Some(begun(tag));
+            }
+            name => self.words = self.words.take().or_else(|| noted(name, tag, &mut self.case)),
+        }
+    }
+
+    fn empty(&mut self, tag: &BytesStart<'_>) {
+        match tag.local_name().as_ref() {
+            "testsuite" | "testsuites" => {
+                self.begin();
+                self.open_suite(tag);
+                self.close_suite();
+            }
+            "testcase" => {
+                self.mark_content();
+                count(begun(tag), &mut self.report);
+            }
+            name => tell(noted(name, tag, &mut self.case), &mut self.case),
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        match name {
+            "testsuite" | "testsuites" => self.close_suite(),
+            "testcase" => {
+                if let Some(case) = self.case.take() {
+                    count(case, &mut self.report);
+                }
+            }
+            "failure" | "error" => tell(self.words.take(), &mut self.case),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self) {
+        self.is_report = true;
+        if self.report.runner.is_empty() {
+            self.report = report();
+        }
+    }
+
+    fn mark_content(&mut self) {
+        if let Some(suite) = self.suites.last_mut() {
+            suite.has_content = true;
+        }
+    }
+
+    fn open_suite(&mut self, tag: &BytesStart<'_>) {
+        self.mark_content();
+        let count = |name| attribute(tag, name).map_or(0, |count| number(count.trim()));
+        let failed = count("failures").saturating_add(count("errors"));
+        let skipped = count("skipped").max(count("disabled"));
+        self.suites.push(OpenSuite {
+            passed: count("tests").saturating_sub(failed).saturating_sub(skipped),
+            failed,
+            skipped,
+            has_content: false,
+        });
+    }
+
+    /// The sums count where a suite names neither cases nor suites.
+    fn close_suite(&mut self) {
+        if let Some(suite) = self.suites.pop().filter(|suite| !suite.has_content) {
+            self.report.passed = self.report.passed.saturating_add(suite.passed);
+            self.report.failed = self.report.failed.saturating_add(suite.failed);
+            self.report.skipped = self.report.skipped.saturating_add(suite.skipped);
+        }
+    }
 }
 
 fn report() -> TestReport {
@@ -130,6 +249,13 @@ mod tests {
     use super::*;
     use crate::checks::report::tests::{counts, failing, fixture};
 
+    fn parse(xml: &str) -> Option<TestReport> {
+        match read_file(xml) {
+            ReportFile::Report(report) => Some(report),
+            ReportFile::Other | ReportFile::Broken(_) => None,
+        }
+    }
+
     #[test]
     fn reports_of_gradle_and_maven_are_read() {
         let gradle = parse(&fixture("gradle.xml")).unwrap();
@@ -154,12 +280,34 @@ mod tests {
     }
 
     #[test]
-    fn another_document_is_no_report_and_a_cut_one_tells_what_came_before() {
-        assert_eq!(parse("<html><body>testcase</body></html>"), None);
-        assert_eq!(parse("no xml"), None);
+    fn another_document_is_no_report() {
+        assert_eq!(read_file("<html><body>testcase</body></html>"), ReportFile::Other);
+        for broken in [
+            "",
+            " \n",
+            "no xml",
+            "<?xml version=\"1.0\"?>",
+            "<testsuite",
+            "<testsuite></testcase>",
+        ] {
+            assert!(matches!(read_file(broken), ReportFile::Broken(_)), "{broken}");
+        }
+    }
+
+    #[test]
+    fn truncated_report_names_failures_before_its_end() {
         let whole = fixture("surefire.xml");
         let cut = &whole[..whole.find("name=\"count\"").unwrap()];
-        assert_eq!(parse(cut).unwrap().failed, 1);
+        let ReportFile::Broken(report) = read_file(cut) else {
+            panic!("{cut}");
+        };
+        assert!(report.failed == 1 && report.collection_error);
+    }
+
+    #[test]
+    fn sums_count_where_cases_are_not_named() {
+        let suites = r#"<testsuites><testsuite name="a" tests="6" failures="1" skipped="1"/><testsuite tests="2"><testcase name="b"/></testsuite></testsuites>"#;
+        assert_eq!(counts(&parse(suites).unwrap()), (5, 1, 1));
     }
 
     #[test]
@@ -179,7 +327,19 @@ mod tests {
         fn no_text_stops_the_reader(start in 0usize..900, noise in "\\PC{0,60}") {
             let whole = fixture("surefire.xml");
             let at = (0..=start.min(whole.len())).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
-            let _ = parse(&format!("{}{noise}{}", &whole[..at], &whole[at..]));
+            let _ = read_file(&format!("{}{noise}{}", &whole[..at], &whole[at..]));
+        }
+
+        #[test]
+        fn report_truncated_anywhere_is_no_report(
+            name in proptest::sample::select(vec!["surefire.xml", "gradle.xml"]),
+            share in 0.0f64..1.0,
+        ) {
+            let whole = fixture(name);
+            let whole = whole.trim_end();
+            let cut = (whole.len() as f64 * share) as usize;
+            let at = (0..=cut).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
+            prop_assert!(matches!(read_file(&whole[..at]), ReportFile::Broken(_)), "{}", &whole[..at]);
         }
     }
 }

@@ -1,47 +1,105 @@
 //! What test runners print, read by one parser a runner. A parser says nothing of output that is not its runner's.
 
+mod ava;
+mod bats;
+mod bun;
 mod cargo;
+mod ctest;
 mod dbt;
+mod deno;
 mod dotnet;
+mod exunit;
 mod go;
+mod gotestsum;
 mod jest;
 mod junit;
 mod maven;
+mod minitest;
 mod mocha;
 mod node;
+mod pest;
 mod phpunit;
+mod playwright;
 mod pytest;
 mod rspec;
+mod summaries;
+mod swift;
+mod tap;
 mod unittest;
 mod vitest;
 
 use domain::check::{FailedTest, TestReport};
 
-pub(super) use junit::parse as junit;
+use crate::pattern::Pattern;
+
+pub(super) use junit::{ReportFile, read_file};
 
 /// Lines that a failing test's message takes.
 const MESSAGE_LINES: usize = 3;
 
-const PARSERS: [fn(&str) -> Option<TestReport>; 13] = [
+const PARSERS: [fn(&str) -> Option<TestReport>; 26] = [
+    ava::parse,
+    bats::parse,
+    bun::parse,
     cargo::parse,
+    ctest::parse,
     dbt::parse,
+    deno::parse,
     dotnet::parse,
+    exunit::parse,
     go::parse,
+    gotestsum::parse,
     jest::parse,
     maven::parse,
+    minitest::parse,
     mocha::parse,
     node::parse,
+    pest::parse,
     phpunit::parse,
+    playwright::parse,
     pytest::parse,
     rspec::parse,
+    summaries::parse,
+    swift::parse,
+    tap::parse,
     unittest::parse,
     vitest::parse,
 ];
 
 /// What all runners in this output say together; nothing when there was none.
 pub(super) fn parse(output: &str) -> Option<TestReport> {
+    parse_lines(output).or_else(|| parse_lines(&without_package_names(output)?))
+}
+
+fn parse_lines(output: &str) -> Option<TestReport> {
     let found = PARSERS.into_iter().filter_map(|parse| parse(output));
     found.reduce(TestReport::with)
+}
+
+/// The name of a package before each line, as `pnpm -r`, Turborepo and Lerna print several at once.
+static PACKAGE_NAME: Pattern =
+    Pattern::new(r"^(?:[@\w./-]+ test[\w:-]*: |[@\w./#-]+:test[\w:-]*: |@?[\w./-]+: )(.*)$");
+
+/// The lines by package, so that parallel ones do not mix; nothing when no line has such a name.
+fn without_package_names(output: &str) -> Option<String> {
+    let mut packages: Vec<(&str, String)> = Vec::new();
+    for line in output.lines() {
+        let Some(rest) = PACKAGE_NAME.first(line) else {
+            continue;
+        };
+        let name = line.strip_suffix(rest).unwrap_or_default();
+        let at = packages.iter().position(|(known, _)| *known == name);
+        let at = at.unwrap_or_else(|| {
+            packages.push((name, String::new()));
+            packages.len() - 1
+        });
+        if let Some((_, text)) = packages.get_mut(at) {
+            text.push_str(rest);
+            text.push('\n');
+        }
+    }
+    let text: String = packages.into_iter().map(|(_, text)| text).collect();
+    (!text.is_empty()).then_some(text)
 }
 
 /// What makes runners name their tests, and print without colours.
@@ -127,7 +185,7 @@ mod tests {
             if name.ends_with(".xml") {
                 continue;
             }
-            let output = fixture(&name);
+            let output = plain(&fixture(&name));
             let takers = PARSERS.iter().filter(|parse| parse(&output).is_some()).count();
             assert_eq!(
                 takers,
@@ -137,7 +195,35 @@ mod tests {
             );
             seen += 1;
         }
-        assert!(seen >= 25, "{seen} fixtures");
+        assert!(seen >= 50, "{seen} fixtures");
+    }
+
+    #[test]
+    fn lines_with_package_names_are_read_by_package() {
+        let tap = |name: &str| {
+            fixture("npm_node_tap_failed.txt")
+                .lines()
+                .map(|line| format!("{name}{line}"))
+                .collect::<Vec<_>>()
+        };
+        for names in [
+            ["packages/a test: ", "packages/b test: "],
+            ["@acme/a:test: ", "@acme/b:test: "],
+            ["@acme/a: ", "@acme/b: "],
+        ] {
+            let (one, other) = (tap(names[0]), tap(names[1]));
+            let mixed: Vec<&str> = one
+                .iter()
+                .zip(&other)
+                .flat_map(|(one, other)| [one.as_str(), other.as_str()])
+                .collect();
+            let report = parse(&mixed.join("\n")).unwrap();
+            assert_eq!(
+                (report.runner.as_str(), counts(&report)),
+                ("node", (4, 4, 4)),
+                "{names:?}"
+            );
+        }
     }
 
     #[test]
@@ -182,7 +268,9 @@ mod tests {
             start in "[ -~\n]{0,200}",
             name in proptest::sample::select(vec![
                 "pytest_failed.txt", "jest_failed.txt", "go_failed.txt", "go_json.txt", "cargo_failed.txt",
-                "unittest_failed.txt", "node_tap_failed.txt", "mocha_failed.txt", "vitest_failed.txt", "rspec_failed.txt",
+                "unittest_failed.txt", "tape_failed.txt", "ava_failed.txt", "bats_pretty_failed.txt", "deno_failed.txt", "bun_failed.txt",
+                "playwright_list_failed.txt", "minitest_verbose_failed.txt", "testunit_failed.txt", "ctest_failed.txt",
+                "vitest_tap_failed.txt", "node_tap_failed.txt", "mocha_failed.txt", "vitest_failed.txt", "rspec_failed.txt",
             ]),
             cut in 0usize..4000,
             end in "\\PC{0,200}",

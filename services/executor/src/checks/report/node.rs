@@ -7,6 +7,8 @@ use crate::pattern::Pattern;
 
 static COUNT: Pattern = Pattern::new(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$");
 static TAP: Pattern = Pattern::new(r"^(\s*)(not ok|ok) \d+ - (.+?)(?: # (SKIP|TODO).*)?$");
+/// Package managers and make print lines of their own before it.
+static TAP_VERSION: Pattern = Pattern::new(r"(?m)^TAP version \d+$");
 static SPEC: Pattern = Pattern::new(r"^(\s*)(✔|✖|﹣) (.+?) \([\d.]+ms\)(?: # .*)?$");
 /// A test file that could not be loaded stands as a test of its own name.
 static FILE: Pattern = Pattern::new(r"\.[cm]?[jt]sx?$");
@@ -17,10 +19,11 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         runner: "node".to_owned(),
         ..TestReport::default()
     };
-    let mut seen = 0;
+    if !is_its(output) {
+        return None;
+    }
     for found in output.lines().filter_map(|line| COUNT.captures(line)) {
         let number = number(&found[2]);
-        seen += 1;
         match &found[1] {
             "pass" => report.passed = report.passed.saturating_add(number),
             "fail" | "cancelled" => report.failed = report.failed.saturating_add(number),
@@ -28,17 +31,19 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             _ => {}
         }
     }
-    if seen < 6 {
-        return None;
+    // Packages of one repository may have different reporters.
+    let mut unloaded = spec(output, &mut report);
+    if TAP_VERSION.is_match(output) {
+        unloaded += tap(output, &mut report);
     }
-    let unloaded = if TAP.all(output).next().is_some() || output.starts_with("TAP version") {
-        tap(output, &mut report)
-    } else {
-        spec(output, &mut report)
-    };
     report.collection_error = unloaded > 0;
     report.failed = report.failed.saturating_sub(unloaded);
     Some(report)
+}
+
+/// Whether the runner's own counts are there: it prints them all, at the end.
+pub(super) fn is_its(output: &str) -> bool {
+    output.lines().filter(|line| COUNT.is_match(line)).count() >= 6
 }
 
 /// Suites that failed because of a test inside are not counted again.
@@ -125,6 +130,17 @@ mod tests {
                 report.failing
             );
             assert!(report.passing.contains(&"count".to_owned()) && !report.collection_error);
+        }
+    }
+
+    #[test]
+    fn lines_of_package_managers_before_it_change_nothing() {
+        for name in ["npm", "pnpm", "yarn", "make"] {
+            let report = parse(&fixture(&format!("{name}_node_tap_failed.txt"))).unwrap();
+            assert_eq!(counts(&report), (2, 2, 2), "{name}");
+            assert_eq!(failing(&report), ["empty cart", "total"], "{name}");
+            assert_eq!(report.passing, ["count", "inner"], "{name}");
+            assert_eq!(report.skipping, ["later", "some day"], "{name}");
         }
     }
 

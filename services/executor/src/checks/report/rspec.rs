@@ -8,8 +8,8 @@ use crate::pattern::Pattern;
 static SUMMARY: Pattern = Pattern::new(
     r"^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$",
 );
-/// `rspec ./spec/cart_spec.rb:4 # Cart is empty`.
-static FAILED: Pattern = Pattern::new(r"^rspec (\S+) # (.+)$");
+/// `rspec ./spec/cart_spec.rb:4 # Cart is empty`, without the line, which moves, or with the number of an example.
+static FAILED: Pattern = Pattern::new(r"^rspec '?(\S+?)(?::\d+|(?:\[[\d:]+\])'?)? # (.+)$");
 static HEADING: Pattern = Pattern::new(r"^  \d+\) (.+)$");
 
 pub(super) fn parse(output: &str) -> Option<TestReport> {
@@ -55,8 +55,8 @@ mod tests {
         assert_eq!(
             failing(&report),
             [
-                "./spec/cart_spec.rb:4 # Cart when empty does not fail",
-                "./spec/cart_spec.rb:8 # Cart adds up"
+                "./spec/cart_spec.rb # Cart when empty does not fail",
+                "./spec/cart_spec.rb # Cart adds up"
             ]
         );
         assert!(report.failing[1].message.contains("expected: 30"), "{report:?}");

@@ -10,7 +10,9 @@ static VERDICT: Pattern = Pattern::new(r"^(OK|FAILED|NO TESTS RAN)(?: \((.*)\))?
 static COUNT: Pattern =
     Pattern::new(r"(failures|errors|skipped|expected failures|unexpected successes)=(\d+)");
 static HEADING: Pattern = Pattern::new(r"^(?:FAIL|ERROR): (\S+) \(([^)]*)\)");
-static VERBOSE: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\)(?:\n.*)? \.\.\. (ok|skipped)\b");
+static VERBOSE: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\) \.\.\. (ok|skipped|expected failure)\b");
+static NAMED: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\)$");
+static DESCRIBED: Pattern = Pattern::new(r" \.\.\. (ok|skipped|expected failure)\b");
 /// A module that could not be imported stands as a test of this class.
 const UNLOADED: &str = "unittest.loader._FailedTest";
 
@@ -36,9 +38,24 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     report.collection_error = unloaded > 0;
     report.failed = failures.saturating_sub(unloaded);
     report.passed = ran.saturating_sub(failures).saturating_sub(left_out);
-    for found in lines.iter().filter_map(|line| VERBOSE.captures(line)) {
-        let id = id(&found[1], &found[2]);
-        match &found[3] {
+    // A test with a description prints it, and its result, in the next line.
+    let pairs = lines.iter().zip(lines.iter().skip(1).chain([&""]));
+    let verbose = pairs.filter_map(|(line, next)| {
+        let own = VERBOSE.captures(line);
+        let described = || {
+            NAMED
+                .captures(line)
+                .filter(|_| !NAMED.is_match(next) && !VERBOSE.is_match(next))
+                .and_then(|name| {
+                    let result = DESCRIBED.captures(next)?;
+                    Some((id(&name[1], &name[2]), result[1].to_owned()))
+                })
+        };
+        own.map(|found| (id(&found[1], &found[2]), found[3].to_owned()))
+            .or_else(described)
+    });
+    for (id, result) in verbose.collect::<Vec<_>>() {
+        match result.as_str() {
             "ok" => report.passing.push(id),
             _ => report.skipping.push(id),
         }
@@ -96,6 +113,14 @@ mod tests {
         assert_eq!(report.failing[0].message, "KeyError: 'items'");
         assert_eq!(report.failing[1].message, "AssertionError: 0 != 30");
         assert_eq!(report.passing, ["test_cart.Cart.test_count"]);
+    }
+
+    #[test]
+    fn described_tests_are_named_too() {
+        let output = "test_a (t.A.test_a) ... ok\ntest_b (t.A.test_b)\nAdds up. ... ok\ntest_c (t.A.test_c)\nLater. ... skipped 'no'\ntest_d (t.A.test_d)\nWrong. ... FAIL\n\n----\nRan 4 tests in 0.001s\n\nFAILED (failures=1, skipped=1)\n";
+        let report = parse(output).unwrap();
+        assert_eq!(report.passing, ["t.A.test_a", "t.A.test_b"]);
+        assert_eq!(report.skipping, ["t.A.test_c"]);
     }
 
     #[test]

@@ -1,0 +1,115 @@
+//! AVA, as it prints to a terminal. Its TAP is read as TAP.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static COUNT: Pattern =
+    Pattern::new(r"^\s+(\d+) (tests? passed|tests? failed|known failures?|tests? skipped|tests? todo)$");
+/// An exception or a rejection outside of a test, or a file without tests.
+static UNCAUGHT: Pattern = Pattern::new(
+    r"(?m)^\s+\d+ (?:uncaught exceptions?|unhandled rejections?)$|^\s+✘ (?:No tests found in |.* exited with a non-zero exit code)",
+);
+static TEST: Pattern = Pattern::new(
+    r"^\s+(✔|✘|-) (\[fail\]: |\[skip\] |\[expected fail\] |\[todo\] )?(.+?)(?: \(\d[\d.]*m?s\))?$",
+);
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    // The counts follow a rule of their own: `─`.
+    let at = lines.iter().rposition(|line| line.trim() == "─")?;
+    let sums = || {
+        lines
+            .get(at..)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|line| COUNT.captures(line))
+    };
+    sums().next()?;
+    let mut report = TestReport {
+        runner: "ava".to_owned(),
+        collection_error: UNCAUGHT.is_match(output),
+        ..TestReport::default()
+    };
+    for sum in sums() {
+        let count = number(&sum[1]);
+        match &sum[2] {
+            "test passed" | "tests passed" => report.passed = report.passed.saturating_add(count),
+            "test failed" | "tests failed" => report.failed = count,
+            // A test that fails as expected is left out, as with every runner.
+            _ => report.skipped = report.skipped.saturating_add(count),
+        }
+    }
+    for line in &lines {
+        let Some(found) = TEST.captures(line) else {
+            continue;
+        };
+        let name = found.get(3).map_or("", |name| name.as_str());
+        match (&found[1], found.get(2).map_or("", |mark| mark.as_str())) {
+            ("✔", "") => report.passing.push(name.to_owned()),
+            ("✘", "[fail]: ") => {
+                let id = failing_title(&lines, name);
+                report.failing.push(failed(id, find_message(&lines, id)));
+            }
+            (_, "") => {}
+            _ => report.skipping.push(name.to_owned()),
+        }
+    }
+    // With failures the sum of those that passed is not printed.
+    let named = u32::try_from(report.passing.len()).unwrap_or(u32::MAX);
+    report.passed = report.passed.max(named);
+    Some(report)
+}
+
+/// The line ends in the error's first words; the title alone heads the details.
+fn failing_title<'t>(lines: &[&'t str], name: &'t str) -> &'t str {
+    let titles = lines
+        .iter()
+        .map(|line| line.trim())
+        .filter(|title| !title.is_empty());
+    let fitting = titles.filter(|title| {
+        name.strip_prefix(title)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    });
+    fitting.max_by_key(|title| title.len()).unwrap_or(name)
+}
+
+fn find_message(lines: &[&str], id: &str) -> String {
+    let at = lines
+        .iter()
+        .position(|line| line.trim() == id && line.starts_with("  "));
+    let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
+    let is_source = |line: &&str| {
+        let line = line.trim();
+        line.split(':')
+            .next()
+            .is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
+    };
+    let place = rest
+        .iter()
+        .copied()
+        .filter(|line| !is_source(line))
+        .skip_while(|line| {
+            let line = line.trim();
+            line.is_empty() || (!line.contains(' ') && line.contains(':'))
+        });
+    message(place, |line| {
+        line.trim() == "─" || line.trim_start().starts_with("at ")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_names_and_messages_are_read() {
+        let report = parse(&fixture("ava_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 2));
+        assert_eq!(failing(&report), ["total", "throws"]);
+        assert!(report.failing[0].message.starts_with("Difference"), "{report:?}");
+        assert_eq!(report.passing, ["empty cart"]);
+    }
+}

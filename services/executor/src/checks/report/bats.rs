@@ -1,0 +1,85 @@
+//! bats, as it prints to a terminal. Its TAP is read as TAP.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static SUMMARY: Pattern = Pattern::new(
+    r"^(\d+) tests?, (\d+) failures?(?:, (\d+) skipped)?(?:, (\d+) not run)?(?: in [\d.]+ seconds)?$",
+);
+static TEST: Pattern = Pattern::new(r"^\s(✓|✗|-) (.+?)(?: \[\d+\])?(?: \(skipped(?:: .*)?\))?$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    // The line under a running test is overwritten; without the terminal both stand in one line.
+    let text = output.replace('\u{b}', "\n");
+    let lines: Vec<&str> = text.lines().map(after_progress).collect();
+    if !lines.iter().any(|line| TEST.is_match(line)) {
+        return None;
+    }
+    let mut report = TestReport {
+        runner: "bats".to_owned(),
+        ..TestReport::default()
+    };
+    for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
+        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        let ran = count(1)
+            .saturating_sub(count(2))
+            .saturating_sub(count(3))
+            .saturating_sub(count(4));
+        report.passed = report.passed.saturating_add(ran);
+        report.failed = report.failed.saturating_add(count(2));
+        report.skipped = report.skipped.saturating_add(count(3)).saturating_add(count(4));
+    }
+    if report.ran() == 0 && report.skipped == 0 {
+        return None;
+    }
+    for (at, line) in lines.iter().enumerate() {
+        let Some(found) = TEST.captures(line) else {
+            continue;
+        };
+        let id = found[2].to_owned();
+        match &found[1] {
+            "✓" => report.passing.push(id),
+            "-" => report.skipping.push(id),
+            _ => {
+                let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
+                let words = message(rest, |line| !line.starts_with("   ") || TEST.is_match(line));
+                report.failing.push(failed(id, words));
+            }
+        }
+    }
+    Some(report)
+}
+
+/// What stands in a line after `   name1/3`, which shows what runs.
+fn after_progress(line: &str) -> &str {
+    let at = [" ✓ ", " ✗ ", " - "]
+        .iter()
+        .filter_map(|mark| line.find(mark))
+        .min();
+    match at {
+        Some(at) if line.starts_with("   ") => line.get(at..).unwrap_or(line),
+        _ => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::{
+        plain,
+        tests::{counts, failing, fixture},
+    };
+
+    #[test]
+    fn terminal_output_is_read_with_names() {
+        let report = parse(&plain(&fixture("bats_pretty_failed.txt"))).unwrap();
+        assert_eq!(counts(&report), (1, 1, 1));
+        assert_eq!(failing(&report), ["total"]);
+        assert_eq!(
+            (report.passing, report.skipping),
+            (vec!["empty cart".to_owned()], vec!["later".to_owned()])
+        );
+    }
+}

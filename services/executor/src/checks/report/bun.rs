@@ -1,0 +1,83 @@
+//! Bun's own runner.
+
+use domain::check::TestReport;
+
+use super::{failed, number};
+use crate::pattern::Pattern;
+
+static RAN: Pattern = Pattern::new(r"(?m)^Ran (\d+) tests? across (\d+) files?\.");
+static COUNT: Pattern = Pattern::new(r"^ (\d+) (pass|fail|skip|todo|errors?)$");
+static TEST: Pattern = Pattern::new(r"^(?:\((pass|fail|skip|todo)\)|(✓|✗|»|✎)) (.+?)(?: \[[\d.]+m?s\])?$");
+/// A file that cannot be loaded counts as a test that failed.
+static UNLOADED: Pattern = Pattern::new(r"(?m)^# Unhandled error between tests$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    if !RAN.is_match(output) {
+        return None;
+    }
+    let mut report = TestReport {
+        runner: "bun".to_owned(),
+        ..TestReport::default()
+    };
+    for count in output.lines().filter_map(|line| COUNT.captures(line)) {
+        let number = number(&count[1]);
+        match &count[2] {
+            "pass" => report.passed = report.passed.saturating_add(number),
+            "fail" => report.failed = report.failed.saturating_add(number),
+            "skip" | "todo" => report.skipped = report.skipped.saturating_add(number),
+            _ => report.collection_error |= number > 0,
+        }
+    }
+    let lines: Vec<&str> = output.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        let Some(found) = TEST.captures(line) else {
+            continue;
+        };
+        let name = found.get(3).map_or("", |name| name.as_str()).to_owned();
+        match found.get(1).or(found.get(2)).map_or("", |mark| mark.as_str()) {
+            "pass" | "✓" => report.passing.push(name),
+            "fail" | "✗" => report
+                .failing
+                .push(failed(name, find_error(lines.get(..at).unwrap_or_default()))),
+            _ => report.skipping.push(name),
+        }
+    }
+    let unloaded = u32::try_from(UNLOADED.all(output).count()).unwrap_or(u32::MAX);
+    report.collection_error |= unloaded > 0;
+    let named = u32::try_from(report.failing.len()).unwrap_or(u32::MAX);
+    if unloaded > 0 {
+        report.failed = named;
+    }
+    Some(report)
+}
+
+/// The error stands before the line of its test.
+fn find_error(before: &[&str]) -> String {
+    let own = before.iter().rev().take_while(|line| !TEST.is_match(line));
+    let errors = own.filter(|line| line.starts_with("error: ") || line.contains("Error: "));
+    errors.last().map_or(String::new(), |line| (*line).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_names_and_messages_are_read() {
+        let report = parse(&fixture("bun_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 1, 2));
+        assert_eq!(failing(&report), ["cart > total"]);
+        assert_eq!(
+            report.failing[0].message,
+            "error: expect(received).toBe(expected)"
+        );
+        assert_eq!(report.passing, ["empty cart"]);
+    }
+
+    #[test]
+    fn file_that_cannot_be_loaded_is_no_failing_test() {
+        let report = parse(&fixture("bun_collection_error.txt")).unwrap();
+        assert!(report.collection_error && report.ran() == 0);
+    }
+}

@@ -1,0 +1,96 @@
+//! Deno's own runner.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static SUMMARY: Pattern = Pattern::new(
+    r"(?m)^(?:ok|FAILED) \| (\d+) passed(?: \(\d+ steps?\))? \| (\d+) failed(?: \(\d+ steps?\))?(?: \| (\d+) ignored(?: \(\d+ steps?\))?)?(?: \| \d+ measured)?(?: \| \d+ filtered out)? \(",
+);
+static TEST: Pattern = Pattern::new(r"^(\s*)(\S.*?) \.\.\. (ok|FAILED|ignored)(?: \(.*\))?$");
+static ERROR: Pattern = Pattern::new(r"^(.+?) => \S+:\d+:\d+$");
+/// A module that cannot be found or checked.
+static UNLOADED: Pattern = Pattern::new(
+    r"(?m)^error: (?:Module not found|Type checking failed|The module's source code could not be parsed|.*Uncaught)|^TS\d+ \[ERROR\]:|^.+ \(uncaught error\)$",
+);
+static RUNNING: Pattern =
+    Pattern::new(r"(?m)^(?:running \d+ tests? from |Check file:|\s+at file://.*\.tsx?:|Task test )");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let mut report = TestReport {
+        runner: "deno".to_owned(),
+        collection_error: UNLOADED.is_match(output) && RUNNING.is_match(output),
+        ..TestReport::default()
+    };
+    let mut sums = 0;
+    for sum in SUMMARY.all(output) {
+        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        sums += 1;
+        report.passed = report.passed.saturating_add(count(1));
+        report.failed = report.failed.saturating_add(count(2));
+        report.skipped = report.skipped.saturating_add(count(3));
+    }
+    if sums == 0 && !report.collection_error {
+        return None;
+    }
+    let lines: Vec<&str> = output.lines().collect();
+    for found in lines.iter().filter_map(|line| TEST.captures(line)) {
+        // Steps are inside their test.
+        match (found[1].is_empty(), &found[3]) {
+            (true, "ok") => report.passing.push(found[2].to_owned()),
+            (true, "ignored") => report.skipping.push(found[2].to_owned()),
+            (true, _) => {
+                let id = &found[2];
+                report.failing.push(failed(id, find_error(&lines, id)));
+            }
+            _ => {}
+        }
+    }
+    report.collection_error |= report
+        .failing
+        .iter()
+        .any(|test| test.id.ends_with("(uncaught error)"));
+    report
+        .failing
+        .retain(|test| !test.id.ends_with("(uncaught error)"));
+    // A test and its failing steps are counted each.
+    let named = u32::try_from(report.failing.len()).unwrap_or(u32::MAX);
+    report.failed = if named > 0 { named } else { report.failed };
+    Some(report)
+}
+
+fn find_error(lines: &[&str], id: &str) -> String {
+    let heads = |line: &&str| {
+        ERROR.first(line).is_some_and(|head| {
+            head == id
+                || head
+                    .strip_prefix(id)
+                    .is_some_and(|rest| rest.starts_with(" ... "))
+        })
+    };
+    let at = lines.iter().position(heads);
+    let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
+    message(rest.iter().copied().take(1), |_| false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_names_and_messages_are_read() {
+        let report = parse(&fixture("deno_failed.txt")).unwrap();
+        assert_eq!(counts(&report), (1, 2, 1));
+        assert_eq!(failing(&report), ["total", "steps"]);
+        assert_eq!(report.failing[0].message, "error: Error: 0 is not 30");
+        assert_eq!(report.passing, ["empty cart"]);
+    }
+
+    #[test]
+    fn module_that_cannot_be_found_is_no_failing_test() {
+        let report = parse(&fixture("deno_collection_error.txt")).unwrap();
+        assert!(report.collection_error && report.ran() == 0);
+    }
+}

@@ -1,0 +1,94 @@
+//! `ExUnit` (`mix test`).
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static SUMMARY: Pattern = Pattern::new(
+    r"^(?:(\d+) doctests?, )?(?:(\d+) propert(?:y|ies), )?(\d+) tests?, (\d+) failures?(?:, (\d+) excluded)?(?:, (\d+) invalid)?(?:, (\d+) skipped)?$",
+);
+static FINISHED: Pattern = Pattern::new(r"(?m)^Finished in [\d.]+ seconds(?: \(.*\))?$");
+/// `  1) test adds up (CartTest)`.
+static FAILED: Pattern = Pattern::new(r"^\s+\d+\) ((?:test|doctest|property) .+ \(\S+\))$");
+static TRACE: Pattern =
+    Pattern::new(r"^\s+\* (?:test|doctest|property) (.+?) \((?:[\d.]+ms|excluded|skipped)\)(?: \[L#\d+\])?$");
+static UNCOMPILED: Pattern = Pattern::new(
+    r"(?m)^== Compilation error in file |^\*\* \((?:CompileError|SyntaxError|TokenMissingError)\)",
+);
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let mut report = TestReport {
+        runner: "exunit".to_owned(),
+        collection_error: UNCOMPILED.is_match(output),
+        ..TestReport::default()
+    };
+    let lines: Vec<&str> = output.lines().collect();
+    let mut sums = 0;
+    if FINISHED.is_match(output) {
+        for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
+            let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+            sums += 1;
+            let all = count(1).saturating_add(count(2)).saturating_add(count(3));
+            let bad = count(4).saturating_add(count(6));
+            let left_out = count(5).saturating_add(count(7));
+            report.failed = report.failed.saturating_add(bad);
+            report.skipped = report.skipped.saturating_add(left_out);
+            report.passed = report
+                .passed
+                .saturating_add(all.saturating_sub(bad).saturating_sub(left_out));
+        }
+    }
+    if sums == 0 && !report.collection_error {
+        return None;
+    }
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(id) = FAILED.first(line) {
+            // The place of the test follows its name.
+            let rest = lines.get(at + 2..).unwrap_or_default().iter().copied();
+            report.failing.push(failed(
+                id,
+                message(rest, |line| line.trim() == "stacktrace:" || FAILED.is_match(line)),
+            ));
+        }
+    }
+    // With --trace each test has a line; a failing one is named with its module below.
+    let failing = |name: &str| {
+        report
+            .failing
+            .iter()
+            .any(|test| test.id.contains(&format!(" {name} (")))
+    };
+    let traced = lines.iter().filter_map(|line| Some((TRACE.first(line)?, line)));
+    let (left_out, passed): (Vec<_>, Vec<_>) = traced
+        .filter(|(name, _)| !failing(name))
+        .partition(|(_, line)| line.contains("(excluded)") || line.contains("(skipped)"));
+    report.passing = passed.into_iter().map(|(name, _)| name.to_owned()).collect();
+    report.skipping = left_out.into_iter().map(|(name, _)| name.to_owned()).collect();
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing};
+
+    #[test]
+    fn counts_names_and_messages_are_read() {
+        let output = "Running ExUnit with seed: 0, max_cases: 4\n\n\n  1) test adds up (CartTest)\n     test/cart_test.exs:4\n     Assertion with == failed\n     code:  assert total() == 30\n     left:  0\n     right: 30\n     stacktrace:\n       test/cart_test.exs:5: (test)\n\n..\nFinished in 0.03 seconds (0.00s async, 0.03s sync)\n1 doctest, 3 tests, 1 failure, 1 skipped\n";
+        let report = parse(output).unwrap();
+        assert_eq!(
+            (counts(&report), failing(&report)),
+            ((2, 1, 1), vec!["test adds up (CartTest)"])
+        );
+        assert!(report.failing[0].message.starts_with("Assertion with == failed"));
+        let trace = "CartTest [test/cart_test.exs]\n  * test is empty (0.01ms) [L#3]\n  * test later (skipped) [L#9]\n\nFinished in 0.03 seconds\n2 tests, 0 failures, 1 skipped\n";
+        let report = parse(trace).unwrap();
+        assert_eq!(
+            (report.passing, report.skipping),
+            (vec!["is empty".to_owned()], vec!["later".to_owned()])
+        );
+        let broken = "== Compilation error in file test/cart_test.exs ==\n** (CompileError) test/cart_test.exs:3: undefined\n";
+        assert!(parse(broken).unwrap().collection_error);
+    }
+}

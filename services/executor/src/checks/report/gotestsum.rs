@@ -1,0 +1,85 @@
+//! gotestsum, in its own formats. Where it repeats what `go test` prints, that is read.
+
+use domain::check::TestReport;
+
+use super::{failed, go, message, number};
+use crate::pattern::Pattern;
+
+static DONE: Pattern = Pattern::new(
+    r"(?m)^DONE (?:\d+ runs, )?(\d+) tests?(?:, (\d+) skipped)?(?:, (\d+) failures?)?(?:, (\d+) errors?)? in [\d.]+s$",
+);
+static LINE: Pattern = Pattern::new(r"^(PASS|FAIL|SKIP) (\S+) \([\d.]+s\)$");
+static SECTION: Pattern = Pattern::new(r"^=== (FAIL|SKIP): (\S+) (\S+) \([\d.]+s\)$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let done = DONE.captures(output)?;
+    if go::parse(output).is_some() {
+        return None;
+    }
+    let count = |group| done.get(group).map_or(0, |found| number(found.as_str()));
+    let mut report = TestReport {
+        runner: "gotestsum".to_owned(),
+        passed: count(1).saturating_sub(count(2)).saturating_sub(count(3)),
+        failed: count(3),
+        skipped: count(2),
+        collection_error: count(4) > 0,
+        ..TestReport::default()
+    };
+    let lines: Vec<&str> = output.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(found) = SECTION.captures(line) {
+            let id = format!("{}.{}", &found[2], &found[3]);
+            if &found[1] == "SKIP" {
+                report.skipping.push(id);
+            } else {
+                let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
+                report
+                    .failing
+                    .push(failed(id, message(rest, |line| !line.starts_with(' '))));
+            }
+        } else if let Some(found) = LINE.captures(line)
+            && &found[1] == "PASS"
+        {
+            report.passing.push(found[2].to_owned());
+        }
+    }
+    let parents: Vec<String> = report
+        .failing
+        .iter()
+        .map(|test| format!("{}/", test.id))
+        .collect();
+    let is_parent = |id: &str| {
+        let inner = format!("{id}/");
+        parents
+            .iter()
+            .any(|other| other.starts_with(&inner) && *other != inner)
+    };
+    report.failing.retain(|test| !is_parent(&test.id));
+    report.failed = report
+        .failed
+        .min(u32::try_from(report.failing.len()).unwrap_or(u32::MAX).max(1));
+    report.failed = if count(3) == 0 { 0 } else { report.failed };
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing};
+
+    #[test]
+    fn sum_and_failures_are_read() {
+        let output = "✖  acme/shop (3ms)\n\n=== Skipped\n=== SKIP: acme/shop TestLater (0.00s)\n    cart_test.go:5: no\n\n=== Failed\n=== FAIL: acme/shop TestTotal (0.00s)\n    cart_test.go:4: total = 0, want 30\n\nDONE 3 tests, 1 skipped, 1 failure in 0.312s\n";
+        let report = parse(output).unwrap();
+        assert_eq!(
+            (counts(&report), failing(&report)),
+            ((1, 1, 1), vec!["acme/shop.TestTotal"])
+        );
+        assert_eq!(report.failing[0].message, "cart_test.go:4: total = 0, want 30");
+        assert_eq!(
+            counts(&parse("✓  acme/shop (cached)\n\nDONE 2 tests in 0.101s\n").unwrap()),
+            (2, 0, 0)
+        );
+        assert!(parse("DONE 0 tests, 1 error in 0.1s\n").unwrap().collection_error);
+    }
+}

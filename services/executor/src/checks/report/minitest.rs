@@ -1,0 +1,106 @@
+//! Ruby's Minitest (Rails too) and test-unit.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static SUMMARY: Pattern = Pattern::new(
+    r"^(\d+) (?:runs|tests), \d+ assertions, (\d+) failures, (\d+) errors(?:, (\d+) skips)?(?:, (\d+) pendings, (\d+) omissions, \d+ notifications)?$",
+);
+static VERBOSE: Pattern = Pattern::new(r"^(\S+#\S.*?) = [\d.]+ s = (\.|F|E|S)$");
+/// `  1) Failure:`, then `CartTest#test_total [t.rb:4]:`.
+static HEADING: Pattern = Pattern::new(r"^\s*\d+\) (Failure|Error|Skipped):$");
+static NAME: Pattern = Pattern::new(r"^(\S+#.+?)(?: \[.*\])?:$");
+/// test-unit: `Failure: test_total(CartTest)`; Rails: `Failure:` alone, then the name.
+static UNIT: Pattern = Pattern::new(r"^(Failure|Error): (\S.*\(\S+\))(?::.*)?$");
+static RAILS: Pattern = Pattern::new(r"^(Failure|Error):$");
+static OMITTED: Pattern = Pattern::new(r"^(?:Omission|Pending): .*\[(\S.*\(\S+\))\]$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let mut report = TestReport {
+        runner: "minitest".to_owned(),
+        ..TestReport::default()
+    };
+    let mut sums = 0;
+    for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
+        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        sums += 1;
+        let bad = count(2).saturating_add(count(3));
+        let left_out = count(4).saturating_add(count(5)).saturating_add(count(6));
+        report.failed = report.failed.saturating_add(bad);
+        report.skipped = report.skipped.saturating_add(left_out);
+        let passed = count(1).saturating_sub(bad).saturating_sub(left_out);
+        report.passed = report.passed.saturating_add(passed);
+    }
+    if sums == 0 {
+        return None;
+    }
+    for (at, line) in lines.iter().enumerate() {
+        let rest = lines.get(at + 1..).unwrap_or_default();
+        if let Some(found) = VERBOSE.captures(line) {
+            match &found[2] {
+                "." => report.passing.push(found[1].to_owned()),
+                "S" => report.skipping.push(found[1].to_owned()),
+                _ => {}
+            }
+        } else if HEADING.first(line).is_some_and(|what| what != "Skipped") || RAILS.is_match(line) {
+            let name = rest.first().and_then(|line| NAME.first(line));
+            report
+                .failing
+                .extend(name.map(|name| failed(name, find_message(rest.get(1..).unwrap_or_default()))));
+        } else if let Some(found) = UNIT.captures(line) {
+            let told = rest
+                .iter()
+                .copied()
+                .filter(|line| !line.starts_with(' ') && !is_frame(line) && !line.starts_with('='));
+            report
+                .failing
+                .push(failed(&found[2], message(told, |line| line.starts_with("diff:"))));
+        } else if let Some(name) = OMITTED.first(line) {
+            report.skipping.push(name.to_owned());
+        }
+    }
+    Some(report)
+}
+
+fn find_message(lines: &[&str]) -> String {
+    let own = lines.iter().copied().take_while(|line| !line.is_empty());
+    message(own, is_frame)
+}
+
+fn is_frame(line: &str) -> bool {
+    line.contains(":in `") || line.contains(":in '")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn counts_names_and_messages_are_read() {
+        for (name, passing) in [("minitest_failed.txt", 0), ("minitest_verbose_failed.txt", 1)] {
+            let report = parse(&fixture(name)).unwrap();
+            assert_eq!(counts(&report), (1, 2, 1), "{name}");
+            let mut names = failing(&report);
+            names.sort_unstable();
+            assert_eq!(names, ["CartTest#test_error", "CartTest#test_total"], "{name}");
+            assert!(
+                report
+                    .failing
+                    .iter()
+                    .any(|test| test.message == "Expected: 30\nActual: 0"),
+                "{report:?}"
+            );
+            assert_eq!(report.passing.len(), passing, "{name}");
+        }
+        let report = parse(&fixture("testunit_failed.txt")).unwrap();
+        assert_eq!(
+            (counts(&report), failing(&report)),
+            ((1, 1, 1), vec!["test_total(CartTest)"])
+        );
+        assert_eq!(report.failing[0].message, "<30> expected but was\n<0>");
+    }
+}

@@ -1,0 +1,83 @@
+//! Pest, and `PHPUnit` behind Laravel's `artisan test`.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static SUMMARY: Pattern = Pattern::new(r"^\s*Tests:\s+((?:\d+ \w+(?:, )?)+)(?: \(\d+ assertions\))?\s*$");
+static DURATION: Pattern = Pattern::new(r"(?m)^\s*(?:Duration|Time):\s+[\d.]+m?s");
+static COUNT: Pattern = Pattern::new(r"(\d+) (\w+)");
+static FILE: Pattern = Pattern::new(r"^\s+(?:PASS|FAIL|WARN)\s+(\S+)$");
+static TEST: Pattern = Pattern::new(r"^\s+(✓|⨯|-|…|!) (\S.*?)(?:\s+→ .*?)?(?:\s+[\d.]+m?s)?\s*$");
+static FAILED: Pattern = Pattern::new(r"^\s+FAILED\s+(\S+ > .+?)(?:\s{2,}\S*)?\s*$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let sum = lines.iter().rev().find_map(|line| SUMMARY.first(line))?;
+    if !DURATION.is_match(output) {
+        return None;
+    }
+    let mut report = TestReport {
+        runner: "pest".to_owned(),
+        ..TestReport::default()
+    };
+    for count in COUNT.all(sum) {
+        let number = number(&count[1]);
+        match &count[2] {
+            "passed" => report.passed = number,
+            "failed" | "errors" | "error" => report.failed = report.failed.saturating_add(number),
+            // Warnings, risky and deprecated ones ran, but assert nothing or too little.
+            _ => report.skipped = report.skipped.saturating_add(number),
+        }
+    }
+    let mut file = "";
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(name) = FILE.first(line) {
+            file = name;
+        } else if let Some(id) = FAILED.first(line) {
+            let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
+            let words = message(rest, |line| {
+                line.trim_start().starts_with("at ") || FAILED.is_match(line)
+            });
+            match report
+                .failing
+                .iter_mut()
+                .find(|test| id.starts_with(&test.id) || test.id == id)
+            {
+                Some(test) => test.message = words,
+                None => report.failing.push(failed(id, words)),
+            }
+        } else if let Some(found) = TEST.captures(line).filter(|_| !file.is_empty()) {
+            let id = format!("{file} > {}", &found[2]);
+            match &found[1] {
+                "✓" => report.passing.push(id),
+                "⨯" => report.failing.push(failed(id, "")),
+                _ => report.skipping.push(id),
+            }
+        }
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing};
+
+    #[test]
+    fn counts_names_and_messages_are_read() {
+        let output = "\n   FAIL  Tests\\Unit\\CartTest\n  ✓ it is empty                              0.02s\n  ⨯ it adds up                               0.01s\n  - it waits → no\n  ──────────────────────\n   FAILED  Tests\\Unit\\CartTest > it adds up\n  Failed asserting that 0 is identical to 30.\n\n  at tests/Unit/CartTest.php:4\n\n  Tests:    1 failed, 1 skipped, 1 passed (2 assertions)\n  Duration: 0.05s\n";
+        let report = parse(output).unwrap();
+        assert_eq!(
+            (counts(&report), failing(&report)),
+            ((1, 1, 1), vec!["Tests\\Unit\\CartTest > it adds up"])
+        );
+        assert_eq!(
+            report.failing[0].message,
+            "Failed asserting that 0 is identical to 30."
+        );
+        assert_eq!(report.passing, ["Tests\\Unit\\CartTest > it is empty"]);
+        assert_eq!(parse("Tests:  3 passed\n"), None);
+    }
+}

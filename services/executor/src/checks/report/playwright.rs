@@ -1,0 +1,97 @@
+//! Playwright's own runner, with its line reporters.
+
+use domain::check::TestReport;
+
+use super::{failed, message, number};
+use crate::pattern::Pattern;
+
+static STARTED: Pattern = Pattern::new(r"(?m)^Running \d+ tests? using \d+ workers?");
+static COUNT: Pattern =
+    Pattern::new(r"^  (\d+) (passed|failed|flaky|skipped|interrupted|did not run)(?: \([\d.]+\w+\))?$");
+static HEADING: Pattern = Pattern::new(r"^  \d+\) (\S.*?)(?: ─+)?\s*$");
+static TEST: Pattern = Pattern::new(r"^\s+(✓|ok|-|°)\s+\d+ (\S.*?)(?: \(\d[\d.]*m?s\))?$");
+static PLACE: Pattern = Pattern::new(r"(\S+\.[cm]?[jt]sx?):\d+:\d+");
+/// Nothing was loaded, or an error outside of any test.
+static UNLOADED: Pattern =
+    Pattern::new(r"(?m)^Error: No tests found|^  \d+ errors? (?:was|were) not a part of any test");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let has_started = STARTED.is_match(output);
+    if !has_started && !UNLOADED.is_match(output) {
+        return None;
+    }
+    let mut report = TestReport {
+        runner: "playwright".to_owned(),
+        // Files that cannot be loaded leave no test.
+        collection_error: UNLOADED.is_match(output) && output.matches("Error: ").count() > 1,
+        ..TestReport::default()
+    };
+    for sum in output.lines().filter_map(|line| COUNT.captures(line)) {
+        let count = number(&sum[1]);
+        match &sum[2] {
+            "passed" => report.passed = count,
+            "failed" | "interrupted" => report.failed = report.failed.saturating_add(count),
+            _ => report.skipped = report.skipped.saturating_add(count),
+        }
+    }
+    let lines: Vec<&str> = output.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        if let Some(id) = HEADING.first(line).map(without_place) {
+            if report.failing.iter().any(|test| test.id == id) {
+                continue;
+            }
+            let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
+            let words = message(rest, |line| {
+                HEADING.is_match(line) || line.trim_start().starts_with("at ")
+            });
+            report.failing.push(failed(id, words));
+        } else if let Some(found) = TEST.captures(line) {
+            match &found[1] {
+                "✓" | "ok" => report.passing.push(without_place(&found[2])),
+                _ => report.skipping.push(without_place(&found[2])),
+            }
+        }
+    }
+    // A run that ends before its sums was cut.
+    report.collection_error |= has_started && report.ran() == 0 && report.skipped == 0;
+    Some(report)
+}
+
+/// Lines move with each change of a file; a test keeps its name.
+fn without_place(id: &str) -> String {
+    match PLACE.captures(id) {
+        Some(place) => id.replacen(&place[0], &place[1], 1),
+        None => id.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn each_line_reporter_is_read() {
+        for name in [
+            "playwright_list_failed.txt",
+            "playwright_line_failed.txt",
+            "playwright_dot_failed.txt",
+        ] {
+            let report = parse(&fixture(name)).unwrap();
+            assert_eq!(counts(&report), (1, 1, 1), "{name}");
+            assert_eq!(failing(&report), ["cart.spec.js › cart › total"], "{name}");
+            assert!(
+                report.failing[0].message.starts_with("Error: expect(received)"),
+                "{name}"
+            );
+        }
+        let list = parse(&fixture("playwright_list_failed.txt")).unwrap();
+        assert_eq!(list.passing, ["cart.spec.js › empty cart"]);
+    }
+
+    #[test]
+    fn file_that_cannot_be_loaded_is_no_failing_test() {
+        let report = parse(&fixture("playwright_collection_error.txt")).unwrap();
+        assert!(report.collection_error && report.ran() == 0);
+    }
+}

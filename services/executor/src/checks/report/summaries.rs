@@ -1,0 +1,148 @@
+//! Runners of which only the sums are read, with the names of what fails where they stand in one line: Perl's prove, sbt,
+//! Bazel, and Dart's and Flutter's.
+
+use domain::check::TestReport;
+
+use super::{failed, number};
+use crate::pattern::Pattern;
+
+static PROVE: Pattern = Pattern::new(r"(?m)^Files=\d+, Tests=(\d+), .*\nResult: (PASS|FAIL|NOTESTS)$");
+static PROVE_FAILED: Pattern = Pattern::new(r"^(\S+\.t)\s+\(Wstat: .*?(?:Tests: (\d+) Failed: (\d+))\)$");
+static SBT: Pattern = Pattern::new(
+    r"\[(?:info|error)\] (?:Passed|Failed|Error): Total (\d+), Failed (\d+), Errors (\d+), Passed (\d+)(?:, Skipped (\d+))?",
+);
+static SBT_FAILED: Pattern = Pattern::new(r"^\[info\] - (.+?) \*\*\* FAILED \*\*\*");
+static BAZEL: Pattern = Pattern::new(r"(?m)^Executed (\d+) out of (\d+) tests?: ");
+static BAZEL_LINE: Pattern = Pattern::new(
+    r"^(//\S+|@\S+)\s+(?:\(cached\) )?(PASSED|FAILED TO BUILD|FAILED|TIMEOUT|FLAKY|NO STATUS|SKIPPED)\b",
+);
+static DART: Pattern = Pattern::new(
+    r"^\d+:\d+ \+(\d+)(?: ~(\d+))?(?: -(\d+))?: (All tests passed!|Some tests failed\.|All tests skipped\.)$",
+);
+static DART_FAILED: Pattern = Pattern::new(r"^\d+:\d+ \+\d+(?: ~\d+)? -\d+: (.+?) \[E\]$");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let found = [read_prove, read_sbt, read_bazel, read_dart];
+    found.into_iter().find_map(|read| read(output))
+}
+
+fn report(runner: &str) -> TestReport {
+    TestReport {
+        runner: runner.to_owned(),
+        ..TestReport::default()
+    }
+}
+
+fn read_prove(output: &str) -> Option<TestReport> {
+    let mut report = report("prove");
+    let (mut sums, mut has_failed) = (0, false);
+    for sum in PROVE.all(output) {
+        sums += 1;
+        report.passed = report.passed.saturating_add(number(&sum[1]));
+        has_failed |= &sum[2] == "FAIL";
+    }
+    for found in output.lines().filter_map(|line| PROVE_FAILED.captures(line)) {
+        let bad = number(&found[3]);
+        report.failed = report.failed.saturating_add(bad);
+        report.failing.push(failed(&found[1], format!("{bad} failed")));
+    }
+    report.passed = report.passed.saturating_sub(report.failed);
+    // A script that died before its plan names no test.
+    report.collection_error = has_failed && report.failed == 0;
+    (sums > 0).then_some(report)
+}
+
+fn read_sbt(output: &str) -> Option<TestReport> {
+    let mut report = report("sbt");
+    let mut sums = 0;
+    for sum in SBT.all(output) {
+        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        sums += 1;
+        report.failed = report.failed.saturating_add(count(2)).saturating_add(count(3));
+        report.passed = report.passed.saturating_add(count(4));
+        report.skipped = report.skipped.saturating_add(count(5));
+    }
+    let names = output.lines().filter_map(|line| SBT_FAILED.first(line));
+    report.failing = names.map(|name| failed(name, "")).collect();
+    (sums > 0).then_some(report)
+}
+
+fn read_bazel(output: &str) -> Option<TestReport> {
+    if !BAZEL.is_match(output) {
+        return None;
+    }
+    let mut report = report("bazel");
+    for found in output.lines().filter_map(|line| BAZEL_LINE.captures(line)) {
+        let id = found[1].to_owned();
+        match &found[2] {
+            "PASSED" => report.passing.push(id),
+            "SKIPPED" | "NO STATUS" => report.skipping.push(id),
+            "FAILED TO BUILD" => report.collection_error = true,
+            what => report.failing.push(failed(id, what)),
+        }
+    }
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    report.passed = count(report.passing.len());
+    report.failed = count(report.failing.len());
+    report.skipped = count(report.skipping.len());
+    Some(report)
+}
+
+fn read_dart(output: &str) -> Option<TestReport> {
+    let sum = output.lines().rev().find_map(|line| DART.captures(line))?;
+    let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+    let mut report = report("dart");
+    (report.passed, report.skipped, report.failed) = (count(1), count(2), count(3));
+    for name in output.lines().filter_map(|line| DART_FAILED.first(line)) {
+        report.collection_error |= name.starts_with("loading ");
+        report.failing.push(failed(name, ""));
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing};
+
+    #[test]
+    fn sums_and_names_of_failures_are_read() {
+        for (output, expected, failures) in [
+            (
+                "t/cart.t .. ok\nAll tests successful.\nFiles=1, Tests=3,  0 wallclock secs ( 0.02 usr )\nResult: PASS\n",
+                (3, 0, 0),
+                vec![],
+            ),
+            (
+                "t/cart.t .. Dubious\n\nTest Summary Report\n-------------------\nt/cart.t (Wstat: 256 (exited 1) Tests: 3 Failed: 1)\n  Failed test:  2\nFiles=1, Tests=3,  0 wallclock secs\nResult: FAIL\n",
+                (2, 1, 0),
+                vec!["t/cart.t"],
+            ),
+            (
+                "[info] - adds up *** FAILED ***\n[error] Failed: Total 3, Failed 1, Errors 0, Passed 2\n",
+                (2, 1, 0),
+                vec!["adds up"],
+            ),
+            (
+                "//shop:cart_test                        PASSED in 0.1s\n//shop:total_test                       FAILED in 0.1s\n  /x/test.log\n\nExecuted 2 out of 2 tests: 1 test passes and 1 fails locally.\n",
+                (1, 1, 0),
+                vec!["//shop:total_test"],
+            ),
+            (
+                "00:00 +1: cart is empty\n00:00 +1 -1: cart adds up [E]\n  Expected: <30>\n00:00 +1 -1: Some tests failed.\n",
+                (1, 1, 0),
+                vec!["cart adds up"],
+            ),
+        ] {
+            let report = parse(output).unwrap();
+            assert_eq!(
+                (counts(&report), failing(&report)),
+                (expected, failures),
+                "{output}"
+            );
+        }
+        let died =
+            "t/cart.t .. Dubious, test returned 255\nFiles=1, Tests=0,  0 wallclock secs\nResult: FAIL\n";
+        assert!(parse(died).unwrap().collection_error);
+    }
+}

@@ -1,0 +1,116 @@
+//! `swift test`: `XCTest` and Swift Testing.
+
+use domain::check::TestReport;
+
+use super::{failed, number};
+use crate::pattern::Pattern;
+
+/// The last line of all; each suite has its own before it.
+static EXECUTED: Pattern = Pattern::new(
+    r"^\s+Executed (\d+) tests?, with (?:(\d+) tests? skipped and )?(\d+) failures? \(\d+ unexpected\) in ",
+);
+static CASE: Pattern = Pattern::new(r"^Test Case '(?:-\[)?(.+?)\]?' (passed|failed|skipped) \(");
+static XCT_ERROR: Pattern = Pattern::new(r"^\S+:\d+: error: (?:-\[)?(.+?)\]? : (.*)$");
+static RUN: Pattern =
+    Pattern::new(r"^\S+\s+Test run with (\d+) tests?(?: in \d+ suites?)? (?:passed|failed) after ");
+static TEST: Pattern = Pattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) (passed|failed|skipped)\b"#);
+static ISSUE: Pattern = Pattern::new(r#"^\S+\s+Test (".+?"|\S+\(.*?\)) recorded an issue at \S+: (.*)$"#);
+static UNCOMPILED: Pattern =
+    Pattern::new(r"(?m)^error: (?:fatalError|emit-module command failed)|^\S+\.swift:\d+:\d+: error: ");
+static BUILDING: Pattern = Pattern::new(r"(?m)^Building for (?:debugging|testing)|^\[\d+/\d+\] ");
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let mut report = TestReport {
+        runner: "swift".to_owned(),
+        ..TestReport::default()
+    };
+    let lines: Vec<&str> = output.lines().collect();
+    let sum = lines.iter().rev().find_map(|line| EXECUTED.captures(line));
+    if let Some(sum) = &sum {
+        let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
+        report.skipped = count(2);
+        // A test with two failures counts twice there; names tell.
+        report.failed = count(3);
+        report.passed = count(1).saturating_sub(count(2)).saturating_sub(count(3));
+    }
+    let mut xctest = TestReport::default();
+    for found in lines.iter().filter_map(|line| CASE.captures(line)) {
+        let id = found[1].to_owned();
+        match &found[2] {
+            "passed" => xctest.passing.push(id),
+            "skipped" => xctest.skipping.push(id),
+            _ => {
+                let said = lines
+                    .iter()
+                    .filter_map(|line| XCT_ERROR.captures(line))
+                    .find(|said| said[1] == id);
+                xctest.failing.push(failed(
+                    id,
+                    said.map_or("", |said| said.get(2).map_or("", |words| words.as_str())),
+                ));
+            }
+        }
+    }
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    if !xctest.passing.is_empty() || !xctest.failing.is_empty() {
+        (report.passed, report.failed) = (count(xctest.passing.len()), count(xctest.failing.len()));
+    }
+    (report.passing, report.failing, report.skipping) = (xctest.passing, xctest.failing, xctest.skipping);
+    let run = lines.iter().rev().find_map(|line| RUN.first(line));
+    if let Some(run) = run {
+        let (mut bad, mut left_out) = (0_u32, 0_u32);
+        for found in lines.iter().filter_map(|line| TEST.captures(line)) {
+            let id = found[1].trim_matches('"').to_owned();
+            match &found[2] {
+                "passed" => report.passing.push(id),
+                "skipped" => {
+                    left_out += 1;
+                    report.skipping.push(id);
+                }
+                _ => {
+                    bad += 1;
+                    let said = lines
+                        .iter()
+                        .filter_map(|line| ISSUE.captures(line))
+                        .find(|said| said[1].trim_matches('"') == id);
+                    report.failing.push(failed(
+                        id,
+                        said.map_or("", |said| said.get(2).map_or("", |words| words.as_str())),
+                    ));
+                }
+            }
+        }
+        report.failed = report.failed.saturating_add(bad);
+        report.skipped = report.skipped.saturating_add(left_out);
+        report.passed = report
+            .passed
+            .saturating_add(number(run).saturating_sub(bad).saturating_sub(left_out));
+    }
+    let is_uncompiled =
+        BUILDING.is_match(output) && UNCOMPILED.is_match(output) && sum.is_none() && run.is_none();
+    report.collection_error = is_uncompiled;
+    (sum.is_some() || run.is_some() || is_uncompiled).then_some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing};
+
+    #[test]
+    fn both_libraries_are_read() {
+        let xctest = "Test Case '-[ShopTests.CartTests testEmpty]' started.\nTest Case '-[ShopTests.CartTests testEmpty]' passed (0.077 seconds).\n/w/CartTests.swift:9: error: -[ShopTests.CartTests testTotal] : XCTAssertEqual failed: (\"0\") is not equal to (\"30\")\nTest Case '-[ShopTests.CartTests testTotal]' failed (0.1 seconds).\nTest Suite 'All tests' failed at 2026-10-09 13:50:42.915.\n\t Executed 2 tests, with 1 failure (0 unexpected) in 0.077 (0.077) seconds\n";
+        let report = parse(xctest).unwrap();
+        assert_eq!(
+            (counts(&report), failing(&report)),
+            ((1, 1, 0), vec!["ShopTests.CartTests testTotal"])
+        );
+        assert!(report.failing[0].message.starts_with("XCTAssertEqual failed"));
+        let testing = "◇ Test run started.\n✔ Test empty() passed after 0.001 seconds.\n✘ Test \"adds up\" recorded an issue at CartTests.swift:9:5: Expectation failed: (total → 0) == 30\n✘ Test \"adds up\" failed after 0.001 seconds with 1 issue.\n✘ Test run with 2 tests failed after 0.002 seconds with 1 issue.\n";
+        let report = parse(testing).unwrap();
+        assert_eq!((counts(&report), failing(&report)), ((1, 1, 0), vec!["adds up"]));
+        assert!(report.failing[0].message.starts_with("Expectation failed"));
+        let broken = "Building for debugging...\n/w/Cart.swift:3:5: error: cannot find 'x' in scope\n";
+        assert!(parse(broken).unwrap().collection_error);
+    }
+}

@@ -1,0 +1,229 @@
+//! The Test Anything Protocol, as tape, bats, AVA, Deno, Mocha, Vitest, Perl and many others write it. Node's own runner adds
+//! its counts and is read by its own parser.
+
+use domain::check::TestReport;
+
+use super::{failed, message, node};
+use crate::pattern::Pattern;
+
+static VERSION: Pattern = Pattern::new(r"(?m)^TAP version \d+\s*$");
+static PLAN: Pattern = Pattern::new(r"^1\.\.(\d+)(?:\s+#.*)?\s*$");
+/// Indentation, result, description with its directive. The description may follow a dash.
+static POINT: Pattern = Pattern::new(r"^(\s*)(not ok|ok) \d+\b(?:\s+-)?\s*(.*?)\s*$");
+static DIRECTIVE: Pattern = Pattern::new(r"(?i)(?:^|\s)#\s*(?:skip|todo)\b");
+static NOTE: Pattern = Pattern::new(r"\s*#\s*time=\S+\s*$");
+static COMMENT: Pattern = Pattern::new(r"^# (\S.*)$");
+/// A group of points is named after them (`# Subtest: x` before, its own point at the end) or before them (`{`).
+const OPENS: char = '{';
+const CLOSES: &str = "}";
+static SUMMARY: Pattern =
+    Pattern::new(r"^# (?:tests|pass|fail|skip|todo|ok|cancelled|suites|Subtest|SKIP)\b");
+static BAIL: Pattern = Pattern::new(r"(?m)^\s*Bail out!");
+/// What a diagnostic block says first.
+static SAID: Pattern = Pattern::new(r#"^\s*(?:message|error):\s*['"]?(.*?)['"]?\s*$"#);
+
+/// One result line.
+struct TestPoint<'t> {
+    indentation: usize,
+    is_ok: bool,
+    is_left_out: bool,
+    opens_group: bool,
+    name: &'t str,
+}
+
+pub(super) fn parse(output: &str) -> Option<TestReport> {
+    let lines: Vec<&str> = output.lines().collect();
+    let plans: Vec<u32> = lines
+        .iter()
+        .filter_map(|line| PLAN.first(line)?.parse().ok())
+        .collect();
+    let is_tap = VERSION.is_match(output) || !plans.is_empty();
+    let points = lines.iter().filter_map(|line| read_point(line));
+    let top_level = points.filter(|point| point.indentation == 0).count();
+    if !is_tap || (top_level == 0 && !VERSION.is_match(output)) || node::is_its(output) {
+        return None;
+    }
+    let mut report = TestReport {
+        runner: "tap".to_owned(),
+        ..TestReport::default()
+    };
+    count_points(&lines, &mut report);
+    // A stream that ends before its plan is fulfilled was cut.
+    let planned: u32 = plans.iter().fold(0, |sum, plan| sum.saturating_add(*plan));
+    let is_whole = !plans.is_empty() && usize::try_from(planned).is_ok_and(|planned| planned == top_level);
+    report.collection_error |= !is_whole || BAIL.is_match(output);
+    Some(report)
+}
+
+fn read_point(line: &str) -> Option<TestPoint<'_>> {
+    let found = POINT.captures(line)?;
+    let text = found.get(3).map_or("", |text| text.as_str());
+    let (text, opens_group) = match text.strip_suffix(OPENS) {
+        Some(text) => (text.trim_end(), true),
+        None => (text, false),
+    };
+    let directive = DIRECTIVE.find(text).map(|found| found.start());
+    let name = directive.and_then(|at| text.get(..at)).unwrap_or(text);
+    let name = NOTE
+        .find(name)
+        .and_then(|note| name.get(..note.start()))
+        .unwrap_or(name);
+    Some(TestPoint {
+        indentation: found.get(1).map_or(0, |indentation| indentation.as_str().len()),
+        is_ok: &found[2] == "ok",
+        is_left_out: directive.is_some(),
+        opens_group,
+        name: name.trim(),
+    })
+}
+
+fn count_points(lines: &[&str], report: &mut TestReport) {
+    let mut group = None::<&str>;
+    let groups_come_first = has_leading_comment(lines);
+    // Failures inside the group that is open, and whether the last point was deeper than the next.
+    let (mut inner_failures, mut depth) = (0_u32, 0);
+    for (at, line) in lines.iter().enumerate() {
+        if line.trim() == CLOSES {
+            depth = line.len() - line.trim_start().len();
+            continue;
+        }
+        if let Some(comment) = COMMENT.first(line).filter(|_| !SUMMARY.is_match(line)) {
+            group = Some(comment);
+            continue;
+        }
+        let Some(point) = read_point(line) else { continue };
+        let closes_group = depth > point.indentation;
+        depth = point.indentation;
+        if point.opens_group || closes_group {
+            // A group fails with each test inside it; one that fails alone could not be loaded.
+            if !point.is_ok && !point.opens_group && inner_failures == 0 && !point.is_left_out {
+                add_failure(report, point.name, lines.get(at + 1..).unwrap_or_default());
+            }
+            inner_failures = 0;
+            if point.opens_group && !point.is_ok {
+                report.collection_error |= !has_inner_failure(lines, at);
+            }
+            continue;
+        }
+        let name = match group.filter(|_| groups_come_first && point.indentation == 0) {
+            Some(group) if point.name.is_empty() => group.to_owned(),
+            Some(group) => format!("{group} › {}", point.name),
+            None => point.name.to_owned(),
+        };
+        if point.is_left_out {
+            report.skipped = report.skipped.saturating_add(1);
+            report.skipping.push(name);
+        } else if point.is_ok {
+            report.passed = report.passed.saturating_add(1);
+            report.passing.push(name);
+        } else {
+            inner_failures += u32::from(point.indentation > 0);
+            add_failure(report, &name, lines.get(at + 1..).unwrap_or_default());
+        }
+    }
+}
+
+/// Whether tests are headed by comments, as tape and Deno do: one stands before the first point.
+fn has_leading_comment(lines: &[&str]) -> bool {
+    let before = lines.iter().take_while(|line| read_point(line).is_none());
+    before
+        .filter(|line| COMMENT.is_match(line))
+        .any(|line| !SUMMARY.is_match(line))
+}
+
+fn has_inner_failure(lines: &[&str], at: usize) -> bool {
+    let own = lines
+        .get(at)
+        .and_then(|line| read_point(line))
+        .map_or(0, |point| point.indentation);
+    let inner = lines
+        .iter()
+        .skip(at + 1)
+        .map_while(|line| match read_point(line) {
+            Some(point) if point.indentation <= own => None,
+            point => Some(point),
+        });
+    inner.flatten().any(|point| !point.is_ok && !point.is_left_out)
+}
+
+fn add_failure(report: &mut TestReport, name: &str, rest: &[&str]) {
+    report.failed = report.failed.saturating_add(1);
+    let detail = || {
+        rest.iter()
+            .copied()
+            .take_while(|line| read_point(line).is_none() && line.trim() != "...")
+    };
+    let said = detail()
+        .filter_map(|line| SAID.first(line))
+        .find(|said| said.len() > 2 && !said.starts_with('|'));
+    let words = match said {
+        Some(said) => said.to_owned(),
+        None => message(
+            detail()
+                .map(|line| line.trim().trim_start_matches('#'))
+                .filter(|line| *line != "---"),
+            |_| false,
+        ),
+    };
+    report.failing.push(failed(name, words));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::report::tests::{counts, failing, fixture};
+
+    #[test]
+    fn streams_of_many_writers_are_read() {
+        for (name, expected, failures) in [
+            ("tape_failed.txt", (2, 1, 1), vec!["total › adds up"]),
+            ("ava_tap_failed.txt", (2, 2, 1), vec!["total", "throws"]),
+            ("bats_tap_failed.txt", (1, 1, 1), vec!["total"]),
+            ("bats_tap13_failed.txt", (1, 1, 1), vec!["total"]),
+            (
+                "deno_tap_failed.txt",
+                (2, 2, 1),
+                vec!["./cart_test.ts › total", "two"],
+            ),
+            (
+                "mocha_tap_failed.txt",
+                (1, 2, 1),
+                vec!["cart empty cart", "cart total"],
+            ),
+            ("vitest_tap_failed.txt", (1, 2, 1), vec!["empty cart", "total"]),
+        ] {
+            let report = parse(&fixture(name)).unwrap();
+            assert_eq!(counts(&report), expected, "{name}: {report:?}");
+            assert_eq!(failing(&report), failures, "{name}");
+            assert!(!report.collection_error, "{name}");
+        }
+    }
+
+    #[test]
+    fn stream_without_its_plan_is_no_pass() {
+        for cut in [
+            "TAP version 13\nok 1 - a\nok 2 - b\n",
+            "1..3\nok 1 - a\nok 2 - b\n",
+            "TAP version 13\n1..2\nok 1 - a\nBail out! no database\n",
+            "TAP version 13\n",
+        ] {
+            assert!(parse(cut).unwrap().collection_error, "{cut}");
+        }
+        assert!(!parse("1..1\nok 1 - a\n").unwrap().collection_error);
+        assert_eq!(parse("TAP version 13\n1..0 # SKIP no tests\n").unwrap().ran(), 0);
+    }
+
+    #[test]
+    fn words_that_resemble_points_are_nothing() {
+        for output in ["ok 1 - a\n", "ok\nnot ok\n", "1..3\n", "step 1..3 of 5\nok 2\n"] {
+            assert_eq!(parse(output), None, "{output}");
+        }
+    }
+
+    #[test]
+    fn group_that_fails_alone_is_a_failing_test() {
+        let report =
+            parse("TAP version 14\n# Subtest: a\n    ok 1 - b\n    1..1\nnot ok 1 - a\n1..1\n").unwrap();
+        assert_eq!((counts(&report), failing(&report)), ((1, 1, 0), vec!["a"]));
+    }
+}
