@@ -76,8 +76,8 @@ fn stable_name(name: &str, all: &[&str]) -> String {
     lines.sort_unstable();
     lines.dedup();
     match lines.iter().position(|other| *other == line) {
-        None | Some(0) => item.to_owned(),
-        Some(place) => format!("{item} #{}", place + 1),
+        None | Some(0) => item.trim_end().to_owned(),
+        Some(place) => format!("{} #{}", item.trim_end(), place + 1),
     }
 }
 
