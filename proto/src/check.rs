@@ -1,7 +1,7 @@
 //! Checks on the wire and as the domain knows them.
 
 use domain::{
-    FileChange, FileRole, SandboxLevel,
+    FileChange, FileRole, SandboxLevel, SetupHint,
     check::{
         ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Severity,
         TestReport, TreeKind,
@@ -135,7 +135,28 @@ impl wire::CheckResult {
             output_tail: self.output_tail,
             truncated: self.truncated,
             tampered: self.tampered,
+            setup_hint: self.setup_hint.map(SetupHint::from),
         })
+    }
+}
+
+impl From<SetupHint> for wire::SetupHint {
+    fn from(hint: SetupHint) -> Self {
+        Self {
+            missing: hint.missing,
+            commands: hint.commands,
+            registry: hint.registry,
+        }
+    }
+}
+
+impl From<wire::SetupHint> for SetupHint {
+    fn from(hint: wire::SetupHint) -> Self {
+        Self {
+            missing: hint.missing,
+            commands: hint.commands,
+            registry: hint.registry,
+        }
     }
 }
 
@@ -335,16 +356,23 @@ mod tests {
             limit_s: None,
             reports: Vec::new(),
         };
+        let hint = SetupHint {
+            missing: "express".to_owned(),
+            commands: vec!["npm ci".to_owned()],
+            registry: "npm".to_owned(),
+        };
         let result = wire::CheckResult {
             outcome: wire::CheckOutcome::Red.into(),
             tree: "b".repeat(40),
             exit_code: Some(1),
             tests: Some(report().into()),
             sandbox_level: wire::SandboxLevel::L2.into(),
+            setup_hint: Some(hint.clone().into()),
             ..wire::CheckResult::default()
         };
         let run = result.clone().of(&spec).unwrap();
         assert_eq!((run.outcome, run.sandbox), (CheckOutcome::Red, SandboxLevel::L2));
+        assert_eq!(run.setup_hint, Some(hint));
         assert_eq!((run.tests, run.directory.as_str()), (Some(report()), "api"));
         let nothing = wire::CheckResult {
             tree: String::new(),

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FileChange, SandboxLevel, TreeId};
+use crate::{FileChange, SandboxLevel, SetupHint, TreeId};
 
 /// Test ids of each kind that are kept.
 pub const MAX_TESTS: usize = 200;
@@ -23,7 +23,7 @@ pub enum CheckOutcome {
     Green,
     /// A test failed, the tests could not be loaded, or the command failed in another way.
     Red,
-    /// The command is not there: the program, the target or the script.
+    /// The command cannot run here: the program, the target or the script is missing, or what it needs is not installed.
     Inert,
     /// It did not end in its time.
     Timeout,
@@ -143,6 +143,9 @@ pub struct CheckRun {
     /// Files of the setup that were changed afterwards and are therefore not in the tree: some of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tampered: Vec<String>,
+    /// What the machine lacked, and what would provide it; absent: nothing that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_hint: Option<SetupHint>,
 }
 
 impl CheckRun {
@@ -389,6 +392,7 @@ mod tests {
             truncated: false,
             sandbox: SandboxLevel::L1,
             tampered: Vec::new(),
+            setup_hint: None,
         }
     }
 

@@ -58,6 +58,7 @@ mod rules;
 mod sandbox;
 mod scope;
 mod seed;
+mod setup_hint;
 mod size;
 mod skip;
 mod slots;
@@ -148,6 +149,7 @@ pub use rules::{
 pub use sandbox::SandboxLevel;
 pub use scope::{Scope, ScopeOf, Widened};
 pub use seed::CodeSeed;
+pub use setup_hint::SetupHint;
 pub use size::{ChangeSize, FileChange, FileRole};
 pub use skip::{Marks, RepositoryChoice, SkipPlace, SkipReason};
 pub use slots::{SlotQueue, SlotWaiter};

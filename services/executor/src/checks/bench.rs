@@ -10,7 +10,13 @@ use anyhow::Context;
 use domain::check::{CheckOutcome, TestReport};
 use tokio_util::sync::CancellationToken;
 
-use super::{outcome, report, reports::Reports, tail};
+use super::{
+    outcome,
+    preparation::{self, RepositoryFacts},
+    report,
+    reports::Reports,
+    tail,
+};
 use crate::{
     absolute,
     config::Executor,
@@ -110,7 +116,15 @@ impl Bench {
         let found = tokio::task::spawn_blocking(move || before.read(looking.root())).await?;
         let output = report::plain(&end.output);
         let tests = found.or_else(|| report::parse(&output));
-        let judged = outcome::judge(end.ending, tests.as_ref(), &output);
+        let looking = Arc::clone(workspace);
+        let (ending, text, known) = (end.ending, output.clone(), tests.clone());
+        let missing = tokio::task::spawn_blocking(move || {
+            preparation::find(ending, &text, known.as_ref(), || {
+                RepositoryFacts::read(&looking).ok()
+            })
+        });
+        let missing = missing.await?;
+        let judged = outcome::judge_with(ending, tests.as_ref(), &output, missing.as_ref());
         Ok(Checked {
             outcome: judged.outcome,
             reason: judged.reason,

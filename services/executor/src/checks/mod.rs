@@ -2,7 +2,9 @@
 
 mod bench;
 mod find;
+mod installation;
 mod outcome;
+mod preparation;
 mod report;
 mod reports;
 
@@ -20,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 pub use bench::{Bench, Checked};
+use preparation::RepositoryFacts;
 use reports::Reports;
 
 use crate::{
@@ -195,25 +198,27 @@ async fn execute(
     });
     let (scratch, reports) = failpoint::around("executor.check.make", made).await?;
     let ran = run_in(call, cancel, sink).await;
+    let workspace = Arc::clone(&open.workspace);
     let looked = blocking(move || {
         let found = ran.as_ref().ok().map(|_| reports.read(scratch.root()));
         let (tree, tampered) = (scratch.tree.to_string(), scratch.tampered.clone());
         scratch.end()?;
-        Ok((ran, found.flatten(), tree, tampered))
+        let ran = ran.map(|ran| result(ran, found.flatten(), &workspace));
+        Ok((ran, tree, tampered))
     });
     let looked = looked.await;
     if looked.is_err() {
         // Its folders are not where they should be: the planner opens it again from its last snapshot.
         call.registry.close(&open.workspace.run);
     }
-    let (ran, found, tree, tampered) = looked?;
+    let (ran, tree, tampered) = looked?;
     let ran =
         ran.map_err(|error| Status::unavailable(format!("the check cannot be started: {}", chain(&error))))?;
     Ok(CheckResult {
         tree,
         tampered,
         sandbox_level: level(call.registry.sandbox.level()).into(),
-        ..result(ran, found)
+        ..ran
     })
 }
 
@@ -247,8 +252,16 @@ async fn run_in(
     })
 }
 
-/// What follows from a command's end and the report files that it wrote.
-fn result(ran: Ran, found: Option<TestReport>) -> CheckResult {
+/// What follows from a command's end and the report files that it wrote. Blocks where the repository must be asked.
+fn result(ran: Ran, found: Option<TestReport>, workspace: &Workspace) -> CheckResult {
+    judged_result(ran, found, || RepositoryFacts::read(workspace).ok())
+}
+
+fn judged_result(
+    ran: Ran,
+    found: Option<TestReport>,
+    facts: impl FnOnce() -> Option<RepositoryFacts>,
+) -> CheckResult {
     let CommandEnd {
         ending,
         output,
@@ -257,7 +270,8 @@ fn result(ran: Ran, found: Option<TestReport>) -> CheckResult {
     } = ran.end;
     let output = report::plain(&output);
     let tests = found.or_else(|| report::parse(&output)).map(TestReport::bounded);
-    let judged = outcome::judge(ending, tests.as_ref(), &output);
+    let missing = preparation::find(ending, &output, tests.as_ref(), facts);
+    let judged = outcome::judge_with(ending, tests.as_ref(), &output, missing.as_ref());
     let tail = tail(&output);
     CheckResult {
         outcome: CheckOutcome::from(judged.outcome).into(),
@@ -270,6 +284,7 @@ fn result(ran: Ran, found: Option<TestReport>) -> CheckResult {
         tests: tests.map(Into::into),
         truncated: truncated || tail.len() < output.len(),
         output_tail: tail.to_owned(),
+        setup_hint: missing.map(|missing| missing.hint.into()),
         ..CheckResult::default()
     }
 }
@@ -316,7 +331,7 @@ mod tests {
             whole: Vec::new(),
         };
         let ran = Ran { end, duration_ms: 7 };
-        result(ran, None)
+        judged_result(ran, None, || None)
     }
 
     #[test]
@@ -351,7 +366,10 @@ mod tests {
             ..TestReport::default()
         };
         let ran = Ran { end, duration_ms: 1 };
-        assert_eq!(result(ran, Some(file)).outcome(), CheckOutcome::Red);
+        assert_eq!(
+            judged_result(ran, Some(file), || None).outcome(),
+            CheckOutcome::Red
+        );
     }
 
     #[test]

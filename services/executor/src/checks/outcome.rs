@@ -1,7 +1,9 @@
 //! What a command's end and its tests come to. A check is green only when tests ran, none failed, and the exit code agrees.
 
-use crate::{pattern::Pattern, sandbox::Ending};
 use domain::check::{CheckOutcome, TestReport};
+
+use super::preparation::MissingSetup;
+use crate::{pattern::Pattern, sandbox::Ending};
 
 /// Programs that are not there, as shells say it.
 const NOT_FOUND: i32 = 127;
@@ -47,8 +49,24 @@ fn matched<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
     text.get(start..)?.lines().next()
 }
 
+/// Judges a command of which it is known what the machine lacked for it. A check that could not run says nothing of the code.
+pub(super) fn judge_with(
+    ending: Ending,
+    tests: Option<&TestReport>,
+    output: &str,
+    missing: Option<&MissingSetup>,
+) -> Judged {
+    let alone = judge(ending, tests, output);
+    match missing {
+        Some(missing) if missing.is_all && alone.outcome == CheckOutcome::Red => {
+            judged(CheckOutcome::Inert, &missing.line)
+        }
+        _ => alone,
+    }
+}
+
 /// Judges a command. `output`: without colours.
-pub(super) fn judge(ending: Ending, tests: Option<&TestReport>, output: &str) -> Judged {
+fn judge(ending: Ending, tests: Option<&TestReport>, output: &str) -> Judged {
     let code = match ending {
         Ending::Exited(code) => code,
         Ending::TimedOut => return judged(CheckOutcome::Timeout, "it did not end in its time"),
@@ -92,7 +110,7 @@ fn uncollected(code: i32, tests: &TestReport, output: &str) -> Judged {
     };
     judged(
         CheckOutcome::Red,
-        &format!("{ran} could not be collected, imported or compiled"),
+        &format!("{ran} could not be collected, imported or compiled, or their report is not whole"),
     )
 }
 
@@ -225,6 +243,31 @@ mod tests {
         }
         let one_of_two = tests(2, &["getaddrinfo EAI_AGAIN db", "expected 1"], false);
         assert_eq!(outcome(1, Some(one_of_two), ""), CheckOutcome::Red);
+    }
+
+    #[test]
+    fn missing_setup_makes_a_check_inert_unless_tests_ran() {
+        let missing = |is_all| MissingSetup {
+            line: "Cannot find module 'express'".to_owned(),
+            hint: domain::SetupHint::default(),
+            is_all,
+        };
+        let judge = |code, tests: Option<TestReport>, is_all| {
+            judge_with(Ending::Exited(code), tests.as_ref(), "", Some(&missing(is_all)))
+        };
+        let judged = judge(1, Some(tests(0, &[], true)), true);
+        assert_eq!(
+            (judged.outcome, judged.reason.as_str()),
+            (CheckOutcome::Inert, "Cannot find module 'express'")
+        );
+        assert_eq!(
+            judge(1, Some(tests(3, &["x"], false)), false).outcome,
+            CheckOutcome::Red
+        );
+        assert_eq!(
+            judge(0, Some(tests(3, &[], false)), true).outcome,
+            CheckOutcome::Green
+        );
     }
 
     #[test]

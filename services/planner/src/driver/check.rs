@@ -167,5 +167,6 @@ fn not_run(check: &CheckSpec, reason: String, info: &WorkspaceInfo) -> CheckRun 
         truncated: false,
         sandbox: info.sandbox,
         tampered: Vec::new(),
+        setup_hint: None,
     }
 }

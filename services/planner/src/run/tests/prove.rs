@@ -123,6 +123,7 @@ impl Bench {
             truncated: false,
             sandbox: SandboxLevel::L1,
             tampered: Vec::new(),
+            setup_hint: None,
         }
     }
 }

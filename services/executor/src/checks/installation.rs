@@ -1,0 +1,215 @@
+//! Commands that install what a project declares, by ecosystem and lock file.
+
+use std::collections::BTreeSet;
+
+use domain::SetupHint;
+
+use crate::pattern::Pattern;
+
+/// A family of package managers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ecosystem {
+    Node,
+    Python,
+    Rust,
+    Go,
+    Ruby,
+    Php,
+    Jvm,
+    Elixir,
+    DotNet,
+}
+
+use Ecosystem::{DotNet, Elixir, Go, Jvm, Node, Php, Python, Ruby, Rust};
+
+/// Words of an output, and whose they are.
+static WORDS: [(Ecosystem, Pattern); 9] = [
+    (
+        Rust,
+        Pattern::new(r"rustup|cargo|crate|toolchain '|no matching package named|--offline was specified"),
+    ),
+    (
+        Go,
+        Pattern::new(r"(?:^|\s)go(?:lang)?\b|go\.(?:sum|mod)|required module|module lookup|goenv"),
+    ),
+    (
+        Jvm,
+        Pattern::new(r"(?i)java|maven|gradle|artifact|POM\b|target release|dependencies for project|jenv"),
+    ),
+    (
+        Python,
+        Pattern::new(r"(?i)python|pyenv|\.venv|distribution|pytest|interpreter|plugins"),
+    ),
+    (Ruby, Pattern::new(r"(?i)\bgem|bundle|ruby|rbenv")),
+    (
+        Php,
+        Pattern::new(r"(?i)\bphp\b|composer|vendor/autoload|phpenv|requirements could not be resolved"),
+    ),
+    (Elixir, Pattern::new(r"\(Mix\)|Hex\b|Unchecked dependencies")),
+    (DotNet, Pattern::new(r"\.NET|NETSDK|NU1\d\d\d")),
+    (
+        Node,
+        Pattern::new(r"(?i)\bnode|npm|npx|yarn|nvm|volta|corepack|engine|project in .* installed"),
+    ),
+];
+/// A manifest at the root, and whose it is.
+const MANIFESTS: [(&str, Ecosystem); 12] = [
+    ("package.json", Node),
+    ("pyproject.toml", Python),
+    ("setup.py", Python),
+    ("requirements.txt", Python),
+    ("Cargo.toml", Rust),
+    ("go.mod", Go),
+    ("Gemfile", Ruby),
+    ("composer.json", Php),
+    ("pom.xml", Jvm),
+    ("build.gradle", Jvm),
+    ("build.gradle.kts", Jvm),
+    ("mix.exs", Elixir),
+];
+
+impl Ecosystem {
+    pub(super) fn of_line(line: &str) -> Option<Self> {
+        WORDS
+            .iter()
+            .find(|(_, words)| words.is_match(line))
+            .map(|(ecosystem, _)| *ecosystem)
+    }
+
+    /// Toolchains are installed by people or images: no command of a package manager brings one.
+    pub(super) fn of_toolchain(line: &str) -> Option<Self> {
+        Self::of_line(line).filter(|ecosystem| *ecosystem == Rust && line.contains("rustup"))
+    }
+
+    pub(super) fn of_paths(paths: &BTreeSet<String>) -> Option<Self> {
+        let found = MANIFESTS.iter().find(|(name, _)| paths.contains(*name));
+        found.map(|(_, ecosystem)| *ecosystem)
+    }
+
+    pub(super) fn of_program(program: &str) -> Option<Self> {
+        Some(match program.rsplit('/').next().unwrap_or(program) {
+            "pytest" | "tox" | "nox" | "nose" | "coverage" | "ruff" | "mypy" | "flake8" | "hatch"
+            | "poetry" | "uv" => Python,
+            "jest" | "vitest" | "mocha" | "ava" | "tap" | "tape" | "eslint" | "tsc" | "c8" | "nyc"
+            | "playwright" | "turbo" | "nx" | "ts-node" | "tsx" | "vite" | "webpack" | "react-scripts"
+            | "ng" => Node,
+            "rspec" | "rake" | "minitest" | "rubocop" => Ruby,
+            "phpunit" | "pest" | "phpstan" => Php,
+            _ => return None,
+        })
+    }
+
+    const fn registry(self) -> &'static str {
+        match self {
+            Node => "npm",
+            Python => "PyPI",
+            Rust => "Cargo",
+            Go => "Go module",
+            Ruby => "RubyGems",
+            Php => "Packagist",
+            Jvm => "Maven",
+            Elixir => "Hex",
+            DotNet => "NuGet",
+        }
+    }
+}
+
+/// The hint for a project; without an ecosystem it only says what is missing.
+pub(super) fn install_hint(
+    ecosystem: Option<Ecosystem>,
+    paths: &BTreeSet<String>,
+    declared: &[(String, String)],
+    missing: &str,
+) -> SetupHint {
+    let missing = missing.to_owned();
+    let Some(ecosystem) = ecosystem else {
+        return SetupHint {
+            missing,
+            ..SetupHint::default()
+        };
+    };
+    let has = |name: &str| paths.contains(name);
+    let commands = match ecosystem {
+        Node => vec![node_command(&has, declared).to_owned()],
+        Python => python_commands(&has, paths),
+        Rust if missing.contains("toolchain") => vec![
+            "rustup toolchain install stable".to_owned(),
+            "rustup default stable".to_owned(),
+        ],
+        Rust => vec![
+            if has("Cargo.lock") {
+                "cargo fetch --locked"
+            } else {
+                "cargo fetch"
+            }
+            .to_owned(),
+        ],
+        Go => vec!["go mod download".to_owned()],
+        Ruby => vec!["bundle install".to_owned()],
+        Php => vec!["composer install --no-interaction".to_owned()],
+        Jvm if has("gradlew") => vec!["./gradlew --no-daemon testClasses".to_owned()],
+        Jvm if has("build.gradle") || has("build.gradle.kts") => {
+            vec!["gradle --no-daemon testClasses".to_owned()]
+        }
+        Jvm if has("mvnw") => vec!["./mvnw -B -q dependency:go-offline".to_owned()],
+        Jvm => vec!["mvn -B -q dependency:go-offline".to_owned()],
+        Elixir => vec!["mix deps.get".to_owned()],
+        DotNet => vec!["dotnet restore".to_owned()],
+    };
+    SetupHint {
+        missing,
+        commands,
+        registry: ecosystem.registry().to_owned(),
+    }
+}
+
+fn node_command(has: &impl Fn(&str) -> bool, declared: &[(String, String)]) -> &'static str {
+    let is_classic = || {
+        let lock = declared.iter().find(|(path, _)| path == "yarn.lock");
+        lock.is_none_or(|(_, text)| text.contains("# yarn lockfile v1"))
+    };
+    if has("package-lock.json") || has("npm-shrinkwrap.json") {
+        "npm ci"
+    } else if has("pnpm-lock.yaml") {
+        "pnpm install --frozen-lockfile"
+    } else if has("yarn.lock") && is_classic() {
+        "yarn install --frozen-lockfile"
+    } else if has("yarn.lock") {
+        "yarn install --immutable"
+    } else if has("bun.lock") || has("bun.lockb") {
+        "bun install --frozen-lockfile"
+    } else {
+        "npm install"
+    }
+}
+
+fn python_commands(has: &impl Fn(&str) -> bool, paths: &BTreeSet<String>) -> Vec<String> {
+    for (lock, command) in [
+        ("uv.lock", "uv sync --frozen"),
+        ("poetry.lock", "poetry install --no-interaction"),
+        ("pdm.lock", "pdm sync"),
+        ("Pipfile.lock", "pipenv sync --dev"),
+    ] {
+        if has(lock) {
+            return vec![command.to_owned()];
+        }
+    }
+    let is_requirements = |path: &&String| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let is_near = path.matches('/').count() == 0 || path.starts_with("requirements/");
+        is_near
+            && (name.contains("requirements") || path.starts_with("requirements/"))
+            && name.ends_with(".txt")
+    };
+    let mut install = String::from(".venv/bin/pip install");
+    for path in paths.iter().filter(is_requirements).take(5) {
+        install.push_str(&format!(" -r {path}"));
+    }
+    if has("pyproject.toml") || has("setup.py") {
+        install.push_str(" -e .");
+    }
+    if install.ends_with("install") {
+        install.push_str(" pytest");
+    }
+    vec!["python -m venv .venv".to_owned(), install]
+}
