@@ -1,26 +1,39 @@
 //! The tests before and after a change: which went, which say less, which expect something else.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use domain::check::{Finding, Severity};
 use similar::TextDiff;
 
 use super::{
+    assertions,
     definitions::Definitions,
     finding,
     inventory::{Case, cases},
+    pairing::{are_alike, is_merged_into, pair_cases},
     paths::{Language, Role, language, role},
     patterns::LOOSER,
     shown,
 };
 use crate::{pattern::Pattern, workspace::ChangedFile};
 
-/// Two bodies that are at least so much alike are one test under two names.
-const ALIKE: f32 = 0.6;
-
+static CLASS: Pattern = Pattern::new(r"(?m)^\s*class\s+(\w+)\s*(?:\(|<\s*|extends\s+)([^):{\n]*)");
+static CLASS_HEAD: Pattern = Pattern::new(r"(?m)^\s*class\s+(\w+)\s*(?:(?:\(|<\s*|extends\s+)([^):{\n]*))?");
 static LITERAL: Pattern = Pattern::new(
     r#""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|\b\d[\w.]*\b|\b(?:[Tt]rue|[Ff]alse|[Nn]one|null|nil)\b"#,
 );
+/// Both sides of a comparison, as languages write it.
+static EQUAL: Pattern = Pattern::new(
+    r"^assert\s+(.+?)\s*==\s*(.+?)$|\bexpect\((.+)\)\.to(?:Be|Equal|StrictEqual)\((.+)\);?$|\b(?:assert_eq!|assertEqual|assert\.(?:equal|strictEqual|deepEqual|deepStrictEqual))\((.+?),\s*(.+?)\);?$|\bassert_equal[ (](.+?),\s*(.+?)\)?$",
+);
+static WORD: Pattern = Pattern::new(r"^[A-Za-z_]\w*$");
+/// Files of Go that are compiled elsewhere only.
+static OS_SUFFIX: Pattern = Pattern::new(
+    r"_(?:windows|darwin|freebsd|openbsd|netbsd|dragonfly|plan9|solaris|illumos|aix|js|wasip1|android|ios|arm|386|mips\w*|ppc64\w*|riscv64|s390x|wasm)_test\.go$",
+);
+static SCRIPT_TESTS: Pattern =
+    Pattern::new(r"[._-](?:test|spec|cy|e2e)\.[cm]?[jt]sx?$|(?:^|/)(?:__tests__|tests?|spec)/");
+static JVM_TESTS: Pattern = Pattern::new(r"(?:^Test\w*|Tests?|TestCase|IT|Spec)\.(?:java|kt|groovy|scala)$");
 static ASSERTED: Pattern = Pattern::new(r"(?i)assert|expect|should|require\.|t\.(?:Error|Fatal)|must_");
 
 /// The tests of one file on both sides.
@@ -34,7 +47,7 @@ pub(super) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
     let pairs: Vec<Pair<'_>> = files.iter().filter(|file| has_tests(file)).map(pair).collect();
     let mut found: Vec<Finding> = pairs.iter().flat_map(kept).collect();
     found.extend(gone(&pairs, &Definitions::of(files)));
-    found.extend(files.iter().filter_map(unreadable_gone));
+    found.extend(files.iter().filter_map(|file| unreadable_gone(file, files)));
     found.extend(pairs.iter().filter_map(all_new_skipped));
     found.extend(expected(files));
     found
@@ -57,30 +70,56 @@ fn pair(file: &ChangedFile) -> Pair<'_> {
     }
 }
 
-/// Tests of the same name on both sides, in order where a name stands twice.
-fn same<'p>(pair: &'p Pair<'_>) -> (Vec<(&'p Case, &'p Case)>, Vec<&'p Case>, Vec<&'p Case>) {
-    let mut after: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
-    for case in pair.after.iter().rev() {
-        after.entry(&case.name).or_default().push(case);
-    }
-    let (mut both, mut gone) = (Vec::new(), Vec::new());
-    for case in &pair.before {
-        match after.get_mut(case.name.as_str()).and_then(Vec::pop) {
-            Some(other) => both.push((case, other)),
-            None => gone.push(case),
+fn kept(pair: &Pair<'_>) -> Vec<Finding> {
+    let pairs = pair_cases(&pair.before, &pair.after);
+    let text = pair.file.after.as_deref().unwrap_or_default();
+    let path = pair.file.path.as_str();
+    let is_changed =
+        |before: &Case, after: &Case| before.body != after.body || before.is_skipped != after.is_skipped;
+    let mut found = Vec::new();
+    for (before, after) in pairs
+        .both
+        .into_iter()
+        .filter(|(before, after)| is_changed(before, after))
+    {
+        found.extend(weaker(pair.file, before, after));
+        if before.name != after.name {
+            let words = format!("{} became {}", before.name, after.name);
+            found.push(finding(path, after.line, "test_renamed", Severity::Flag, words));
         }
+        found.extend(assertions::unreachable(path, text, Some(before), after));
     }
-    (both, gone, after.into_values().flatten().collect())
+    for after in pairs.added {
+        let unreachable = assertions::unreachable(path, text, None, after);
+        found.extend(unreachable.map(|found| Finding {
+            severity: Severity::Flag,
+            ..found
+        }));
+    }
+    found.extend(base_class_gone(pair.file));
+    found
 }
 
-fn kept(pair: &Pair<'_>) -> Vec<Finding> {
-    let (both, ..) = same(pair);
-    let changed = both
-        .into_iter()
-        .filter(|(before, after)| before.body != after.body || before.is_skipped != after.is_skipped);
-    changed
-        .flat_map(|(before, after)| weaker(pair.file, before, after))
-        .collect()
+/// A class of tests that lost the base class by which its runner finds it.
+fn base_class_gone(file: &ChangedFile) -> Option<Finding> {
+    let (before, after) = (file.before.as_deref()?, file.after.as_deref()?);
+    let is_collected = |bases: &str| bases.contains("Test");
+    CLASS
+        .all(before)
+        .filter(|class| is_collected(&class[2]))
+        .find_map(|class| {
+            let other = CLASS_HEAD.all(after).find(|other| other[1] == class[1])?;
+            let bases = other.get(2).map_or("", |bases| bases.as_str());
+            if is_collected(bases)
+                || class[1].starts_with("Test") && !bases.contains("object") && bases.is_empty()
+            {
+                return None;
+            }
+            let at = other.get(0)?.start();
+            let line = after.get(..at)?.matches('\n').count() + 1;
+            let words = format!("{} is no class of tests any more", &class[1]);
+            Some(finding(&file.path, line, "test_left_out", Severity::Block, words))
+        })
 }
 
 fn fewer_assertions(path: &str, before: &Case, after: &Case) -> Option<Finding> {
@@ -95,6 +134,7 @@ fn fewer_assertions(path: &str, before: &Case, after: &Case) -> Option<Finding> 
 fn weaker(file: &ChangedFile, before: &Case, after: &Case) -> Vec<Finding> {
     let path = file.path.as_str();
     let mut found = Vec::from_iter(fewer_assertions(path, before, after));
+    found.extend(computed_expectation(path, before, after));
     if after.is_skipped && !before.is_skipped {
         let words = format!("{} is left out now", after.name);
         found.push(finding(path, after.start, "test_skipped", Severity::Block, words));
@@ -129,6 +169,53 @@ fn weaker(file: &ChangedFile, before: &Case, after: &Case) -> Vec<Finding> {
     }
     found.extend(other_expectation(path, before, after));
     found
+}
+
+/// An assertion about a value that was written down and is computed now, as by the code under test.
+fn computed_expectation(path: &str, before: &Case, after: &Case) -> Option<Finding> {
+    let sides = |line: &str| {
+        let sides = EQUAL.captures(line)?;
+        let left = sides.get(1).or(sides.get(3)).or(sides.get(5)).or(sides.get(7))?;
+        let right = sides.get(2).or(sides.get(4)).or(sides.get(6)).or(sides.get(8))?;
+        Some((left.as_str().trim().to_owned(), right.as_str().trim().to_owned()))
+    };
+    let gone = before
+        .body
+        .iter()
+        .filter(|line| !after.body.contains(line))
+        .filter_map(|line| sides(line));
+    let gone: Vec<(String, String)> = gone
+        .filter(|(_, right)| LITERAL.is_match(right) && !right.contains('('))
+        .collect();
+    let new = after.body.iter().filter(|line| !before.body.contains(line));
+    let (line, _) = new
+        .filter_map(|line| Some((line, sides(line)?)))
+        .find(|(_, (left, right))| {
+            let function = left.split('(').next().unwrap_or(left).trim();
+            let is_computed =
+                |value: &str| value.contains('(') && !function.is_empty() && value.contains(function);
+            let assigned = after.body.iter().find_map(|line| {
+                let value = line
+                    .trim_start_matches("const ")
+                    .trim_start_matches("let ")
+                    .trim_start_matches("var ");
+                value
+                    .strip_prefix(right.as_str())?
+                    .trim_start()
+                    .strip_prefix(":=")
+                    .or_else(|| value.strip_prefix(right.as_str())?.trim_start().strip_prefix('='))
+            });
+            let computes = is_computed(right) || (WORD.is_match(right) && assigned.is_some_and(is_computed));
+            computes && gone.iter().any(|(known, _)| known == left)
+        })?;
+    let words = format!("{} compares the code with itself: {}", after.name, shown(line));
+    Some(finding(
+        path,
+        after.line,
+        "expectation_computed",
+        Severity::Block,
+        words,
+    ))
 }
 
 /// The same assertion about another value.
@@ -169,21 +256,72 @@ fn gone(pairs: &[Pair<'_>], definitions: &Definitions) -> Vec<Finding> {
     let mut new: Vec<(&str, &Case)> = Vec::new();
     let mut missing: Vec<(&Pair<'_>, &Case)> = Vec::new();
     for pair in pairs {
-        let (_, gone, added) = same(pair);
-        missing.extend(gone.into_iter().map(|case| (pair, case)));
-        new.extend(added.into_iter().map(|case| (pair.file.path.as_str(), case)));
+        let pairs = pair_cases(&pair.before, &pair.after);
+        missing.extend(pairs.gone.into_iter().map(|case| (pair, case)));
+        new.extend(
+            pairs
+                .added
+                .into_iter()
+                .map(|case| (pair.file.path.as_str(), case)),
+        );
     }
     let mut taken = HashSet::new();
-    let mut found = Vec::new();
+    let mut found: Vec<Finding> = Vec::new();
     // Whole moves first, so that no resemblance takes their place.
-    missing.retain(|(_, case)| {
+    missing.retain(|(pair, case)| {
         let moved = new
             .iter()
             .position(|(_, other)| other.body == case.body && !taken.contains(&(other.line, &other.name)));
-        moved
-            .and_then(|at| new.get(at))
-            .is_none_or(|(_, other)| !taken.insert((other.line, &other.name)))
+        let Some((place, other)) = moved.and_then(|at| new.get(at)) else {
+            return true;
+        };
+        taken.insert((other.line, &other.name));
+        if is_collected(&pair.file.path) && !is_collected(place) {
+            let words = format!("{} is in {place} now, where its runner does not look", case.name);
+            found.push(finding(
+                place,
+                other.line,
+                "test_left_out",
+                Severity::Block,
+                words,
+            ));
+        }
+        false
     });
+    let mut merged = HashSet::new();
+    missing.retain(|(pair, case)| {
+        let changed = pairs.iter().find_map(|other| {
+            let text = other.file.after.as_deref()?;
+            let table = other.after.iter().find(|table| {
+                let is_old = other.before.iter().any(|known| {
+                    known.name == table.name
+                        && known.body == table.body
+                        && known.start.abs_diff(known.line) == table.start.abs_diff(table.line)
+                });
+                !is_old && is_merged_into(case, table, text)
+            })?;
+            Some((other.file.path.as_str(), table))
+        });
+        let Some((place, table)) = changed else {
+            return true;
+        };
+        merged.insert((table.line, table.name.as_str()));
+        let words = format!("{} is a row of {} in {place} now", case.name, table.name);
+        found.push(finding(
+            &pair.file.path,
+            case.line,
+            "test_merged",
+            Severity::Flag,
+            words,
+        ));
+        false
+    });
+    taken.extend(merged.into_iter().filter_map(|(line, name)| {
+        let (_, case) = new
+            .iter()
+            .find(|(_, case)| case.line == line && case.name == name)?;
+        Some((case.line, &case.name))
+    }));
     for (pair, case) in missing {
         let path = pair.file.path.as_str();
         let alike = new
@@ -212,23 +350,23 @@ fn gone(pairs: &[Pair<'_>], definitions: &Definitions) -> Vec<Finding> {
     found
 }
 
-fn are_alike(one: &Case, other: &Case) -> bool {
-    let text = |case: &Case| {
-        case.body
-            .iter()
-            .map(|line| format!("{line}\n"))
-            .collect::<String>()
-    };
-    let (one, other) = (text(one), text(other));
-    let longest = one.len().max(other.len());
-    longest > 0 && longest < 20_000 && TextDiff::from_lines(&one, &other).ratio() >= ALIKE
-}
-
 /// A file of tests that went and whose tests cannot be told one from another.
-fn unreadable_gone(file: &ChangedFile) -> Option<Finding> {
+fn unreadable_gone(file: &ChangedFile, files: &[ChangedFile]) -> Option<Finding> {
     let before = file.before.as_deref()?;
     let is_gone = file.after.is_none() && role(&file.path) == Role::Test;
     let is_unread = is_gone && cases(language(&file.path), before).is_empty();
+    let renamed = files.iter().find(|other| {
+        other.before.is_none()
+            && role(&other.path) == Role::Test
+            && other
+                .after
+                .as_deref()
+                .is_some_and(|after| is_same_file(before, after))
+    });
+    if let Some(other) = renamed.filter(|_| is_unread) {
+        let words = format!("became {}", other.path);
+        return Some(finding(&file.path, 0, "test_file_renamed", Severity::Flag, words));
+    }
     is_unread.then(|| {
         finding(
             &file.path,
@@ -240,8 +378,30 @@ fn unreadable_gone(file: &ChangedFile) -> Option<Finding> {
     })
 }
 
+/// Whether two texts are one file under two names.
+fn is_same_file(before: &str, after: &str) -> bool {
+    let longest = before.len().max(after.len());
+    before == after || (longest > 0 && longest < 20_000 && TextDiff::from_lines(before, after).ratio() >= 0.8)
+}
+
+/// Whether the runner of its language finds tests in a file of this name, where that depends on the name.
+fn is_collected(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match language(path) {
+        Language::Python => (name.starts_with("test") || name.ends_with("_test.py")) && !path.contains("/__"),
+        Language::Go => name.ends_with("_test.go") && !OS_SUFFIX.is_match(name),
+        Language::Script => SCRIPT_TESTS.is_match(path),
+        Language::Jvm => JVM_TESTS.is_match(name),
+        Language::Ruby => {
+            name.ends_with("_spec.rb") || name.ends_with("_test.rb") || name.starts_with("test_")
+        }
+        Language::Php => name.ends_with("Test.php"),
+        _ => true,
+    }
+}
+
 fn all_new_skipped(pair: &Pair<'_>) -> Option<Finding> {
-    let (_, _, added) = same(pair);
+    let added = pair_cases(&pair.before, &pair.after).added;
     let first = added.first()?;
     let is_none_run = added.iter().all(|case| case.is_skipped);
     is_none_run.then(|| {

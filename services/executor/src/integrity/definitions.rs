@@ -14,6 +14,8 @@ static WORD: Pattern = Pattern::new(r"[A-Za-z_]\w+");
 pub(super) struct Definitions {
     before: BTreeSet<String>,
     gone: BTreeSet<String>,
+    /// Whether nothing took their place: a name that another one replaced is no feature that went.
+    has_shrunk: bool,
 }
 
 impl Definitions {
@@ -27,16 +29,19 @@ impl Definitions {
         let after = names(product().filter_map(|file| file.after.as_deref()).collect());
         Self {
             gone: before.difference(&after).cloned().collect(),
+            has_shrunk: after.difference(&before).next().is_none(),
             before,
         }
     }
 
-    /// Whether all that a test used of the changed product is gone.
+    /// Whether all that a test used of the changed product is gone, or a part of it where the change only takes away: a
+    /// feature that went with its test.
     pub(super) fn are_gone(&self, body: &[String]) -> bool {
         let words = body
             .iter()
             .flat_map(|line| WORD.all(line).map(|word| word[0].to_owned()).collect::<Vec<_>>());
         let used: BTreeSet<String> = words.filter(|word| self.before.contains(word)).collect();
-        !used.is_empty() && used.is_subset(&self.gone)
+        let is_all = !used.is_empty() && used.is_subset(&self.gone);
+        is_all || (self.has_shrunk && used.intersection(&self.gone).next().is_some())
     }
 }

@@ -1,11 +1,16 @@
 //! The tests in a source file: name, place, body and assertions. Bodies are found by indentation or braces, which is exact
 //! enough to compare two versions of one file.
 
+use std::collections::BTreeSet;
+
 use super::paths::Language;
 use crate::pattern::Pattern;
 
 /// Bodies end here at the latest, in lines.
 const MAX_BODY: usize = 2000;
+
+/// Lines of decorators at most.
+const MAX_MARKS: usize = 200;
 
 /// One test.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +30,10 @@ static PYTHON: Pattern = Pattern::new(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(");
 static SCRIPT: Pattern = Pattern::new(
     r#"^\s*(?:it|test|specify|xit|xtest|fit)(?:\.(?:only|skip|todo|each|failing|concurrent|fails)\b)*(?:\([^'"`]*\)|`[^`]*`)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)"#,
 );
+/// The end of a table of several lines, and the name of the test that reads it.
+static SCRIPT_TABLE_END: Pattern =
+    Pattern::new(r#"^\s*[\])`]+\)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)\s*,"#);
+static TABLE_BEGIN: Pattern = Pattern::new(r"^(?:it|test|specify|describe)(?:\.\w+)*\.each\s*[(`]");
 static GO: Pattern = Pattern::new(r"^func\s+((?:Test|Fuzz|Example)\w*)\s*\(");
 static RUST_MARK: Pattern =
     Pattern::new(r"^\s*#\[(?:\w+::)*(?:test|rstest|test_case|proptest|tokio::test|wasm_bindgen_test)\b.*\]");
@@ -53,8 +62,15 @@ static DBT: Pattern = Pattern::new(
 
 static ASSERTION: Pattern = Pattern::new(
     r"(?x)\bassert\w*\b | \bself\.fail\b | \bpytest\.(?:raises|approx|fail|warns)\b | \bexpect\s*\( | \bexpect\w*!? | \.should\b | \bmust_\w+ | \bt\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\b
-    | \brequire\.\w+ | \bverify\s*\( | \bAssert\.\w+ | \bShould\w*\( | \b(?:EXPECT|ASSERT|CHECK|REQUIRE)_?\w*\s*\( | \braise_error\b | \bassume!? | \bmatches!",
+    | \brequire\.\w+ | \bverify\w*\s*\( | \.assert_\w+\( | \bflunk\b | \brefute\w*\b | \bt\.(?:is|true|false|deepEqual|like|throws\w*|regex|equal|ok|not|same|notOk|error)\( | \$this->assert\w+ | \bAssert\.\w+ | \bShould\w*\( | \b(?:EXPECT|ASSERT|CHECK|REQUIRE)_?\w*\s*\( | \braise_error\b | \bassume!? | \bmatches!",
 );
+/// A function that is no test, and the call of one.
+static FUNCTION: Pattern = Pattern::new(
+    r"^\s*(?:export\s+)?(?:public\s+|private\s+|protected\s+|static\s+|async\s+|pub(?:\([^)]*\))?\s+)*(?:def|fn|func|function|fun)\s+(?:self\.)?(?:\([^)]*\)\s*)?(\w+)|^\s*(?:export\s+)?const\s+(\w+)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>|^\s*(?:(?:public|private|protected|static|final|async|void|override)\s+)+[\w<>\[\], ]*\s(\w+)\s*\(",
+);
+static CALL: Pattern = Pattern::new(r"\b([A-Za-z_]\w*)!?\s*\(");
+static EXPECTS_ERROR: Pattern =
+    Pattern::new(r"\b(?:raises|assertRaises\w*|warns)\(.*\)\s*(?:as\s+\w+\s*)?:\s*$");
 /// What makes a test be left out.
 static SKIPPED: Pattern = Pattern::new(
     r"(?x)@(?:unittest\.)?skip\w* | @pytest\.mark\.(?:skip|skipif|xfail)\b | \bpytest\.(?:skip|xfail|importorskip)\( | \bself\.skipTest\(
@@ -104,9 +120,13 @@ pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
         return Vec::new();
     };
     let lines: Vec<&str> = text.lines().collect();
+    let helpers = asserting_helpers(&shape, &lines);
     let mut found = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let Some(captures) = shape.heading.captures(line) else {
+        let continued = SCRIPT_TABLE_END
+            .captures(line)
+            .filter(|_| language == Language::Script);
+        let Some(captures) = shape.heading.captures(line).or(continued) else {
             continue;
         };
         let name = captures
@@ -128,12 +148,74 @@ pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
         } else {
             end_by_braces(&lines, at)
         };
-        found.push(case(name, &lines, [start, at, end]));
+        found.push(case(name, &lines, [start, at, end], &helpers));
     }
     found
 }
 
-fn case(name: &str, lines: &[&str], [start, at, end]: [usize; 3]) -> Case {
+/// Functions of the file that are no tests and assert something: a call of one is an assertion.
+fn asserting_helpers(shape: &Shape, lines: &[&str]) -> BTreeSet<String> {
+    let mut bodies: Vec<(String, &[&str])> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        if shape.heading.is_match(line) && shape.mark.is_none() {
+            continue;
+        }
+        let Some(found) = FUNCTION.captures(line) else {
+            continue;
+        };
+        let name = found
+            .iter()
+            .skip(1)
+            .flatten()
+            .next()
+            .map_or("", |name| name.as_str());
+        let end = if shape.is_indented {
+            end_by_indentation(lines, at)
+        } else {
+            end_by_braces(lines, at)
+        };
+        let is_test = shape.mark.is_some_and(|mark| {
+            let start = decorated(lines, at);
+            lines
+                .get(start..=at)
+                .unwrap_or_default()
+                .iter()
+                .any(|line| mark.is_match(line))
+        });
+        if !is_test && !name.is_empty() {
+            bodies.push((name.to_owned(), lines.get(at + 1..=end).unwrap_or_default()));
+        }
+    }
+    let mut helpers = BTreeSet::new();
+    // A helper may call another one.
+    for _ in 0..3 {
+        for (name, body) in &bodies {
+            let is_one = body.iter().any(|line| {
+                !is_comment(line) && (ASSERTION.is_match(line) || count_helper_calls(line, &helpers) > 0)
+            });
+            if is_one {
+                helpers.insert(name.clone());
+            }
+        }
+    }
+    helpers
+}
+
+fn count_helper_calls(line: &str, helpers: &BTreeSet<String>) -> usize {
+    if helpers.is_empty() {
+        return 0;
+    }
+    let calls = CALL.all(line).filter(|call| helpers.contains(&call[1]));
+    // One that is called like an assertion is counted as one already.
+    calls.filter(|call| !ASSERTION.is_match(&call[0])).count()
+}
+
+/// Whether a line asserts something, as far as one line tells.
+pub(super) fn asserts(line: &str) -> bool {
+    !is_comment(line) && ASSERTION.is_match(line)
+}
+
+fn case(name: &str, lines: &[&str], [start, at, end]: [usize; 3], helpers: &BTreeSet<String>) -> Case {
     let own = lines.get(start..=end).unwrap_or_default();
     let body = lines.get(at + 1..=end).unwrap_or_default();
     Case {
@@ -147,13 +229,23 @@ fn case(name: &str, lines: &[&str], [start, at, end]: [usize; 3]) -> Case {
             .filter(|line| !line.is_empty())
             .map(str::to_owned)
             .collect(),
-        assertions: own
-            .iter()
-            .filter(|line| !is_comment(line))
-            .map(|line| ASSERTION.all(line).count())
-            .sum(),
+        assertions: count_assertions(own, helpers),
         is_skipped: own.iter().any(|line| !is_comment(line) && SKIPPED.is_match(line)),
     }
+}
+
+/// A helper that is called where an error is expected asserts nothing beside it.
+fn count_assertions(own: &[&str], helpers: &BTreeSet<String>) -> usize {
+    let mut count = 0;
+    let mut expects_error = false;
+    for line in own.iter().filter(|line| !is_comment(line)) {
+        count += ASSERTION.all(line).count();
+        if !expects_error {
+            count += count_helper_calls(line, helpers);
+        }
+        expects_error = EXPECTS_ERROR.is_match(line);
+    }
+    count
 }
 
 pub(super) fn is_comment(line: &str) -> bool {
@@ -164,16 +256,41 @@ pub(super) fn is_comment(line: &str) -> bool {
         || line.starts_with("--")
 }
 
-/// The first of the lines with decorators, attributes or annotations right before a heading.
+/// The first of the lines with decorators, attributes, annotations or a table right before a heading. Each may have several
+/// lines.
 fn decorated(lines: &[&str], at: usize) -> usize {
-    let is_mark = |line: &&str| {
+    let is_mark = |line: &str| {
         let line = line.trim_start();
         line.starts_with('@')
             || line.starts_with("#[")
             || (line.starts_with('[') && line.trim_end().ends_with(']'))
+            || TABLE_BEGIN.is_match(line)
     };
-    let before = lines.get(..at).unwrap_or_default();
-    at - before.iter().rev().take_while(|line| is_mark(line)).count()
+    let balance = |line: &str| -> i64 {
+        without_strings(line)
+            .map(|c| match c {
+                ')' | ']' | '}' => 1,
+                '(' | '[' | '{' => -1,
+                _ => 0,
+            })
+            .sum()
+    };
+    let heading = lines.get(at).copied().unwrap_or_default();
+    let mut open = if SCRIPT_TABLE_END.is_match(heading) { 1 } else { 0 };
+    let (mut start, mut place) = (at, at);
+    while let Some(before) = place.checked_sub(1).filter(|before| at - before <= MAX_MARKS) {
+        let line = lines.get(before).copied().unwrap_or_default();
+        open += balance(line);
+        place = before;
+        if open > 0 {
+            continue;
+        }
+        if !is_mark(line) {
+            break;
+        }
+        (start, open) = (before, 0);
+    }
+    start
 }
 
 fn indentation(line: &str) -> usize {

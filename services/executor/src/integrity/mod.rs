@@ -1,14 +1,19 @@
 //! What in a change weakens the checks that it must pass: tests that go or say less, checks that are turned off, and product
 //! code that knows of tests. Pure: from the texts of changed files before and after.
 
+mod assertions;
 mod compare;
 mod definitions;
 mod inventory;
 mod lines;
+mod manifests;
+mod pairing;
 mod paths;
 mod patterns;
 mod product;
 mod rules;
+mod runners;
+mod scope;
 mod size;
 
 use std::cmp::Reverse;
@@ -25,6 +30,9 @@ pub(crate) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
     let mut found = compare::findings(files);
     found.extend(rules::findings(files));
     found.extend(product::findings(files));
+    found.extend(runners::findings(files));
+    found.extend(manifests::findings(files));
+    found.extend(scope::findings(files));
     found.sort_by(|a, b| {
         let key = |finding: &Finding| (Reverse(finding.severity), finding.path.clone(), finding.line);
         key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))
@@ -52,5 +60,7 @@ fn shown(line: &str) -> String {
     }
 }
 
+#[cfg(test)]
+mod corpus;
 #[cfg(test)]
 mod tests;

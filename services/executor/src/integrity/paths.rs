@@ -54,7 +54,9 @@ static CONFIG: Pattern = Pattern::new(
     | (?:jest|vitest|vite|karma|cypress|playwright)\.config\.[cm]?[jt]s(?:on)? | jest\.setup\.[cm]?[jt]s | \.mocharc\.\w+ | \.nycrc(?:\.json)? | \.c8rc\.json
     | \.eslintrc(?:\.\w+)? | eslint\.config\.[cm]?[jt]s | \.eslintignore | biome\.json | tsconfig[\w.-]*\.json | \.golangci\.ya?ml | clippy\.toml | \.clippy\.toml | rustfmt\.toml
     | nextest\.toml | \.rspec | \.rubocop\.yml | phpunit\.xml(?:\.dist)? | phpstan\.neon(?:\.dist)? | psalm\.xml | \.editorconfig | codecov\.ya?ml | \.codecov\.ya?ml
-    | sonar-project\.properties | \.pre-commit-config\.yaml | CODEOWNERS | \.runsettings | checkstyle\.xml | detekt\.yml | setup\.cfg)$",
+    | sonar-project\.properties | \.babelrc(?:\.\w+)? | babel\.config\.\w+ | \.swcrc | junit-platform\.properties | testng\.xml | \.taprc | ava\.config\.\w+ | wtr?\.config\.\w+
+    | web-test-runner\.config\.\w+ | jest\.(?:preset|transform|resolver|environment)\.\w+ | (?:vitest|jest|mocha)[.-](?:setup|workspace|global[\w-]*)\.\w+ | global[sS]etup\.[cm]?[jt]s | setupTests\.[cm]?[jt]sx?
+    | ts-jest\.config\.\w+ | karma\.conf\.\w+ | bunfig\.toml | CTestCustom\.cmake | \.pre-commit-config\.yaml | CODEOWNERS | \.runsettings | checkstyle\.xml | detekt\.yml | setup\.cfg)$",
 );
 static CI: Pattern = Pattern::new(
     r"(?:^|/)\.github/workflows/[^/]+\.ya?ml$|(?:^|/)\.gitlab-ci\.ya?ml$|^\.circleci/|(?:^|/)Jenkinsfile|^\.travis\.yml$|^azure-pipelines\.ya?ml$|^\.buildkite/|^bitbucket-pipelines\.yml$",
@@ -93,9 +95,12 @@ pub(super) fn language(path: &str) -> Language {
     let name = path.rsplit('/').next().unwrap_or(path);
     if matches!(
         name,
-        "Makefile" | "GNUmakefile" | "Justfile" | "justfile" | "Jenkinsfile"
+        "Makefile" | "makefile" | "GNUmakefile" | "Justfile" | "justfile" | "Jenkinsfile"
     ) {
         return Language::Shell;
+    }
+    if matches!(name, "Rakefile" | "Gemfile" | "Guardfile") {
+        return Language::Ruby;
     }
     match name.rsplit_once('.').map_or("", |(_, end)| end) {
         "py" | "pyi" => Language::Python,

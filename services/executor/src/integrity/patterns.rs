@@ -37,18 +37,18 @@ const fn rule(
 use Language::{CSharp, Cpp, Go, Jvm, Php, Python, Ruby, Rust, Script, Sql, Yaml};
 use Where::{Code, Tests};
 
-pub(super) static RULES: [Rule; 38] = [
+pub(super) static RULES: [Rule; 54] = [
     rule(
         "test_skipped",
         &[Python],
         Tests,
-        r"@(?:unittest\.)?skip(?:If|Unless)?\b|@pytest\.mark\.(?:skip|skipif|xfail)\b|\bpytest\.(?:skip|xfail|importorskip)\(|\bself\.skipTest\(|\bpytestmark\s*=.*\b(?:skip|xfail)",
+        r"@(?:unittest\.)?skip(?:If|Unless)?\b|\bpytest\.mark\.(?:skip|skipif|xfail)\b|\bmark\.(?:skip|skipif|xfail)\b|\b(?:from|import)\b.*\b(?:skip|skipIf|skipUnless|SkipTest|xfail|importorskip)\b|\braise\s+(?:unittest\.)?SkipTest\b|=\s*(?:unittest\.)?(?:skip|skipIf|expectedFailure)\b|@(?:unittest\.)?expectedFailure\b|\bpytest\.(?:skip|xfail|importorskip)\(|\bself\.skipTest\(|\bpytestmark\s*=.*\b(?:skip|xfail)",
     ),
     rule(
         "assertion_empty",
         &[Python],
         Tests,
-        r"^\s*assert\s+(?:True|1)\b\s*(?:$|,|#)|\bassertTrue\(\s*True\s*\)",
+        r"^\s*assert\s+(?:True|1|not\s+(?:False|None|0))\b\s*(?:$|,|#)|^\s*assert\s+(?:True|1)\s+or\b|^\s*assert\b.*\bor\s+(?:True|1|not\s+(?:False|None))\b|\bassert(?:True|IsNotNone)\(\s*(?:True|1)\s*[,)]|\bassertFalse\(\s*(?:False|0|None)\s*[,)]|\bassertTrue\([^,()]+,\s*[\d\[{]|^\s*(?:\w+\.)*(?:called_once|called_with|called_once_with|has_calls|not_called)\s*(?:\(.*)?$|^\s*assert\s+(?:lambda\b|\[.+\]\s*$|['\x22][^'\x22]*['\x22]\s*(?:$|#))",
     ),
     rule(
         "exception_hidden",
@@ -57,16 +57,40 @@ pub(super) static RULES: [Rule; 38] = [
         r"^\s*except(?:\s+(?:Base)?Exception)?\s*(?:as\s+\w+\s*)?:\s*(?:pass|\.\.\.)?\s*$",
     ),
     rule(
+        "exception_hidden",
+        &[Python],
+        Tests,
+        r"^\s*except\b.*\b(?:AssertionError|BaseException|Exception)\b|\bsuppress\(.*\b(?:AssertionError|BaseException|Exception)\b|^\s*finally:\s*return\b",
+    ),
+    rule(
+        "tolerance_widened",
+        &[Python],
+        Tests,
+        r"\b(?:abs|rel|abs_tol|rel_tol|atol|rtol|delta)\s*=\s*(?:[1-9]\d*(?:\.\d+)?|[1-9](?:\.\d+)?e\d+|0?\.[3-9]\d*|1e\d+|float\(|math\.inf|sys\.maxsize)|\bplaces\s*=\s*(?:0|-)",
+    ),
+    rule(
+        "test_left_out",
+        &[Python],
+        Tests,
+        r"\b__test__\s*=\s*False|\bdel\s+test_\w+|^\s*test_\w+\s*=\s*None\b",
+    ),
+    rule(
         "exception_widened",
         &[Python],
         Tests,
-        r"\b(?:pytest\.raises|assertRaises)\(\s*(?:Base)?Exception\b",
+        r"\b(?:raises|assertRaises|assertRaisesRegex)\(\s*\(?\s*(?:(?:Base)?Exception|AssertionError)\b",
     ),
     rule(
         "runner_hooked",
         &[Python],
         Tests,
         r"\bdef\s+pytest_(?:runtest_makereport|collection_modifyitems|ignore_collect|runtest_setup|runtest_call|sessionfinish|exception_interact)\b|\bcollect_ignore(?:_glob)?\s*=",
+    ),
+    rule(
+        "test_retried",
+        &[Ruby],
+        Tests,
+        r",\s*retry:\s*[1-9]|\bretry_on_failure\b",
     ),
     rule(
         "test_retried",
@@ -90,7 +114,7 @@ pub(super) static RULES: [Rule; 38] = [
         "test_skipped",
         &[Script],
         Tests,
-        r"\b(?:it|test|describe|context|suite|specify)\.(?:skip|todo|failing|fails|fixme)\b|^\s*x(?:it|test|describe|context|specify)\s*\(",
+        r"\b(?:it|test|describe|context|suite|specify)\.(?:skip\w*|todo|failing|fails|fixme|runIf)\b|\{\s*(?:skip|todo)\s*:\s*(?:true|['\x22])|\b(?:t|this|ctx)\.(?:skip|todo)\(|^\s*x(?:it|test|describe|context|specify)\s*\(",
     ),
     rule(
         "test_focused",
@@ -102,7 +126,19 @@ pub(super) static RULES: [Rule; 38] = [
         "assertion_empty",
         &[Script],
         Tests,
-        r"\bexpect\(\s*(?:true|1)\s*\)\.(?:toBe|toEqual)\(\s*(?:true|1)\s*\)|\bexpect\.(?:anything|any)\(|\bassert(?:\.ok)?\(\s*true\s*\)",
+        r"\bexpect\(\s*(?:true|1)\s*\)\.(?:toBe|toEqual)\(\s*(?:true|1)\s*\)|\bexpect\.(?:anything|any)\(|\bassert(?:\.ok)?\(\s*true\s*\)|\bexpect\([^)]*\|\|\s*true\b|\|\|\s*true\s*\)\s*\.to|\bexpect\(.*\);?\s*//\s*\.to|^\s*expect\((?:[^()]|\([^()]*\))*\);?\s*$|\bexpect\(\s*!?!?\[?\]?\s*\)\.toBeTruthy",
+    ),
+    rule(
+        "exception_hidden",
+        &[Script],
+        Tests,
+        r"\bcatch\s*(?:\(\s*\w*\s*\))?\s*\{\s*(?:/[/*].*)?\}?\s*$|\.catch\(\s*(?:\(\s*\w*\s*\)|\w+)\s*=>\s*(?:\{\s*\}|null|undefined|void 0)\s*\)|\.catch\(\s*(?:noop|\(\)\s*=>\s*\{)|\.finally\(\s*done\b",
+    ),
+    rule(
+        "tolerance_widened",
+        &[Script],
+        Tests,
+        r"\.toBeCloseTo\(.*,\s*(?:0|-\d+)\s*\)",
     ),
     rule(
         "test_retried",
@@ -117,7 +153,24 @@ pub(super) static RULES: [Rule; 38] = [
         r"eslint-disable|@ts-(?:ignore|expect-error|nocheck)\b|\bas\s+any\b|\b(?:istanbul|c8|v8)\s+ignore\b|biome-ignore",
     ),
     rule("test_skipped", &[Go], Tests, r"\bt\.Skip(?:f|Now)?\("),
-    rule("test_left_out", &[Go], Tests, r"^//(?:go:build|\s*\+build)\s"),
+    rule(
+        "test_left_out",
+        &[Go],
+        Tests,
+        r"^//(?:go:build|\s*\+build)\s|\bif\s+false\b|\bif\s+testing\.Short\(\)",
+    ),
+    rule(
+        "exception_hidden",
+        &[Go],
+        Tests,
+        r"\brecover\(\)|^\s*_\s*=\s*(?:err|got|want|t)\b",
+    ),
+    rule(
+        "tolerance_widened",
+        &[Go],
+        Tests,
+        r"\bInDelta\(.*,\s*(?:[1-9]\d+|1e\d+|math\.(?:Max|Inf))|\bInEpsilon\(.*,\s*(?:[1-9]|0?\.[3-9])",
+    ),
     rule("checker_silenced", &[Go], Code, r"//\s*nolint\b|#nosec\b"),
     rule(
         "test_skipped",
@@ -125,7 +178,24 @@ pub(super) static RULES: [Rule; 38] = [
         Code,
         r"#\[ignore\b|#\[cfg_attr\([^\]]*\bignore\b",
     ),
-    rule("assertion_empty", &[Rust], Code, r"\bassert!\(\s*true\s*[,)]"),
+    rule(
+        "test_left_out",
+        &[Rust],
+        Code,
+        r"#!?\[cfg\(\s*(?:all\(\s*)?test\s*,\s*\w|#!?\[cfg\(\s*any\(\s*\)|```\s*(?:ignore|no_run|text|compile_fail|should_panic)\b|\btest\s*=\s*false|\bdoctest\s*=\s*false",
+    ),
+    rule(
+        "test_left_out",
+        &[Rust],
+        Tests,
+        r"#!?\[cfg\(\s*(?:feature|not|any|target_\w+|windows|unix|all|debug_assertions)\b",
+    ),
+    rule(
+        "assertion_empty",
+        &[Rust],
+        Code,
+        r"\b(?:debug_)?assert!\(\s*true\s*[,)]|\b(?:debug_)?assert!\(.*\|\|\s*true\s*[,)]|\bassert!\(\s*matches!\(.*,\s*_\s*\)",
+    ),
     rule("panic_expected", &[Rust], Code, r"#\[should_panic\b"),
     rule("checker_silenced", &[Rust], Code, r"#!?\[allow\(|#!?\[expect\("),
     rule("result_dropped", &[Rust], Tests, r"^\s*let\s+_\s*=\s*\w.*\("),
@@ -133,7 +203,7 @@ pub(super) static RULES: [Rule; 38] = [
         "test_skipped",
         &[Jvm],
         Tests,
-        r"@(?:Disabled|Ignore)\b|\bassume(?:True|False|That)\(|\bAssumptions\.\w+\(",
+        r"@(?:[\w.]+\.)?(?:Disabled\w*|Ignore\w*|EnabledOn\w*|EnabledIf\w*|EnabledFor\w*|Flaky)\b|@(?:[\w.]+\.)?Test\(.*\benabled\s*=\s*false|\bassume(?:True|False|That|NotNull)\(|\bthrow\s+new\s+(?:[\w.]+\.)?(?:SkipException|TestAbortedException)\b|\bAssumptions\.\w+\(",
     ),
     rule(
         "exception_widened",
@@ -141,7 +211,24 @@ pub(super) static RULES: [Rule; 38] = [
         Tests,
         r"\bassertThrows(?:<\w+>)?\(\s*(?:Exception|Throwable|RuntimeException)(?:\.class|::class)|\bassertThrows<(?:Exception|Throwable)>",
     ),
-    rule("assertion_empty", &[Jvm], Tests, r"\bassertTrue\(\s*true\s*\)"),
+    rule(
+        "assertion_empty",
+        &[Jvm],
+        Tests,
+        r"\bassertTrue\(\s*true\s*[,)]|\bassertFalse\(\s*false\s*[,)]|\bassert(?:True|That)\(.*\|\|\s*true\s*[,)]",
+    ),
+    rule(
+        "exception_hidden",
+        &[Jvm, CSharp, Php],
+        Tests,
+        r"\bcatch\s*\(\s*(?:final\s+)?(?:\w+\s*:\s*)?\\?(?:[\w.\\]+[.\\])?(?:AssertionError|AssertionFailedError|AssertionFailedException|Throwable|Exception|Error|RuntimeException|XunitException|AssertionException)\b|\bcatch\s*\{|\brunCatching\b|\bfinally\s*\{\s*return\b",
+    ),
+    rule(
+        "tolerance_widened",
+        &[Jvm, CSharp],
+        Tests,
+        r"\bassertEquals\(.*,\s*(?:1e\d+|\d{3,}(?:\.\d+)?[dDfF]?|Double\.(?:MAX_VALUE|POSITIVE_INFINITY)|Float\.MAX_VALUE)\s*\)\s*;?\s*$|\bwithin\(\s*(?:\d{3,}|1e\d+)",
+    ),
     rule(
         "checker_silenced",
         &[Jvm],
@@ -158,7 +245,19 @@ pub(super) static RULES: [Rule; 38] = [
         "test_skipped",
         &[Ruby],
         Tests,
-        r"^\s*(?:skip|pending)\b|^\s*x(?:it|describe|context|specify)\b|,\s*(?:skip|pending):\s",
+        r"^\s*(?:skip|pending|omit)\b|^\s*x(?:it|describe|context|specify|example|scenario)\b|,\s*:?(?:skip|pending|broken)\b|,\s*(?:skip|pending|if|unless):\s",
+    ),
+    rule(
+        "exception_hidden",
+        &[Ruby],
+        Code,
+        r"\brescue\s+nil\b|\brescue\s+(?:RSpec::|Minitest::|Exception\b|Test::Unit)|\brescue\s*=>|^\s*rescue\s*$",
+    ),
+    rule(
+        "assertion_empty",
+        &[Ruby],
+        Tests,
+        r"\bexpect\(\s*(?:true|1)\s*\)\.to\b|^\s*assert\s+true\b|\|\|\s*true\s*\)?(?:\.to\b|$)|^\s*assert\b.*\bor\s+true\b|\bto\s+be_(?:within)\(\s*(?:\d{3,}|Float)",
     ),
     rule(
         "test_focused",
@@ -176,13 +275,13 @@ pub(super) static RULES: [Rule; 38] = [
         "test_skipped",
         &[Php],
         Tests,
-        r"\bmarkTest(?:Skipped|Incomplete)\(",
+        r"\bmarkTest(?:Skipped|Incomplete)\(|->(?:skip|todo)\(|@(?:group|requires)\b.*\bskip",
     ),
     rule(
         "assertion_empty",
         &[Php],
         Tests,
-        r"\bassertTrue\(\s*true\s*\)|\bexpectNotToPerformAssertions\(",
+        r"\bassertTrue\(\s*true\s*\)|\bexpectNotToPerformAssertions\(|@doesNotPerformAssertions\b|\bassertTrue\(.*\|\|\s*true\s*\)|\bexpect\(true\)->toBeTrue",
     ),
     rule(
         "checker_silenced",
@@ -194,7 +293,7 @@ pub(super) static RULES: [Rule; 38] = [
         "test_skipped",
         &[CSharp],
         Tests,
-        r"\[Ignore\b|\bSkip\s*=\s*\x22|\bAssert\.(?:Ignore|Inconclusive)\(",
+        r"\[Ignore\b|\[Explicit\b|\bSkip\s*=|\bAssert\.(?:Ignore|Inconclusive)\(",
     ),
     rule(
         "checker_silenced",
@@ -215,46 +314,88 @@ pub(super) static RULES: [Rule; 38] = [
         Code,
         r"\bseverity\s*[:=]\s*['\x22]?warn\b|\b(?:warn_if|error_if)\s*[:=]|\bstore_failures_as\b",
     ),
-    rule("rows_left_out", &[Yaml], Code, r"^\s*where:\s"),
+    rule("rows_left_out", &[Yaml], Code, r"^\s*(?:where|limit):\s"),
+    rule(
+        "rows_left_out",
+        &[Sql],
+        Tests,
+        r"(?i)\blimit\s+0\b|\bwhere\s+(?:false|not\s+true|1\s*=\s*0|0\s*=\s*1|1\s*<>\s*1)\b|\band\s+(?:false|1\s*=\s*0|0\s*=\s*1)\b|\bhaving\s+false\b",
+    ),
+    rule(
+        "test_left_out",
+        &[Yaml, Sql],
+        Code,
+        r"^\s*\+?enabled:\s*(?:false|no)\b|\bconfig\(.*\benabled\s*=\s*(?:false|False)",
+    ),
 ];
 
+/// Commands that run checks.
+pub(super) static CHECK_COMMAND: Pattern = Pattern::new(
+    r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|ava|tap|karma|cypress|playwright|eslint|tsc|mypy|pyright|ruff|flake8|pylint|clippy|nextest|golangci-lint|staticcheck|rspec|rubocop|minitest|phpunit|pest|phpstan|psalm|ctest|bats|shellcheck)\b|\b(?:npm|pnpm|yarn|bun|deno)\s+(?:run\s+)?(?:test|lint|check|ci|verify|typecheck)\b|\b(?:cargo|go|mix|dotnet|swift|dart|flutter|zig)\s+(?:test|vet|clippy|check)\b|\bnode\s+--test\b|\b(?:mvnw?|gradlew?|sbt|bazel)\b.*\b(?:test|check|verify)\b|\b(?:rake|rails)\s+(?:test|spec)\b|\bdbt\s+(?:test|build)\b|\bmake\s+[\w-]*(?:test|check|lint)",
+);
+
 /// In scripts, build files and what continuous integration runs.
-pub(super) static COMMANDS: [(&str, Pattern); 6] = [
+pub(super) static COMMANDS: [(&str, Pattern); 10] = [
     (
         "failure_hidden",
         Pattern::new(
-            r"\|\|\s*(?:true\b|:(?:\s|$|;)|exit\s+0\b)|\bset\s+\+e\b|^\s*exit\s+0\s*$|;\s*true\s*$|;\s*exit\s+0\b",
+            r"\|\|\s*(?:true\b|:(?:\s|$|;)|exit\s+0\b|return\s+0\b|echo\b|printf\b)|\bset\s+\+e\b|\bset\s+\+o\s+(?:errexit|pipefail)\b|^\s*exit\s+0\s*$|;\s*(?:true|:)\s*$|;\s*exit\s+0\b|&&\s*true\s*$|\btrap\s+.*\bexit\s+0|--exit-zero\b|--fail-never\b|\bmvn\b.*\s-fn\b|--no-fail\b|\|\|\s*\(\s*exit\s+0|--continue-on-collection-errors\b|--suppress-no-test-exit-code\b",
         ),
     ),
     (
         "failure_hidden",
         Pattern::new(
-            r"\bcontinue-on-error:\s*true|\ballow_failure:\s*true|\bcontinueOnError:\s*true|\bignore_errors:\s*true|^-\w+.*\btest",
+            r"\bcontinue-on-error:\s*(?:true|\$\{\{|'true')|\ballow_failure:|\bcontinueOnError:\s*true|\bignore_errors:\s*true|\bsoft_fail:|\bfail_ci_if_error:\s*false|^-\w+.*\btest|^\t\s*@?-\s*@?\S|\bignore_error\s*=\s*true",
         ),
     ),
     (
         "tests_left_out",
         Pattern::new(
-            r"--passWithNoTests\b|(?:pytest|py\.test)\b.*\s(?:-k\s|--deselect\b|--ignore(?:-glob)?\b|-m\s+.?not\b)|--no-cov\b|\bgo\s+test\b.*\s-(?:run|skip|short)\b|\bcargo\s+test\b.*\s--skip\b|-DskipTests\b|maven\.test\.skip|--exclude-task\s+test|\s-x\s+test\b|--testPathIgnorePatterns\b|--exclude-tag\b",
+            r"--passWithNoTests\b|(?:pytest|py\.test)\b.*\s(?:-k\s|--deselect\b|--ignore(?:-glob)?\b|-m\s+.?not\b|--co\b|--collect-only\b|--lf\b|--last-failed\b|--maxfail\b|-p\s+\S)|--no-cov\b|\bgo\s+test\b.*\s-(?:run|skip|short|list|c)\b|\bcargo\s+test\b.*\s(?:--skip|--no-run|--list)\b|-DskipTests\b|-DskipITs\b|maven\.test\.(?:skip|failure\.ignore)|--exclude-task\s+test|\s-x\s+test\b|--testPathIgnorePatterns\b|--exclude-tag\b|--exclude-group\b|--testNamePattern\b|\bjest\b.*\s-t\s|--onlyChanged\b|--findRelatedTests\b|--shard\b|--dry-run\b|--listTests\b|--tag\s+~|--exclude\s+\S*test",
         ),
     ),
     (
         "snapshots_rewritten",
         Pattern::new(
-            r"\b(?:jest|vitest)\b.*\s(?:-u|--update(?:Snapshot)?)\b|--snapshot-update\b|\bINSTA_UPDATE=|\bUPDATE_(?:GOLDEN|EXPECT|SNAPSHOTS?)=",
+            r"\b(?:jest|vitest)\b.*\s(?:-u|--update(?:Snapshot)?)\b|--snapshot-update\b|\bINSTA_UPDATE=|\bUPDATE_(?:GOLDEN|EXPECT|SNAPSHOTS?)=|--update-snapshots\b|--inline-snapshot=",
         ),
     ),
     (
         "tests_retried",
-        Pattern::new(r"--reruns\b|--retries\b|\bretry:\s*[1-9]|--flaky\b"),
+        Pattern::new(
+            r"--reruns\b|--retries\b|\bretry:\s*[1-9]|--flaky\b|--retry\b|\bnick-fields/retry\b|\brerunFailingTestsCount\b",
+        ),
     ),
     (
         "job_narrowed",
         Pattern::new(
-            r"^\s*if:\s*(?:false|\$\{\{\s*false)|^\s*(?:paths-ignore|branches-ignore):|^\s*when:\s*(?:never|manual)\b",
+            r"^\s*(?:-\s+)?if:\s*(?:false|'false'|\$\{\{\s*(?:false|'false'|!\s*true))|^\s*(?:paths-ignore|branches-ignore|tags-ignore|except):|^\s*when:\s*(?:never|manual)\b",
         ),
     ),
+    (
+        "permissions_widened",
+        Pattern::new(
+            r"^\s*permissions:\s*write-all|^\s+(?:actions|attestations|checks|contents|deployments|discussions|id-token|issues|packages|pages|pull-requests|repository-projects|security-events|statuses):\s*write\b|\bpull_request_target\b|^\s*secrets:\s*inherit\b|\bpersist-credentials:\s*true",
+        ),
+    ),
+    (
+        "review_hidden",
+        Pattern::new(r"\blinguist-(?:generated|vendored)\b|\s-diff\b|\bdiff=\S|\sbinary\b"),
+    ),
+    (
+        "failure_hidden",
+        Pattern::new(r"^\s*rescue\b|\bfail_on_error\s*[:=]\s*false|\bverbose:\s*false.*\|\|"),
+    ),
+    (
+        "command_replaced",
+        Pattern::new(r"^\s*@?(?:echo|printf|true|:)\b.*\b(?:passed|ok|success|green)\b"),
+    ),
 ];
+
+/// A check that runs in the background, or whose exit code another command of a pipe takes.
+pub(super) static BACKGROUND: Pattern = Pattern::new(r"[^&>|]&\s*(?:#.*|;.*)?$");
+pub(super) static PIPED: Pattern =
+    Pattern::new(r"\|\s*(?:tee|cat|grep|egrep|tail|head|sed|awk|less|ts|sort|jq|tap-\w+|xargs|column)\b");
 
 /// In manifests that settings of runners and checkers stand in beside other things.
 pub(super) static SETTINGS: Pattern = Pattern::new(
@@ -264,7 +405,44 @@ pub(super) static SETTINGS: Pattern = Pattern::new(
 );
 
 /// A stronger and a weaker way to say something; the first of two that fit.
-pub(super) static LOOSER: [(Option<Language>, Pattern, Pattern); 16] = [
+pub(super) static LOOSER: [(Option<Language>, Pattern, Pattern); 23] = [
+    (
+        Some(Script),
+        Pattern::new(r"\.(?:toThrow\w*|rejectedWith)\(\s*[^)\s]"),
+        Pattern::new(r"\.(?:toThrow\w*|rejectedWith)\(\s*\)"),
+    ),
+    (
+        Some(Script),
+        Pattern::new(
+            r"\.(?:toHaveBeenCalledWith|toHaveBeenNthCalledWith|toHaveBeenLastCalledWith|toHaveBeenCalledTimes|toHaveBeenCalledOnceWith)\(",
+        ),
+        Pattern::new(r"\.(?:toHaveBeenCalled|toBeCalled|toHaveReturned)\(\s*\)"),
+    ),
+    (
+        Some(Script),
+        Pattern::new(r"\bexpect\(.*\)\.to(?:Be|Equal|StrictEqual|Contain|Match|Have|Throw)"),
+        Pattern::new(r"\bexpect\(.*\)\.not\.to"),
+    ),
+    (
+        Some(Python),
+        Pattern::new(r"\b(?:raises|assertRaises\w*)\(.*\bmatch\s*=|\bassertRaisesRegex\("),
+        Pattern::new(r"\b(?:raises|assertRaises)\(\s*[\w.]+\s*\)"),
+    ),
+    (
+        Some(Python),
+        Pattern::new(r"\.assert_(?:called_once_with|called_with|has_calls|any_call)\("),
+        Pattern::new(r"\.assert_(?:called|called_once)\(\s*\)|\.called\b"),
+    ),
+    (
+        Some(Ruby),
+        Pattern::new(r"\braise_error\s*\(?\s*[A-Z]|\.to\s"),
+        Pattern::new(r"\braise_error\s*(?:$|\}|do\b)|\.(?:not_to|to_not)\s"),
+    ),
+    (
+        Some(Jvm),
+        Pattern::new(r"\bassert(?:Equals|True|False|Same|That)\("),
+        Pattern::new(r"\bassert(?:DoesNotThrow|NotNull|All)\("),
+    ),
     (
         Some(Python),
         Pattern::new(r"\bassert\b.*(?:==|\bis\b)"),

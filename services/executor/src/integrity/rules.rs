@@ -3,11 +3,13 @@
 use domain::check::{Finding, Severity};
 
 use super::{
+    assertions::empty_assertion,
     finding,
     inventory::{Case, cases},
     lines::{Line, lines},
+    manifests,
     paths::{Language, Role, language, role},
-    patterns::{COMMANDS, RULES, SETTINGS, Where},
+    patterns::{BACKGROUND, CHECK_COMMAND, COMMANDS, PIPED, RULES, SETTINGS, Where},
     shown,
 };
 use crate::{pattern::Pattern, workspace::ChangedFile};
@@ -33,15 +35,24 @@ fn of(file: &ChangedFile) -> Vec<Finding> {
         Role::Config => found.push(whole(file, "config_changed", "settings of a runner or checker")),
         Role::Lock => found.push(whole(file, "lockfile_changed", "pinned versions")),
         Role::Ci => found.extend(jobs_gone(file, &changed.removed)),
+        // Those that can be parsed are compared as data.
+        _ if manifests::is_parsed(file) => {}
         _ if MANIFEST.is_match(&file.path) => found.extend(settings(file, &changed.added, &changed.removed)),
         _ => {}
     }
     found
 }
 
-/// What is there already is weakened; what is new weakens nothing yet.
+/// Settings that decide which tests run and what their results are: new ones decide as much as changed ones.
+static RUNNER_CONFIG: Pattern = Pattern::new(
+    r"(?x)(?:^|/)(?:pytest\.ini|tox\.ini|\.coveragerc|(?:jest|vitest|karma|cypress|playwright|ava|wtr?|web-test-runner)\.conf(?:ig)?\.\w+ | jest\.(?:setup|preset|transform|resolver|environment)\.\w+
+    | (?:vitest|jest|mocha)[.-](?:setup|workspace|global[\w-]*)\.\w+ | global[sS]etup\.[cm]?[jt]s | setupTests\.[cm]?[jt]sx? | \.mocharc\.\w+ | \.nycrc(?:\.json)? | \.taprc | ts-jest\.config\.\w+ | bunfig\.toml
+    | \.babelrc(?:\.\w+)? | babel\.config\.\w+ | \.swcrc | nextest\.toml | \.rspec | phpunit\.xml(?:\.dist)? | \.runsettings | junit-platform\.properties | testng\.xml | CTestCustom\.cmake)$",
+);
+
+/// What is there already is weakened; what is new weakens nothing yet, unless each run of the tests reads it.
 fn severity(file: &ChangedFile) -> Severity {
-    if file.before.is_some() {
+    if file.before.is_some() || RUNNER_CONFIG.is_match(&file.path) {
         Severity::Block
     } else {
         Severity::Flag
@@ -79,13 +90,23 @@ fn code(file: &ChangedFile, added: &[Line<'_>]) -> Vec<Finding> {
                 && !is_test
                 && rule.kind != "test_left_out"
                 && rule.kind != "severity_lowered";
-            let severity = if file.before.is_none() || is_new || is_product {
+            let is_style =
+                language == Language::Rust && rule.kind == "checker_silenced" && STYLE.is_match(line);
+            let severity = if file.before.is_none() || is_new || is_product || is_style {
                 Severity::Flag
             } else {
                 Severity::Block
             };
             found.push(finding(&file.path, *number, rule.kind, severity, shown(line)));
             break;
+        }
+        let is_test =
+            role == Role::Test || (language == Language::Rust && case_at(&after, *number).is_some());
+        if let Some(kind) = is_test.then(|| empty_assertion(language, line)).flatten() {
+            let is_new = case_at(&after, *number)
+                .is_none_or(|case| !before.iter().any(|known| known.name == case.name));
+            let severity = if is_new { Severity::Flag } else { Severity::Block };
+            found.push(finding(&file.path, *number, kind, severity, shown(line)));
         }
     }
     found
@@ -111,6 +132,11 @@ static SILENCERS: Pattern = Pattern::new(
     r"eslint-disable|@ts-|istanbul|c8 ignore|v8 ignore|biome-ignore|nolint|nosec|noqa|rubocop|phpstan|psalm|phpcs|NOLINT|NOPMD|noinspection|CHECKSTYLE|LCOV|codeCoverageIgnore|:nocov:",
 );
 
+/// Lints that say nothing of what tests show.
+static STYLE: Pattern = Pattern::new(
+    r"^\s*#!?\[(?:allow|expect)\((?:\s*(?:clippy::\w+|dead_code|unused\w*|missing_docs|non_\w+|deprecated)\s*,?)+(?:\s*reason\s*=.*)?\)\]",
+);
+
 fn case_at(cases: &[Case], line: usize) -> Option<&Case> {
     cases.iter().find(|case| (case.start..=case.end).contains(&line))
 }
@@ -118,21 +144,75 @@ fn case_at(cases: &[Case], line: usize) -> Option<&Case> {
 fn commands(file: &ChangedFile, added: &[Line<'_>]) -> Vec<Finding> {
     let role = role(&file.path);
     let is_manifest = MANIFEST.is_match(&file.path);
-    let is_script = language(&file.path) == Language::Shell && role != Role::Docs;
+    let is_attributes = file.path.rsplit('/').next() == Some(".gitattributes");
+    let is_rakefile = matches!(file.path.rsplit('/').next(), Some("Rakefile"));
+    let is_script =
+        (language(&file.path) == Language::Shell && role != Role::Docs) || is_attributes || is_rakefile;
     if !is_script && !is_manifest && !matches!(role, Role::Ci | Role::Config) {
         return Vec::new();
     }
     let mut found = Vec::new();
+    let has_pipefail = file
+        .after
+        .as_deref()
+        .is_some_and(|text| text.contains("pipefail") || text.contains("shell: bash"));
+    let is_ruby = language(&file.path) == Language::Ruby;
     for (number, line) in added
         .iter()
         .filter(|(_, line)| !line.trim_start().starts_with('#'))
     {
-        if let Some((kind, _)) = COMMANDS.iter().find(|(_, pattern)| pattern.is_match(line)) {
+        let is_check = CHECK_COMMAND.is_match(line);
+        let is_hidden = is_check && (BACKGROUND.is_match(line) || (PIPED.is_match(line) && !has_pipefail));
+        let kind = COMMANDS
+            .iter()
+            .find(|(kind, pattern)| {
+                let counts = match *kind {
+                    "permissions_widened" => role == Role::Ci,
+                    "review_hidden" => is_attributes,
+                    "command_replaced" => !is_check && role != Role::Ci,
+                    _ => true,
+                };
+                counts && pattern.is_match(line)
+            })
+            .map(|(kind, _)| *kind)
+            .or(is_hidden.then_some("failure_hidden"));
+        let is_rescue = kind == Some("failure_hidden") && line.trim_start().starts_with("rescue");
+        if let Some(kind) = kind.filter(|kind| *kind != "command_replaced" && (is_ruby || !is_rescue)) {
             found.push(finding(&file.path, *number, kind, severity(file), shown(line)));
         }
     }
+    found.extend(checks_gone(file, is_manifest));
     found
 }
+
+/// Commands of checks that stood in a script or a build file and stand there no more.
+fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<Finding> {
+    let (before, after) = (file.before.as_deref()?, file.after.as_deref().unwrap_or_default());
+    if is_manifest || role(&file.path) == Role::Config {
+        return None;
+    }
+    let is_told = |line: &&str| !line.trim_start().starts_with('#') && !ECHOED.is_match(line);
+    let count = |text: &str| {
+        text.lines()
+            .filter(is_told)
+            .filter(|line| CHECK_COMMAND.is_match(line))
+            .count()
+    };
+    let gone = before
+        .lines()
+        .filter(is_told)
+        .find(|line| CHECK_COMMAND.is_match(line) && !after.lines().any(|other| other.trim() == line.trim()));
+    let line = gone.filter(|_| count(after) < count(before))?;
+    // Told as a job that is gone.
+    if role(&file.path) == Role::Ci && JOB.is_match(line) {
+        return None;
+    }
+    let words = format!("no longer run: {}", shown(line));
+    Some(finding(&file.path, 0, "check_removed", Severity::Block, words))
+}
+
+/// Words about a command are no command.
+static ECHOED: Pattern = Pattern::new(r"^\s*(?:-\s+)?(?:run:\s*)?@?(?:echo|printf)\b");
 
 fn jobs_gone(file: &ChangedFile, removed: &[Line<'_>]) -> Vec<Finding> {
     let added = file.after.as_deref().unwrap_or_default();

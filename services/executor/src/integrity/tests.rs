@@ -247,8 +247,8 @@ fn tests_that_are_left_out_block_where_they_were_run_and_flag_where_they_are_new
         ),
         (
             "a.test.js",
-            "it('a', () => {\n  expect(1);\n});\n",
-            "it.skip('a', () => {\n  expect(1);\n});\n",
+            "it('a', () => {\n  expect(f()).toBe(1);\n});\n",
+            "it.skip('a', () => {\n  expect(f()).toBe(1);\n});\n",
         ),
         (
             "a_test.go",
@@ -427,7 +427,8 @@ fn scripts_settings_and_pipelines_that_check_less_block_where_they_were_there() 
             &[("config_changed", Block)],
         ),
         ("jest.config.js", "a\n", "b\n", &[("config_changed", Block)]),
-        ("jest.config.js", "", "b\n", &[("config_changed", Flag)]),
+        ("jest.config.js", "", "b\n", &[("config_changed", Block)]),
+        ("eslint.config.js", "", "b\n", &[("config_changed", Flag)]),
         (
             ".github/CODEOWNERS",
             "* @a\n",

@@ -1,0 +1,250 @@
+//! Assertions that say nothing, and tests whose assertions are no longer reached.
+
+use domain::check::{Finding, Severity};
+
+use super::{
+    finding,
+    inventory::{Case, asserts, is_comment},
+    paths::Language,
+    shown,
+};
+use crate::pattern::Pattern;
+
+/// A literal string that stands alone and looks like an assertion.
+static STRING_STATEMENT: Pattern = Pattern::new(
+    r#"^\s*[rbuf]?(?:"[^"]*(?:\bassert|\bexpect|==)[^"]*"|'[^']*(?:\bassert|\bexpect|==)[^']*')\s*;?\s*$"#,
+);
+/// A tuple is always true.
+static TUPLE: Pattern = Pattern::new(
+    r#"^\s*assert\s*\((?:[^()\[\]{}'",]|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}|'[^']*'|"[^"]*")*,(?:[^()\[\]{}'"]|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}|'[^']*'|"[^"]*")*\)\s*(?:#.*)?$"#,
+);
+static PYTHON_EQUAL: Pattern =
+    Pattern::new(r"^\s*assert\s+(.+?)\s*(?:==|\bis\b)\s*(.+?)\s*(?:,\s*f?['\x22].*)?(?:#.*)?$");
+static CALLED_EQUAL: Pattern = Pattern::new(
+    r"\b(?:assertEqual|assertIs|assertEquals|assertSame|assertDictEqual|assertListEqual|assert_eq!|assert\.(?:strictEqual|deepStrictEqual|deepEqual|equal|Equal|Same)|require\.Equal|Assert\.(?:Equal|AreEqual|Same)|(?:EXPECT|ASSERT)_(?:EQ|STREQ)|assert_equal)[ (](.*?)\)?\s*;?\s*$",
+);
+static EXPECT_EQUAL: Pattern = Pattern::new(
+    r"\bexpect\((.*)\)\s*\.(?:toBe|toEqual|toStrictEqual|to\.equal|to\.eql|to eq|to eql)\s*\(?(.*?)\)?\s*;?\s*$",
+);
+/// A function inside of a test, by its name.
+static LOCAL_FUNCTION: Pattern = Pattern::new(
+    r"^(?:(?:const|let|var)\s+(\w+)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>|(?:async\s+)?function\s+(\w+)\s*\(|(?:async\s+)?def\s+(\w+)\s*\(?|(\w+)\s*=\s*(?:lambda|->|proc|Proc\.new)\b|(\w+)\s*:?=\s*func\(|let\s+(?:mut\s+)?(\w+)\s*=\s*(?:move\s*)?\|)",
+);
+static ANONYMOUS: Pattern = Pattern::new(
+    r"^\(?(?:async\s*)?\(\s*\)\s*=>\s*\{?\s*(?:return\s+)?(?:await\s+)?(?:expect|assert)\b.*$|^(?:lambda|->)\s*:?.*\bassert|^func\(\)\s*\{.*\bt\.(?:Error|Fatal).*\}$",
+);
+static RETURN: Pattern = Pattern::new(
+    r"^return(?:\s+(?:None|nil|null|undefined|true|True|\(\)))?\s*;?\s*$|^return if true\b|^next\s*$",
+);
+static DEAD_BRANCH: Pattern = Pattern::new(
+    r"^(?:if|while|elif|unless)\s*\(?\s*(?:False|false|0|not True|!true|TYPE_CHECKING|nil|cfg!\(any\(\)\))\s*\)?\s*[:{]?\s*$|^for\s+\w+\s+in\s+(?:\[\]|\(\)|range\(0\))\s*:|^(?:if|elif)\s+.*\band\s+(?:False|0)\s*:|^if\s+.*&&\s*false\s*\)?\s*\{",
+);
+static AWAITED: Pattern = Pattern::new(r"(?:^|\s)(?:await|return)\s+(?:expect|assert)\b");
+static PROMISE: Pattern =
+    Pattern::new(r"^\s*expect\(.*\)\s*\.(?:resolves|rejects)\b|^\s*assert\.(?:rejects|doesNotReject)\(");
+static BRACKETS: Pattern = Pattern::new(r"[()\[\]{}]");
+
+/// What one new line of a test says that is nothing.
+pub(super) fn empty_assertion(language: Language, line: &str) -> Option<&'static str> {
+    if is_comment(line) {
+        return None;
+    }
+    let is_empty = match language {
+        Language::Python => {
+            TUPLE.is_match(line)
+                || STRING_STATEMENT.is_match(line)
+                || PYTHON_EQUAL
+                    .captures(line)
+                    .is_some_and(|sides| sides[1] == sides[2])
+        }
+        Language::Script | Language::Ruby => {
+            STRING_STATEMENT.is_match(line)
+                || EXPECT_EQUAL
+                    .captures(line)
+                    .is_some_and(|sides| is_same(&sides[1], &sides[2]))
+        }
+        _ => false,
+    };
+    let is_same_twice = CALLED_EQUAL.first(line).is_some_and(|arguments| {
+        let arguments = split_arguments(arguments);
+        matches!(arguments[..], [one, other, ..] if is_same(one, other))
+    });
+    if is_empty || is_same_twice {
+        return Some("assertion_empty");
+    }
+    if language == Language::Script && PROMISE.is_match(line) && !AWAITED.is_match(line) {
+        return Some("promise_not_awaited");
+    }
+    None
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim(), other.trim());
+    // The same constant twice is a check of nothing too.
+    !one.is_empty() && one == other
+}
+
+/// Arguments at the top level of a call.
+fn split_arguments(text: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut start) = (0_i32, None, 0);
+    let mut found = Vec::new();
+    for (at, c) in text.char_indices() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quote = Some(c),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth -= 1,
+            (None, ',') if depth == 0 => {
+                found.extend(text.get(start..at));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found.extend(text.get(start..));
+    found
+}
+
+/// Lines of a test after the change that keep its assertions from being reached.
+pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: &Case) -> Option<Finding> {
+    let is_old = |line: &str| before.is_some_and(|before| before.body.iter().any(|known| known == line));
+    let raw: Vec<&str> = text.lines().collect();
+    let own: Vec<(usize, &str)> = (after.line..after.end)
+        .filter_map(|at| Some((at + 1, *raw.get(at)?)))
+        .filter(|(_, line)| !line.trim().is_empty())
+        .collect();
+    let outer = own
+        .iter()
+        .map(|(_, line)| indentation(line))
+        .min()
+        .unwrap_or_default();
+    let outer = own.first().map_or(outer, |(_, line)| indentation(line));
+    for (place, (number, line)) in own.iter().enumerate() {
+        let words = line.trim();
+        if is_old(words) {
+            continue;
+        }
+        let rest = own.get(place + 1..).unwrap_or_default();
+        let asserts_later = rest.iter().any(|(_, line)| asserts(line));
+        let is_cut = RETURN.is_match(words) && indentation(line) == outer && asserts_later;
+        let is_dead = DEAD_BRANCH.is_match(words) && asserts_later;
+        let is_never_called = LOCAL_FUNCTION.captures(words).is_some_and(|found| {
+            let name = found
+                .iter()
+                .skip(1)
+                .flatten()
+                .next()
+                .map_or("", |name| name.as_str());
+            let uses = after
+                .body
+                .iter()
+                .map(|line| count_word(line, name))
+                .sum::<usize>();
+            let is_fixture = place > 0
+                && own
+                    .get(place - 1)
+                    .is_some_and(|(_, line)| line.trim_start().starts_with('@'));
+            let inner: Vec<&&str> = rest
+                .iter()
+                .map(|(_, line)| line)
+                .take_while(|inner| indentation(inner) > indentation(line))
+                .collect();
+            uses == 1 && !is_fixture && (asserts(words) || inner.iter().any(|line| asserts(line)))
+        });
+        let is_anonymous = ANONYMOUS.is_match(words) && is_statement(&own, place);
+        if is_cut || is_dead || is_never_called || is_anonymous {
+            let words = format!(
+                "{} no longer reaches what it asserts: {}",
+                after.name,
+                shown(line)
+            );
+            return Some(finding(
+                path,
+                *number,
+                "assertion_unreachable",
+                Severity::Block,
+                words,
+            ));
+        }
+    }
+    None
+}
+
+/// Whether a line begins a statement: the one before it is complete.
+fn is_statement(own: &[(usize, &str)], place: usize) -> bool {
+    let Some((_, before)) = place.checked_sub(1).and_then(|at| own.get(at)) else {
+        return true;
+    };
+    let before = before.trim_end();
+    !before.ends_with(['(', ',', '=', '[', ':']) || !BRACKETS.is_match(before)
+}
+
+fn count_word(line: &str, word: &str) -> usize {
+    if word.is_empty() {
+        return 0;
+    }
+    line.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .filter(|part| *part == word)
+        .count()
+}
+
+fn indentation(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_can_be_read() {
+        for pattern in [
+            &STRING_STATEMENT,
+            &TUPLE,
+            &PYTHON_EQUAL,
+            &CALLED_EQUAL,
+            &EXPECT_EQUAL,
+            &LOCAL_FUNCTION,
+            &ANONYMOUS,
+            &RETURN,
+            &DEAD_BRANCH,
+            &AWAITED,
+            &PROMISE,
+            &BRACKETS,
+        ] {
+            assert!(pattern.is_sound());
+        }
+    }
+
+    #[test]
+    fn assertions_that_say_nothing_are_told_from_those_that_do() {
+        use Language::{Go, Python, Rust, Script};
+        for (language, line) in [
+            (Python, "    assert (total == 3, 'wrong')"),
+            (Python, "    \"assert total() == 3\""),
+            (Python, "    assert total() == total()"),
+            (Python, "    self.assertEqual(total(), total())"),
+            (Script, "  expect(total()).toBe(total());"),
+            (Script, "  'expect(total()).toBe(3)';"),
+            (Script, "  expect(load()).resolves.toBe(3);"),
+            (Rust, "    assert_eq!(total(), total());"),
+            (Go, "\tassert.Equal(t, t)"),
+        ] {
+            assert!(empty_assertion(language, line).is_some(), "{line}");
+        }
+        for (language, line) in [
+            (Python, "    assert (total == 3)"),
+            (Python, "    assert (total in (1, 2))"),
+            (Python, "    assert f(1, 2) == [1, 2], 'x'"),
+            (Python, "    \"\"\"The total.\"\"\""),
+            (Python, "    self.assertEqual(total(), 3)"),
+            (Script, "  await expect(load()).resolves.toBe(3);"),
+            (Script, "  return expect(load()).rejects.toThrow();"),
+            (Script, "  expect(total(a)).toBe(total(b));"),
+            (Rust, "    assert_eq!(total(1), total(2));"),
+        ] {
+            assert_eq!(empty_assertion(language, line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Manifests compared as data: tables of runners and checkers in files that hold other things too.
+
+use std::collections::BTreeMap;
+
+use domain::check::{Finding, Severity};
+
+use super::{finding, shown};
+use crate::{pattern::Pattern, workspace::ChangedFile};
+
+/// Differences that are told for one file.
+const MAX_FINDINGS: usize = 10;
+
+/// Every value of a document by the path of its keys.
+pub(super) type Values = BTreeMap<String, String>;
+
+static PYPROJECT: Pattern = Pattern::new(
+    r"^tool\.(?:pytest|ruff|mypy|coverage|pylint|black|isort|pyright|basedpyright|flake8|tox|nox|bandit|interrogate|vulture|poe|taskipy|pdm\.scripts|hatch\.envs|hatch\.scripts|pytest-\w+|mutmut|cibuildwheel)\b",
+);
+static PACKAGE: Pattern = Pattern::new(
+    r"^(?:scripts\.(?:(?:pre|post)?(?:test|lint|check|ci|verify|validate|types?|typecheck|type-check|coverage|e2e|unit|jest|vitest|mocha|tsc|eslint)(?:[:_-][\w:-]*)?|pretest|posttest|preinstall|postinstall|prepare)|jest|mocha|ava|tap|nyc|c8|babel|eslintConfig|eslintIgnore|vitest|stylelint|prettier|lint-staged|husky|size-limit|jasmine|cypress|playwright|wallaby|xo|standard|browserify\.transform)(?:\.|$)",
+);
+static CARGO: Pattern = Pattern::new(
+    r"^(?:workspace\.)?lints\b|^(?:lib|bin|test|bench|example)(?:\.\d+)?\.(?:harness|test|doctest|bench|required-features|path)$|^package\.(?:autotests|autobins|autobenches|build)$|^profile\.(?:test|dev)\b|^package\.metadata\.(?:nextest|cargo-\w+)|^workspace\.metadata\.nextest",
+);
+static SETUP_CFG: Pattern =
+    Pattern::new(r"^(?:tool:pytest|pytest|mypy|flake8|coverage|isort|pylint|pycodestyle|pydocstyle|tox)");
+static COMPOSER: Pattern = Pattern::new(
+    r"^scripts\.(?:[\w:-]*(?:test|lint|check|stan|psalm|cs|phpunit|pest)[\w:-]*)(?:\.|$)|^autoload-dev\b",
+);
+static DENO: Pattern = Pattern::new(
+    r"^(?:tasks\.[\w:-]*(?:test|lint|check)[\w:-]*|test|lint|bench|compilerOptions|nodeModulesDir)(?:\.|$)",
+);
+/// Sections of the same runner whose new values cannot weaken a check.
+static HARMLESS: Pattern = Pattern::new(
+    r"^tool\.(?:black|isort)\.(?:line[-_]length|target[-_]version|profile)\b|^tool\.ruff\.(?:line-length|target-version|src)\b|^prettier\b|^scripts\.prepare$|^profile\.(?:test|dev)\.(?:opt-level|debug|codegen-units|incremental|strip)$|^profile\.(?:test|dev)\.package\b|^jest\.testTimeout$",
+);
+
+/// Parses a manifest; nothing for one that is no such file or cannot be read.
+pub(super) fn read_values(path: &str, text: &str) -> Option<Values> {
+    let mut values = Values::new();
+    match path.rsplit('/').next().unwrap_or(path) {
+        "package.json" | "composer.json" | "deno.json" => {
+            let document: serde_json::Value = serde_json::from_str(text).ok()?;
+            flatten_json("", &document, &mut values);
+        }
+        "pyproject.toml" | "Cargo.toml" | "Pipfile" => {
+            let document: toml::Table = text.parse().ok()?;
+            flatten_toml("", &toml::Value::Table(document), &mut values);
+        }
+        "setup.cfg" => flatten_ini(text, &mut values),
+        _ => return None,
+    }
+    Some(values)
+}
+
+/// Whether both versions of a file can be compared as data.
+pub(super) fn is_parsed(file: &ChangedFile) -> bool {
+    let is_read = |text: &Option<String>| {
+        text.as_deref()
+            .is_none_or(|text| read_values(&file.path, text).is_some())
+    };
+    settings_of(&file.path).is_some() && is_read(&file.before) && is_read(&file.after)
+}
+
+fn settings_of(path: &str) -> Option<&'static Pattern> {
+    Some(match path.rsplit('/').next().unwrap_or(path) {
+        "pyproject.toml" => &PYPROJECT,
+        "package.json" => &PACKAGE,
+        "Cargo.toml" => &CARGO,
+        "setup.cfg" => &SETUP_CFG,
+        "composer.json" => &COMPOSER,
+        "deno.json" => &DENO,
+        _ => return None,
+    })
+}
+
+pub(super) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
+    files
+        .iter()
+        .filter(|file| is_parsed(file))
+        .flat_map(compare)
+        .collect()
+}
+
+fn compare(file: &ChangedFile) -> Vec<Finding> {
+    let Some(settings) = settings_of(&file.path) else {
+        return Vec::new();
+    };
+    let read = |text: &Option<String>| {
+        let text = text.as_deref().unwrap_or_default();
+        read_values(&file.path, text).unwrap_or_default()
+    };
+    let (before, after) = (read(&file.before), read(&file.after));
+    let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differ = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
+    let told = differ.filter(|key| settings.is_match(key) && !HARMLESS.is_match(key));
+    // A manifest that is new to a repository turns nothing off that was on.
+    let severity = if file.before.is_some() {
+        Severity::Block
+    } else {
+        Severity::Flag
+    };
+    let found = told.take(MAX_FINDINGS).map(|key| {
+        let value = |values: &Values| values.get(key).map_or("nothing".to_owned(), |value| shown(value));
+        let words = format!(
+            "settings of a runner or checker differ: {key} is {} instead of {}",
+            value(&after),
+            value(&before)
+        );
+        let line = find_line(file.after.as_deref().unwrap_or_default(), key);
+        finding(&file.path, line, "config_changed", severity, words)
+    });
+    found.collect()
+}
+
+/// The line that names the last part of a key; 0 where it is gone.
+fn find_line(text: &str, key: &str) -> usize {
+    let parts = key.split('.').rev().find(|part| part.parse::<usize>().is_err());
+    let Some(part) = parts else { return 0 };
+    let names = |line: &str| {
+        let line = line.trim_start();
+        line.trim_start_matches(['"', '\'', '[']).starts_with(part)
+    };
+    text.lines().position(names).map_or(0, |at| at + 1)
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+fn flatten_json(path: &str, value: &serde_json::Value, values: &mut Values) {
+    match value {
+        serde_json::Value::Object(table) => {
+            for (key, value) in table {
+                flatten_json(&join(path, key), value, values);
+            }
+        }
+        serde_json::Value::Array(list) if list.iter().any(serde_json::Value::is_object) => {
+            for (at, value) in list.iter().enumerate() {
+                flatten_json(&join(path, &at.to_string()), value, values);
+            }
+        }
+        serde_json::Value::String(text) => drop(values.insert(path.to_owned(), text.clone())),
+        value => drop(values.insert(path.to_owned(), value.to_string())),
+    }
+}
+
+fn flatten_toml(path: &str, value: &toml::Value, values: &mut Values) {
+    match value {
+        toml::Value::Table(table) => {
+            for (key, value) in table {
+                flatten_toml(&join(path, key), value, values);
+            }
+        }
+        toml::Value::Array(list) if list.iter().any(toml::Value::is_table) => {
+            for (at, value) in list.iter().enumerate() {
+                flatten_toml(&join(path, &at.to_string()), value, values);
+            }
+        }
+        toml::Value::String(text) => drop(values.insert(path.to_owned(), text.clone())),
+        value => drop(values.insert(path.to_owned(), value.to_string())),
+    }
+}
+
+fn flatten_ini(text: &str, values: &mut Values) {
+    let (mut section, mut key) = (String::new(), String::new());
+    for line in text.lines() {
+        let is_continued = line.starts_with([' ', '\t']) && !key.is_empty();
+        let words = line.trim();
+        if words.is_empty() || words.starts_with(['#', ';']) {
+            continue;
+        }
+        if let Some(name) = words.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
+            (section, key) = (name.to_owned(), String::new());
+        } else if is_continued {
+            let value = values.entry(key.clone()).or_default();
+            value.push('\n');
+            value.push_str(words);
+        } else {
+            let (name, value) = words.split_once(['=', ':']).unwrap_or((words, ""));
+            key = join(&section, name.trim());
+            values.insert(key.clone(), value.trim().to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(path: &str, before: &str, after: &str) -> Vec<String> {
+        let file = ChangedFile {
+            path: path.to_owned(),
+            before: Some(before.to_owned()),
+            after: Some(after.to_owned()),
+        };
+        compare(&file).into_iter().map(|found| found.words).collect()
+    }
+
+    #[test]
+    fn tables_of_runners_and_checkers_are_compared() {
+        for (path, before, after, key) in [
+            (
+                "pyproject.toml",
+                "[tool.mypy]\nstrict = true\n",
+                "[tool.mypy]\nstrict = false\n",
+                "tool.mypy.strict",
+            ),
+            (
+                "pyproject.toml",
+                "[tool.ruff.lint]\nselect = [\"E\", \"F\"]\n",
+                "[tool.ruff.lint]\nselect = [\"E\"]\n",
+                "tool.ruff.lint.select",
+            ),
+            (
+                "Cargo.toml",
+                "[lints.clippy]\nall = \"deny\"\n",
+                "[lints.clippy]\nall = \"allow\"\n",
+                "lints.clippy.all",
+            ),
+            (
+                "Cargo.toml",
+                "[[test]]\nname = \"a\"\n",
+                "[[test]]\nname = \"a\"\nharness = false\n",
+                "test.0.harness",
+            ),
+            (
+                "package.json",
+                "{\"scripts\":{\"test\":\"jest\"}}",
+                "{\"scripts\":{\"test\":\"echo ok\"}}",
+                "scripts.test",
+            ),
+            (
+                "package.json",
+                "{}",
+                "{\"jest\":{\"globalSetup\":\"./x.js\"}}",
+                "jest.globalSetup",
+            ),
+            (
+                "setup.cfg",
+                "[tool:pytest]\naddopts =\n    -x\n",
+                "[tool:pytest]\naddopts =\n    -x\n    -k cart\n",
+                "tool:pytest.addopts",
+            ),
+        ] {
+            let told = told(path, before, after);
+            assert!(told.len() == 1 && told[0].contains(key), "{key}: {told:?}");
+        }
+    }
+
+    #[test]
+    fn other_tables_are_nothing() {
+        for (path, before, after) in [
+            (
+                "pyproject.toml",
+                "[project]\nversion = \"1\"\n",
+                "[project]\nversion = \"2\"\n",
+            ),
+            (
+                "pyproject.toml",
+                "[tool.mypy]\nstrict = true\n",
+                "[tool.mypy]\nstrict = true\n[tool.poetry]\nname = \"a\"\n",
+            ),
+            (
+                "Cargo.toml",
+                "[dependencies]\na = \"1\"\n",
+                "[dependencies]\na = \"2\"\n",
+            ),
+            (
+                "package.json",
+                "{\"scripts\":{\"test\":\"jest\"}}",
+                "{\n\"scripts\": {\"start\": \"x\", \"test\": \"jest\"}\n}",
+            ),
+        ] {
+            assert_eq!(told(path, before, after), [""; 0], "{after}");
+        }
+        for pattern in [
+            &PYPROJECT, &PACKAGE, &CARGO, &SETUP_CFG, &COMPOSER, &DENO, &HARMLESS,
+        ] {
+            assert!(pattern.is_sound());
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The tests of two versions of a file in pairs: by name, and by likeness where the bodies under one name differ wholly.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use similar::TextDiff;
+
+use super::inventory::Case;
+use crate::pattern::Pattern;
+
+/// Two bodies that are at least so much alike are one test under two names.
+const ALIKE: f32 = 0.6;
+/// Two bodies under one name that are less alike may be two tests.
+const UNLIKE: f32 = 0.5;
+/// Longer bodies are not compared, in bytes.
+const MAX_BODY: usize = 20_000;
+
+static LITERAL: Pattern = Pattern::new(
+    r#""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|\b\d[\w.]*\b|\b(?:[Tt]rue|[Ff]alse|[Nn]one|null|nil)\b"#,
+);
+static TABLE: Pattern = Pattern::new(
+    r"\bparametrize\b|\.each\b|@ParameterizedTest\b|@(?:Csv|Value|Method|Enum)Source\b|@DataProvider\b|dataProvider|\[Theory\]|\[InlineData\b|\[TestCase\b|#\[(?:rstest|case|test_case)\b|\bsubTest\(|\bt\.Run\(|\bfor\b.*\brange\b|\bwhere:|->with\(",
+);
+static ASSERTED: Pattern = Pattern::new(r"(?i)assert|expect|should|require\.|t\.(?:Error|Fatal)|must_|!=|==");
+
+/// Tests of both sides.
+pub(super) struct CasePairs<'c> {
+    pub(super) both: Vec<(&'c Case, &'c Case)>,
+    pub(super) gone: Vec<&'c Case>,
+    pub(super) added: Vec<&'c Case>,
+}
+
+/// Pairs tests of the same name, in order where a name stands twice. A name that went to another test is no pair: the test
+/// that it stood for is the one that is most like it.
+pub(super) fn pair_cases<'c>(before: &'c [Case], after: &'c [Case]) -> CasePairs<'c> {
+    let mut named: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
+    for case in after.iter().rev() {
+        named.entry(&case.name).or_default().push(case);
+    }
+    let (mut both, mut gone) = (Vec::new(), Vec::new());
+    for case in before {
+        match named.get_mut(case.name.as_str()).and_then(Vec::pop) {
+            Some(other) => both.push((case, other)),
+            None => gone.push(case),
+        }
+    }
+    let mut added: Vec<&Case> = named.into_values().flatten().collect();
+    for pair in &mut both {
+        let (case, other) = *pair;
+        let own = likeness(case, other);
+        if own >= UNLIKE {
+            continue;
+        }
+        let best = (0..added.len())
+            .filter_map(|at| Some((at, likeness(case, added.get(at)?))))
+            .filter(|(_, likeness)| *likeness >= ALIKE && *likeness > own)
+            .max_by(|one, two| one.1.total_cmp(&two.1));
+        if let Some((at, _)) = best
+            && let Some(place) = added.get_mut(at)
+        {
+            pair.1 = std::mem::replace(place, other);
+        }
+    }
+    CasePairs { both, gone, added }
+}
+
+pub(super) fn are_alike(one: &Case, other: &Case) -> bool {
+    likeness(one, other) >= ALIKE
+}
+
+/// From 0 to 1; two tests without a line are nothing.
+fn likeness(one: &Case, other: &Case) -> f32 {
+    let text = |case: &Case| {
+        case.body
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect::<String>()
+    };
+    let (one, other) = (text(one), text(other));
+    let longest = one.len().max(other.len());
+    if longest == 0 || longest >= MAX_BODY {
+        return 0.0;
+    }
+    TextDiff::from_lines(&one, &other).ratio()
+}
+
+/// Whether a test with a table checks all that this one checked: every value that it asserts about stands there.
+pub(super) fn is_merged_into(case: &Case, table: &Case, text: &str) -> bool {
+    let own: Vec<&str> = text
+        .lines()
+        .skip(table.start.saturating_sub(1))
+        .take(table.end.saturating_sub(table.start) + 1)
+        .collect();
+    let own = own.join("\n");
+    let asserted: Vec<&String> = case.body.iter().filter(|line| ASSERTED.is_match(line)).collect();
+    let values: BTreeSet<String> = asserted
+        .iter()
+        .flat_map(|line| {
+            LITERAL
+                .all(line)
+                .map(|value| value[0].to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let known: BTreeSet<String> = LITERAL.all(&own).map(|value| value[0].to_owned()).collect();
+    let bare = |value: &str| value.trim_matches(['"', '\'', '`']).to_owned();
+    // A table may be one text: `@CsvSource("1, 2")`.
+    let parts: BTreeSet<String> = known
+        .iter()
+        .flat_map(|value| {
+            bare(value)
+                .split([',', '|'])
+                .map(|part| part.trim().trim_matches('\'').to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let is_there = |value: &String| known.contains(value) || parts.contains(&bare(value));
+    TABLE.is_match(&own)
+        && table.assertions > 0
+        && !table.is_skipped
+        && !values.is_empty()
+        && values.iter().all(is_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::integrity::{inventory::cases, paths::Language};
+
+    #[test]
+    fn name_that_went_to_another_test_is_no_pair() {
+        let before = "def test_default():\n    a = parse('1')\n    assert a.major == 1\n    assert a.minor == 0\n    assert a.patch == 0\n";
+        let after = "def test_basic():\n    a = parse('1')\n    assert a.major == 1\n    assert a.minor == 0\n    assert a.patch == 0\n\ndef test_default():\n    assert Version() is not None\n";
+        let (before, after) = (cases(Language::Python, before), cases(Language::Python, after));
+        let pairs = pair_cases(&before, &after);
+        assert_eq!(pairs.both[0].1.name, "test_basic");
+        assert_eq!(pairs.added[0].name, "test_default");
+        assert!(pairs.gone.is_empty());
+    }
+}
