@@ -306,17 +306,28 @@ fn tail(text: &str) -> &str {
 pub(crate) fn candidates(workspace: &Workspace, given: Vec<String>) -> Result<Vec<CheckCandidate>, Problem> {
     let given = given.into_iter().take(MAX_GIVEN).collect();
     let files = workspace.base_files(find::is_told_of)?;
-    Ok(find::candidates(given, &files))
+    let found = find::candidates(given, &files);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    Ok(find::bare_candidates(
+        &workspace.base_files(find::may_hold_tests)?,
+    ))
 }
 
 /// Whether the text of a file may tell of checks.
 pub fn tells_of_checks(path: &str) -> bool {
-    find::is_told_of(path)
+    find::is_told_of(path) || find::may_hold_tests(path)
 }
 
 /// Commands that may check a repository with these files, the surest first; texts are those of the files that tell of checks.
 pub fn checks_in(files: &[(String, Option<String>)]) -> Vec<CheckCandidate> {
-    find::candidates(Vec::new(), files)
+    let found = find::candidates(Vec::new(), files);
+    if found.is_empty() {
+        find::bare_candidates(files)
+    } else {
+        found
+    }
 }
 
 #[cfg(test)]

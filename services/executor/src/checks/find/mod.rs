@@ -1,10 +1,13 @@
 //! Commands that may serve as checks: those that are given, those that the repository's guides name, those that its manifests
 //! imply. Pure: from paths and texts of the base commit.
 
+mod bare_tests;
 mod guides;
 mod manifests;
 
 use domain::check::CheckCandidate;
+
+use crate::pattern::Pattern;
 
 /// Candidates in all.
 const MAX_CANDIDATES: usize = 20;
@@ -37,6 +40,16 @@ fn is_near(path: &str) -> bool {
     folders.len() <= MAX_DEPTH && !folders.iter().any(|folder| FOREIGN.contains(folder))
 }
 
+/// Whether the text of this file tells which runner its tests need, where no other file tells of checks.
+pub(super) fn may_hold_tests(path: &str) -> bool {
+    is_near(path) && bare_tests::is_one(path)
+}
+
+/// Candidates of a repository whose only word about checks are its tests.
+pub(super) fn bare_candidates(files: &Files) -> Vec<CheckCandidate> {
+    bare_tests::commands(files)
+}
+
 /// The surest first, each command in a folder once.
 pub(super) fn candidates(given: Vec<String>, files: &Files) -> Vec<CheckCandidate> {
     let given = given.into_iter().map(|command| CheckCandidate {
@@ -52,12 +65,23 @@ pub(super) fn candidates(given: Vec<String>, files: &Files) -> Vec<CheckCandidat
     // What concerns the whole comes before what concerns a part.
     near.sort_by_key(|(path, _)| (path.matches('/').count(), *path));
     let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
-    let guides = near.iter().flat_map(|(path, text)| guides::commands(path, text));
-    let manifests = near
+    let guides: Vec<CheckCandidate> = near
         .iter()
-        .flat_map(|(path, text)| manifests::commands(path, text, &paths));
+        .flat_map(|(path, text)| guides::commands(path, text))
+        .collect();
+    let is_known = |implied: &CheckCandidate| {
+        implied.directory.is_empty()
+            && guides
+                .iter()
+                .any(|guide| covers(&guide.command, &implied.command))
+    };
+    let manifests: Vec<CheckCandidate> = near
+        .iter()
+        .flat_map(|(path, text)| manifests::commands(path, text, &paths))
+        .filter(|implied| !is_known(implied))
+        .collect();
     let mut found: Vec<CheckCandidate> = Vec::new();
-    for candidate in given.chain(guides).chain(manifests) {
+    for candidate in given.chain(guides.iter().cloned()).chain(manifests) {
         let is_known = found
             .iter()
             .any(|known| known.command == candidate.command && known.directory == candidate.directory);
@@ -66,6 +90,32 @@ pub(super) fn candidates(given: Vec<String>, files: &Files) -> Vec<CheckCandidat
         }
     }
     found
+}
+
+static RUNNER: Pattern = Pattern::new(
+    r"\b(?:pytest|unittest|tox|nox|cargo (?:test|nextest)|go test|(?:npm|pnpm|yarn|bun) (?:run )?test|jest|vitest|mocha|mvnw?|gradlew?|rspec|phpunit|dotnet test|mix test|dbt build)\b",
+);
+static NARROW: Pattern = Pattern::new(
+    r"\s(?:-[kmptn]|-run|--package|--test|--filter|--lib|--bins?|--doc|--select|--project|-pl|--tests)(?:[\s=]|$)|\s[\w./-]*/[\w./-]+|\s\w+\.\w+\s*$",
+);
+
+/// Whether a guide's command takes the place of the one that a manifest implies: it is the same with more or fewer options, or
+/// the same runner over everything.
+fn covers(guide: &str, implied: &str) -> bool {
+    let has_words = |text: &str, part: &str| format!("{text} ").contains(&format!("{part} "));
+    let runner = |command: &str| {
+        RUNNER
+            .find(command)
+            .map(|found| (found.as_str().to_owned(), found.end()))
+    };
+    let same_runner = match (runner(guide), runner(implied)) {
+        (Some((guided, end)), Some((own, _))) => {
+            let rest = guide.get(end..).unwrap_or_default();
+            guided == own && !NARROW.is_match(rest)
+        }
+        _ => false,
+    };
+    has_words(guide, implied) || (implied.starts_with(guide) && has_words(implied, guide)) || same_runner
 }
 
 /// The folder that a path is in; empty: the root.
@@ -85,12 +135,16 @@ mod tests {
         let files: Vec<(String, Option<String>)> = files
             .iter()
             .map(|(path, text)| {
-                let text = is_told_of(path).then(|| (*text).to_owned());
+                let is_read = is_told_of(path) || may_hold_tests(path);
+                let text = is_read.then(|| (*text).to_owned());
                 ((*path).to_owned(), text)
             })
             .collect();
         let given = given.iter().map(|command| (*command).to_owned()).collect();
-        let found = candidates(given, &files);
+        let mut found = candidates(given, &files);
+        if found.is_empty() {
+            found = bare_candidates(&files);
+        }
         found
             .into_iter()
             .map(|candidate| (candidate.directory, candidate.command))
@@ -216,6 +270,80 @@ mod tests {
             )
             .is_empty()
         );
+    }
+
+    #[test]
+    fn command_of_a_guide_takes_the_place_of_the_implied_one() {
+        let cargo = ("Cargo.toml", "[workspace]\nmembers = []\n");
+        let guide = |command: &str| format!("Run the tests:\n\n```\n{command}\n```\n");
+        for (command, implied) in [
+            ("cargo test", None),
+            ("cargo test --workspace --all-features", None),
+            ("cargo test -p shop", Some("cargo test --workspace")),
+        ] {
+            let text = guide(command);
+            let expected: Vec<(&str, &str)> = std::iter::once(command)
+                .chain(implied)
+                .map(|command| ("", command))
+                .collect();
+            assert_eq!(
+                found(&[], &[("AGENTS.md", &text), cargo]),
+                of(&expected),
+                "{command}"
+            );
+        }
+        let text = guide("/opt/venv/bin/python -m pytest -q");
+        assert_eq!(
+            found(&[], &[("AGENTS.md", &text), ("pytest.ini", "[pytest]\n")]),
+            of(&[("", "/opt/venv/bin/python -m pytest -q")])
+        );
+    }
+
+    #[test]
+    fn test_files_without_configuration_imply_their_runner() {
+        let unit = "import unittest\n\nclass CartTest(unittest.TestCase):\n    pass\n";
+        let plain = "def test_total():\n    assert True\n";
+        for (files, expected) in [
+            (
+                vec![("test_cart.py", unit), ("cart.py", "")],
+                vec!["python3 -m unittest discover -v"],
+            ),
+            (
+                vec![("tests/test_cart.py", unit)],
+                vec!["python3 -m unittest discover -v -s tests"],
+            ),
+            (
+                vec![("tests/test_cart.py", unit), ("tests/__init__.py", "")],
+                vec!["python3 -m unittest discover -v -s tests -t ."],
+            ),
+            (vec![("test_cart.py", plain)], vec!["python3 -m pytest"]),
+            (
+                vec![("test_cart.py", plain), ("test_more.py", unit)],
+                vec!["python3 -m pytest", "python3 -m unittest discover -v"],
+            ),
+            (
+                vec![
+                    ("test_cart.py", unit),
+                    ("Makefile", "test:\n\tpython3 -m unittest\n"),
+                ],
+                vec!["make test"],
+            ),
+            (
+                vec![("cart.test.mjs", "import test from 'node:test';\n")],
+                vec!["node --test"],
+            ),
+            (
+                vec![
+                    ("cart.test.mjs", "import test from 'node:test';\n"),
+                    ("package.json", "{}"),
+                ],
+                vec!["node --test"],
+            ),
+            (vec![("test/cart.bats", "@test 'x' {\n}\n")], vec!["bats -r test"]),
+        ] {
+            let expected: Vec<(&str, &str)> = expected.into_iter().map(|command| ("", command)).collect();
+            assert_eq!(found(&[], &files), of(&expected), "{files:?}");
+        }
     }
 
     #[test]

@@ -1,0 +1,79 @@
+//! Test files without any configuration: what runs them follows from their texts.
+
+use std::collections::BTreeSet;
+
+use domain::check::CheckCandidate;
+
+use super::{Files, folder, name};
+use crate::pattern::Pattern;
+
+static PYTHON: Pattern = Pattern::new(r"(?:^|/)(?:test_[^/]*|[^/]*_test|tests)\.py$");
+static NODE: Pattern = Pattern::new(r"(?:^|/)[^/]+[._-]test\.[cm]?js$|(?:^|/)test/[^/]+\.[cm]?js$");
+static NODE_RUNNER: Pattern = Pattern::new(r"['\x22]node:test['\x22]");
+static BATS: Pattern = Pattern::new(r"\.bats$");
+static UNITTEST: Pattern = Pattern::new(r"\bunittest\b|\bTestCase\b");
+static BARE_FUNCTION: Pattern =
+    Pattern::new(r"(?m)^(?:async\s+)?def\s+test\w*\s*\(|\bimport\s+pytest\b|\bfrom\s+pytest\b");
+
+/// Whether the text of a file decides which runner its tests need.
+pub(super) fn is_one(path: &str) -> bool {
+    PYTHON.is_match(path) || NODE.is_match(path) || BATS.is_match(path)
+}
+
+/// Commands for tests that no other candidate runs.
+pub(super) fn commands(files: &Files) -> Vec<CheckCandidate> {
+    let of = |pattern: &Pattern| -> Vec<(&str, &str)> {
+        let read = files
+            .iter()
+            .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)));
+        read.filter(|(path, _)| pattern.is_match(path)).collect()
+    };
+    let mut found = python_commands(&of(&PYTHON), files);
+    if of(&NODE).iter().any(|(_, text)| NODE_RUNNER.is_match(text)) {
+        found.push(candidate(
+            "node --test".to_owned(),
+            "test files of node's own runner are there",
+        ));
+    }
+    let bats: BTreeSet<&str> = of(&BATS).into_iter().map(|(path, _)| folder(path)).collect();
+    found.extend(bats.first().map(|place| {
+        let place = if place.is_empty() { "." } else { place };
+        candidate(format!("bats -r {place}"), "test files of bats are there")
+    }));
+    found
+}
+
+fn candidate(command: String, why: &str) -> CheckCandidate {
+    CheckCandidate {
+        command,
+        directory: String::new(),
+        why: why.to_owned(),
+    }
+}
+
+/// pytest runs both kinds of tests, and is not installed everywhere; unittest is, and runs only its own.
+fn python_commands(tests: &[(&str, &str)], files: &Files) -> Vec<CheckCandidate> {
+    let mut found = Vec::new();
+    if tests.iter().any(|(_, text)| BARE_FUNCTION.is_match(text)) {
+        found.push(candidate(
+            "python3 -m pytest".to_owned(),
+            "test files for pytest are there",
+        ));
+    }
+    let unit = tests
+        .iter()
+        .filter(|(path, text)| UNITTEST.is_match(text) && name(path).starts_with("test"));
+    let folders: BTreeSet<&str> = unit.map(|(path, _)| folder(path)).collect();
+    found.extend(folders.first().map(|place| {
+        let is_package = files
+            .iter()
+            .any(|(path, _)| folder(path) == *place && name(path) == "__init__.py");
+        let command = match (place.is_empty(), is_package) {
+            (true, _) => "python3 -m unittest discover -v".to_owned(),
+            (false, true) => format!("python3 -m unittest discover -v -s {place} -t ."),
+            (false, false) => format!("python3 -m unittest discover -v -s {place}"),
+        };
+        candidate(command, "test files for unittest are there")
+    }));
+    found
+}
