@@ -11,6 +11,11 @@ mod pairing;
 mod paths;
 mod patterns;
 mod product;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the ticket's text comes with the request")
+)]
+mod request;
 mod rules;
 mod runners;
 mod scope;
@@ -23,6 +28,8 @@ use domain::check::{Finding, Severity};
 use crate::workspace::ChangedFile;
 
 pub(crate) use paths::{Role, role};
+#[expect(unused_imports, reason = "the ticket's text comes with the request")]
+pub(crate) use request::find_request;
 pub(crate) use size::{lines_of, modules, size};
 
 /// Everything that is found, the worst first.

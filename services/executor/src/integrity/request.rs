@@ -1,0 +1,278 @@
+//! Findings that the ticket asks for: its sentence is quoted beside them. Pure: from the words of a finding and of the ticket.
+
+use domain::check::Finding;
+
+use crate::pattern::Pattern;
+
+/// Kept of a sentence, in characters.
+const MAX_SENTENCE: usize = 240;
+/// Read of a ticket, in bytes.
+const MAX_TICKET: usize = 64 * 1024;
+/// Shorter names stand in many sentences by chance.
+const MIN_NAME: usize = 4;
+
+/// What a ticket may ask for. Nothing that lets a change decide its own results is among them: a person looks at that.
+const LOWERED: [&str; 25] = [
+    "ambient_settings_changed",
+    "check_removed",
+    "checker_silenced",
+    "config_changed",
+    "dependency_added",
+    "equality_defined",
+    "exception_hidden",
+    "exit_called",
+    "job_narrowed",
+    "job_removed",
+    "lockfile_changed",
+    "migration_added",
+    "module_replaced",
+    "permissions_widened",
+    "pin_loosened",
+    "review_hidden",
+    "rows_left_out",
+    "severity_lowered",
+    "snapshots_changed",
+    "test_file_removed",
+    "test_left_out",
+    "test_removed",
+    "test_skipped",
+    "tests_left_out",
+    "tests_retried",
+];
+
+static ASKS: Pattern = Pattern::new(
+    r"(?i)\b(?:add|allow|bump|change|configure|create|define|delete|disable|drop|edit|enable|exclude|extend|fix|grant|ignore|implement|increase|introduce|lower|make|mark|migrate|move|pin|raise|reduce|relax|remove|rename|replace|retire|retry|run|set|skip|stop|switch|turn|unpin|update|upgrade|use|write)(?:s|d|ed|ing)?\b|\bget rid of\b|\bno longer\b|\bshould be\b|\bmust be\b",
+);
+static TAKES_AWAY: Pattern = Pattern::new(
+    r"(?i)\b(?:delete|drop|remove|retire|kill|deprecate|discontinue)(?:s|d|ed|ing)?\b|\bremoving\b|\bget rid of\b|\btake out\b|\bno longer (?:needed|supported|offered)\b",
+);
+static FORBIDS: Pattern = Pattern::new(
+    r"(?i)\b(?:do not|don't|must not|mustn't|never|should not|shouldn't|without|cannot|may not|avoid|instead of|rather than|not to)\b|\b(?:leave|keep)\b.*\b(?:alone|unchanged|as (?:it is|they are|is)|untouched)\b|\bunchanged\b|\buntouched\b",
+);
+/// The key in the words of a difference between two manifests.
+static KEY: Pattern = Pattern::new(r"differ: (\S+) is ");
+/// The name of a test or of a dependency that words begin with.
+static SUBJECT: Pattern = Pattern::new(r"^(\S+) is (?:gone|left out|a new dependency|\S+ instead of)");
+static PART: Pattern = Pattern::new(r"[A-Za-z][a-z]+|[A-Z]+|\d+");
+/// Words of code in a line that was found, as a ticket would name them.
+static CODE_NAME: Pattern = Pattern::new(r"[A-Za-z_][\w-]*[_-][\w-]*\w|__\w+__|[a-z]+[A-Z]\w*");
+
+/// The sentence of a ticket that asks for what was found; nothing where none names its file, its key or its subject.
+pub(crate) fn find_request(finding: &Finding, ticket: &str) -> Option<String> {
+    if !LOWERED.contains(&finding.kind.as_str()) {
+        return None;
+    }
+    let end = (0..=MAX_TICKET.min(ticket.len()))
+        .rev()
+        .find(|at| ticket.is_char_boundary(*at))?;
+    let sentences = split_sentences(ticket.get(..end)?);
+    let asking = sentences
+        .into_iter()
+        .filter(|sentence| ASKS.is_match(sentence) && !FORBIDS.is_match(sentence));
+    let found = asking
+        .into_iter()
+        .find(|sentence| names_file(finding, sentence) || names_subject(finding, sentence))?;
+    Some(found.chars().take(MAX_SENTENCE).collect())
+}
+
+/// Lines and their sentences; a dot inside of a name ends none.
+fn split_sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut start = 0;
+        for (at, mark) in line
+            .char_indices()
+            .filter(|(_, c)| matches!(c, '.' | '!' | '?' | ';'))
+        {
+            let end = at + mark.len_utf8();
+            let ends = line
+                .get(end..)
+                .is_none_or(|rest| rest.is_empty() || rest.starts_with(' '));
+            if ends {
+                found.extend(line.get(start..end));
+                start = end;
+            }
+        }
+        found.extend(line.get(start..));
+    }
+    found
+        .into_iter()
+        .map(str::trim)
+        .filter(|sentence| !sentence.is_empty())
+        .collect()
+}
+
+fn names_file(finding: &Finding, sentence: &str) -> bool {
+    let name = finding.path.rsplit('/').next().unwrap_or(&finding.path);
+    let is_telling = name.len() > MIN_NAME && (name.contains('.') || name.chars().any(char::is_uppercase));
+    has_word(sentence, &finding.path) || (is_telling && has_word(sentence, name))
+}
+
+fn names_subject(finding: &Finding, sentence: &str) -> bool {
+    if let Some(key) = KEY.first(&finding.words) {
+        return names_key(key, sentence);
+    }
+    if let Some(subject) = SUBJECT.first(&finding.words) {
+        let last = subject.rsplit('.').next().unwrap_or(subject);
+        if [subject, last]
+            .iter()
+            .any(|name| name.len() >= MIN_NAME && has_word(sentence, name))
+        {
+            return true;
+        }
+        // A feature that goes takes its tests along.
+        let is_removal = matches!(finding.kind.as_str(), "test_removed" | "test_file_removed");
+        return is_removal && TAKES_AWAY.is_match(sentence) && names_part(last, sentence);
+    }
+    let names = CODE_NAME.all(&finding.words);
+    names
+        .map(|name| name[0].to_owned())
+        .any(|name| has_word(sentence, &name))
+}
+
+/// A key by its whole path, by a last part that no prose has, or by its last two parts.
+fn names_key(key: &str, sentence: &str) -> bool {
+    let parts: Vec<&str> = key
+        .split('.')
+        .filter(|part| part.parse::<usize>().is_err())
+        .collect();
+    let Some(last) = parts.last() else { return false };
+    let is_telling = last.contains(['_', '-']) || last.chars().skip(1).any(char::is_uppercase);
+    let table = parts
+        .iter()
+        .rev()
+        .skip(1)
+        .filter(|part| !matches!(**part, "tool" | "scripts" | "ini_options" | "lint"));
+    let names_table = table.into_iter().any(|part| has_word(sentence, part));
+    has_word(sentence, key)
+        || (has_word(sentence, last) && (is_telling || names_table || parts.first() == Some(&"scripts")))
+}
+
+/// Whether the telling parts of a test's name stand in a sentence.
+fn names_part(name: &str, sentence: &str) -> bool {
+    const COMMON: [&str; 12] = [
+        "test", "tests", "with", "when", "that", "does", "should", "from", "returns", "works", "case",
+        "without",
+    ];
+    let parts = PART.all(name).map(|part| part[0].to_ascii_lowercase());
+    parts
+        .filter(|part| part.len() >= MIN_NAME && !COMMON.contains(&part.as_str()))
+        .any(|part| has_word(sentence, &part) || has_word(sentence, &format!("{part}s")))
+}
+
+fn has_word(sentence: &str, word: &str) -> bool {
+    let (sentence, word) = (sentence.to_lowercase(), word.to_lowercase());
+    let is_edge = |c: Option<char>| c.is_none_or(|c| !(c.is_alphanumeric() || c == '_' || c == '-'));
+    !word.is_empty()
+        && sentence.match_indices(&word).any(|(at, _)| {
+            let before = sentence.get(..at).and_then(|text| text.chars().next_back());
+            let after = sentence
+                .get(at + word.len()..)
+                .and_then(|text| text.chars().next());
+            is_edge(before) && is_edge(after)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::check::Severity;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn finding(path: &str, kind: &str, words: &str) -> Finding {
+        crate::integrity::finding(path, 1, kind, Severity::Block, words)
+    }
+
+    #[test]
+    fn sentence_that_names_file_or_key_is_quoted() {
+        let strict = "settings of a runner or checker differ: tool.mypy.strict is false instead of true";
+        for (found, ticket, quoted) in [
+            (
+                finding("pytest.ini", "config_changed", "settings differ"),
+                "Tests are slow. Please add `-n auto` to pytest.ini. Thanks!",
+                "Please add `-n auto` to pytest.ini.",
+            ),
+            (
+                finding("pyproject.toml", "config_changed", strict),
+                "Turn off mypy strict mode for now",
+                "Turn off mypy strict mode for now",
+            ),
+            (
+                finding(
+                    "pyproject.toml",
+                    "config_changed",
+                    "differ: tool.coverage.report.fail_under is 80 instead of 90",
+                ),
+                "Lower fail_under to 80.",
+                "Lower fail_under to 80.",
+            ),
+            (
+                finding("tests/test_gift.py", "test_removed", "test_gift_card is gone"),
+                "We retire gift cards.\nRemove the code.",
+                "We retire gift cards.",
+            ),
+            (
+                finding("tests/test_a.py", "test_removed", "test_gift_card is gone"),
+                "Delete test_gift_card, it is wrong.",
+                "Delete test_gift_card, it is wrong.",
+            ),
+            (
+                finding(".github/workflows/ci.yml", "job_removed", "no longer run: lint"),
+                "Remove the lint job from ci.yml",
+                "Remove the lint job from ci.yml",
+            ),
+            (
+                finding("shop/cart.py", "equality_defined", "def __eq__(self, other):"),
+                "Carts need `__eq__`: add it.",
+                "Carts need `__eq__`: add it.",
+            ),
+        ] {
+            assert_eq!(find_request(&found, ticket).as_deref(), Some(quoted), "{ticket}");
+        }
+    }
+
+    #[test]
+    fn sentence_that_forbids_or_only_mentions_lowers_nothing() {
+        let config = finding("pytest.ini", "config_changed", "settings differ");
+        for ticket in [
+            "",
+            "The total is wrong.",
+            "Do not change pytest.ini.",
+            "Fix the total without touching pytest.ini",
+            "Leave pytest.ini unchanged and fix the total",
+            "It fails with the options of pytest.ini",
+        ] {
+            assert_eq!(find_request(&config, ticket), None, "{ticket}");
+        }
+        let strict = finding(
+            "pyproject.toml",
+            "config_changed",
+            "differ: tool.mypy.strict is false instead of true",
+        );
+        assert_eq!(find_request(&strict, "Make the parser strict"), None);
+        let hook = finding("conftest.py", "runner_hooked", "def pytest_runtest_call(item):");
+        assert_eq!(
+            find_request(&hook, "Add a hook pytest_runtest_call to conftest.py"),
+            None,
+            "a person looks at it"
+        );
+        let removed = finding("tests/test_a.py", "test_removed", "test_total is gone");
+        assert_eq!(find_request(&removed, "Fix the total of the cart"), None);
+    }
+
+    #[test]
+    fn every_pattern_can_be_read() {
+        for pattern in [&ASKS, &TAKES_AWAY, &FORBIDS, &KEY, &SUBJECT, &PART, &CODE_NAME] {
+            assert!(pattern.is_sound());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_ticket_stops_the_search(ticket in "\\PC{0,400}", words in "\\PC{0,60}") {
+            let found = find_request(&finding("a/pytest.ini", "config_changed", &words), &ticket);
+            prop_assert!(found.is_none_or(|sentence| sentence.chars().count() <= MAX_SENTENCE));
+        }
+    }
+}
