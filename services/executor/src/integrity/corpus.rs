@@ -26,6 +26,7 @@ fn worst(files: &[File<'_>]) -> (Option<Severity>, String) {
     )
 }
 
+#[expect(clippy::print_stdout, reason = "the counts are for people")]
 fn check(name: &str, cases: &[(&str, &[File<'_>])], is_right: impl Fn(Option<Severity>) -> bool) {
     let wrong: Vec<String> = cases
         .iter()

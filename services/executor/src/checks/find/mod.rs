@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn test_files_without_configuration_imply_their_runner() {
+    fn files_without_configuration_imply_their_runner() {
         let unit = "import unittest\n\nclass CartTest(unittest.TestCase):\n    pass\n";
         let plain = "def test_total():\n    assert True\n";
         for (files, expected) in [
