@@ -13,6 +13,8 @@ mod bounds;
 mod canary;
 #[path = "executor/checks.rs"]
 mod checks;
+#[path = "executor/ecosystems.rs"]
+mod ecosystems;
 #[path = "executor/elsewhere.rs"]
 mod elsewhere;
 #[path = "executor/gits.rs"]

@@ -38,7 +38,7 @@ impl Session {
         self.client.clone().run_check(request).await.unwrap().into_inner()
     }
 
-    async fn check(&self, id: &str, tree: Kind, command: &str) -> CheckResult {
+    pub(super) async fn check(&self, id: &str, tree: Kind, command: &str) -> CheckResult {
         self.try_check(id, tree, command).await.unwrap()
     }
 
@@ -67,7 +67,7 @@ impl Session {
             .into_inner()
     }
 
-    async fn write(&self, id: &str, path: &str, content: &str) -> ToolResult {
+    pub(super) async fn write(&self, id: &str, path: &str, content: &str) -> ToolResult {
         self.ok(id, "write_file", json!({ "path": path, "content": content }))
             .await
     }
