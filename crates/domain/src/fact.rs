@@ -140,6 +140,9 @@ pub enum Fact {
         /// What kind of failure it was; absent in records of former releases. A conversation that is too long is made shorter.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<ModelFault>,
+        /// The tokens that the provider accepts in one request, where it refused more; the conversation is made shorter once.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u64>,
     },
     /// A budget has no room for the call, so the model was not asked.
     BudgetRefused {

@@ -212,6 +212,7 @@ impl Driver {
             detail,
             transient: kind.is_some_and(model::is_transient),
             kind,
+            limit: None,
         };
         let Some(shown) = conversation(state) else {
             return failed(id, "there was nothing to show the model".to_owned(), None);
@@ -233,7 +234,13 @@ impl Driver {
                 reply,
                 prompt: Some(prompt),
             },
-            Err(error) => failed(id, error.to_string(), Some(error.kind)),
+            Err(error) => Fact::ModelFailed {
+                id,
+                detail: error.words,
+                transient: model::is_transient(error.kind),
+                kind: Some(error.kind),
+                limit: error.limit,
+            },
         };
         self.budgets.settle(&reservation, &fact).await;
         fact

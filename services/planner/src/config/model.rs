@@ -25,6 +25,9 @@ pub struct ModelSettings {
     /// The provider's key.
     #[serde(default)]
     pub api_key: Option<SecretString>,
+    /// Where the key comes from, as messages name it: `ANTHROPIC_API_KEY`; absent: the setting itself.
+    #[serde(default)]
+    pub key_source: Option<String>,
     /// An OAuth token, sent as a bearer token in place of the key.
     #[serde(default)]
     pub auth_token: Option<SecretString>,

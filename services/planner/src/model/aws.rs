@@ -126,7 +126,7 @@ impl Signer {
     }
 
     fn signed(&self, request: &mut reqwest::Request, credentials: Credentials) -> Result<(), Failure> {
-        let unsigned = |_| Failure::Final(ModelFault::Refused, "the request could not be signed".to_owned());
+        let unsigned = |_| Failure::unsent(ModelFault::Refused, "the request could not be signed");
         let identity = credentials.into();
         let params = v4::SigningParams::builder()
             .identity(&identity)
@@ -135,7 +135,7 @@ impl Signer {
             .time(SystemTime::now())
             .settings(SigningSettings::default())
             .build()
-            .map_err(|_| Failure::Final(ModelFault::Refused, "the request could not be signed".to_owned()))?
+            .map_err(|_| Failure::unsent(ModelFault::Refused, "the request could not be signed"))?
             .into();
         let headers = request
             .headers()
@@ -154,9 +154,9 @@ impl Signer {
         for header in added {
             let value = HeaderValue::from_str(header.value());
             let mut value = value.map_err(|_| {
-                Failure::Final(
+                Failure::unsent(
                     ModelFault::CredentialsRefused,
-                    "credentials that no header can carry".to_owned(),
+                    "credentials that no header can carry",
                 )
             })?;
             value.set_sensitive(true);
@@ -193,10 +193,7 @@ impl Sign for Signer {
 }
 
 fn no_credentials() -> Failure {
-    Failure::Final(
-        ModelFault::CredentialsRefused,
-        "no AWS credentials were found".to_owned(),
-    )
+    Failure::unsent(ModelFault::CredentialsRefused, "no AWS credentials were found")
 }
 
 /// Our HTTP client in the place of the libraries' own.
@@ -368,7 +365,7 @@ mod tests {
             Box::new(move || loader().profile_files(files())),
         );
         let failure = signer.sign(&mut request()).await.unwrap_err();
-        assert_eq!(failure.told().kind, ModelFault::CredentialsRefused, "{failure:?}");
+        assert_eq!(failure.kind(), ModelFault::CredentialsRefused, "{failure:?}");
     }
 
     #[tokio::test]

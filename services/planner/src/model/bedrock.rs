@@ -12,6 +12,7 @@ use super::{
     aws::Signer,
     dialect::{Ask, Dialect, Misfit, Sign, base, extra_headers, is_set, secret_header},
     stream::{Collect, Framing},
+    tool_name::ToolNames,
 };
 use crate::config::ModelSettings;
 
@@ -83,7 +84,7 @@ impl Dialect for Bedrock {
         Framing::AwsEventStream
     }
 
-    fn collector(&self) -> Box<dyn Collect> {
-        Box::new(Collector::default())
+    fn collector(&self, tools: ToolNames) -> Box<dyn Collect> {
+        Box::new(Collector::new(tools))
     }
 }

@@ -12,6 +12,7 @@ use super::{
     failure::Failure,
     openai,
     stream::{Collect, Framing},
+    tool_name::ToolNames,
 };
 use crate::config::ModelSettings;
 use crate::transcript::{Message, Transcript};
@@ -54,8 +55,8 @@ pub(super) trait Dialect: Sync {
         Framing::ServerSentEvents
     }
 
-    /// Puts a reply together.
-    fn collector(&self) -> Box<dyn Collect>;
+    /// Puts a reply together to a question that offers these tools.
+    fn collector(&self, tools: ToolNames) -> Box<dyn Collect>;
 }
 
 /// Signs a request before it is sent.
@@ -80,6 +81,12 @@ impl Ask<'_> {
         let known = provider.is_empty() || (provider == self.provider && model == self.settings.name);
         self.keep_thinking && dialect == wanted && known
     }
+}
+
+/// The id of a call on the wire: by its place in the conversation, in a form that every provider takes. Ids of models repeat,
+/// are missing, or are refused by the next provider.
+pub(super) fn wire_id(reply: usize, call: usize) -> String {
+    format!("c{:05}{:03}", reply % 100_000, call % 1_000)
 }
 
 /// True from the second turn of a conversation on.

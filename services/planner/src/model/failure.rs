@@ -1,9 +1,11 @@
-//! Why a try failed, and how that is told.
+//! Failures of model calls, and their words for people.
 
 use std::time::Duration;
 
 use domain::ModelFault;
 use serde::Deserialize;
+
+use super::{addressee::Addressee, quotation::quote};
 
 /// The same call may work later.
 pub(crate) const fn is_transient(kind: ModelFault) -> bool {
@@ -27,25 +29,73 @@ pub(super) const fn name(kind: ModelFault) -> &'static str {
     }
 }
 
-/// Why a model call failed for good, in words for people; never a body.
+/// A model call that failed for good, in words for people; never a body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub(crate) struct ModelError {
     pub(crate) words: String,
     pub(crate) kind: ModelFault,
+    /// The tokens that the provider accepts in one request, where it refused more and said so.
+    pub(crate) limit: Option<u64>,
 }
 
-/// Why one try failed.
+/// One try that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// Worth trying again, not before `after` when the provider says so.
-    Transient { what: String, after: Option<Duration> },
+    Transient {
+        what: String,
+        after: Option<Duration>,
+        /// Nothing answers at the address, so a few tries show all.
+        is_unreachable: bool,
+    },
     /// The answer was not what the dialect says.
     Garbage(&'static str),
     /// The provider does not take back the thinking that it is shown.
     StaleThinking,
     /// No try will help.
-    Final(ModelFault, String),
+    Final(Refusal),
+}
+
+/// A refusal: its kind, and what the provider says about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) cause: RefusalCause,
+    /// Status and class.
+    pub(super) class: String,
+    /// The provider's own sentence; empty where it has none.
+    pub(super) quote: String,
+}
+
+/// Causes of a refusal, as far as a person acts differently on them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefusalCause {
+    ContextTooLong,
+    CredentialsRefused,
+    /// There is no such model for this account.
+    NoModel,
+    NoCredit,
+    /// One request asks for more tokens than the account's limit for a minute: waiting heals nothing.
+    AboveRateLimit {
+        limit: u64,
+        requested: u64,
+    },
+    /// The request itself.
+    Request,
+    /// Nothing was sent.
+    Unsent(ModelFault),
+}
+
+impl RefusalCause {
+    const fn kind(self) -> ModelFault {
+        match self {
+            Self::ContextTooLong => ModelFault::ContextTooLong,
+            Self::CredentialsRefused => ModelFault::CredentialsRefused,
+            Self::NoModel | Self::NoCredit | Self::AboveRateLimit { .. } => ModelFault::NotOffered,
+            Self::Request => ModelFault::Refused,
+            Self::Unsent(kind) => kind,
+        }
+    }
 }
 
 impl Failure {
@@ -54,33 +104,90 @@ impl Failure {
         Self::Transient {
             what: what.to_owned(),
             after: None,
+            is_unreachable: false,
+        }
+    }
+
+    /// A request that cannot be sent.
+    pub(super) fn unsent(kind: ModelFault, problem: &str) -> Self {
+        Self::Final(Refusal {
+            cause: RefusalCause::Unsent(kind),
+            class: problem.to_owned(),
+            quote: String::new(),
+        })
+    }
+
+    /// The kind of the failure.
+    pub(super) const fn kind(&self) -> ModelFault {
+        match self {
+            Self::Transient { .. } => ModelFault::Unavailable,
+            Self::Garbage(_) => ModelFault::Unreadable,
+            Self::StaleThinking => ModelFault::Refused,
+            Self::Final(refusal) => refusal.cause.kind(),
         }
     }
 
     /// In words for people.
-    pub(super) fn told(&self) -> ModelError {
+    pub(super) fn told(&self, asked: &Addressee) -> ModelError {
+        let (host, model) = (&asked.host, &asked.model);
         let words = match self {
-            Self::Transient { what, .. } => format!("the model provider {what}"),
-            Self::Garbage(what) => format!("the model provider sent an answer that cannot be read ({what})"),
-            Self::StaleThinking => "the model provider refused its own thinking".to_owned(),
-            Self::Final(ModelFault::ContextTooLong, class) => {
-                format!("the conversation is too long for the model ({class})")
+            Self::Transient { what, .. } => format!("the model provider at {host} {what}"),
+            Self::Garbage(what) => {
+                format!("the model provider at {host} sent an answer that cannot be read ({what})")
             }
-            Self::Final(ModelFault::CredentialsRefused, class) => {
-                format!("the model provider refused the credentials ({class})")
+            Self::StaleThinking => format!("the model provider at {host} refused its own thinking"),
+            Self::Final(refusal) => {
+                let class = &refusal.class;
+                let words = match refusal.cause {
+                    RefusalCause::ContextTooLong => {
+                        format!("the conversation is too long for the model {model}: {class} from {host}")
+                    }
+                    RefusalCause::CredentialsRefused => {
+                        let credential = &asked.credential;
+                        format!(
+                            "the model provider refused the credentials: {class} from {host} for {credential}"
+                        )
+                    }
+                    RefusalCause::NoModel => format!(
+                        "the model provider does not offer the model {model} to this account: {class} from {host} for {}",
+                        asked.credential
+                    ),
+                    RefusalCause::NoCredit => format!(
+                        "the account at the model provider is out of credit: {class} from {host} for {}, model {model}; add \
+                         credit there, or use another key",
+                        asked.credential
+                    ),
+                    RefusalCause::AboveRateLimit { limit, requested } => format!(
+                        "one request for the model {model} needs {requested} tokens, and the account's limit for a minute is \
+                         {limit} ({class} from {host}); raise the limit there, or set model.windows.\"{model}\" to less"
+                    ),
+                    RefusalCause::Unsent(_) => {
+                        format!("the model {model} at {host} was not asked: {class}")
+                    }
+                    RefusalCause::Request => {
+                        format!(
+                            "the model provider refused the request: {class} from {host} for the model {model}"
+                        )
+                    }
+                };
+                match refusal.quote.is_empty() {
+                    true => words,
+                    false => format!("{words}; it says \"{}\"", asked.without_secrets(&refusal.quote)),
+                }
             }
-            Self::Final(ModelFault::NotOffered, class) => {
-                format!("the model provider does not offer this model to this account ({class})")
-            }
-            Self::Final(_, class) => format!("the model provider refused the request ({class})"),
         };
-        let kind = match self {
-            Self::Transient { .. } => ModelFault::Unavailable,
-            Self::Garbage(_) => ModelFault::Unreadable,
-            Self::StaleThinking => ModelFault::Refused,
-            Self::Final(kind, _) => *kind,
+        let limit = match self {
+            Self::Final(Refusal {
+                cause: RefusalCause::AboveRateLimit { limit, .. },
+                ..
+            }) => Some(*limit),
+            _ => None,
         };
-        ModelError { words, kind }
+        ModelError {
+            words: asked.without_secrets(&words),
+            kind: self.kind(),
+            limit,
+        }
     }
 }
 
@@ -89,15 +196,20 @@ impl From<reqwest::Error> for Failure {
         // The error's own text would show the URL, which may carry a gateway's key; its causes are for the operator.
         let causes = domain::cause::with_causes("the connection failed", std::error::Error::source(&error));
         tracing::warn!(error = causes, "no reply from the model provider");
-        Self::transient(if error.is_connect() {
-            "cannot be reached"
-        } else {
-            "broke the connection"
-        })
+        Self::Transient {
+            what: if error.is_connect() {
+                "cannot be reached"
+            } else {
+                "broke the connection"
+            }
+            .to_owned(),
+            after: None,
+            is_unreachable: error.is_connect(),
+        }
     }
 }
 
-/// What an error says of itself, in any dialect. The message is looked at and never shown.
+/// What an error says of itself, in any dialect.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     class: Option<String>,
@@ -110,6 +222,14 @@ struct ErrorBody {
     error: ErrorDetail,
     #[serde(default, alias = "Message")]
     message: Option<String>,
+    #[serde(default, deserialize_with = "text_only")]
+    detail: Option<String>,
+}
+
+/// A text, or nothing where a server sends something else.
+fn text_only<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(value.as_str().map(str::to_owned))
 }
 
 #[derive(Default, Deserialize)]
@@ -138,8 +258,10 @@ fn is_plain(class: &str) -> bool {
 impl Said {
     /// What a body says. `named` is a class that stands elsewhere, as in a header.
     pub(super) fn read(body: &[u8], named: Option<&str>) -> Self {
-        let body: ErrorBody = serde_json::from_slice(body).unwrap_or_default();
-        let (class, message) = match body.error {
+        let parsed = serde_json::from_slice::<ErrorBody>(body);
+        let is_json = parsed.is_ok();
+        let parsed = parsed.unwrap_or_default();
+        let (class, message) = match parsed.error {
             ErrorDetail::Detailed { class, code, message } => {
                 let code = code.as_ref().and_then(serde_json::Value::as_str);
                 (code.map(str::to_owned).or(class), message)
@@ -147,9 +269,17 @@ impl Said {
             ErrorDetail::Text(text) => (None, Some(text)),
             ErrorDetail::Nothing => (None, None),
         };
+        let plain = || {
+            let text = String::from_utf8_lossy(body).trim().to_owned();
+            (!is_json && !text.starts_with('<')).then_some(text)
+        };
         Self {
             class: named.map(str::to_owned).or(class).filter(|class| is_plain(class)),
-            message: message.or(body.message).unwrap_or_default().to_ascii_lowercase(),
+            message: message
+                .or(parsed.message)
+                .or(parsed.detail)
+                .or_else(plain)
+                .unwrap_or_default(),
         }
     }
 
@@ -157,41 +287,75 @@ impl Said {
     pub(super) fn new(class: &str, message: &str) -> Self {
         Self {
             class: Some(class.to_owned()).filter(|class| is_plain(class)),
-            message: message.to_ascii_lowercase(),
+            message: message.to_owned(),
         }
     }
 
-    /// A class in words, after the status when there is one.
-    pub(super) fn words(&self, status: Option<u16>) -> String {
-        let parts = [status.map(|status| status.to_string()), self.class.clone()];
-        let words: Vec<String> = parts.into_iter().flatten().collect();
+    /// A class in words, after the status when there is one. A status that a gateway repeats as the class is one.
+    fn words(&self, status: Option<u16>) -> String {
+        let status = status.map(|status| status.to_string());
+        let class = self.class.clone().filter(|class| Some(class) != status.as_ref());
+        let words: Vec<String> = [status, class].into_iter().flatten().collect();
         if words.is_empty() {
-            "no reason given".to_owned()
+            "an error without a reason".to_owned()
         } else {
             words.join(" ")
+        }
+    }
+
+    /// The refusal for a cause.
+    pub(super) fn refusal(&self, cause: RefusalCause, status: Option<u16>) -> Failure {
+        Failure::Final(Refusal {
+            cause,
+            class: self.words(status),
+            quote: quote(&self.message),
+        })
+    }
+
+    /// A failure that may pass, with the provider's sentence.
+    pub(super) fn passing(&self, what: &str, after: Option<Duration>) -> Failure {
+        let quote = quote(&self.message);
+        Failure::Transient {
+            what: match quote.is_empty() {
+                true => what.to_owned(),
+                false => format!("{what}; it says \"{quote}\""),
+            },
+            after,
+            is_unreachable: false,
+        }
+    }
+
+    /// The failure that an error in the middle of a stream is; only what the request itself causes is final.
+    pub(super) fn in_stream(&self) -> Failure {
+        match self.kind() {
+            Some(Kind::Final(cause)) => self.refusal(cause, None),
+            Some(Kind::StaleThinking) => Failure::StaleThinking,
+            None => self.passing("reported an error in the middle of its reply", None),
         }
     }
 
     /// The kind of a refusal, where it is more than a refusal.
     pub(super) fn kind(&self) -> Option<Kind> {
         let class = self.class.as_deref().unwrap_or_default().to_ascii_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| self.message.contains(word));
+        let message = self.message.to_ascii_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
         let is = |classes: &[&str]| classes.iter().any(|known| class == *known);
-        if is(&["context_length_exceeded", "model_context_window_exceeded"]) || says(&TOO_LONG) {
-            Some(Kind::Final(ModelFault::ContextTooLong))
+        if let Some(cause) = above_rate_limit(&message) {
+            Some(Kind::Final(cause))
+        } else if is(&["context_length_exceeded", "model_context_window_exceeded"]) || says(&TOO_LONG) {
+            Some(Kind::Final(RefusalCause::ContextTooLong))
         } else if says(&STALE_THINKING) {
             Some(Kind::StaleThinking)
+        } else if is(&NO_CREDIT_CLASSES) || says(&NO_CREDIT) {
+            Some(Kind::Final(RefusalCause::NoCredit))
         } else if is(&[
-            "insufficient_quota",
-            "billing_error",
-            "credit_balance_too_low",
             "not_found_error",
             "model_not_found",
             "deploymentnotfound",
             "resourcenotfoundexception",
-        ]) || says(&["credit balance is too low"])
+        ]) || says(&NO_MODEL)
         {
-            Some(Kind::Final(ModelFault::NotOffered))
+            Some(Kind::Final(RefusalCause::NoModel))
         } else if is(&[
             "authentication_error",
             "permission_error",
@@ -201,9 +365,9 @@ impl Said {
             "invalidsignatureexception",
             "expiredtokenexception",
         ]) {
-            Some(Kind::Final(ModelFault::CredentialsRefused))
+            Some(Kind::Final(RefusalCause::CredentialsRefused))
         } else if is(&["invalid_request_error", "validationexception"]) {
-            Some(Kind::Final(ModelFault::Refused))
+            Some(Kind::Final(RefusalCause::Request))
         } else {
             None
         }
@@ -213,19 +377,68 @@ impl Said {
 /// What an error is, as far as its words tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Final(ModelFault),
+    Final(RefusalCause),
     StaleThinking,
 }
 
-impl Kind {
-    /// The failure, told with `class`.
-    pub(super) fn failure(self, class: String) -> Failure {
-        match self {
-            Self::Final(kind) => Failure::Final(kind, class),
-            Self::StaleThinking => Failure::StaleThinking,
-        }
+/// The numbers of a limit for a minute below one request: "Limit 30000, Requested 40000". Where less is requested than the
+/// limit, waiting helps.
+fn above_rate_limit(message: &str) -> Option<RefusalCause> {
+    let is_rate = [
+        "per min",
+        "per-min",
+        "tpm",
+        "per day",
+        "tpd",
+        "rate limit",
+        "rate_limit",
+    ];
+    if !is_rate.iter().any(|word| message.contains(word)) {
+        return None;
     }
+    let (limit, requested) = (
+        number_after(message, "limit")?,
+        number_after(message, "requested")?,
+    );
+    (requested > limit).then_some(RefusalCause::AboveRateLimit { limit, requested })
 }
+
+/// The number that follows a word directly, as in `limit: 30,000`.
+fn number_after(message: &str, word: &str) -> Option<u64> {
+    message.match_indices(word).find_map(|(at, _)| {
+        let rest = message[at + word.len()..].trim_start_matches([' ', ':', '=', '`', '"', '\'', '*']);
+        let digits: String = rest
+            .chars()
+            .take_while(|c| c.is_ascii_digit() || matches!(c, ',' | '_'))
+            .filter(char::is_ascii_digit)
+            .collect();
+        digits.parse().ok()
+    })
+}
+
+/// How providers name an account without money.
+const NO_CREDIT_CLASSES: [&str; 4] = [
+    "insufficient_quota",
+    "billing_error",
+    "credit_balance_too_low",
+    "insufficient_balance",
+];
+
+/// How providers say that an account has no money.
+const NO_CREDIT: [&str; 5] = [
+    "credit balance is too low",
+    "exceeded your current quota",
+    "insufficient balance",
+    "insufficient credits",
+    "requires more credits",
+];
+
+/// How gateways say that a model is not there, under a class that says less.
+const NO_MODEL: [&str; 3] = [
+    "invalid model name",
+    "model does not exist",
+    "is not a valid model id",
+];
 
 /// How providers and servers say that a conversation is too long.
 const TOO_LONG: [&str; 8] = [
@@ -245,3 +458,66 @@ const STALE_THINKING: [&str; 3] = [
     "bound to a different",
     "blocks in the latest assistant message cannot be modified",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(message: &str) -> Option<Kind> {
+        Said::new("rate_limit_exceeded", message).kind()
+    }
+
+    #[test]
+    fn request_above_the_rate_limit_is_told_by_its_numbers() {
+        for message in [
+            "Request too large for gpt-4o in organization o on tokens per min (TPM): Limit 30000, Requested 40000. The input \
+             or output tokens must be reduced",
+            "Rate limit reached: Limit: 30,000 / min, Requested: 40,000",
+        ] {
+            let wanted = RefusalCause::AboveRateLimit {
+                limit: 30_000,
+                requested: 40_000,
+            };
+            assert_eq!(cause(message), Some(Kind::Final(wanted)), "{message}");
+        }
+        for message in [
+            "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Used 25000, Requested 8000. Please try again \
+             in 6s.",
+            "This request would exceed your organization's rate limit of 30,000 input tokens per minute.",
+            "Rate limit reached on requests per min (RPM): Limit 3, Used 3, Requested 1.",
+            "too many tokens, limit",
+        ] {
+            assert_eq!(cause(message), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn credit_and_model_are_told_apart() {
+        let (credit, model) = (RefusalCause::NoCredit, RefusalCause::NoModel);
+        for (class, message, wanted) in [
+            (
+                "invalid_request_error",
+                "Your credit balance is too low to access the API.",
+                credit,
+            ),
+            ("insufficient_quota", "You exceeded your current quota", credit),
+            (
+                "402",
+                "This request requires more credits, or fewer max_tokens.",
+                credit,
+            ),
+            ("model_not_found", "The model `x` does not exist", model),
+            (
+                "400",
+                "/chat/completions: Invalid model name passed in model=x",
+                model,
+            ),
+        ] {
+            assert_eq!(
+                Said::new(class, message).kind(),
+                Some(Kind::Final(wanted)),
+                "{message}"
+            );
+        }
+    }
+}

@@ -12,12 +12,14 @@ use tokio::time::Instant;
 
 use super::{
     ClientError,
+    addressee::Addressee,
     dialect::{self, Ask, Dialect, Sign},
     failure::{self, Failure},
     prices,
     retry::{self, Patience},
     roles::Place,
     stream,
+    tool_name::ToolNames,
 };
 use crate::config::{ModelSettings, Price};
 use crate::transcript::Transcript;
@@ -82,6 +84,11 @@ impl Link {
         self.provider.dialect.name()
     }
 
+    /// The model as messages name it.
+    pub(super) fn addressee(&self) -> Addressee {
+        Addressee::of(&self.place.provider, &self.place.settings)
+    }
+
     /// Asks, with retries.
     ///
     /// # Errors
@@ -97,7 +104,7 @@ impl Link {
             }
             outcome => outcome,
         };
-        let of_the_provider = |failure: &Failure| failure::is_of_the_provider(failure.told().kind);
+        let of_the_provider = |failure: &Failure| failure::is_of_the_provider(failure.kind());
         self.provider.rest(outcome.as_ref().is_err_and(of_the_provider));
         outcome.map(|reply| self.stamped(reply))
     }
@@ -114,10 +121,11 @@ impl Link {
             transcript,
             keep_thinking,
         });
-        retry::run(patience, || self.attempt(&body)).await
+        let tools = ToolNames::of(&transcript.tools);
+        retry::run(patience, &self.addressee(), || self.attempt(&body, &tools)).await
     }
 
-    async fn attempt(&self, body: &Value) -> Result<Reply, Failure> {
+    async fn attempt(&self, body: &Value, tools: &ToolNames) -> Result<Reply, Failure> {
         let settings = &self.place.settings;
         let total = Duration::from_millis(settings.total_timeout_ms);
         let idle = Duration::from_millis(settings.idle_timeout_ms);
@@ -126,7 +134,10 @@ impl Link {
             let sent = tokio::time::timeout(idle, self.provider.http.execute(request)).await;
             let response = sent.map_err(|_| Failure::transient("did not answer in time"))??;
             let response = retry::accepted(response, idle).await?;
-            let (framing, collector) = (self.provider.dialect.framing(), self.provider.dialect.collector());
+            let (framing, collector) = (
+                self.provider.dialect.framing(),
+                self.provider.dialect.collector(tools.clone()),
+            );
             let is_named = framing.is_named_by(&response);
             let chunks = response.bytes_stream().map(|chunk| chunk.map_err(Failure::from));
             stream::collect(framing, is_named, Box::pin(chunks), idle, collector).await
@@ -155,6 +166,8 @@ impl Link {
         }
         // A deployment may have any name; the reply says what stands behind it.
         let price = self.price.or_else(|| prices::known(&reply.model));
+        // A reply that counts nothing is not free: nobody knows what it cost.
+        let price = price.filter(|_| is_counted(&reply));
         reply.cost_micros = price.map(|price| price.cost_micros(&reply.usage));
         for block in &mut reply.blocks {
             if let Block::Opaque { provider, model, .. } = block {
@@ -164,4 +177,10 @@ impl Link {
         }
         reply
     }
+}
+
+/// Whether a provider counted the tokens of a reply. No prompt is empty.
+fn is_counted(reply: &Reply) -> bool {
+    let usage = &reply.usage;
+    usage.input_tokens > 0 && (usage.output_tokens > 0 || reply.blocks.is_empty())
 }

@@ -1,16 +1,21 @@
 //! The model: one question, one reply, whoever provides it.
 
+mod addressee;
 mod anthropic;
 mod aws;
 mod bedrock;
 mod dialect;
+mod ending;
 mod failure;
+mod halves;
 mod link;
 mod openai;
 mod prices;
+mod quotation;
 mod retry;
 mod roles;
 mod stream;
+mod tool_name;
 mod trial;
 
 #[cfg(test)]
@@ -122,7 +127,7 @@ impl Models {
             let outcome = link
                 .chat(transcript, patience)
                 .await
-                .map_err(|failure| failure.told());
+                .map_err(|failure| failure.told(&link.addressee()));
             call.end(outcome.as_ref().map_err(|error| failure::name(error.kind)));
             match outcome {
                 Ok(reply) => return Ok(reply),
@@ -217,5 +222,6 @@ fn told(failed: &[(Link, ModelError)]) -> ModelError {
     ModelError {
         words,
         kind: kind.unwrap_or(ModelFault::NotOffered),
+        limit: failed.iter().filter_map(|(_, error)| error.limit).max(),
     }
 }

@@ -2,12 +2,17 @@
 
 use std::time::Duration;
 
-use domain::{ModelFault, Reply};
+use domain::Reply;
 use tokio::time::Instant;
 
-use super::failure::{Failure, Said};
+use super::{
+    addressee::Addressee,
+    failure::{Failure, Kind, RefusalCause, Said},
+};
 
 const GARBAGE_TRIES: u32 = 2;
+/// Nothing answers: a name that is not known, a port that is closed, a network that is down.
+const UNREACHABLE_TRIES: u32 = 3;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// The longest error body that is read.
@@ -42,13 +47,17 @@ impl Patience {
 }
 
 /// Tries until it works, cannot work, or tries and time are used up.
-pub(super) async fn run<F, Fut>(patience: Patience, mut attempt: F) -> Result<Reply, Failure>
+pub(super) async fn run<F, Fut>(
+    patience: Patience,
+    asked: &Addressee,
+    mut attempt: F,
+) -> Result<Reply, Failure>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<Reply, Failure>>,
 {
     let start = Instant::now();
-    let (mut tries, mut garbage) = (0, 0);
+    let (mut tries, mut garbage, mut unreachable) = (0, 0, 0);
     loop {
         let failure = match attempt().await {
             Ok(reply) => return Ok(reply),
@@ -57,12 +66,20 @@ where
         };
         tries += 1;
         garbage += u32::from(matches!(failure, Failure::Garbage(_)));
+        unreachable += u32::from(matches!(
+            failure,
+            Failure::Transient {
+                is_unreachable: true,
+                ..
+            }
+        ));
         let delay = delay(&failure, tries);
         let is_late = start.elapsed() + delay > patience.budget;
-        if tries >= patience.tries || garbage >= GARBAGE_TRIES || is_late {
+        let is_clear = garbage >= GARBAGE_TRIES || unreachable >= UNREACHABLE_TRIES;
+        if tries >= patience.tries || is_clear || is_late {
             return Err(failure);
         }
-        tracing::warn!(tries, delay_ms = delay.as_millis(), problem = %failure.told(), "model call failed, trying again");
+        tracing::warn!(tries, delay_ms = delay.as_millis(), problem = %failure.told(asked), "model call failed, trying again");
         tokio::time::sleep(delay).await;
     }
 }
@@ -104,29 +121,38 @@ pub(super) async fn accepted(
         .unwrap_or_default();
     let said = Said::read(&body, class.as_deref());
     let known = said.kind().filter(|_| !status.is_server_error());
+    let waits_in_vain = matches!(
+        known,
+        Some(Kind::Final(
+            RefusalCause::NoCredit | RefusalCause::NoModel | RefusalCause::AboveRateLimit { .. }
+        ))
+    );
     let transient = matches!(code, 408 | 409 | 424 | 425 | 429) || status.is_server_error();
-    let out_of_quota =
-        matches!(known, Some(kind) if kind == super::failure::Kind::Final(ModelFault::NotOffered));
-    if wish.as_deref() == Some("true") || (wish.as_deref() != Some("false") && transient && !out_of_quota) {
-        return Err(Failure::Transient {
-            what: format!("is overloaded or in trouble ({code})"),
-            after,
-        });
+    let is_asked_for = wish.as_deref() == Some("true");
+    if !waits_in_vain && (is_asked_for || (wish.as_deref() != Some("false") && transient)) {
+        return Err(said.passing(&format!("is overloaded or in trouble ({code})"), after));
     }
-    let words = said.words(Some(code));
     Err(match known {
-        Some(kind) if !matches!(code, 401..=404) => kind.failure(words),
-        _ => Failure::Final(by_status(code), words),
+        Some(Kind::StaleThinking) => Failure::StaleThinking,
+        // What credentials, account and model are is told by the status best, but for a refusal with words of its own.
+        Some(Kind::Final(cause)) if waits_in_vain || !matches!(code, 401..=404) => {
+            said.refusal(cause, Some(code))
+        }
+        _ => match by_status(code) {
+            Some(cause) => said.refusal(cause, Some(code)),
+            None => said.passing(&format!("is overloaded or in trouble ({code})"), after),
+        },
     })
 }
 
-fn by_status(code: u16) -> ModelFault {
+fn by_status(code: u16) -> Option<RefusalCause> {
     match code {
-        401 | 403 => ModelFault::CredentialsRefused,
-        402 | 404 => ModelFault::NotOffered,
-        413 => ModelFault::ContextTooLong,
-        429 | 500..=599 => ModelFault::Unavailable,
-        _ => ModelFault::Refused,
+        401 | 403 => Some(RefusalCause::CredentialsRefused),
+        402 => Some(RefusalCause::NoCredit),
+        404 => Some(RefusalCause::NoModel),
+        413 => Some(RefusalCause::ContextTooLong),
+        429 | 500..=599 => None,
+        _ => Some(RefusalCause::Request),
     }
 }
 
@@ -155,6 +181,36 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     };
     let seconds = header("retry-after-ms")
         .map(|ms| ms / 1000.0)
-        .or_else(|| header("retry-after"))?;
+        .or_else(|| header("retry-after"))
+        // A proxy passes the header of the provider behind it under a name of its own.
+        .or_else(|| header("llm_provider-retry-after-ms").map(|ms| ms / 1000.0))
+        .or_else(|| header("llm_provider-retry-after"))?;
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn wish_of_the_provider_behind_a_proxy_is_read() {
+        for (name, value, wanted) in [
+            ("retry-after", "3", 3_000),
+            ("llm_provider-retry-after", "4", 4_000),
+            ("llm_provider-retry-after-ms", "1500", 1_500),
+        ] {
+            let response = axum::http::Response::builder()
+                .status(429)
+                .header(name, value)
+                .body("")
+                .unwrap();
+            let failure = accepted(response.into(), Duration::from_secs(1))
+                .await
+                .unwrap_err();
+            let Failure::Transient { after, .. } = failure else {
+                panic!("{failure:?}");
+            };
+            assert_eq!(after, Some(Duration::from_millis(wanted)), "{name}");
+        }
+    }
 }

@@ -1,6 +1,12 @@
 //! A streamed reply, event by event.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use aws_smithy_eventstream::frame::{DecodedFrame, MessageFrameDecoder};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -9,8 +15,12 @@ use domain::Reply;
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures::{Stream, StreamExt as _, stream};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
-use super::failure::{Failure, Said};
+use super::{
+    failure::{Failure, Said},
+    halves::{self, Pieces},
+};
 
 /// The longest answer that is read, in bytes.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
@@ -54,12 +64,14 @@ pub(super) enum Next {
 pub(super) trait Collect: Send {
     /// Takes one event's data.
     fn take(&mut self, data: &str) -> Result<Next, Failure>;
+    /// Whether the stream has said that the reply ends, so that a missing last event changes nothing.
+    fn is_whole(&self) -> bool;
     /// The reply, after [`Next::Done`].
     fn finish(self: Box<Self>) -> Result<Reply, Failure>;
 }
 
 /// Reads events until the reply is whole; a pause longer than `idle` counts as a break. A stream that ends without its
-/// closing event was cut, unless it never was one.
+/// closing event was cut, unless it said why the reply ends, or never was a stream.
 pub(super) async fn collect(
     framing: Framing,
     is_named: bool,
@@ -67,26 +79,92 @@ pub(super) async fn collect(
     idle: Duration,
     mut collector: Box<dyn Collect>,
 ) -> Result<Reply, Failure> {
-    let chunks = limited(chunks);
+    let mut chunks = limited(chunks).boxed();
+    if framing == Framing::ServerSentEvents {
+        let (start, rest) = first_byte(chunks, idle).await?;
+        chunks = rest;
+        match start {
+            // A gateway's or a proxy's page: a later try may reach the model.
+            Some(b'<') => return Err(Failure::Garbage("a page in place of a reply")),
+            Some(b'{') => return whole(chunks, idle, collector).await,
+            _ => {}
+        }
+    }
+    let is_over = Arc::new(AtomicBool::new(false));
     let mut events = match framing {
-        Framing::ServerSentEvents => server_sent(chunks).boxed(),
+        Framing::ServerSentEvents => server_sent(chunks, is_over.clone()).boxed(),
         Framing::AwsEventStream => frames(chunks).boxed(),
     };
     let mut is_begun = false;
     loop {
-        let event = tokio::time::timeout(idle, events.next())
-            .await
-            .map_err(|_| Failure::transient("stopped in the middle of its reply"))?;
+        let event = match tokio::time::timeout(idle, events.next()).await {
+            Ok(event) => event,
+            // Some servers keep the connection after the reply.
+            Err(_) if collector.is_whole() => return collector.finish(),
+            Err(_) => return Err(Failure::transient("stopped in the middle of its reply")),
+        };
         match event {
             Some(event) => {
-                if collector.take(&event?)? == Next::Done {
-                    return collector.finish();
+                let taken = collector.take(&event?);
+                match taken {
+                    Ok(Next::Done) => return collector.finish(),
+                    Ok(Next::More) => is_begun = true,
+                    // An event without its end was cut.
+                    Err(Failure::Garbage(_)) if is_over.load(Ordering::Relaxed) => return ended(collector),
+                    Err(failure) => return Err(failure),
                 }
-                is_begun = true;
             }
-            None if is_named || is_begun => return Err(Failure::transient("cut its reply")),
+            None if is_named || is_begun => return ended(collector),
             None => return Err(Failure::Garbage("not an event stream")),
         }
+    }
+}
+
+/// The stream is over without its closing event.
+fn ended(collector: Box<dyn Collect>) -> Result<Reply, Failure> {
+    match collector.is_whole() {
+        true => collector.finish(),
+        false => Err(Failure::transient("cut its reply")),
+    }
+}
+
+type Chunks<'a> = stream::BoxStream<'a, Result<Bytes, Failure>>;
+
+/// The first byte that is no white space, and the stream with all of it.
+async fn first_byte(mut chunks: Chunks<'_>, idle: Duration) -> Result<(Option<u8>, Chunks<'_>), Failure> {
+    let mut read = Vec::new();
+    loop {
+        let chunk = tokio::time::timeout(idle, chunks.next()).await;
+        let Some(chunk) = chunk.map_err(|_| Failure::transient("stopped in the middle of its reply"))? else {
+            return Ok((None, stream::iter(read).chain(chunks).boxed()));
+        };
+        let chunk = chunk?;
+        let start = chunk.iter().find(|byte| !byte.is_ascii_whitespace()).copied();
+        read.push(Ok(chunk));
+        if start.is_some() {
+            return Ok((start, stream::iter(read).chain(chunks).boxed()));
+        }
+    }
+}
+
+/// The reply of a server that answers with one JSON text although it was asked for a stream.
+async fn whole(
+    mut chunks: Chunks<'_>,
+    idle: Duration,
+    mut collector: Box<dyn Collect>,
+) -> Result<Reply, Failure> {
+    let (mut pieces, mut text) = (Pieces::default(), String::new());
+    loop {
+        let chunk = tokio::time::timeout(idle, chunks.next()).await;
+        match chunk.map_err(|_| Failure::transient("stopped in the middle of its reply"))? {
+            Some(chunk) => text.push_str(&pieces.take(&chunk?)),
+            None => break,
+        }
+    }
+    collector.take(&text)?;
+    match collector.is_whole() {
+        true => collector.finish(),
+        false => Err(Failure::Garbage("not an event stream")),
     }
 }
 
@@ -103,16 +181,33 @@ fn limited(
     })
 }
 
+/// The events of a stream. `is_over` is set before an event that the end of the stream completes.
 fn server_sent(
     chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
+    is_over: Arc<AtomicBool>,
 ) -> impl Stream<Item = Result<String, Failure>> + Send {
-    chunks.eventsource().map(|event| match event {
+    let text = stream::unfold((chunks, Some(Pieces::default())), move |(mut chunks, pieces)| {
+        let is_over = is_over.clone();
+        async move {
+            let mut pieces = pieces?;
+            match chunks.next().await {
+                Some(Ok(chunk)) => {
+                    let text = Bytes::from(pieces.take(&chunk));
+                    Some((Ok(text), (chunks, Some(pieces))))
+                }
+                Some(Err(failure)) => Some((Err(failure), (chunks, None))),
+                // The last event may lack its blank line.
+                None => {
+                    is_over.store(true, Ordering::Relaxed);
+                    let text = Bytes::from(pieces.finish() + "\n\n");
+                    Some((Ok(text), (chunks, None)))
+                }
+            }
+        }
+    });
+    Box::pin(text).eventsource().map(|event| match event {
         Ok(event) => Ok(event.data),
         Err(EventStreamError::Transport(failure)) => Err(failure),
-        // The last character was cut, not wrong.
-        Err(EventStreamError::Utf8(error)) if error.utf8_error().error_len().is_none() => {
-            Err(Failure::transient("cut its reply"))
-        }
         Err(_) => Err(Failure::Garbage("not an event stream")),
     })
 }
@@ -134,6 +229,8 @@ fn frames(
             }
             match chunks.next().await {
                 Some(chunk) => buffer.extend_from_slice(&chunk?),
+                // A frame without its end was cut.
+                None if !buffer.is_empty() => return Err(Failure::transient("cut its reply")),
                 None => return Ok(None),
             }
         }
@@ -156,10 +253,7 @@ fn event_of(message: &aws_smithy_types::event_stream::Message) -> Result<Option<
     };
     if let Some(class) = header(":exception-type").or_else(|| header(":error-code")) {
         let said = Said::read(message.payload().chunk(), Some(&class));
-        return Err(match said.kind() {
-            Some(kind) => kind.failure(said.words(None)),
-            None => Failure::transient("reported an error in the middle of its reply"),
-        });
+        return Err(said.in_stream());
     }
     if header(":event-type").as_deref() != Some("chunk") {
         return Ok(None);
@@ -174,10 +268,38 @@ fn event_of(message: &aws_smithy_types::event_stream::Message) -> Result<Option<
         .map_err(|_| Failure::Garbage("an unknown frame"))
 }
 
-/// A tool's arguments; text that is not JSON stays a JSON string, so that it can be refused as such.
-pub(super) fn arguments(text: String) -> serde_json::Value {
+/// A tool's arguments; text that is not JSON stays a JSON string, so that it can be refused as such. An object that was
+/// written as a JSON string in its turn is that object.
+pub(super) fn arguments(text: String) -> Value {
     if text.trim().is_empty() {
-        return serde_json::json!({});
+        return Value::Object(Map::new());
     }
-    serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
+    match halves::read_json(&text) {
+        Ok(Value::String(inner)) => match halves::read_json(&inner) {
+            Ok(object @ Value::Object(_)) => object,
+            Ok(_) | Err(_) => Value::String(inner),
+        },
+        Ok(Value::Null) => Value::Object(Map::new()),
+        Ok(value) => value,
+        Err(_) => Value::String(text),
+    }
+}
+
+/// Whether a text is several JSON objects in a row.
+pub(super) fn are_several(text: &str) -> bool {
+    let sealed = halves::seal(text);
+    let mut values = serde_json::Deserializer::from_str(&sealed).into_iter::<Map<String, Value>>();
+    matches!((values.next(), values.next()), (Some(Ok(_)), Some(Ok(_))))
+}
+
+/// A count in whatever form a server writes it.
+pub(super) fn count(value: &Value) -> Option<u64> {
+    match value {
+        // The cast saturates.
+        Value::Number(number) => number
+            .as_u64()
+            .or_else(|| number.as_f64().map(|count| count as u64)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
 }

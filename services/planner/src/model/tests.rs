@@ -2,6 +2,7 @@
 
 mod bodies;
 mod chains;
+mod gateways;
 mod providers;
 mod streams;
 
@@ -149,7 +150,7 @@ async fn a_refused_request_fails_at_once_with_its_class() {
         model.fail_next(Fault::new("/v1/", 1, 400));
         let ModelError { words, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
         assert!(
-            words.starts_with("the model provider refused the request (400"),
+            words.starts_with("the model provider refused the request: 400"),
             "{words}"
         );
         assert!(model.calls().is_empty());
@@ -163,7 +164,9 @@ async fn garbage_fails_after_two_tries() {
         model.garble_next(1);
         assert_eq!(ask(&model, dialect, &opening()).await.unwrap().text(), "Hello.");
         model.garble_next(2);
-        let ModelError { words, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
+        let ModelError { words, kind, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
         assert!(words.contains("cannot be read"), "{words}");
+        // A page is what a proxy sends while the provider is away.
+        assert!(super::is_transient(kind));
     }
 }

@@ -40,7 +40,7 @@ pub async fn try_model(settings: &ModelSettings) -> Result<Tried, String> {
         output: None,
     };
     let reply = link.chat(&question, Patience::SHORT).await;
-    let reply = reply.map_err(|failure| failure.told().to_string())?;
+    let reply = reply.map_err(|failure| failure.told(&link.addressee()).to_string())?;
     Ok(Tried {
         model: reply.model,
         cost_micros: reply.cost_micros,

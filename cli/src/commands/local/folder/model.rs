@@ -139,6 +139,7 @@ fn complete(
     }
     set(environment, "DIALECT", dialect);
     set(environment, "API_KEY", value(key).map_or("", String::as_str));
+    set(environment, "KEY_SOURCE", key);
     if model.name.is_none() {
         set(environment, "NAME", name);
     }
@@ -211,6 +212,7 @@ mod tests {
             (value(&found, "DIALECT"), value(&found, "API_KEY")),
             (Some("anthropic"), Some("a"))
         );
+        assert_eq!(value(&found, "KEY_SOURCE"), Some("ANTHROPIC_API_KEY"));
         let other = [
             ("OPENAI_API_KEY", "o"),
             ("ANTHROPIC_API_KEY", ""),

@@ -9,8 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ClientError,
-    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header},
+    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header, wire_id},
     stream::Collect,
+    tool_name::{ToolNames, wire_name},
 };
 use crate::config::{ModelSettings, Thinking};
 use crate::transcript::Message;
@@ -67,8 +68,8 @@ impl Dialect for Anthropic {
         Value::Object(body)
     }
 
-    fn collector(&self) -> Box<dyn Collect> {
-        Box::new(Collector::default())
+    fn collector(&self, tools: ToolNames) -> Box<dyn Collect> {
+        Box::new(Collector::new(tools))
     }
 }
 
@@ -207,18 +208,20 @@ fn output(ask: &Ask<'_>) -> Option<Value> {
 
 /// Roles alternate: what follows a user message joins it.
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
-    let mut wire: Vec<Value> = Vec::new();
+    let (mut wire, mut replies): (Vec<Value>, usize) = (Vec::new(), 0);
     for message in &ask.transcript.messages {
         let (role, mut blocks) = match message {
             Message::User(text) => ("user", vec![json!({ "type": "text", "text": text })]),
-            Message::Assistant(blocks) => ("assistant", said(ask, blocks)),
-            Message::ToolResults(results) => (
-                "user",
-                results
-                    .iter()
-                    .map(|(id, result)| tool_result(id, result))
-                    .collect(),
-            ),
+            Message::Assistant(blocks) => {
+                replies += 1;
+                ("assistant", said(ask, blocks, replies))
+            }
+            // Results come in the order of their calls.
+            Message::ToolResults(results) => {
+                let results = results.iter().enumerate();
+                let shown = results.map(|(place, (_, result))| tool_result(&wire_id(replies, place), result));
+                ("user", shown.collect())
+            }
         };
         let joined = wire
             .last_mut()
@@ -233,15 +236,21 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
 }
 
 /// A reply, which is never empty even without the thinking of another provider.
-fn said(ask: &Ask<'_>, blocks: &[Block]) -> Vec<Value> {
-    let mut wire: Vec<Value> = blocks.iter().filter_map(|said| block(ask, said)).collect();
+fn said(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Vec<Value> {
+    let mut calls = 0;
+    let mut wire: Vec<Value> = Vec::new();
+    for said in blocks {
+        let id = wire_id(reply, calls);
+        calls += usize::from(matches!(said, Block::ToolCall(_)));
+        wire.extend(block(ask, said, &id));
+    }
     if wire.is_empty() {
         wire.push(json!({ "type": "text", "text": "(no words)" }));
     }
     wire
 }
 
-fn block(ask: &Ask<'_>, block: &Block) -> Option<Value> {
+fn block(ask: &Ask<'_>, block: &Block, id: &str) -> Option<Value> {
     match block {
         Block::Text { text } => (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text })),
         Block::ToolCall(call) => {
@@ -250,7 +259,7 @@ fn block(ask: &Ask<'_>, block: &Block) -> Option<Value> {
             } else {
                 json!({ "invalid": call.input })
             };
-            Some(json!({ "type": "tool_use", "id": wire_id(&call.id), "name": call.name, "input": input }))
+            Some(json!({ "type": "tool_use", "id": id, "name": wire_name(&call.name), "input": input }))
         }
         Block::Opaque {
             dialect,
@@ -268,17 +277,5 @@ fn tool_result(id: &str, result: &ToolResult) -> Value {
         &result.content
     };
     let is_error = result.status != ToolStatus::Ok;
-    json!({ "type": "tool_result", "tool_use_id": wire_id(id), "content": content, "is_error": is_error })
-}
-
-/// An id as this API takes it; other servers make ids with other characters.
-fn wire_id(id: &str) -> String {
-    let legal = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '-' {
-            c
-        } else {
-            '_'
-        }
-    };
-    id.chars().map(legal).collect()
+    json!({ "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error })
 }

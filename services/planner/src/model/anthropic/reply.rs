@@ -1,178 +1,145 @@
-//! What Anthropic's models reply, event by event.
+//! Replies of Anthropic's models, event by event, as servers compatible with the API really send them.
 
-use domain::{Block, Reply, ReplyStop, ToolCall, Usage};
-use serde::Deserialize;
-use serde_json::Value;
+use domain::{Block, Reply, ToolCall, Usage};
+use serde_json::{Value, json};
 
 use super::BLOCKS;
 use crate::model::{
+    ending::{Held, Reasons},
     failure::{Failure, Said},
-    stream::{Collect, Next, arguments},
+    halves::{self, join, join_all},
+    stream::{Collect, Next, are_several, arguments, count},
+    tool_name::ToolNames,
 };
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
-    MessageStart {
-        message: Start,
-    },
-    ContentBlockStart {
-        index: usize,
-        content_block: Value,
-    },
-    ContentBlockDelta {
-        index: usize,
-        delta: Delta,
-    },
-    ContentBlockStop {},
-    MessageDelta {
-        delta: MessageDelta,
-        #[serde(default)]
-        usage: WireUsage,
-    },
-    MessageStop {},
-    Error {
-        error: WireError,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Start {
-    #[serde(default)]
-    model: String,
-    #[serde(default)]
-    usage: WireUsage,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Delta {
-    #[serde(rename = "text_delta")]
-    Text { text: String },
-    #[serde(rename = "input_json_delta")]
-    InputJson { partial_json: String },
-    #[serde(rename = "thinking_delta")]
-    Thinking { thinking: String },
-    #[serde(rename = "signature_delta")]
-    Signature { signature: String },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct MessageDelta {
-    stop_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct WireError {
-    #[serde(rename = "type")]
-    class: String,
-    #[serde(default)]
-    message: String,
-}
-
 /// Both events carry cumulative counts; the later one wins where it has any.
-#[derive(Default, Deserialize)]
+#[derive(Default)]
 struct WireUsage {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_creation: Option<WireWrites>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-struct WireWrites {
-    #[serde(default)]
-    ephemeral_1h_input_tokens: u64,
+    input: Option<u64>,
+    output: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    cache_write_1h: Option<u64>,
 }
 
 impl WireUsage {
-    fn update(&mut self, later: Self) {
-        self.input_tokens = later.input_tokens.or(self.input_tokens);
-        self.output_tokens = later.output_tokens.or(self.output_tokens);
-        self.cache_read_input_tokens = later.cache_read_input_tokens.or(self.cache_read_input_tokens);
-        self.cache_creation_input_tokens = later
-            .cache_creation_input_tokens
-            .or(self.cache_creation_input_tokens);
-        self.cache_creation = later.cache_creation.or(self.cache_creation);
+    fn update(&mut self, later: &Value) {
+        // A later event counts again, or says nothing: some servers send zeros for what they counted before.
+        let update = |known: &mut Option<u64>, value: &Value| match count(value) {
+            Some(0) if known.is_some() => {}
+            counted => *known = counted.or(*known),
+        };
+        update(&mut self.input, &later["input_tokens"]);
+        update(&mut self.output, &later["output_tokens"]);
+        update(&mut self.cache_read, &later["cache_read_input_tokens"]);
+        update(&mut self.cache_write, &later["cache_creation_input_tokens"]);
+        update(
+            &mut self.cache_write_1h,
+            &later["cache_creation"]["ephemeral_1h_input_tokens"],
+        );
     }
 
     /// The provider counts cached tokens beside the others; here they are part of the tokens read.
     fn total(&self) -> Usage {
-        let read = self.cache_read_input_tokens.unwrap_or(0);
-        let write = self.cache_creation_input_tokens.unwrap_or(0);
+        let (read, write) = (self.cache_read.unwrap_or(0), self.cache_write.unwrap_or(0));
         Usage {
-            input_tokens: self.input_tokens.unwrap_or(0) + read + write,
-            output_tokens: self.output_tokens.unwrap_or(0),
+            input_tokens: self.input.unwrap_or(0) + read + write,
+            output_tokens: self.output.unwrap_or(0),
             cache_read_tokens: read,
             cache_write_tokens: write,
-            cache_write_1h_tokens: self
-                .cache_creation
-                .map_or(0, |writes| writes.ephemeral_1h_input_tokens.min(write)),
+            cache_write_1h_tokens: self.cache_write_1h.unwrap_or(0).min(write),
         }
     }
+}
+
+/// A block in the making.
+struct PartialBlock {
+    index: Option<u64>,
+    value: Value,
+    streamed: String,
 }
 
 /// A reply in the making.
 #[derive(Default)]
 pub(in crate::model) struct Collector {
+    tools: ToolNames,
     model: String,
     started: bool,
-    blocks: Vec<(Value, String)>,
-    stop: Option<String>,
+    blocks: Vec<PartialBlock>,
+    reasons: Reasons,
     usage: WireUsage,
 }
 
+impl Collector {
+    pub(in crate::model) fn new(tools: ToolNames) -> Self {
+        Self {
+            tools,
+            ..Self::default()
+        }
+    }
+}
+
+/// More blocks than this in one reply are garbage.
+const MOST_BLOCKS: usize = 4096;
+
 impl Collect for Collector {
     fn take(&mut self, data: &str) -> Result<Next, Failure> {
-        let event = serde_json::from_str(data).map_err(|_| Failure::Garbage("an unknown event"))?;
-        match event {
-            Event::MessageStart { message } => {
-                self.started = true;
-                self.model = message.model;
-                self.usage.update(message.usage);
+        if data.trim() == "[DONE]" {
+            return Ok(Next::Done);
+        }
+        let event: Value = serde_json::from_str(&halves::seal(data))
+            .map_err(|_| Failure::Garbage("an event that is not JSON"))?;
+        match event["type"].as_str() {
+            Some("message_start") => self.message(&event["message"]),
+            // A server that does not stream sends the message whole.
+            Some("message") => {
+                self.message(&event);
+                self.reasons.take(event["stop_reason"].as_str());
             }
-            Event::ContentBlockStart { index, content_block } => {
-                if index != self.blocks.len() {
-                    return Err(Failure::Garbage("blocks out of order"));
-                }
-                self.blocks.push((content_block, String::new()));
+            Some("content_block_start") => {
+                self.begin(count(&event["index"]), event["content_block"].clone())?
             }
-            Event::ContentBlockDelta { index, delta } => self.delta(index, delta)?,
-            Event::MessageDelta { delta, usage } => {
-                self.stop = delta.stop_reason.or(self.stop.take());
-                self.usage.update(usage);
+            Some("content_block_delta") => self.delta(count(&event["index"]), &event["delta"])?,
+            Some("message_delta") => {
+                self.reasons.take(event["delta"]["stop_reason"].as_str());
+                self.usage.update(&event["usage"]);
             }
-            Event::MessageStop {} => return Ok(Next::Done),
-            Event::Error { error } => return Err(in_stream(&error.class, &error.message)),
-            Event::ContentBlockStop {} | Event::Other => {}
+            Some("message_stop") => return Ok(Next::Done),
+            Some("error") => return Err(in_stream(&event["error"])),
+            Some(_) => {}
+            None if event["error"].is_object() => return Err(in_stream(&event["error"])),
+            None if event.is_object() => {}
+            None => return Err(Failure::Garbage("an unknown event")),
         }
         Ok(Next::More)
     }
 
+    fn is_whole(&self) -> bool {
+        self.reasons.is_given()
+    }
+
     fn finish(self: Box<Self>) -> Result<Reply, Failure> {
-        if !self.started {
+        if !self.started && self.blocks.is_empty() {
             return Err(Failure::Garbage("no message"));
         }
-        let stop = match self.stop.as_deref() {
-            Some("end_turn" | "stop_sequence" | "pause_turn") => ReplyStop::EndTurn,
-            Some("tool_use") => ReplyStop::ToolUse,
-            Some("max_tokens" | "model_context_window_exceeded") => ReplyStop::MaxTokens,
-            Some("refusal") => ReplyStop::Refusal,
-            Some(_) => return Err(Failure::Garbage("an unknown stop reason")),
-            None => return Err(Failure::transient("cut its reply")),
+        let mut blocks = Vec::new();
+        for block in self.blocks {
+            blocks.extend(finished_block(block, &self.tools)?);
+        }
+        let calls = || {
+            blocks.iter().filter_map(|block| match block {
+                Block::ToolCall(call) => Some(call),
+                Block::Text { .. } | Block::Opaque { .. } => None,
+            })
         };
-        let blocks = self
-            .blocks
-            .into_iter()
-            .filter_map(|(value, text)| finished_block(value, text));
+        let held = Held {
+            calls: calls().count(),
+            broken: calls().filter(|call| !call.input.is_object()).count(),
+            text: blocks.iter().any(|block| matches!(block, Block::Text { .. })),
+        };
         Ok(Reply {
-            blocks: blocks.collect(),
-            stop,
+            stop: self.reasons.stop(held)?,
+            blocks,
             usage: self.usage.total(),
             model: self.model,
             provider: String::new(),
@@ -182,17 +149,73 @@ impl Collect for Collector {
 }
 
 impl Collector {
-    fn delta(&mut self, index: usize, delta: Delta) -> Result<(), Failure> {
-        let (value, text) = self
-            .blocks
-            .get_mut(index)
-            .ok_or(Failure::Garbage("a delta without its block"))?;
-        match delta {
-            Delta::Text { text: more } => text.push_str(&more),
-            Delta::InputJson { partial_json } => text.push_str(&partial_json),
-            Delta::Thinking { thinking } => append(value, "thinking", &thinking),
-            Delta::Signature { signature } => append(value, "signature", &signature),
-            Delta::Other => {}
+    fn message(&mut self, message: &Value) {
+        self.started = true;
+        if let Some(model) = message["model"].as_str() {
+            self.model = join(model.to_owned());
+        }
+        self.usage.update(&message["usage"]);
+        for block in message["content"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|block| block.is_object())
+        {
+            self.blocks.push(PartialBlock {
+                index: None,
+                value: block.clone(),
+                streamed: String::new(),
+            });
+        }
+    }
+
+    fn begin(&mut self, index: Option<u64>, value: Value) -> Result<(), Failure> {
+        if self.blocks.len() == MOST_BLOCKS || !value.is_object() {
+            return Err(Failure::Garbage("a block that cannot be read"));
+        }
+        // The same beginning once more is the same block.
+        let again = |last: &PartialBlock| {
+            last.index == index && last.streamed.is_empty() && last.value == value && value["id"].is_string()
+        };
+        if self.blocks.last().is_some_and(again) {
+            return Ok(());
+        }
+        self.blocks.push(PartialBlock {
+            index,
+            value,
+            streamed: String::new(),
+        });
+        Ok(())
+    }
+
+    /// Adds to the last block of this number that can take it; numbers may have gaps, be repeated or missing.
+    fn delta(&mut self, index: Option<u64>, delta: &Value) -> Result<(), Failure> {
+        let kind = delta["type"].as_str().unwrap_or_default();
+        let (field, wanted): (&str, &[&str]) = match kind {
+            "text_delta" => ("text", &["text"]),
+            "input_json_delta" => ("partial_json", &["tool_use", "server_tool_use", "mcp_tool_use"]),
+            "thinking_delta" => ("thinking", &["thinking"]),
+            "signature_delta" => ("signature", &["thinking"]),
+            _ => return Ok(()),
+        };
+        let Some(more) = delta[field].as_str() else {
+            return Ok(());
+        };
+        let takes = |block: &PartialBlock| wanted.contains(&block.value["type"].as_str().unwrap_or_default());
+        let named = |block: &PartialBlock| index.is_none() || block.index == index;
+        let place = match self.blocks.iter().rposition(|block| named(block) && takes(block)) {
+            Some(place) => place,
+            // What begins without a word is certain for text alone: a call has a name.
+            None if matches!(kind, "text_delta" | "thinking_delta") && !self.blocks.iter().any(named) => {
+                self.begin(index, json!({ "type": wanted[0] }))?;
+                self.blocks.len() - 1
+            }
+            None => return Err(Failure::Garbage("a delta without its block")),
+        };
+        let block = &mut self.blocks[place];
+        match kind {
+            "thinking_delta" | "signature_delta" => append(&mut block.value, field, more),
+            _ => block.streamed.push_str(more),
         }
         Ok(())
     }
@@ -204,30 +227,46 @@ fn append(value: &mut Value, field: &str, more: &str) {
     value[field] = Value::String(whole);
 }
 
-fn finished_block(value: Value, streamed: String) -> Option<Block> {
-    let field = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    match value["type"].as_str() {
+fn finished_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<Block>, Failure> {
+    let PartialBlock {
+        mut value, streamed, ..
+    } = block;
+    let streamed = join(streamed);
+    let field = |name: &str| join(value[name].as_str().unwrap_or_default().to_owned());
+    Ok(match value["type"].as_str() {
         Some("text") => {
             let text = field("text") + &streamed;
             (!text.trim().is_empty()).then_some(Block::Text { text })
         }
         Some("tool_use") => {
-            let input = if streamed.is_empty() {
-                value["input"].clone()
-            } else {
-                arguments(streamed)
+            let name = tools.meant(&field("name"));
+            if name.is_empty() {
+                return Err(Failure::Garbage("a tool call without a name"));
+            }
+            if are_several(&streamed) {
+                return Err(Failure::Garbage("tool calls that cannot be told apart"));
+            }
+            let input = match (streamed.is_empty(), &value["input"]) {
+                (false, _) => arguments(streamed),
+                (true, Value::String(text)) => arguments(join(text.clone())),
+                (true, Value::Null) => json!({}),
+                (true, input) => {
+                    let mut input = input.clone();
+                    join_all(&mut input);
+                    input
+                }
             };
             Some(Block::ToolCall(ToolCall {
                 id: field("id"),
-                name: field("name"),
+                name,
                 input,
             }))
         }
         Some(_) | None => {
-            let mut value = value;
             if !streamed.is_empty() {
                 value["input"] = arguments(streamed);
             }
+            join_all(&mut value);
             Some(Block::Opaque {
                 dialect: BLOCKS.to_owned(),
                 provider: String::new(),
@@ -235,14 +274,11 @@ fn finished_block(value: Value, streamed: String) -> Option<Block> {
                 value,
             })
         }
-    }
+    })
 }
 
 /// An error in the middle of a stream; only what the request itself causes is final.
-fn in_stream(class: &str, message: &str) -> Failure {
-    let said = Said::new(class, message);
-    match said.kind() {
-        Some(kind) => kind.failure(said.words(None)),
-        None => Failure::transient("reported an error in the middle of its reply"),
-    }
+fn in_stream(error: &Value) -> Failure {
+    let text = |field: &str| error[field].as_str().unwrap_or_default();
+    Said::new(text("type"), text("message")).in_stream()
 }

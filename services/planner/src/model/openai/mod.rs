@@ -1,5 +1,6 @@
 //! The dialect of Chat Completions: `OpenAI`, Azure, and servers compatible with them.
 
+mod calls;
 mod reply;
 
 use domain::{Block, ToolCall, ToolResult, ToolSpec, ToolStatus};
@@ -8,8 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ClientError,
-    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header},
+    dialect::{Ask, Dialect, Misfit, base, extra_headers, is_set, missing_key, secret_header, wire_id},
     stream::Collect,
+    tool_name::{ToolNames, wire_name},
 };
 use crate::config::ModelSettings;
 use crate::transcript::{Message, Transcript};
@@ -111,8 +113,8 @@ impl Dialect for OpenAi {
         Value::Object(body)
     }
 
-    fn collector(&self) -> Box<dyn Collect> {
-        Box::new(Collector::default())
+    fn collector(&self, tools: ToolNames) -> Box<dyn Collect> {
+        Box::new(Collector::new(tools))
     }
 }
 
@@ -156,25 +158,37 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     if !system.is_empty() {
         wire.push(json!({ "role": "system", "content": system.join("\n\n") }));
     }
+    let mut replies = 0;
     for message in &ask.transcript.messages {
         match message {
             Message::User(text) => wire.push(json!({ "role": "user", "content": text })),
-            Message::Assistant(blocks) => wire.push(assistant(ask, blocks)),
+            Message::Assistant(blocks) => {
+                replies += 1;
+                wire.push(assistant(ask, blocks, replies));
+            }
+            // Results come in the order of their calls.
             Message::ToolResults(results) => {
-                wire.extend(results.iter().map(|(id, result)| tool_result(id, result)));
+                let results = results.iter().enumerate();
+                wire.extend(
+                    results.map(|(place, (_, result))| tool_result(&wire_id(replies, place), result)),
+                );
             }
         }
     }
     wire
 }
 
-fn assistant(ask: &Ask<'_>, blocks: &[Block]) -> Value {
+fn assistant(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Value {
+    let originals = originals(ask, blocks);
     let (mut texts, mut calls) = (Vec::new(), Vec::new());
     let mut message = json!({ "role": "assistant" });
     for block in blocks {
         match block {
             Block::Text { text } => texts.push(text.as_str()),
-            Block::ToolCall(call) => calls.push(tool_call(call)),
+            Block::ToolCall(call) => {
+                let original = originals.get(calls.len()).unwrap_or(&Value::Null);
+                calls.push(tool_call(call, &wire_id(reply, calls.len()), original));
+            }
             Block::Opaque {
                 dialect,
                 provider,
@@ -200,13 +214,37 @@ fn assistant(ask: &Ask<'_>, blocks: &[Block]) -> Value {
     message
 }
 
-fn tool_call(call: &ToolCall) -> Value {
+/// What the same model wrote of its calls, by their place.
+fn originals<'a>(ask: &Ask<'_>, blocks: &'a [Block]) -> &'a [Value] {
+    let kept = blocks.iter().find_map(|block| match block {
+        Block::Opaque {
+            dialect,
+            provider,
+            model,
+            value,
+        } if ask.owns(dialect, calls::ORIGINALS, provider, model) => value["calls"].as_array(),
+        Block::Opaque { .. } | Block::Text { .. } | Block::ToolCall(_) => None,
+    });
+    kept.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A call as the model wrote it, where that is known: what is sent back otherwise is another text than the provider has in its
+/// cache.
+fn tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
     let arguments = match &call.input {
+        input if original["arguments"].is_string() && input.is_object() => {
+            original["arguments"].as_str().unwrap_or_default().to_owned()
+        }
         // Some servers parse the arguments of former calls and fail over what is no JSON.
         Value::String(text) => json!({ "invalid": text }).to_string(),
         input => input.to_string(),
     };
-    json!({ "id": call.id, "type": "function", "function": { "name": call.name, "arguments": arguments } })
+    let function = json!({ "name": wire_name(&call.name), "arguments": arguments });
+    let mut wire = json!({ "id": id, "type": "function", "function": function });
+    if original["extra_content"].is_object() {
+        wire["extra_content"] = original["extra_content"].clone();
+    }
+    wire
 }
 
 fn tool_result(id: &str, result: &ToolResult) -> Value {

@@ -1,74 +1,16 @@
-//! What Chat Completions reply, chunk by chunk.
+//! Replies of Chat Completions, chunk by chunk, as servers compatible with them really send them.
 
-use domain::{Block, Reply, ReplyStop, ToolCall, Usage};
-use serde::Deserialize;
+use domain::{Block, Reply, Usage};
 use serde_json::{Map, Value};
 
-use super::BLOCKS;
+use super::{BLOCKS, calls::Calls};
 use crate::model::{
+    ending::{Held, Reasons},
     failure::{Failure, Said},
-    stream::{Collect, Next, arguments},
+    halves::{self, join, join_all},
+    stream::{Collect, Next, count},
+    tool_name::ToolNames,
 };
-
-#[derive(Deserialize)]
-struct Chunk {
-    #[serde(default)]
-    model: String,
-    #[serde(default)]
-    choices: Vec<Choice>,
-    usage: Option<WireUsage>,
-    error: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    #[serde(default)]
-    delta: Delta,
-    finish_reason: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct Delta {
-    content: Option<String>,
-    refusal: Option<String>,
-    tool_calls: Option<Vec<CallDelta>>,
-    /// Thinking, under the name that some servers give it.
-    reasoning_content: Option<String>,
-    /// Thinking, under the name that other servers give it.
-    reasoning: Option<String>,
-    /// Thinking in parts, with what its provider needs to read it again.
-    reasoning_details: Option<Vec<Map<String, Value>>>,
-}
-
-#[derive(Deserialize)]
-struct CallDelta {
-    #[serde(default)]
-    index: usize,
-    id: Option<String>,
-    #[serde(default)]
-    function: FunctionDelta,
-}
-
-#[derive(Default, Deserialize)]
-struct FunctionDelta {
-    name: Option<String>,
-    arguments: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-struct WireUsage {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
-    prompt_tokens_details: Option<PromptDetails>,
-}
-
-#[derive(Default, Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-}
 
 /// A reply in the making.
 #[derive(Default)]
@@ -77,89 +19,84 @@ pub(super) struct Collector {
     text: String,
     reasoning: Reasoning,
     refused: bool,
-    calls: Vec<PartialCall>,
-    stop: Option<String>,
+    calls: Calls,
+    reasons: Reasons,
     usage: Usage,
     started: bool,
 }
 
-#[derive(Default)]
-struct PartialCall {
-    id: String,
-    name: String,
-    arguments: String,
+impl Collector {
+    pub(super) fn new(tools: ToolNames) -> Self {
+        Self {
+            calls: Calls::new(tools),
+            ..Self::default()
+        }
+    }
 }
-
-/// More calls than this in one reply are garbage.
-const MOST_CALLS: usize = 128;
 
 impl Collect for Collector {
     fn take(&mut self, data: &str) -> Result<Next, Failure> {
         if data.trim() == "[DONE]" {
             return Ok(Next::Done);
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|_| Failure::Garbage("an unknown event"))?;
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(in_stream(&error));
+        let chunk: Value = serde_json::from_str(&halves::seal(data))
+            .map_err(|_| Failure::Garbage("an event that is not JSON"))?;
+        if !chunk.is_object() {
+            return Err(Failure::Garbage("an unknown event"));
         }
-        self.started = true;
-        if !chunk.model.is_empty() {
-            self.model = chunk.model;
+        if is_set(&chunk["error"]) {
+            return Err(in_stream(&chunk["error"]));
         }
-        if let Some(usage) = chunk.usage {
-            let details = usage.prompt_tokens_details.unwrap_or_default();
-            self.usage = Usage {
-                input_tokens: usage.prompt_tokens,
-                output_tokens: usage.completion_tokens,
-                cache_read_tokens: details.cached_tokens.unwrap_or(0),
-                cache_write_tokens: details.cache_write_tokens.unwrap_or(0),
-                cache_write_1h_tokens: 0,
-            };
+        if let Some(model) = chunk["model"].as_str().filter(|model| !model.is_empty()) {
+            model.clone_into(&mut self.model);
         }
-        for choice in chunk.choices.into_iter().take(1) {
-            self.stop = choice.finish_reason.or(self.stop.take());
-            self.delta(choice.delta)?;
+        self.count(&chunk["usage"]);
+        // Several choices are several answers to one question; some servers divide one answer among choices of one number.
+        let choices = chunk["choices"].as_array();
+        self.started |= choices.is_some();
+        let is_first = |choice: &&Value| count(&choice["index"]).unwrap_or(0) == 0;
+        for choice in choices.into_iter().flatten().filter(is_first) {
+            self.reasons.take(choice["finish_reason"].as_str());
+            // A server that does not stream sends the message whole.
+            let delta = [&choice["delta"], &choice["message"]];
+            for delta in delta.into_iter().filter(|delta| delta.is_object()) {
+                self.delta(delta)?;
+            }
         }
         Ok(Next::More)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.reasons.is_given()
     }
 
     fn finish(self: Box<Self>) -> Result<Reply, Failure> {
         if !self.started {
             return Err(Failure::Garbage("no message"));
         }
-        let stop = match self.stop.as_deref() {
-            Some("content_filter") => ReplyStop::Refusal,
-            Some("stop" | "tool_calls" | "function_call") if self.refused => ReplyStop::Refusal,
-            // Some servers say `stop` although they ask for tools.
-            Some("stop" | "tool_calls" | "function_call") if !self.calls.is_empty() => ReplyStop::ToolUse,
-            Some("stop" | "tool_calls" | "function_call") => ReplyStop::EndTurn,
-            Some("length") => ReplyStop::MaxTokens,
-            Some("error") => return Err(Failure::transient("reported an error in the middle of its reply")),
-            Some(_) => return Err(Failure::Garbage("an unknown finish reason")),
-            None => return Err(Failure::transient("cut its reply")),
+        let text = join(self.text);
+        let held = Held {
+            calls: self.calls.len(),
+            broken: self.calls.broken(),
+            text: !text.trim().is_empty(),
+        };
+        let stop = match self.reasons.stop(held)? {
+            domain::ReplyStop::EndTurn | domain::ReplyStop::ToolUse if self.refused => {
+                domain::ReplyStop::Refusal
+            }
+            stop => stop,
         };
         let mut blocks = Vec::new();
         blocks.extend(self.reasoning.block());
-        if !self.text.trim().is_empty() {
-            blocks.push(Block::Text { text: self.text });
+        if held.text {
+            blocks.push(Block::Text { text });
         }
-        blocks.extend(self.calls.into_iter().map(|call| {
-            Block::ToolCall(ToolCall {
-                // Some servers send no id, but want one back with the result.
-                id: if call.id.is_empty() {
-                    format!("call_{}", uuid::Uuid::new_v4().simple())
-                } else {
-                    call.id
-                },
-                name: call.name,
-                input: arguments(call.arguments),
-            })
-        }));
+        blocks.extend(self.calls.blocks()?);
         Ok(Reply {
             blocks,
             stop,
             usage: self.usage,
-            model: self.model,
+            model: join(self.model),
             provider: String::new(),
             cost_micros: None,
         })
@@ -167,27 +104,49 @@ impl Collect for Collector {
 }
 
 impl Collector {
-    fn delta(&mut self, mut delta: Delta) -> Result<(), Failure> {
-        self.text.push_str(delta.content.as_deref().unwrap_or_default());
-        self.reasoning.take(&delta)?;
-        self.refused |= delta.refusal.is_some_and(|refusal| !refusal.is_empty());
-        for call in delta.tool_calls.take().unwrap_or_default() {
-            if call.index >= MOST_CALLS {
-                return Err(Failure::Garbage("too many tool calls"));
+    fn count(&mut self, usage: &Value) {
+        if !usage.is_object() {
+            return;
+        }
+        let details = &usage["prompt_tokens_details"];
+        let counted = Usage {
+            input_tokens: count(&usage["prompt_tokens"]).unwrap_or(0),
+            output_tokens: count(&usage["completion_tokens"]).unwrap_or(0),
+            cache_read_tokens: count(&details["cached_tokens"]).unwrap_or(0),
+            cache_write_tokens: count(&details["cache_write_tokens"]).unwrap_or(0),
+            cache_write_1h_tokens: 0,
+        };
+        // Some servers count with every event, and nothing in the last.
+        if counted != Usage::default() {
+            self.usage = counted;
+        }
+    }
+
+    fn delta(&mut self, delta: &Value) -> Result<(), Failure> {
+        match &delta["content"] {
+            Value::String(text) => self.text.push_str(text),
+            Value::Array(parts) => {
+                let is_text = |part: &&Value| part["type"].as_str().is_none_or(|kind| kind == "text");
+                let texts = parts
+                    .iter()
+                    .filter(is_text)
+                    .filter_map(|part| part["text"].as_str());
+                self.text.extend(texts);
             }
-            if self.calls.len() <= call.index {
-                self.calls.resize_with(call.index + 1, PartialCall::default);
-            }
-            let partial = &mut self.calls[call.index];
-            if let Some(id) = call.id.filter(|id| !id.is_empty()) {
-                partial.id = id;
-            }
-            partial
-                .name
-                .push_str(call.function.name.as_deref().unwrap_or_default());
-            partial
-                .arguments
-                .push_str(call.function.arguments.as_deref().unwrap_or_default());
+            _ => {}
+        }
+        self.reasoning.take(delta)?;
+        self.refused |= delta["refusal"]
+            .as_str()
+            .is_some_and(|refusal| !refusal.is_empty());
+        match &delta["tool_calls"] {
+            Value::Array(calls) => calls.iter().try_for_each(|call| self.calls.take(call))?,
+            call @ Value::Object(_) => self.calls.take(call)?,
+            _ => {}
+        }
+        // The form before parallel calls.
+        if delta["function_call"].is_object() {
+            self.calls.take(&delta["function_call"])?;
         }
         Ok(())
     }
@@ -205,19 +164,19 @@ struct Reasoning {
 const MOST_PARTS: usize = 4096;
 
 impl Reasoning {
-    fn take(&mut self, delta: &Delta) -> Result<(), Failure> {
-        self.reasoning_content
-            .push_str(delta.reasoning_content.as_deref().unwrap_or_default());
-        self.reasoning
-            .push_str(delta.reasoning.as_deref().unwrap_or_default());
-        for part in delta.reasoning_details.iter().flatten() {
+    fn take(&mut self, delta: &Value) -> Result<(), Failure> {
+        let text = |field: &str| delta[field].as_str().unwrap_or_default();
+        self.reasoning_content.push_str(text("reasoning_content"));
+        self.reasoning.push_str(text("reasoning"));
+        let parts = delta["reasoning_details"].as_array();
+        for part in parts.into_iter().flatten().filter_map(Value::as_object) {
             let same = |known: &&mut Map<String, Value>| {
                 ["index", "type"]
                     .iter()
                     .all(|key| known.get(*key) == part.get(*key))
             };
             match self.details.last_mut().filter(same) {
-                Some(known) => join(known, part),
+                Some(known) => join_parts(known, part),
                 None => self.details.push(part.clone()),
             }
         }
@@ -241,17 +200,22 @@ impl Reasoning {
             let details = self.details.into_iter().map(Value::Object).collect();
             value.insert("reasoning_details".to_owned(), details);
         }
-        (!value.is_empty()).then(|| Block::Opaque {
+        if value.is_empty() {
+            return None;
+        }
+        let mut value = Value::Object(value);
+        join_all(&mut value);
+        Some(Block::Opaque {
             dialect: BLOCKS.to_owned(),
             provider: String::new(),
             model: String::new(),
-            value: Value::Object(value),
+            value,
         })
     }
 }
 
 /// Texts of a part come in pieces; of everything else the last counts.
-fn join(known: &mut Map<String, Value>, more: &Map<String, Value>) {
+fn join_parts(known: &mut Map<String, Value>, more: &Map<String, Value>) {
     for (field, value) in more {
         let grows = matches!(field.as_str(), "text" | "summary" | "data");
         match (known.get_mut(field), value) {
@@ -259,6 +223,16 @@ fn join(known: &mut Map<String, Value>, more: &Map<String, Value>) {
             (_, Value::Null) => {}
             _ => drop(known.insert(field.clone(), value.clone())),
         }
+    }
+}
+
+/// Whether an error is one: some servers send an empty one with every event.
+fn is_set(error: &Value) -> bool {
+    match error {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::Array(_) => true,
     }
 }
 
@@ -270,9 +244,6 @@ fn in_stream(error: &Value) -> Failure {
     } else {
         text("type")
     };
-    let said = Said::new(class, text("message"));
-    match said.kind() {
-        Some(kind) => kind.failure(said.words(None)),
-        None => Failure::transient("reported an error in the middle of its reply"),
-    }
+    let message = error.as_str().unwrap_or_else(|| text("message"));
+    Said::new(class, message).in_stream()
 }

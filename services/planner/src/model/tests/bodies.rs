@@ -265,12 +265,12 @@ fn openai_itself_gets_a_cache_key_for_each_phase_and_repository() {
 }
 
 #[test]
-fn ids_of_other_servers_are_legal_for_anthropic_and_still_belong_together() {
+fn ids_of_other_servers_still_belong_together() {
     let mut transcript = opening();
     turn(&mut transcript, "functions.read_file:0");
     let shown = body(&settings("anthropic", "http://127.0.0.1:1"), &transcript);
     let call = &shown["messages"][1]["content"][0]["id"];
-    assert_eq!(call, "functions_read_file_0");
+    assert_eq!(call, "c00001000");
     assert_eq!(&shown["messages"][2]["content"][0]["tool_use_id"], call);
 }
 

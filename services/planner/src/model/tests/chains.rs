@@ -88,7 +88,8 @@ async fn when_nobody_answers_the_error_names_each_provider_and_stays_transient()
         .await
         .unwrap_err();
     assert!(
-        error.words.contains("default: the model provider is overloaded")
+        error.words.contains("default: the model provider at 127.0.0.1:")
+            && error.words.contains("is overloaded")
             && error
                 .words
                 .contains("backup: the model provider refused the credentials"),

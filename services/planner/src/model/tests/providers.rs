@@ -83,7 +83,8 @@ async fn refused_credentials_are_told_as_such_and_never_shown() {
         settings.aws_secret_access_key = settings.aws_secret_access_key.and(wrong());
         let error = asked(&settings, &opening()).await.unwrap_err();
         assert_eq!(error.kind, ModelFault::CredentialsRefused, "{error}");
-        assert!(error.words.contains("refused the credentials (40"), "{error}");
+        assert!(error.words.contains("refused the credentials: 40"), "{error}");
+        assert!(error.words.contains(" from 127.0.0.1:"), "{error}");
         assert!(!format!("{error:?}{settings:?}").contains("wrong-secret"));
     }
     assert!(model.calls().is_empty());
@@ -325,4 +326,110 @@ impl Answering {
             _server: tokio_util::task::AbortOnDropHandle::new(server),
         }
     }
+}
+
+/// The words for an answer of a server, and how often it was asked.
+async fn told(
+    dialect: &str,
+    status: u16,
+    body: &'static str,
+    more: serde_json::Value,
+) -> (ModelError, usize) {
+    let asked_times = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = asked_times.clone();
+    let server = Answering::start(move |_| {
+        counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        (status, body)
+    })
+    .await;
+    let error = asked(&with(dialect, &server.url, more), &opening())
+        .await
+        .unwrap_err();
+    (error, asked_times.load(std::sync::atomic::Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn refusal_names_model_address_and_source_of_the_key() {
+    let key =
+        json!({ "api_key": "sk-secret-12345678", "key_source": "ANTHROPIC_API_KEY", "region": MODEL_REGION });
+    let invalid = r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key sk-secret-12345678"}}"#;
+    let (error, _) = told("anthropic", 401, invalid, key.clone()).await;
+    assert!(
+        error.words.contains("401 authentication_error from 127.0.0.1:"),
+        "{error}"
+    );
+    assert!(
+        error.words.contains("for the key in ANTHROPIC_API_KEY"),
+        "{error}"
+    );
+    assert!(
+        error.words.contains("it says \"invalid x-api-key [hidden]\""),
+        "{error}"
+    );
+    let credit = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}"#;
+    let (error, _) = told("anthropic", 400, credit, key.clone()).await;
+    assert!(
+        error.words.contains("out of credit") && error.words.contains("Your credit balance is too low"),
+        "{error}"
+    );
+    let quota = r#"{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+    let (error, times) = told("openai", 429, quota, key.clone()).await;
+    assert!(error.words.contains("out of credit") && times == 1, "{error}");
+    let model = r#"{"error":{"message":"400: {'error': '/chat/completions: Invalid model name passed in model=scripted'}","type":"None","code":"400"}}"#;
+    let (error, _) = told("openai", 400, model, key.clone()).await;
+    assert!(
+        error
+            .words
+            .contains("does not offer the model scripted to this account: 400 from 127.0.0.1:"),
+        "{error}"
+    );
+    let (error, _) = told("openai", 404, "<html>no", json!({ "api_key": "k" })).await;
+    assert!(
+        error.words.contains("the model scripted")
+            && error.words.contains("the key in the setting model.api_key"),
+        "{error}"
+    );
+    assert!(!error.words.contains("html"), "{error}");
+}
+
+#[tokio::test]
+async fn request_above_the_rate_limit_is_asked_once() {
+    let large = r#"{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.","type":"tokens","code":"rate_limit_exceeded"}}"#;
+    let (error, times) = told("openai", 429, large, json!({ "api_key": "k" })).await;
+    assert_eq!(
+        (error.kind, error.limit, times),
+        (ModelFault::NotOffered, Some(30_000), 1),
+        "{error}"
+    );
+    assert!(
+        error.words.contains("needs 40000 tokens") && error.words.contains("30000"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn address_without_a_server_is_named_within_seconds() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let start = std::time::Instant::now();
+    let error = asked(&settings("openai", &format!("http://{address}")), &opening())
+        .await
+        .unwrap_err();
+    assert!(
+        error.words.contains(&format!("at {address} cannot be reached")),
+        "{error}"
+    );
+    assert!(start.elapsed() < std::time::Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn reply_without_usage_has_no_price() {
+    let wire = "data: {\"model\":\"claude-sonnet-4-5\",\"choices\":[{\"delta\":{\"content\":\"Hm.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let server = Answering::start(move |_| (200, wire)).await;
+    let more = json!({ "api_key": "k", "name": "claude-sonnet-4-5" });
+    let reply = asked(&with("openai", &server.url, more), &opening())
+        .await
+        .unwrap();
+    assert_eq!((reply.text().as_str(), reply.cost_micros), ("Hm.", None));
 }

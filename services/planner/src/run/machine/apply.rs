@@ -112,6 +112,7 @@ impl RunState {
             ticket_limits: None,
             refused: None,
             spending: Spending::default(),
+            learned: BTreeMap::new(),
             news: Vec::new(),
             finished: None,
         })

@@ -2,7 +2,7 @@
 
 use domain::{
     About, Amount, Budget, BudgetOf, Dollars, Entry, Fact, Hint, JobRequest, Phase, Reply, RunLimits,
-    SharedBudget, StopReason, TicketLimits,
+    SharedBudget, StopReason, TicketLimits, Usage,
 };
 
 use super::{Call, DialogSpec, RunState, Turn};
@@ -33,6 +33,9 @@ impl Spending {
         self.tokens += reply.usage.input_tokens + reply.usage.output_tokens;
         match reply.cost_micros {
             Some(cost) => self.cost += cost,
+            None if reply.usage == Usage::default() => {
+                self.unpriced = Some(format!("{} (its replies count no tokens)", reply.model));
+            }
             None => self.unpriced = Some(reply.model.clone()),
         }
     }

@@ -1,7 +1,7 @@
 //! How long a conversation has become, and how it becomes shorter: old results leave it in big, rare steps, since each step
 //! costs the provider's cache once; then a summary stands for its first turns.
 
-use domain::{Block, Fact, Repetition, RepetitionKind, ReportOutcome};
+use domain::{Block, Fact, Repetition, RepetitionKind, ReportOutcome, StopReason};
 
 use super::{Call, CallResult, CallState, Dialog, DialogSpec, RunState, Turn};
 
@@ -52,7 +52,10 @@ pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
         .limits
         .as_ref()
         .and_then(|limits| limits.context_of(spec.role));
-    match limit {
+    // What was just made shorter is tried before it is made shorter again.
+    let learned = state.learned_limit(dialog).filter(|_| dialog.room.overflows == 0);
+    let limits = [limit, learned];
+    match limits.into_iter().flatten().min() {
         Some(limit) => wanted(state, dialog, limit),
         None => Room::Enough,
     }
@@ -108,6 +111,14 @@ pub(crate) fn is_full(state: &RunState, spec: &DialogSpec) -> bool {
     matches!(room(state, spec), Room::Full)
 }
 
+/// The reason for which a run ends whose conversation cannot become shorter.
+pub(crate) fn full_reason(state: &RunState) -> StopReason {
+    let refusal = state.dialog().and_then(|dialog| dialog.room.refusal.clone());
+    refusal.map_or(StopReason::ContextTooLong, |detail| StopReason::ModelFailed {
+        detail,
+    })
+}
+
 /// For what a conversation ends that only grows.
 pub(crate) fn idle(state: &RunState, spec: &DialogSpec) -> Option<Repetition> {
     let Room::Idle(turns) = room(state, spec) else {
@@ -157,7 +168,7 @@ fn idle_since_summary(state: &RunState, dialog: &Dialog) -> Option<usize> {
 
 /// Tokens of the next call: what the provider counted last, what came since and what left since. One that counts nothing is
 /// estimated.
-fn length(dialog: &Dialog, turns: &[Turn]) -> u64 {
+pub(super) fn length(dialog: &Dialog, turns: &[Turn]) -> u64 {
     let last = turns.last().and_then(|turn| Some((turn, turn.reply.as_ref()?)));
     let room = &dialog.room;
     match last {

@@ -24,7 +24,7 @@ mod work;
 pub(crate) use apply::IllegalFact;
 pub(crate) use budget::{Allowance, has_exits_only, is_late, no_room, spent, turn_limit};
 pub(crate) use card::Card;
-pub(crate) use context::{idle, is_full, known_length, tokens_of};
+pub(crate) use context::{full_reason, idle, is_full, known_length, tokens_of};
 pub(crate) use conversation::{Conversation, Item, Nudge};
 pub(crate) use dialog::{Call, CallResult, CallState, Dialog, ModelTrouble, Turn};
 pub(crate) use input::Input;

@@ -25,6 +25,8 @@ pub(crate) struct Shorter {
     pub(super) overflows: u32,
     /// How often of these something was done about it.
     pub(super) answered: u32,
+    /// What the provider said, where its limit is none of the model's window.
+    pub(super) refusal: Option<String>,
 }
 
 /// What stands for the first turns of a conversation.
@@ -56,10 +58,11 @@ impl Shorter {
     }
 
     /// The provider took the conversation as it is, and counted it.
-    pub(super) const fn taken(&mut self) {
+    pub(super) fn taken(&mut self) {
         self.freed = 0;
         self.overflows = 0;
         self.answered = 0;
+        self.refusal = None;
     }
 }
 
@@ -138,12 +141,30 @@ impl RunState {
             .ok_or("no such summary was asked for")
     }
 
-    /// The provider found the conversation too long: the turn leaves no trace in it.
-    pub(super) fn overflown(&mut self) -> Applied {
+    /// The provider found the conversation too long: the turn leaves no trace in it. The longest prompt that its model took is
+    /// this run's limit for the model, unless one result made the conversation many times as long.
+    pub(super) fn overflown(&mut self, refusal: Option<&str>) -> Applied {
         self.drop_turn();
         let dialog = self.dialogs.last_mut().ok_or("there is no conversation")?;
         dialog.room.overflows += 1;
+        dialog.room.refusal = refusal.map(str::to_owned);
+        let replies = || dialog.turns.iter().filter_map(|turn| turn.reply.as_ref());
+        if let Some(last) = replies().last() {
+            let of_model = replies().filter(|reply| reply.model == last.model);
+            let taken = of_model.map(|reply| reply.usage.input_tokens).max().unwrap_or(0);
+            let taken = taken.max(super::context::length(dialog, &dialog.turns) / 2);
+            if taken > 0 {
+                let known = self.learned.entry(last.model.clone()).or_insert(taken);
+                *known = taken.min(*known);
+            }
+        }
         Ok(())
+    }
+
+    /// The longest prompt that the model of a conversation took before it refused a longer one.
+    pub(super) fn learned_limit(&self, dialog: &Dialog) -> Option<u64> {
+        let last = dialog.turns.iter().rev().find_map(|turn| turn.reply.as_ref())?;
+        self.learned.get(&last.model).copied()
     }
 }
 

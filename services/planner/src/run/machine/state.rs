@@ -73,6 +73,8 @@ pub(crate) struct RunState {
     /// Why the last call of the model was not made.
     pub(super) refused: Option<StopReason>,
     pub(crate) spending: Spending,
+    /// The longest prompt that each model took before it refused a longer one, in tokens.
+    pub(super) learned: BTreeMap<String, u64>,
     /// What was said about the ticket since the run began, in order.
     pub(crate) news: Vec<Heard>,
     pub(crate) finished: Option<StopReason>,

@@ -26,7 +26,8 @@ impl RunState {
                 detail,
                 transient,
                 kind,
-            } => self.model_failed(id, detail, (*transient, *kind)),
+                limit,
+            } => self.model_failed(id, detail, (*transient, *kind), *limit),
             Fact::BudgetRefused { id, reason } => self.budget_refused(id, reason),
             Fact::ToolRequested {
                 id,
@@ -81,11 +82,21 @@ impl RunState {
         id: &CallId,
         detail: &str,
         (transient, kind): (bool, Option<ModelFault>),
+        limit: Option<u64>,
     ) -> Applied {
-        let turn = self.asked_turn(id)?;
+        self.asked_turn(id)?;
         if kind == Some(ModelFault::ContextTooLong) {
-            return self.overflown();
+            return self.overflown(None);
         }
+        let is_first = || {
+            self.dialogs
+                .last()
+                .is_some_and(|dialog| dialog.room.overflows == 0)
+        };
+        if limit.is_some() && is_first() {
+            return self.overflown(Some(detail));
+        }
+        let turn = self.asked_turn(id)?;
         turn.failed = Some(ModelTrouble {
             detail: detail.to_owned(),
             transient,

@@ -7,7 +7,8 @@ use domain::{
 
 use super::converse::{Progress, converse, postponed};
 use crate::run::machine::{
-    Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, ask, await_report, record_turn, spent,
+    Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, ask, await_report, full_reason,
+    record_turn, spent,
 };
 use crate::run::tools::submit_triage;
 
@@ -27,7 +28,7 @@ fn next(state: &RunState) -> Step {
         Progress::Refused(reason) => return postponed(reason),
         Progress::Answered => String::new(),
         Progress::Silent(words) => words,
-        Progress::Full => return Step::Close(StopReason::ContextTooLong),
+        Progress::Full => return Step::Close(full_reason(state)),
     };
     if let Some(request) = is_triaged(state).then(|| state.request()).flatten() {
         return part(state, request);

@@ -6,8 +6,8 @@ use domain::{
 
 use super::converse::{Progress, converse, postponed};
 use crate::run::machine::{
-    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, idle, park, record_turn,
-    spent, stuck, turn_limit,
+    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, full_reason, idle, park,
+    record_turn, spent, stuck, turn_limit,
 };
 use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
 
@@ -50,7 +50,7 @@ fn next(state: &RunState) -> Step {
         Progress::Answered => answered(state, request),
         Progress::Refused(reason) => cut_short(state, request, reason),
         Progress::Silent(words) => ended(state, request, &words),
-        Progress::Full => cut_short(state, request, StopReason::ContextTooLong),
+        Progress::Full => cut_short(state, request, full_reason(state)),
     }
 }
 

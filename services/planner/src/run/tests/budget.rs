@@ -151,7 +151,7 @@ fn money_without_a_price_ends_the_work_and_without_a_budget_of_money_it_does_not
     assert_eq!(
         play.state.cut_short(),
         Some(&StopReason::PriceUnknown {
-            model: "m".to_owned()
+            model: "m (its replies count no tokens)".to_owned()
         })
     );
     let mut play = limited(tokens(10), done());

@@ -143,6 +143,7 @@ fn overflow(play: &mut Play) {
         detail: "the conversation is too long for the model (400)".to_owned(),
         transient: false,
         kind: Some(ModelFault::ContextTooLong),
+        limit: None,
     });
     on(play);
 }
@@ -491,8 +492,7 @@ proptest! {
                             id,
                             detail: "too long".to_owned(),
                             transient: false,
-                            kind: Some(ModelFault::ContextTooLong),
-                        });
+                            kind: Some(ModelFault::ContextTooLong), limit: None });
                         continue;
                     }
                     let mut calls = vec![look(at)];
@@ -511,4 +511,52 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn limit_that_a_refusal_shows_is_kept_for_the_run() {
+    let mut play = talk((0..4).map(|at| tools(&[look(at)])));
+    play.limits.context = None;
+    overflow(&mut play);
+    let cleared = names(&play).len();
+    // The shorter conversation is taken; from now on it is made shorter before it is refused.
+    let counted = |at: usize, tokens: u64| {
+        let mut reply = tools(&[look(at), ("edit_file", json!({ "path": "a" }))]);
+        reply.usage.input_tokens = tokens;
+        reply
+    };
+    play.replies.extend((10..16).map(|at| counted(at, 1_000_000)));
+    on(&mut play);
+    assert!(names(&play).len() > cleared, "{:?}", names(&play));
+}
+
+#[test]
+fn request_above_the_rate_limit_is_shortened_once() {
+    let fail = |play: &mut Play| {
+        let Action::AskModel { id } = decide(&play.state) else {
+            panic!("the model is not asked")
+        };
+        play.append(Fact::ModelFailed {
+            id,
+            detail: "one request needs 40000 tokens, and the limit is 30000".to_owned(),
+            transient: false,
+            kind: Some(ModelFault::NotOffered),
+            limit: Some(30_000),
+        });
+        on(play);
+    };
+    let mut play = talk((0..3).map(|at| tools(&[look(at)])));
+    play.limits.context = None;
+    fail(&mut play);
+    assert_eq!(names(&play), ["context_cleared"]);
+    assert!(matches!(decide(&play.state), Action::AskModel { .. }));
+    fail(&mut play);
+    let reason = match play.state.cut_short() {
+        Some(reason) => reason,
+        None => play.reason(),
+    };
+    let StopReason::ModelFailed { detail } = reason else {
+        panic!("{reason:?}");
+    };
+    assert!(detail.contains("limit is 30000"), "{detail}");
 }

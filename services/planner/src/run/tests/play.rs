@@ -455,6 +455,7 @@ impl Play {
             detail,
             transient,
             kind: None,
+            limit: None,
         });
     }
 

@@ -1,0 +1,78 @@
+//! The model that is asked, as messages for people name it.
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::{dialect, quotation::HIDDEN, roles::MAIN};
+use crate::config::ModelSettings;
+
+/// A shorter text may be a word of any sentence.
+const LEAST_SECRET_CHARS: usize = 6;
+
+/// One model at one address, and the credential that it is asked with.
+#[derive(Clone)]
+pub(super) struct Addressee {
+    pub(super) model: String,
+    pub(super) host: String,
+    /// The credential by the place that it comes from, such as `the key in ANTHROPIC_API_KEY`.
+    pub(super) credential: String,
+    secrets: Vec<SecretString>,
+}
+
+impl Addressee {
+    /// The addressee that these settings of a provider name.
+    pub(super) fn of(provider: &str, settings: &ModelSettings) -> Self {
+        let secrets = [
+            &settings.api_key,
+            &settings.auth_token,
+            &settings.aws_secret_access_key,
+            &settings.aws_session_token,
+        ];
+        let secrets = secrets.into_iter().flatten().chain(settings.headers.values());
+        let url = dialect::named(&settings.dialect).and_then(|dialect| dialect.url(settings).parse().ok());
+        Self {
+            model: settings.name.clone(),
+            host: url
+                .as_ref()
+                .and_then(host)
+                .unwrap_or_else(|| "an unknown address".to_owned()),
+            credential: credential(provider, settings),
+            secrets: secrets.cloned().collect(),
+        }
+    }
+
+    /// A text without the credentials of these settings.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        let secrets = self.secrets.iter().map(|secret| secret.expose_secret().trim());
+        let mut text = text.to_owned();
+        for secret in secrets.filter(|secret| secret.len() >= LEAST_SECRET_CHARS) {
+            text = text.replace(secret, HIDDEN);
+        }
+        text
+    }
+}
+
+/// Host and port; the path may carry a gateway's key.
+fn host(url: &reqwest::Url) -> Option<String> {
+    let host = url.host_str()?;
+    Some(match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    })
+}
+
+fn credential(provider: &str, settings: &ModelSettings) -> String {
+    let section = match provider {
+        MAIN => "model".to_owned(),
+        name => format!("model.providers.{name}"),
+    };
+    match (&settings.key_source, &settings.api_key, &settings.auth_token) {
+        (Some(source), ..) => format!("the key in {source}"),
+        (None, _, Some(_)) => format!("the token in the setting {section}.auth_token"),
+        (None, Some(_), None) => format!("the key in the setting {section}.api_key"),
+        (None, None, None) if settings.dialect == "bedrock" => match &settings.aws_access_key_id {
+            Some(_) => format!("the access key in the setting {section}.aws_access_key_id"),
+            None => "the AWS credentials of this machine".to_owned(),
+        },
+        (None, None, None) => "a request without a key".to_owned(),
+    }
+}

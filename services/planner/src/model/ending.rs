@@ -1,0 +1,187 @@
+//! The reason for which a reply ended, in whatever words its server has.
+
+use domain::ReplyStop;
+
+use super::failure::Failure;
+
+/// What a reply holds when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// Tool calls.
+    pub(super) calls: usize,
+    /// Calls whose arguments are not complete JSON.
+    pub(super) broken: usize,
+    /// Whether there is any text.
+    pub(super) text: bool,
+}
+
+/// The reasons that a stream gives for its end, in order; an empty one is none.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reasons(Vec<String>);
+
+/// What a known reason means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    Ended,
+    Limit,
+    Refused,
+    /// The server's own failure.
+    Trouble,
+    /// The server could not read what the model wrote as a call.
+    Malformed,
+}
+
+impl Reasons {
+    /// Takes a reason; a stream has one, and some repeat it or add an empty one.
+    pub(super) fn take(&mut self, reason: Option<&str>) {
+        let reason = reason.unwrap_or_default().trim().to_ascii_lowercase();
+        if !reason.is_empty() && !self.0.contains(&reason) && self.0.len() < MOST_REASONS {
+            self.0.push(reason);
+        }
+    }
+
+    /// Whether the stream said that it ends.
+    pub(super) fn is_given(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Why the reply ended. A reason that is not known counts for nothing where the reply itself is complete.
+    ///
+    /// # Errors
+    /// [`Failure`] when it is not certain that the reply is whole.
+    pub(super) fn stop(&self, held: Held) -> Result<ReplyStop, Failure> {
+        let meanings: Vec<Meaning> = self.0.iter().filter_map(|reason| meaning(reason)).collect();
+        let means = |meaning| meanings.contains(&meaning);
+        let ended = if held.calls > 0 {
+            ReplyStop::ToolUse
+        } else {
+            ReplyStop::EndTurn
+        };
+        if means(Meaning::Refused) {
+            Ok(ReplyStop::Refusal)
+        } else if means(Meaning::Trouble) {
+            Err(Failure::transient("reported an error in the middle of its reply"))
+        } else if means(Meaning::Malformed) {
+            Err(Failure::Garbage("a tool call that its server could not read"))
+        } else if means(Meaning::Limit) {
+            Ok(ReplyStop::MaxTokens)
+        } else if means(Meaning::Ended) {
+            Ok(ended)
+        } else if held.broken > 0 {
+            Err(Failure::Garbage(
+                "an incomplete tool call without a known reason for its end",
+            ))
+        } else if held.calls > 0 || held.text {
+            if let Some(reason) = self.0.first() {
+                tracing::warn!(
+                    reason = reason.escape_debug().to_string(),
+                    "a reply ended for an unknown reason and is taken as complete"
+                );
+            }
+            Ok(ended)
+        } else {
+            Err(Failure::Garbage(
+                "an empty reply without a known reason for its end",
+            ))
+        }
+    }
+}
+
+/// More reasons in one reply say nothing.
+const MOST_REASONS: usize = 8;
+
+fn meaning(reason: &str) -> Option<Meaning> {
+    Some(match reason {
+        "stop" | "tool_calls" | "tool_call" | "function_call" | "function_calls" | "tool_use"
+        | "end_turn" | "stop_sequence" | "pause_turn" | "eos" | "eos_token" | "end" | "complete"
+        | "completed" => Meaning::Ended,
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "model_length"
+        | "max_length"
+        | "model_context_window_exceeded" => Meaning::Limit,
+        "content_filter"
+        | "content_filtered"
+        | "refusal"
+        | "safety"
+        | "recitation"
+        | "blocklist"
+        | "prohibited_content"
+        | "spii"
+        | "sensitive"
+        | "guardrail_intervened" => Meaning::Refused,
+        "error" | "network_error" | "insufficient_system_resource" | "model_error" => Meaning::Trouble,
+        "malformed_function_call" | "malformed_tool_use" | "unexpected_tool_call" => Meaning::Malformed,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stop(reasons: &[&str], held: Held) -> Result<ReplyStop, Failure> {
+        let mut all = Reasons::default();
+        for reason in reasons {
+            all.take(Some(reason));
+        }
+        all.stop(held)
+    }
+
+    #[test]
+    fn unknown_reason_is_decided_by_the_reply() {
+        let (call, text) = (
+            Held {
+                calls: 1,
+                ..Held::default()
+            },
+            Held {
+                text: true,
+                ..Held::default()
+            },
+        );
+        let broken = Held {
+            calls: 1,
+            broken: 1,
+            text: true,
+        };
+        for reason in ["cancel", "UNKNOWN", "something_new", "abort"] {
+            assert_eq!(stop(&[reason], call), Ok(ReplyStop::ToolUse), "{reason}");
+            assert_eq!(stop(&[reason], text), Ok(ReplyStop::EndTurn), "{reason}");
+            assert!(
+                matches!(stop(&[reason], broken), Err(Failure::Garbage(_))),
+                "{reason}"
+            );
+            assert!(
+                matches!(stop(&[reason], Held::default()), Err(Failure::Garbage(_))),
+                "{reason}"
+            );
+        }
+        assert_eq!(stop(&[], call), Ok(ReplyStop::ToolUse));
+        assert_eq!(stop(&["", " "], text), Ok(ReplyStop::EndTurn));
+    }
+
+    #[test]
+    fn known_reason_counts_in_any_spelling_and_place() {
+        let (call, text) = (
+            Held {
+                calls: 1,
+                ..Held::default()
+            },
+            Held {
+                text: true,
+                ..Held::default()
+            },
+        );
+        assert_eq!(stop(&["stop"], call), Ok(ReplyStop::ToolUse));
+        assert_eq!(stop(&["tool_call", ""], call), Ok(ReplyStop::ToolUse));
+        assert_eq!(stop(&["MAX_TOKENS", "stop"], text), Ok(ReplyStop::MaxTokens));
+        assert_eq!(stop(&["SAFETY"], text), Ok(ReplyStop::Refusal));
+        assert!(matches!(stop(&["error"], text), Err(Failure::Transient { .. })));
+        assert!(matches!(
+            stop(&["MALFORMED_FUNCTION_CALL"], text),
+            Err(Failure::Garbage(_))
+        ));
+    }
+}

@@ -1,0 +1,385 @@
+//! Tool calls of a Chat Completions stream, put together from fragments as servers really send them.
+
+use domain::{Block, ToolCall};
+use serde_json::{Map, Value, json};
+
+use crate::model::{
+    failure::Failure,
+    halves::{self, join},
+    stream::{are_several, arguments},
+    tool_name::ToolNames,
+};
+
+/// The dialect of the block that keeps what a call's own form cannot.
+pub(super) const ORIGINALS: &str = "openai_calls";
+/// More calls than this in one reply are garbage.
+const MOST_CALLS: usize = 128;
+/// Longer arguments go back in our own form: the journal keeps them once.
+const MOST_ORIGINAL_BYTES: usize = 16 * 1024;
+
+/// What one event says of a call.
+#[derive(Default)]
+struct Fragment {
+    index: Option<i64>,
+    id: String,
+    name: String,
+    arguments: Arguments,
+    extra: Value,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Arguments {
+    #[default]
+    None,
+    Text(String),
+    /// The whole of them, not as text.
+    Whole(Value),
+}
+
+impl Fragment {
+    /// Reads what there is; a field of another type counts as absent.
+    fn read(call: &Value) -> Self {
+        let function = if call["function"].is_object() {
+            &call["function"]
+        } else {
+            call
+        };
+        let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
+        Self {
+            index: index(&call["index"]),
+            id: match &call["id"] {
+                Value::Number(number) => number.to_string(),
+                other => text(other),
+            },
+            name: text(&function["name"]),
+            arguments: match &function["arguments"] {
+                Value::Null => Arguments::None,
+                Value::String(text) if text.is_empty() => Arguments::None,
+                Value::String(text) => Arguments::Text(text.clone()),
+                // What follows is more than nothing.
+                Value::Object(fields) if fields.is_empty() => Arguments::None,
+                whole => Arguments::Whole(whole.clone()),
+            },
+            extra: call["extra_content"].clone(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.id.is_empty() && self.name.is_empty() && self.arguments == Arguments::None
+    }
+
+    /// Whether the arguments may be the beginning of a call's.
+    fn opens(&self) -> bool {
+        match &self.arguments {
+            Arguments::None | Arguments::Whole(_) => true,
+            Arguments::Text(text) => text.trim_start().starts_with(['{', '"']),
+        }
+    }
+}
+
+fn index(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+/// The end of a JSON value in a text that grows. Parsing the text again with every fragment would take the square of its
+/// length.
+#[derive(Default)]
+struct ValueEnd {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    is_closed: bool,
+    has_more: bool,
+}
+
+impl ValueEnd {
+    fn follow(&mut self, text: &str) {
+        for byte in text.bytes() {
+            if self.is_closed {
+                self.has_more |= !byte.is_ascii_whitespace();
+            } else if std::mem::take(&mut self.escaped) {
+                continue;
+            } else if self.in_string {
+                self.escaped = byte == b'\\';
+                self.in_string = byte != b'"';
+                // JSON that is written as a JSON string in its turn.
+                self.is_closed = !self.in_string && self.depth == 0;
+            } else {
+                match byte {
+                    b'"' => self.in_string = true,
+                    b'{' | b'[' => self.depth += 1,
+                    b'}' | b']' => {
+                        self.depth = self.depth.saturating_sub(1);
+                        self.is_closed = self.depth == 0;
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// A call in the making.
+#[derive(Default)]
+struct PartialCall {
+    index: Option<i64>,
+    id: String,
+    name: String,
+    arguments: String,
+    end: ValueEnd,
+    /// Its name came once more after its arguments: a repetition, or the beginning of a call of the same tool.
+    is_named_again: bool,
+    extra: Value,
+}
+
+impl PartialCall {
+    /// Whether its arguments are complete, so that nothing of it can follow.
+    const fn is_whole(&self) -> bool {
+        self.end.is_closed && !self.end.has_more
+    }
+
+    fn append(&mut self, text: &str) {
+        self.end.follow(text);
+        self.arguments.push_str(text);
+    }
+
+    /// Whether a fragment says again what is there already.
+    fn repeats(&self, fragment: &Fragment) -> bool {
+        let same_name = fragment.name.is_empty() || fragment.name == self.name;
+        let same_arguments = match &fragment.arguments {
+            Arguments::None => true,
+            Arguments::Text(text) => *text == self.arguments,
+            Arguments::Whole(value) => halves::read_json(&self.arguments).is_ok_and(|known| known == *value),
+        };
+        same_name && same_arguments
+    }
+}
+
+/// What a fragment is to the calls before it.
+#[derive(Debug, PartialEq, Eq)]
+enum Role {
+    /// More of the call at this place.
+    More(usize),
+    /// The call at this place once more.
+    Again(usize),
+    /// The first of a new call.
+    First,
+    /// The first of a new call of the tool that the call at this place names.
+    Next(usize),
+}
+
+/// The calls of a reply in the making.
+#[derive(Default)]
+pub(super) struct Calls {
+    tools: ToolNames,
+    calls: Vec<PartialCall>,
+}
+
+impl Calls {
+    pub(super) fn new(tools: ToolNames) -> Self {
+        Self {
+            tools,
+            calls: Vec::new(),
+        }
+    }
+
+    /// Takes what one event says of one call.
+    pub(super) fn take(&mut self, call: &Value) -> Result<(), Failure> {
+        let fragment = Fragment::read(call);
+        if fragment.is_empty() && fragment.extra.is_null() {
+            return Ok(());
+        }
+        let place = match self.role(&fragment) {
+            Role::More(place) => place,
+            Role::Again(place) => {
+                let call = &mut self.calls[place];
+                call.is_named_again |= !fragment.name.is_empty() && fragment.arguments == Arguments::None;
+                keep_extra(call, fragment.extra);
+                return Ok(());
+            }
+            Role::First => self.begin(&fragment, String::new())?,
+            Role::Next(place) => {
+                let name = self.calls[place].name.clone();
+                self.begin(&fragment, name)?
+            }
+        };
+        self.add(place, fragment);
+        Ok(())
+    }
+
+    fn begin(&mut self, fragment: &Fragment, name: String) -> Result<usize, Failure> {
+        if self.calls.len() == MOST_CALLS {
+            return Err(Failure::Garbage("too many tool calls"));
+        }
+        self.calls.push(PartialCall {
+            index: fragment.index,
+            name,
+            ..PartialCall::default()
+        });
+        Ok(self.calls.len() - 1)
+    }
+
+    /// Servers number parallel calls from 0, from 1, all alike or not at all: a new id, or a new name after whole arguments,
+    /// begins a new call.
+    fn role(&self, fragment: &Fragment) -> Role {
+        let last = |is_it: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(is_it);
+        let by_id = || last(&|call| !call.id.is_empty() && call.id == fragment.id);
+        let place = match fragment.index {
+            Some(index) => last(&|call| call.index == Some(index)).or_else(|| {
+                // A call whose first fragment came without its number.
+                let nameless = fragment.name.is_empty() && fragment.id.is_empty();
+                let newest = self.calls.len().checked_sub(1)?;
+                (nameless && self.calls[newest].index.is_none()).then_some(newest)
+            }),
+            None if !fragment.id.is_empty() => by_id().or_else(|| {
+                let newest = self.calls.len().checked_sub(1)?;
+                (fragment.name.is_empty() || self.calls[newest].id.is_empty()).then_some(newest)
+            }),
+            None => self.calls.len().checked_sub(1),
+        };
+        let Some(place) = place else {
+            return Role::First;
+        };
+        // Of calls that share a number, a known id names the one that is meant.
+        let place = match by_id() {
+            Some(named) if self.calls[named].index == self.calls[place].index => named,
+            _ => place,
+        };
+        self.role_beside(place, fragment)
+    }
+
+    fn role_beside(&self, place: usize, fragment: &Fragment) -> Role {
+        let call = &self.calls[place];
+        let is_other_id = !fragment.id.is_empty() && !call.id.is_empty() && fragment.id != call.id;
+        let has_name = !fragment.name.is_empty();
+        if call.is_whole() && call.repeats(fragment) && !(is_other_id && has_name) {
+            return Role::Again(place);
+        }
+        let is_next = call.is_whole() && fragment.opens() && fragment.arguments != Arguments::None;
+        if is_other_id {
+            // Some servers make up an id for every fragment; a name comes with the first alone.
+            return if has_name || is_next {
+                Role::First
+            } else {
+                Role::More(place)
+            };
+        }
+        if call.is_whole() {
+            return match has_name {
+                true => Role::First,
+                false if is_next && call.is_named_again => Role::Next(place),
+                false => Role::More(place),
+            };
+        }
+        if !has_name || call.name.is_empty() || fragment.name == call.name {
+            return Role::More(place);
+        }
+        let is_tool = |name: &str| self.tools.has(&self.tools.meant(name));
+        let is_piece = fragment.name.starts_with(&call.name)
+            || fragment.name.starts_with("<|")
+            || self.tools.begins(&format!("{}{}", call.name, fragment.name))
+            || (call.arguments.is_empty() && !is_tool(&call.name) && !is_tool(&fragment.name));
+        if is_piece || !fragment.opens() {
+            Role::More(place)
+        } else {
+            Role::First
+        }
+    }
+
+    fn add(&mut self, place: usize, fragment: Fragment) {
+        let call = &mut self.calls[place];
+        if call.id.is_empty() {
+            call.id = fragment.id;
+        }
+        call.index = call.index.or(fragment.index);
+        if call.name.is_empty() || fragment.name.starts_with(&call.name) {
+            if !fragment.name.is_empty() {
+                call.name = fragment.name;
+            }
+        } else if call.arguments.is_empty() {
+            call.name.push_str(&fragment.name);
+        }
+        match fragment.arguments {
+            Arguments::None => {}
+            Arguments::Text(text) => call.append(&text),
+            Arguments::Whole(value) => call.append(&value.to_string()),
+        }
+        keep_extra(call, fragment.extra);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// How many calls have arguments that are not complete.
+    pub(super) fn broken(&self) -> usize {
+        let is_broken = |call: &&PartialCall| !call.arguments.trim().is_empty() && !call.is_whole();
+        self.calls.iter().filter(is_broken).count()
+    }
+
+    /// The calls as blocks, then what goes back to the same model as it came.
+    ///
+    /// # Errors
+    /// [`Failure::Garbage`] where it is not certain what is called with what.
+    pub(super) fn blocks(self) -> Result<Vec<Block>, Failure> {
+        let (mut blocks, mut originals) = (Vec::new(), Vec::new());
+        for (place, call) in self.calls.into_iter().enumerate() {
+            let text = join(call.arguments);
+            if call.name.is_empty() {
+                return Err(Failure::Garbage("a tool call without a name"));
+            }
+            if are_several(&text) {
+                return Err(Failure::Garbage("tool calls that cannot be told apart"));
+            }
+            let input = arguments(text.clone());
+            originals.push(original(&call.id, text, &input, call.extra));
+            blocks.push(Block::ToolCall(ToolCall {
+                id: if call.id.is_empty() {
+                    format!("call_{place}")
+                } else {
+                    join(call.id)
+                },
+                name: self.tools.meant(&join(call.name)),
+                input,
+            }));
+        }
+        if originals.iter().any(|original| !original.is_null()) {
+            blocks.push(Block::Opaque {
+                dialect: ORIGINALS.to_owned(),
+                provider: String::new(),
+                model: String::new(),
+                value: json!({ "calls": originals }),
+            });
+        }
+        Ok(blocks)
+    }
+}
+
+fn keep_extra(call: &mut PartialCall, extra: Value) {
+    if extra.is_object() {
+        call.extra = extra;
+    }
+}
+
+/// What goes back in place of our own form of a call; null where there is nothing.
+fn original(id: &str, text: String, input: &Value, mut extra: Value) -> Value {
+    let mut kept = Map::new();
+    let is_strict =
+        input.is_object() && serde_json::from_str::<Value>(&text).is_ok_and(|value| value == *input);
+    if is_strict && text.len() <= MOST_ORIGINAL_BYTES && text != input.to_string() {
+        kept.insert("arguments".to_owned(), Value::String(text));
+    }
+    if extra.is_object() && extra.to_string().len() <= MOST_ORIGINAL_BYTES {
+        halves::join_all(&mut extra);
+        kept.insert("extra_content".to_owned(), extra);
+    }
+    if kept.is_empty() {
+        return Value::Null;
+    }
+    kept.insert("id".to_owned(), Value::String(id.to_owned()));
+    Value::Object(kept)
+}

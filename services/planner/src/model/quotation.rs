@@ -1,0 +1,128 @@
+//! A provider's own sentence, fit to be shown: short, on one line, without credentials.
+
+/// The longest sentence that is quoted, in characters.
+const MOST_CHARS: usize = 200;
+/// The beginnings of credentials.
+const PREFIXES: [&str; 14] = [
+    "sk-", "sk_", "pk-", "rk-", "gsk_", "xai-", "pplx-", "aiza", "akia", "asia", "absk", "ghp_", "hf_", "eyj",
+];
+/// A run of letters and digits of this length is no word.
+const SECRET_RUN: usize = 20;
+/// What stands in place of a credential.
+pub(super) const HIDDEN: &str = "[hidden]";
+
+/// The sentence; empty where a provider says nothing, or sends a page.
+pub(super) fn quote(message: &str) -> String {
+    if message.trim_start().starts_with('<') {
+        return String::new();
+    }
+    let mut words = message
+        .split(|c: char| c.is_whitespace() || c.is_control())
+        .filter(|word| !word.is_empty());
+    let mut text = String::new();
+    let mut after_bearer = false;
+    // Words beyond the limit are not worth cleaning.
+    for word in words.by_ref().take(MOST_CHARS) {
+        let shown = if after_bearer || is_secret(word) {
+            HIDDEN.to_owned()
+        } else {
+            legible(word)
+        };
+        after_bearer = word.eq_ignore_ascii_case("bearer");
+        if !text.is_empty() && !shown.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(&shown);
+        if text.chars().count() > MOST_CHARS {
+            break;
+        }
+    }
+    match text.char_indices().nth(MOST_CHARS) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text,
+    }
+}
+
+/// A word without characters that hide or format text, or that end the quotation.
+fn legible(word: &str) -> String {
+    let shown = domain::text::without_hidden(word);
+    shown
+        .chars()
+        .map(|c| if matches!(c, '"' | '`') { '\'' } else { c })
+        .collect()
+}
+
+/// Whether a word holds what may be a credential.
+fn is_secret(word: &str) -> bool {
+    let lower = word.to_ascii_lowercase();
+    let parts = || lower.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*')));
+    let is_credential = |part: &str| {
+        PREFIXES
+            .iter()
+            .any(|prefix| part.strip_prefix(prefix).is_some_and(|rest| rest.len() >= 6))
+    };
+    let is_named = ["key=", "token=", "secret=", "password=", "signature="]
+        .iter()
+        .any(|name| lower.contains(name));
+    let runs = || lower.split(|c: char| !(c.is_ascii_alphanumeric()));
+    let is_random = |run: &str| {
+        run.len() >= SECRET_RUN
+            && run.bytes().any(|byte| byte.is_ascii_digit())
+            && run.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
+    is_named || parts().any(is_credential) || runs().any(is_random)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn sentence_is_one_short_line() {
+        assert_eq!(
+            quote("Your credit\nbalance is \"too low\"."),
+            "Your credit balance is 'too low'."
+        );
+        assert_eq!(quote("<html><body>Bad gateway"), "");
+        let long = quote(&"word ".repeat(100));
+        assert!(
+            long.chars().count() <= MOST_CHARS + 1 && long.ends_with('…'),
+            "{long}"
+        );
+        let model = "The model claude-sonnet-4-5-20250929 does not exist";
+        assert_eq!(quote(model), model);
+    }
+
+    #[test]
+    fn credentials_in_a_sentence_are_hidden() {
+        for secret in [
+            "sk-proj-abcdefgh1234",
+            "sk-ant-api03-AbCdEf_12-34",
+            "sk-abc***********xyz1",
+            "AIzaSyA1234567890abcdefg",
+            "AKIAIOSFODNN7EXAMPLE",
+            "0123456789abcdef0123456789abcdef",
+            "https://gateway.example/v1?key=abc",
+        ] {
+            let shown = quote(&format!("Incorrect API key provided: {secret}. See the page."));
+            assert!(shown.contains(HIDDEN) && !shown.contains(secret), "{shown}");
+        }
+        assert_eq!(
+            quote("Authorization: Bearer abc was refused"),
+            "Authorization: Bearer [hidden] was refused"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_sentence_is_quoted_within_its_limit(text in "\\PC*|(sk-[a-z0-9]{8}| |\n|[a-zé]{1,9}){0,200}") {
+            let shown = quote(&text);
+            prop_assert!(shown.chars().count() <= MOST_CHARS + 1);
+            prop_assert!(!shown.chars().any(char::is_control));
+            let is_key = |word: &str| word.starts_with("sk-") && word.len() > 8;
+            prop_assert!(!shown.split(' ').any(is_key));
+        }
+    }
+}

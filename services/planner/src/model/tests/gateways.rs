@@ -1,0 +1,587 @@
+//! Streams as gateways and local servers send them: each case is the wire of one kind of server, in the form of its public
+//! reports.
+
+use bytes::Bytes;
+use domain::{Block, Reply, ReplyStop, ToolCall};
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::streams::read_offering;
+use super::*;
+use crate::model::failure::Failure;
+
+const TOOLS: [&str; 3] = ["read_file", "list_directory", "finish"];
+
+fn read_wire(dialect: &str, wire: &str) -> Result<Reply, Failure> {
+    read_offering(&TOOLS, dialect, vec![Bytes::copy_from_slice(wire.as_bytes())])
+}
+
+/// Frames of Chat Completions, each with a delta, and the reason for the end.
+fn chat_stream(deltas: &[Value], reason: &Value, end: &str) -> String {
+    let frame = |delta: &Value, reason: &Value| {
+        let choice = json!({ "index": 0, "delta": delta, "finish_reason": reason });
+        format!("data: {}\n\n", json!({ "model": "m", "choices": [choice] }))
+    };
+    let usage =
+        json!({ "model": "m", "choices": [], "usage": { "prompt_tokens": 7, "completion_tokens": 5 } });
+    let mut wire: String = deltas.iter().map(|delta| frame(delta, &Value::Null)).collect();
+    wire += &frame(&json!({}), reason);
+    wire += &format!("data: {usage}\n\n");
+    wire + end
+}
+
+const DONE: &str = "data: [DONE]\n\n";
+
+fn call_delta(call: Value) -> Value {
+    json!({ "tool_calls": [call] })
+}
+
+/// Names and paths of the calls of a reply.
+fn called(reply: &Reply) -> Vec<(String, String)> {
+    let shown = |call: &ToolCall| {
+        let path = call.input["path"].as_str().map(str::to_owned);
+        (call.name.clone(), path.unwrap_or_else(|| call.input.to_string()))
+    };
+    reply.tool_calls().map(shown).collect()
+}
+
+fn reads(paths: &[&str]) -> Vec<(String, String)> {
+    paths
+        .iter()
+        .map(|path| ("read_file".to_owned(), (*path).to_owned()))
+        .collect()
+}
+
+fn function(name: &str, arguments: impl Into<Value>) -> Value {
+    json!({ "name": name, "arguments": arguments.into() })
+}
+
+fn whole_call(path: &str) -> Value {
+    function("read_file", format!("{{\"path\": \"{path}\"}}"))
+}
+
+/// The calls of each kind of server that asks for `a` and `b`.
+fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
+    let (a, b) = (whole_call("a"), whole_call("b"));
+    let piece = |text: &str| json!({ "arguments": text });
+    vec![
+        (
+            "both with the index 0 and ids of their own",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "type": "function", "function": a })),
+                call_delta(json!({ "index": 0, "id": "b", "type": "function", "function": b })),
+            ],
+        ),
+        (
+            "both with the index 0 and no ids",
+            vec![
+                call_delta(json!({ "index": 0, "function": a })),
+                call_delta(json!({ "index": 0, "function": b })),
+            ],
+        ),
+        (
+            "both with the index 0 and one id",
+            vec![
+                call_delta(json!({ "index": 0, "id": "same", "function": a })),
+                call_delta(json!({ "index": 0, "id": "same", "function": b })),
+            ],
+        ),
+        (
+            "in one event",
+            vec![
+                json!({ "tool_calls": [{ "index": 0, "id": "a", "function": a }, { "index": 0, "id": "b", "function": b }] }),
+            ],
+        ),
+        (
+            "one id at two places",
+            vec![
+                call_delta(json!({ "index": 0, "id": "same", "function": a })),
+                call_delta(json!({ "index": 1, "id": "same", "function": b })),
+            ],
+        ),
+        (
+            "null as index",
+            vec![
+                call_delta(json!({ "index": null, "id": "a", "function": a })),
+                call_delta(json!({ "index": null, "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "no index and no ids",
+            vec![
+                call_delta(json!({ "function": a })),
+                call_delta(json!({ "function": b })),
+            ],
+        ),
+        (
+            "indexes from 1 with a gap",
+            vec![
+                call_delta(json!({ "index": 1, "id": "a", "function": a })),
+                call_delta(json!({ "index": 3, "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "indexes as texts",
+            vec![
+                call_delta(json!({ "index": "0", "id": "a", "function": a })),
+                call_delta(json!({ "index": "1", "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "arguments as objects",
+            vec![
+                call_delta(
+                    json!({ "index": 0, "id": "a", "function": function("read_file", json!({ "path": "a" })) }),
+                ),
+                call_delta(
+                    json!({ "index": 0, "id": "b", "function": function("read_file", json!({ "path": "b" })) }),
+                ),
+            ],
+        ),
+        (
+            "an empty object before the arguments",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": function("read_file", json!({})) })),
+                call_delta(json!({ "index": 0, "function": piece("{\"path\": \"a\"}") })),
+                call_delta(json!({ "index": 1, "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "arguments as JSON in JSON",
+            vec![
+                call_delta(
+                    json!({ "index": 0, "id": "a", "function": function("read_file", "\"{\\\"path\\\": \\\"a\\\"}\"") }),
+                ),
+                call_delta(json!({ "index": 1, "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "the name with every piece",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": function("read_file", "{\"pa") })),
+                call_delta(
+                    json!({ "index": 0, "id": "a", "function": function("read_file", "th\": \"a\"}") }),
+                ),
+                call_delta(json!({ "index": 1, "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "another id with every piece",
+            vec![
+                call_delta(json!({ "index": 0, "id": "x1", "function": function("read_file", "") })),
+                call_delta(json!({ "index": 0, "id": "x2", "function": piece("{\"path\":") })),
+                call_delta(json!({ "index": 0, "id": "x3", "function": piece(" \"a\"}") })),
+                call_delta(json!({ "index": 1, "id": "x4", "function": b })),
+            ],
+        ),
+        (
+            "the name in pieces",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": { "name": "read" } })),
+                call_delta(json!({ "index": 0, "function": { "name": "_file" } })),
+                call_delta(json!({ "index": 0, "function": piece("{\"path\": \"a\"}") })),
+                call_delta(json!({ "index": 1, "id": "b", "function": b })),
+            ],
+        ),
+        (
+            "one name and one index, in pieces",
+            vec![
+                call_delta(json!({ "index": 0, "function": { "name": "read_file", "arguments": "" } })),
+                call_delta(json!({ "index": 0, "function": piece("{\"path\": \"a\"}") })),
+                call_delta(json!({ "index": 0, "function": { "name": "read_file", "arguments": "" } })),
+                call_delta(json!({ "index": 0, "function": piece("{\"path\": \"b\"}") })),
+            ],
+        ),
+        (
+            "the whole call once more at its end",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": a })),
+                call_delta(json!({ "index": 0, "id": "a", "function": a })),
+                call_delta(json!({ "index": 1, "id": "b", "function": b })),
+                call_delta(
+                    json!({ "index": 1, "id": "b", "function": { "name": "read_file", "arguments": "" } }),
+                ),
+            ],
+        ),
+        (
+            "decorated names",
+            vec![
+                call_delta(
+                    json!({ "index": 0, "id": "a", "function": function("read_file<|channel|>commentary", "{\"path\": \"a\"}") }),
+                ),
+                call_delta(
+                    json!({ "index": 1, "id": "b", "function": function("functions.read_file", "{\"path\": \"b\"}") }),
+                ),
+            ],
+        ),
+        (
+            "the pieces of two calls in turns",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": function("read_file", "{\"path\":") })),
+                call_delta(json!({ "index": 1, "id": "b", "function": function("read_file", "{\"path\":") })),
+                call_delta(json!({ "index": 0, "function": piece("\"a\"}") })),
+                call_delta(json!({ "index": 1, "function": piece("\"b\"}") })),
+            ],
+        ),
+        (
+            "a call that is not in a list",
+            vec![
+                json!({ "tool_calls": { "id": "a", "function": a } }),
+                json!({ "function_call": b }),
+            ],
+        ),
+    ]
+}
+
+#[test]
+fn chat_calls_are_told_apart_whatever_their_server() {
+    for (server, deltas) in two_calls() {
+        for (reason, end) in [
+            (json!("tool_calls"), DONE),
+            (json!("stop"), ""),
+            (json!(""), DONE),
+            (json!("weird"), DONE),
+        ] {
+            let wire = chat_stream(&deltas, &reason, end);
+            let reply = read_wire("openai", &wire).unwrap_or_else(|failure| panic!("{server}: {failure:?}"));
+            assert_eq!(called(&reply), reads(&["a", "b"]), "{server}");
+            assert_eq!(reply.stop, ReplyStop::ToolUse, "{server} {reason}");
+            assert_eq!(reply.usage.input_tokens, 7, "{server}");
+        }
+    }
+}
+
+#[test]
+fn chat_calls_that_are_not_certain_are_garbage() {
+    let piece = |text: &str| json!({ "arguments": text });
+    for (server, deltas) in [
+        (
+            "no name",
+            vec![call_delta(
+                json!({ "index": 0, "id": "a", "function": piece("{\"path\": \"a\"}") }),
+            )],
+        ),
+        (
+            "two objects under one name",
+            vec![
+                call_delta(json!({ "index": 0, "id": "a", "function": whole_call("a") })),
+                call_delta(json!({ "index": 0, "function": piece("{\"path\": \"b\"}") })),
+            ],
+        ),
+    ] {
+        let failure = read_wire("openai", &chat_stream(&deltas, &json!("tool_calls"), DONE)).unwrap_err();
+        assert!(matches!(failure, Failure::Garbage(_)), "{server}: {failure:?}");
+    }
+    let cut = [call_delta(
+        json!({ "index": 0, "id": "a", "function": function("read_file", "{\"pa") }),
+    )];
+    let failure = read_wire("openai", &chat_stream(&cut, &json!("cancel"), DONE)).unwrap_err();
+    assert!(matches!(failure, Failure::Garbage(_)), "{failure:?}");
+}
+
+#[test]
+fn chat_reply_ends_as_its_content_says() {
+    let text = [json!({ "content": "Hm." })];
+    for reason in ["stop", "", "cancel", "UNKNOWN", "end_turn", "eos", "tool_call"] {
+        let reply = read_wire("openai", &chat_stream(&text, &json!(reason), DONE)).unwrap();
+        assert_eq!(
+            (reply.stop, reply.text().as_str()),
+            (ReplyStop::EndTurn, "Hm."),
+            "{reason}"
+        );
+    }
+    let reply = read_wire("openai", &chat_stream(&text, &json!("MAX_TOKENS"), DONE)).unwrap();
+    assert_eq!(reply.stop, ReplyStop::MaxTokens);
+    // A frame behind the last one, with an empty reason.
+    let trailing = chat_stream(&text, &json!("length"), "")
+        + "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"\"}]}\n\ndata: [DONE]\n\n";
+    assert_eq!(read_wire("openai", &trailing).unwrap().stop, ReplyStop::MaxTokens);
+    // No reason, and nothing said.
+    let failure = read_wire("openai", &chat_stream(&[], &Value::Null, DONE)).unwrap_err();
+    assert!(matches!(failure, Failure::Garbage(_)), "{failure:?}");
+    // No reason and no [DONE]: cut.
+    let failure = read_wire("openai", &chat_stream(&text, &Value::Null, "")).unwrap_err();
+    assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
+    // The last event without its blank line.
+    let bare = chat_stream(&text, &Value::Null, "data: [DONE]");
+    assert_eq!(read_wire("openai", &bare).unwrap().text(), "Hm.");
+}
+
+#[test]
+fn chat_answer_that_is_not_streamed_is_read() {
+    let message = json!({
+        "model": "m", "usage": { "prompt_tokens": 7, "completion_tokens": 5 },
+        "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": {
+            "content": null, "tool_calls": [
+                { "id": "a", "type": "function", "function": whole_call("a") },
+                { "id": "b", "type": "function", "function": whole_call("b") },
+            ],
+        } }],
+    });
+    for wire in [format!("\n{message:#}"), format!("data: {message}\n\n{DONE}")] {
+        let reply = read_wire("openai", &wire).unwrap();
+        assert_eq!(called(&reply), reads(&["a", "b"]));
+    }
+    let failure = read_wire(
+        "openai",
+        r#"{"error":{"code":"context_length_exceeded","message":"m"}}"#,
+    )
+    .unwrap_err();
+    assert_eq!(failure.kind(), domain::ModelFault::ContextTooLong);
+    for page in ["<html><body>Sign in", "  \n<!DOCTYPE html>"] {
+        let failure = read_wire("openai", page).unwrap_err();
+        assert!(crate::model::is_transient(failure.kind()), "{failure:?}");
+    }
+}
+
+#[test]
+fn halves_of_a_character_are_joined_over_events() {
+    let wire = r#"data: {"choices":[{"index":0,"delta":{"content":"a \ud83d"}}]}
+
+data: {"choices":[{"index":0,"delta":{"content":"\ude00 b \ud83d"}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"x\ud83d","function":{"name":"read_file","arguments":"{\"path\": \"\ud83d"}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\ude00 \\ud83d\"}"}}]},"finish_reason":"tool_calls"}]}
+
+data: [DONE]
+
+"#;
+    let reply = read_wire("openai", wire).unwrap();
+    assert_eq!(reply.text(), "a \u{1f600} b \u{fffd}");
+    assert_eq!(called(&reply), reads(&["\u{1f600} \u{fffd}"]));
+    let wire = r#"data: {"type":"message_start","message":{"model":"m","usage":null}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ud83d"}}
+
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ude00"}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}
+
+data: {"type":"message_stop"}
+
+"#;
+    assert_eq!(read_wire("anthropic", wire).unwrap().text(), "\u{1f600}");
+    // Bytes that are no UTF-8 by themselves.
+    let mut bytes = b"data: {\"choices\":[{\"delta\":{\"content\":\"\xf0\x9f\"}}]}\n\n".to_vec();
+    bytes.extend(
+        b"data: {\"choices\":[{\"delta\":{\"content\":\"\x98\x80\"},\"finish_reason\":\"stop\"}]}\n\n",
+    );
+    let reply = read_offering(&TOOLS, "openai", vec![Bytes::from(bytes)]).unwrap();
+    assert_eq!(reply.text(), "\u{1f600}");
+}
+
+/// Events of Anthropic's API with these numbers of the two calls' blocks.
+fn message_stream(numbers: [Value; 2], reason: &Value, end: &str) -> String {
+    let event = |event: Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    let mut wire = event(
+        json!({ "type": "message_start", "message": { "model": "m", "usage": { "input_tokens": 7 } } }),
+    );
+    for (number, path) in numbers.iter().zip(["a", "b"]) {
+        let block = json!({ "type": "tool_use", "id": "same", "name": "functions.read_file", "input": {} });
+        wire += &event(json!({ "type": "content_block_start", "index": number, "content_block": block }));
+        for piece in ["", "{\"path\": ", &format!("\"{path}\"}}")] {
+            let delta = json!({ "type": "input_json_delta", "partial_json": piece });
+            wire += &event(json!({ "type": "content_block_delta", "index": number, "delta": delta }));
+        }
+        wire += &event(json!({ "type": "content_block_stop", "index": number }));
+    }
+    let delta = json!({ "stop_reason": reason });
+    wire += &event(
+        json!({ "type": "message_delta", "delta": delta, "usage": { "input_tokens": 0, "output_tokens": 5 } }),
+    );
+    wire + end
+}
+
+const STOP: &str = "data: {\"type\":\"message_stop\"}\n\n";
+
+#[test]
+fn message_blocks_are_told_apart_whatever_their_numbers() {
+    let numbers = [
+        [json!(0), json!(1)],
+        [json!(0), json!(2)],
+        [json!(1), json!(2)],
+        [json!(0), json!(0)],
+        [json!(null), json!(null)],
+        [json!("0"), json!("1")],
+    ];
+    for numbers in numbers {
+        for (reason, end) in [
+            (json!("tool_use"), STOP),
+            (json!("end_turn"), ""),
+            (json!("weird"), STOP),
+            (json!(""), STOP),
+        ] {
+            let wire = message_stream(numbers.clone(), &reason, end);
+            let reply = read_wire("anthropic", &wire)
+                .unwrap_or_else(|failure| panic!("{numbers:?} {reason}: {failure:?}"));
+            assert_eq!(called(&reply), reads(&["a", "b"]), "{numbers:?}");
+            assert_eq!(reply.stop, ReplyStop::ToolUse);
+            assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (7, 5));
+        }
+    }
+    let failure = read_wire(
+        "anthropic",
+        &message_stream([json!(0), json!(1)], &Value::Null, ""),
+    )
+    .unwrap_err();
+    assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
+}
+
+#[test]
+fn message_answer_that_is_not_streamed_is_read() {
+    let message = json!({
+        "type": "message", "model": "m", "stop_reason": "tool_use", "usage": { "input_tokens": 7, "output_tokens": 5 },
+        "content": [
+            { "type": "text", "text": "Hm." },
+            { "type": "tool_use", "id": "a", "name": "read_file", "input": { "path": "a" } },
+            { "type": "tool_use", "id": "a", "name": "read_file", "input": "{\"path\": \"b\"}" },
+        ],
+    });
+    let reply = read_wire("anthropic", &message.to_string()).unwrap();
+    assert_eq!(
+        (reply.text().as_str(), called(&reply)),
+        ("Hm.", reads(&["a", "b"]))
+    );
+}
+
+#[test]
+fn ids_on_the_wire_are_ours_by_position() {
+    let call = |id: &str| {
+        Block::ToolCall(ToolCall {
+            id: id.to_owned(),
+            name: "bad name".to_owned(),
+            input: json!({}),
+        })
+    };
+    let mut transcript = opening();
+    for ids in [["same", "same"], ["same", ""], ["a.b", "a:b"]] {
+        let results = ids
+            .iter()
+            .map(|id| ((*id).to_owned(), ToolResult::ok("text")))
+            .collect();
+        transcript.messages.extend([
+            Message::Assistant(ids.iter().map(|id| call(id)).collect()),
+            Message::ToolResults(results),
+        ]);
+    }
+    for dialect in DIALECTS {
+        let sent = super::bodies::body(&settings(dialect, "http://127.0.0.1:1"), &transcript).to_string();
+        for id in [
+            "c00001000",
+            "c00001001",
+            "c00002000",
+            "c00002001",
+            "c00003000",
+            "c00003001",
+        ] {
+            assert_eq!(sent.matches(id).count(), 2, "{dialect} {id}: {sent}");
+        }
+        assert!(
+            !sent.contains("same") && sent.contains("bad_name"),
+            "{dialect}: {sent}"
+        );
+    }
+}
+
+#[test]
+fn original_arguments_go_back_to_their_model_alone() {
+    let call = json!({
+        "index": 0, "id": "a", "function": function("read_file", "{ \"path\": \"a\",\n \"b\": 1 }"),
+        "extra_content": { "google": { "thought_signature": "s" } },
+    });
+    let mut reply = read_wire(
+        "openai",
+        &chat_stream(&[call_delta(call)], &json!("tool_calls"), DONE),
+    )
+    .unwrap();
+    for block in &mut reply.blocks {
+        if let Block::Opaque { provider, model, .. } = block {
+            (*provider, *model) = ("default".to_owned(), "scripted".to_owned());
+        }
+    }
+    let mut transcript = opening();
+    transcript.messages.push(Message::Assistant(reply.blocks));
+    let mut same = settings("openai", "http://127.0.0.1:1");
+    let sent = |settings: &ModelSettings| {
+        super::bodies::body(settings, &transcript)["messages"][2]["tool_calls"][0].clone()
+    };
+    assert_eq!(
+        sent(&same)["function"]["arguments"],
+        "{ \"path\": \"a\",\n \"b\": 1 }"
+    );
+    assert_eq!(sent(&same)["extra_content"]["google"]["thought_signature"], "s");
+    same.name = "another".to_owned();
+    assert_eq!(sent(&same)["function"]["arguments"], r#"{"b":1,"path":"a"}"#);
+    assert!(sent(&same)["extra_content"].is_null());
+}
+
+/// One call of a stream that is made up, with every slip that servers make.
+fn any_fragment() -> impl Strategy<Value = Value> {
+    let index = prop::sample::select(vec![
+        json!(0),
+        json!(1),
+        json!(7),
+        json!(-1),
+        Value::Null,
+        json!("0"),
+        json!({}),
+    ]);
+    let id = prop::sample::select(vec![json!("a"), json!("b"), json!(""), Value::Null, json!(3)]);
+    let names = [
+        "read_file",
+        "read",
+        "_file",
+        "finish",
+        "",
+        "functions.read_file",
+        "<|x",
+    ];
+    let name = prop::sample::select(names.to_vec());
+    let arguments = prop::sample::select(vec![
+        json!("{\"path\": \"a\"}"),
+        json!("{\"pa"),
+        json!("th\": \"a\"}"),
+        json!(""),
+        Value::Null,
+        json!({ "path": "a" }),
+        json!({}),
+        json!([1]),
+        json!("\\ud83d"),
+    ]);
+    (index, id, name, arguments).prop_map(|(index, id, name, arguments)| {
+        json!({ "index": index, "id": id, "function": { "name": name, "arguments": arguments } })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_stream_is_a_reply_that_can_go_back_or_a_failure(
+        calls in prop::collection::vec(any_fragment(), 0..8),
+        reason in prop::sample::select(vec!["", "stop", "weird", "length", "error"]),
+        is_done in any::<bool>(),
+    ) {
+        let deltas: Vec<Value> = calls.into_iter().map(call_delta).collect();
+        let wire = chat_stream(&deltas, &json!(reason), if is_done { DONE } else { "" });
+        if let Ok(reply) = read_wire("openai", &wire) {
+            for call in reply.tool_calls() {
+                prop_assert!(!call.name.is_empty());
+                prop_assert!(!call.id.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn every_server_is_read_alike_in_any_pieces(ends in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+        for (server, deltas) in two_calls() {
+            let wire = chat_stream(&deltas, &json!("tool_calls"), DONE);
+            let reply = read_offering(&TOOLS, "openai", super::streams::pieces(wire.as_bytes(), &ends)).unwrap();
+            prop_assert_eq!(called(&reply), reads(&["a", "b"]), "{}", server);
+        }
+        let wire = message_stream([json!(0), json!(0)], &json!("weird"), STOP);
+        let reply = read_offering(&TOOLS, "anthropic", super::streams::pieces(wire.as_bytes(), &ends)).unwrap();
+        prop_assert_eq!(called(&reply), reads(&["a", "b"]));
+    }
+}
