@@ -5,6 +5,7 @@ mod find;
 mod nats;
 mod process;
 mod redis;
+mod remains;
 
 pub use cluster::NatsCluster;
 pub use find::find_program;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::Error;
+use crate::remains::{Record, Watcher};
 
 /// How long a server may take until it answers.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -76,6 +77,9 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
 pub(crate) struct Process {
     name: &'static str,
     child: Child,
+    /// Ends the child with this process, however that ends.
+    watcher: Option<Watcher>,
+    record: Record,
     log: PathBuf,
 }
 
@@ -92,6 +96,8 @@ impl Process {
             .append(true)
             .open(log)
             .map_err(|source| files(log, source))?;
+        let record = Record::of(name, log);
+        record.clean_up(name);
         let errors = output.try_clone().map_err(|source| files(log, source))?;
         let child = Command::new(program)
             .args(args)
@@ -105,8 +111,11 @@ impl Process {
                 source,
             })?;
         tracing::debug!(server = name, pid = child.id(), "server started");
+        record.write(child.id());
         Ok(Self {
             name,
+            watcher: Watcher::start(name, child.id()),
+            record,
             child,
             log: log.to_path_buf(),
         })
@@ -153,12 +162,19 @@ impl Process {
     /// Kills at once and reaps, as a crash does.
     pub(crate) fn kill(&mut self) {
         // Both fail only when the child is gone already, which is what is wanted.
+        self.watcher = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.record.remove();
     }
 
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        let ended = self.child.try_wait().ok().flatten();
+        if ended.is_some() {
+            self.watcher = None;
+            self.record.remove();
+        }
+        ended
     }
 
     fn signal(&mut self, signal: rustix::process::Signal) {

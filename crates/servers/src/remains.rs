@@ -1,0 +1,213 @@
+//! Servers that outlive a start: a watcher ends them with their owner, and a record lets the next start end what is left.
+
+use std::{
+    os::unix::process::CommandExt as _,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+/// Waits until its input ends, which happens however the owner dies, and kills the group of the server.
+const WATCH: &str = "read -r line; kill -9 \"-$1\"";
+/// How long a killed server may take to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(20);
+
+/// A process that kills a server when its owner is gone, even by a signal that cannot be handled. Dropping it ends the watch.
+pub(crate) struct Watcher(Child);
+
+impl Watcher {
+    /// Watches over the process group of a server. Without a shell nothing is watched.
+    pub(crate) fn start(name: &str, server: u32) -> Option<Self> {
+        let watcher = Command::new("/bin/sh")
+            .args(["-c", WATCH, "watcher"])
+            .arg(server.to_string())
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // A Ctrl-C is for the owner, who ends the server in order.
+            .process_group(0)
+            .spawn();
+        match watcher {
+            Ok(child) => Some(Self(child)),
+            Err(error) => {
+                tracing::warn!(server = name, %error, "nothing ends this server if its owner is killed");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // Killed before its input ends: the server's number may be another process's by now.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process, and when it started: its number alone may be another's later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    pid: u32,
+    /// In clock ticks since the machine started.
+    start: u64,
+}
+
+impl Identity {
+    fn of(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may hold anything.
+        let (_, rest) = stat.rsplit_once(')')?;
+        let mut fields = rest.split_whitespace();
+        let is_dead = matches!(fields.next()?, "Z" | "X");
+        let start = fields.nth(18)?.parse().ok()?;
+        (!is_dead).then_some(Self { pid, start })
+    }
+
+    fn is_alive(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+
+    fn read(line: &str) -> Option<Self> {
+        let (pid, start) = line.split_once(' ')?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            start: start.parse().ok()?,
+        })
+    }
+}
+
+/// The record of a server beside its data.
+pub(crate) struct Record(PathBuf);
+
+impl Record {
+    pub(crate) fn of(name: &str, log: &Path) -> Self {
+        Self(log.with_file_name(format!("{name}.pid")))
+    }
+
+    /// Notes a server and its owner. What cannot be noted is not looked for.
+    pub(crate) fn write(&self, server: u32) {
+        let (Some(server), Some(owner), Some(boot)) =
+            (Identity::of(server), Identity::of(std::process::id()), boot())
+        else {
+            return;
+        };
+        let text = format!(
+            "{boot}\n{} {}\n{} {}\n",
+            server.pid, server.start, owner.pid, owner.start
+        );
+        if let Err(error) = std::fs::write(&self.0, text) {
+            tracing::debug!(%error, "the server's number was not noted");
+        }
+    }
+
+    /// Kills the server of a start whose owner is gone.
+    pub(crate) fn clean_up(&self, name: &str) {
+        let Some(server) = self.left_behind() else {
+            return;
+        };
+        let Some(pid) = i32::try_from(server.pid).ok().and_then(Pid::from_raw) else {
+            return;
+        };
+        // It leads a group of its own.
+        if let Err(error) = kill_process_group(pid, Signal::KILL) {
+            tracing::warn!(server = name, pid = server.pid, %error, "a server of an earlier start could not be ended");
+            return;
+        }
+        let deadline = Instant::now() + GONE_WITHIN;
+        while server.is_alive() && Instant::now() < deadline {
+            std::thread::sleep(POLL);
+        }
+        tracing::warn!(
+            server = name,
+            pid = server.pid,
+            "a server that an earlier start left behind was ended"
+        );
+    }
+
+    fn left_behind(&self) -> Option<Identity> {
+        let text = std::fs::read_to_string(&self.0).ok()?;
+        let mut lines = text.lines();
+        if Some(lines.next()?) != boot().as_deref() {
+            return None;
+        }
+        let (server, owner) = (Identity::read(lines.next()?)?, Identity::read(lines.next()?)?);
+        (server.is_alive() && !owner.is_alive()).then_some(server)
+    }
+
+    pub(crate) fn remove(&self) {
+        // One that was never written is removed already.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The start of the machine that numbers of processes belong to.
+fn boot() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("600").process_group(0).spawn().unwrap()
+    }
+
+    fn is_gone(child: &mut Child) -> bool {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            if child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            std::thread::sleep(POLL);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        false
+    }
+
+    #[test]
+    fn server_ends_when_its_owner_is_killed() {
+        let mut server = sleeper();
+        let mut watcher = Watcher::start("sleep", server.id()).unwrap();
+        // The system closes the pipe of an owner that dies, whatever killed it.
+        drop(watcher.0.stdin.take());
+        assert!(is_gone(&mut server));
+    }
+
+    #[test]
+    fn ended_watch_leaves_the_server_alone() {
+        let mut server = sleeper();
+        drop(Watcher::start("sleep", server.id()).unwrap());
+        assert!(server.try_wait().unwrap().is_none());
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+
+    #[test]
+    fn next_start_ends_what_a_dead_owner_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = Record::of("sleep", &folder.path().join("sleep.log"));
+        let mut server = sleeper();
+        record.write(server.id());
+        record.clean_up("sleep");
+        assert!(server.try_wait().unwrap().is_none(), "its owner lives");
+        // An owner that is gone, and a number that is another process's now.
+        let (id, boot) = (Identity::of(server.id()).unwrap(), boot().unwrap());
+        let note =
+            |start: u64| std::fs::write(&record.0, format!("{boot}\n{} {start}\n1 1\n", id.pid)).unwrap();
+        note(id.start + 1);
+        record.clean_up("sleep");
+        assert!(server.try_wait().unwrap().is_none(), "it is another process");
+        note(id.start);
+        let reaper = std::thread::spawn(move || is_gone(&mut server));
+        record.clean_up("sleep");
+        assert!(reaper.join().unwrap());
+    }
+}
