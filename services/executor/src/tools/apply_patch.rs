@@ -1,6 +1,10 @@
-//! `apply_patch`: a unified diff over any number of files, all or nothing.
+//! `apply_patch`: a patch over any number of files, all or nothing, as a unified diff or between `*** Begin Patch` and
+//! `*** End Patch`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,18 +13,21 @@ use serde_json::Value;
 use super::{
     Call, Reply, Run, Tool, parse,
     patch::{self, FilePatch, Hunk, Line, NOWHERE},
+    patch_envelope::{self, Chunk, FileOperation},
     syntax,
     text::{Lines, Match, Places, Readings, Splice, changes, nearest, numbered, places},
     text_of,
 };
+use crate::sandbox::{Kind, Stat};
 use crate::workspace::explain;
 
 pub(super) const TOOL: Tool = Tool {
     name: "apply_patch",
     description: "Applies a unified diff (--- a/path, +++ b/path, @@ hunks with context) to any number of files; \
-                  /dev/null as a path makes or deletes a file. Hunks are found by their lines, so line numbers need not \
-                  be exact where the lines occur once. Either every hunk of every file applies or nothing changes. \
-                  The answer shows the changed lines.",
+                  /dev/null as a path makes or deletes a file. The format *** Begin Patch, *** Update File: path (or Add \
+                  File, Delete File, Move to), *** End Patch works too. Hunks are found by their lines, so line numbers \
+                  need not be exact where the lines occur once. Either every hunk of every file applies or nothing \
+                  changes. The answer shows the changed lines.",
     schema: super::schema::<Input>,
     read_only: false,
     run: Run::Blocking(run),
@@ -29,7 +36,7 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// The unified diff
+    /// The patch
     patch: String,
     /// Keep the change even if a file can no longer be parsed
     #[serde(default)]
@@ -41,15 +48,169 @@ struct Change {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
+    /// Whether a new file can be run, as the one that it was moved from.
+    is_executable: bool,
     /// For the answer.
     shown: String,
 }
 
+/// A patch that a model sent as it is, in place of an object with the field `patch`.
+pub(super) fn bare(input: &str) -> Option<String> {
+    let text = serde_json::from_str::<String>(input).unwrap_or_else(|_| input.to_owned());
+    let is_bare = !text.trim_start().starts_with(['{', '"']) && patch_envelope::is_envelope(&text);
+    is_bare.then(|| serde_json::json!({ "patch": text }).to_string())
+}
+
+/// The files as the operations before leave them, so that a file may occur twice.
+struct Plan<'a> {
+    call: &'a Call,
+    files: BTreeMap<PathBuf, Change>,
+}
+
+impl<'a> Plan<'a> {
+    fn of(call: &'a Call, operations: &[FileOperation]) -> Result<Vec<Change>, String> {
+        let mut plan = Plan {
+            call,
+            files: BTreeMap::new(),
+        };
+        for operation in operations {
+            plan.perform(operation)?;
+        }
+        // A file that was made and taken away again is no change.
+        let changes = plan
+            .files
+            .into_values()
+            .filter(|change| change.before != change.after);
+        let changes: Vec<Change> = changes.collect();
+        match changes.is_empty() {
+            true => Err("The patch changes nothing.".to_owned()),
+            false => Ok(changes),
+        }
+    }
+
+    fn perform(&mut self, operation: &FileOperation) -> Result<(), String> {
+        match operation {
+            FileOperation::Add { path, lines } => {
+                let path = self.named(path)?;
+                let before = self.text_if_any(&path)?;
+                let end = if lines.is_empty() { "" } else { "\n" };
+                let shown = match before {
+                    Some(_) => format!("Replaced {} ({} lines).\n", path.display(), lines.len()),
+                    None => format!("Wrote {} ({} lines).\n", path.display(), lines.len()),
+                };
+                self.put(path, before, Some(lines.join("\n") + end), shown);
+                Ok(())
+            }
+            FileOperation::Delete { path } => {
+                let path = self.existing(path)?;
+                let before = self.text(&path)?;
+                let shown = format!("Deleted {}.\n", path.display());
+                self.put(path, Some(before), None, shown);
+                Ok(())
+            }
+            FileOperation::Update {
+                path,
+                moved_to,
+                chunks,
+            } => self.update(path, moved_to.as_deref(), chunks),
+        }
+    }
+
+    fn update(&mut self, path: &str, moved_to: Option<&str>, chunks: &[Chunk]) -> Result<(), String> {
+        let path = self.existing(path)?;
+        let before = self.text(&path)?;
+        let old = Lines::of(&before);
+        let mut new = old.clone();
+        let notes = apply_chunks(&mut new, chunks).map_err(|why| format!("{}: {why}", path.display()))?;
+        let after = new.join();
+        let changed = format!("{}{notes}", changes(old.texts(), new.texts()));
+        let Some(to) = moved_to else {
+            if after == before {
+                return Err(format!("{}: the lines change nothing.", path.display()));
+            }
+            let shown = format!("Patched {}. The changed lines now:\n{changed}", path.display());
+            self.put(path, Some(before), Some(after), shown);
+            return Ok(());
+        };
+        let to = self.named(to)?;
+        if to == path {
+            return Err(format!("{} would be moved to its own place.", path.display()));
+        }
+        let is_executable = matches!(
+            self.call.workspace.root().stat(&path),
+            Ok(Some(Stat {
+                kind: Kind::File { executable: true },
+                ..
+            }))
+        );
+        let there = self.text_if_any(&to)?;
+        let shown = format!("Moved {} to {}.\n{changed}", path.display(), to.display());
+        self.put(path, Some(before), None, String::new());
+        self.put(to.clone(), there, Some(after), shown);
+        if let Some(change) = self.files.get_mut(&to) {
+            change.is_executable = is_executable;
+        }
+        Ok(())
+    }
+
+    fn named(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.call.workspace.path(name)?;
+        match path == Path::new("") {
+            true => Err("A file of the patch has no name.".to_owned()),
+            false => Ok(path),
+        }
+    }
+
+    fn existing(&self, name: &str) -> Result<PathBuf, String> {
+        match self.named(name)? {
+            path if self.files.contains_key(&path) => Ok(path),
+            _ => self.call.workspace.existing(name),
+        }
+    }
+
+    fn text(&self, path: &Path) -> Result<String, String> {
+        match self.files.get(path) {
+            Some(change) => change
+                .after
+                .clone()
+                .ok_or_else(|| format!("{} was deleted by the patch.", path.display())),
+            None => text_of(self.call, path),
+        }
+    }
+
+    fn text_if_any(&self, path: &Path) -> Result<Option<String>, String> {
+        if let Some(change) = self.files.get(path) {
+            return Ok(change.after.clone());
+        }
+        match self.call.workspace.root().stat(path) {
+            Ok(None) => Ok(None),
+            Ok(Some(_)) | Err(_) => text_of(self.call, path).map(Some),
+        }
+    }
+
+    fn put(&mut self, path: PathBuf, before: Option<String>, after: Option<String>, shown: String) {
+        let first = Change {
+            path: path.clone(),
+            before,
+            after: None,
+            is_executable: false,
+            shown: String::new(),
+        };
+        let change = self.files.entry(path).or_insert(first);
+        change.after = after;
+        change.shown += &shown;
+    }
+}
+
 fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let input: Input = parse(input)?;
+    if patch_envelope::is_envelope(&input.patch) {
+        let operations = patch_envelope::read(&input.patch)?;
+        let changes = Plan::of(call, &operations).map_err(|why| format!("{why} Nothing was changed."))?;
+        return finish(call, &changes, input.force);
+    }
     let files = patch::read(&input.patch)?;
     let mut changes: Vec<Change> = Vec::new();
-    let mut unchecked = String::new();
     for file in &files {
         let change = plan(call, file).map_err(|why| format!("{why} Nothing was changed."))?;
         if changes.iter().any(|other| other.path == change.path) {
@@ -58,12 +219,20 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
                 change.path.display()
             ));
         }
-        if let (Some(after), false) = (&change.after, input.force) {
-            unchecked += &syntax::check(call, &change.path, change.before.as_deref(), after)?;
-        }
         changes.push(change);
     }
-    write(call, &changes)?;
+    finish(call, &changes, input.force)
+}
+
+/// Checks and writes what was planned, and shows it.
+fn finish(call: &Call, changes: &[Change], force: bool) -> Result<Reply, String> {
+    let mut unchecked = String::new();
+    for change in changes {
+        if let (Some(after), false) = (&change.after, force) {
+            unchecked += &syntax::check(call, &change.path, change.before.as_deref(), after)?;
+        }
+    }
+    write(call, changes)?;
     let shown: Vec<&str> = changes.iter().map(|change| change.shown.as_str()).collect();
     Ok(format!("{}{unchecked}", shown.concat()).into())
 }
@@ -112,6 +281,7 @@ fn plan(call: &Call, file: &FilePatch) -> Result<Change, String> {
         path,
         before: Some(before),
         after,
+        is_executable: false,
         shown,
     })
 }
@@ -145,6 +315,7 @@ fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> 
         path,
         before: None,
         after: Some(lines.join("\n") + end),
+        is_executable: false,
         shown,
     })
 }
@@ -155,6 +326,81 @@ struct Placed {
     by: Match,
 }
 
+/// Applies chunks, each behind the one before it where it can be found there; what the model should know about how.
+fn apply_chunks(lines: &mut Lines, chunks: &[Chunk]) -> Result<&'static str, String> {
+    let (mut placed, mut from) = (Vec::new(), 0);
+    for (number, chunk) in chunks.iter().enumerate() {
+        let named = |why: String| format!("change {}: {why}", number + 1);
+        let start = patch_envelope::search_start(lines, chunk, from).map_err(named)?;
+        let place = place_chunk(lines, chunk, start).map_err(named)?;
+        from = place.splice.at + place.splice.count;
+        placed.push(place);
+    }
+    splice_all(lines, placed)
+}
+
+fn place_chunk(lines: &Lines, chunk: &Chunk, start: usize) -> Result<Placed, String> {
+    let length = lines.texts().len();
+    let whole = &chunk.hunk;
+    if whole.old().is_empty() || whole.trimmed().is_some_and(|trimmed| trimmed.old().is_empty()) {
+        let at = if chunk.anchors.is_empty() || chunk.is_at_end {
+            length
+        } else {
+            start
+        };
+        return Ok(Placed {
+            splice: Splice {
+                at,
+                count: 0,
+                new: added(whole),
+                ends: (at == length).then_some(true),
+            },
+            by: Match::Exact,
+        });
+    }
+    // A blank line at a chunk's end is mostly the space to the next part of the patch.
+    let mut readings = Vec::new();
+    for hunk in std::iter::once(whole.clone()).chain(whole.trimmed()) {
+        if let Some(found) = places(lines.texts(), &hunk.old())? {
+            readings.push((hunk, found));
+        }
+    }
+    let is_later = |(_, found): &(Hunk, Places)| found.at.iter().any(|at| *at >= start);
+    let reading = readings.iter().position(is_later).unwrap_or(0);
+    if readings.is_empty() {
+        return Err(format!(
+            "its lines do not occur. {}",
+            nearest(lines.texts(), &whole.old())
+        ));
+    }
+    let (hunk, found) = readings.swap_remove(reading);
+    let count = hunk.old().len();
+    let later: Vec<usize> = found.at.iter().copied().filter(|at| *at >= start).collect();
+    let at = match (later.as_slice(), found.at.as_slice()) {
+        _ if chunk.is_at_end && found.at.contains(&length.saturating_sub(count)) => length - count,
+        ([at], _) => *at,
+        ([at, ..], _) if !chunk.anchors.is_empty() => *at,
+        ([], [at]) => *at,
+        _ => {
+            let shown: Vec<String> = found.at.iter().take(5).map(|at| (at + 1).to_string()).collect();
+            return Err(format!(
+                "its lines occur {} times (lines {}). Add context, or a line `@@ def name` that is above the place.",
+                found.at.len(),
+                shown.join(", ")
+            ));
+        }
+    };
+    Ok(Placed {
+        splice: Splice {
+            at,
+            count,
+            new: rewritten(lines, &hunk, at, found.by)?,
+            ends: (at + count == length).then_some(!hunk.open.1),
+        },
+        by: found.by,
+    })
+}
+
 /// Applies hunks to the file as it is before the first of them; what the model should know about how.
 fn apply(lines: &mut Lines, hunks: &[Hunk]) -> Result<&'static str, String> {
     let mut placed: Vec<Placed> = Vec::new();
@@ -162,6 +408,11 @@ fn apply(lines: &mut Lines, hunks: &[Hunk]) -> Result<&'static str, String> {
         let place = place(lines, hunk).map_err(|why| format!("hunk {}: {why}", number + 1))?;
         placed.push(place);
     }
+    splice_all(lines, placed)
+}
+
+/// Puts all changes into the file as it is before the first of them; what the model should know about how.
+fn splice_all(lines: &mut Lines, mut placed: Vec<Placed>) -> Result<&'static str, String> {
     placed.sort_by_key(|place| place.splice.at);
     let overlap = |pair: &[Placed]| pair[0].splice.at + pair[0].splice.count > pair[1].splice.at;
     if placed.windows(2).any(overlap) {
@@ -299,10 +550,10 @@ fn rewritten(lines: &Lines, hunk: &Hunk, at: usize, by: Match) -> Result<Vec<Str
 /// Writes all; when one cannot be written, those before it go back to what they were.
 fn write(call: &Call, changes: &[Change]) -> Result<(), String> {
     for (number, change) in changes.iter().enumerate() {
-        if let Err(error) = put(call, &change.path, change.after.as_deref()) {
+        if let Err(error) = put(call, change, change.after.as_deref()) {
             for done in &changes[..number] {
                 // The first error is the one to tell.
-                let _ = put(call, &done.path, done.before.as_deref());
+                let _ = put(call, done, done.before.as_deref());
             }
             return Err(format!("{} Nothing was changed.", explain(&change.path, &error)));
         }
@@ -310,12 +561,18 @@ fn write(call: &Call, changes: &[Change]) -> Result<(), String> {
     Ok(())
 }
 
-fn put(call: &Call, path: &Path, content: Option<&str>) -> std::io::Result<()> {
-    let root = call.workspace.root();
-    content.map_or_else(
-        || root.remove(path),
-        |content| root.write(path, content.as_bytes()),
-    )
+fn put(call: &Call, change: &Change, content: Option<&str>) -> std::io::Result<()> {
+    let (root, path) = (call.workspace.root(), change.path.as_path());
+    match content {
+        None => root.remove(path),
+        Some(content) if change.is_executable && change.before.is_none() => {
+            if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
+                root.make_folder(folder)?;
+            }
+            root.create(path, content.as_bytes(), true).map(drop)
+        }
+        Some(content) => root.write(path, content.as_bytes()),
+    }
 }
 
 #[cfg(test)]
@@ -454,6 +711,142 @@ mod tests {
         let part = "--- a/shop/cart.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-def total(items):\n";
         assert!(patch(&world, part).unwrap_err().contains("only a part"));
         assert!(world.file("shop/cart.py").starts_with("def total"));
+    }
+
+    #[test]
+    fn envelope_changes_adds_moves_and_deletes_at_once() {
+        let world = World::new();
+        let answer = patch(
+            &world,
+            "*** Begin Patch\n*** Update File: shop/cart.py\n@@ def count(items):\n-    return 0\n+    return len(items)\n*** Add \
+             File: a/new.txt\n+hello\n*** Update File: run.sh\n*** Move to: bin/run.sh\n@@\n-#!/bin/sh\n+#!/bin/bash\n*** Delete \
+             File: README.md\n*** End Patch",
+        )
+        .unwrap();
+        let cart = world.file("shop/cart.py");
+        assert!(
+            cart.ends_with("def count(items):\n    return len(items)\n"),
+            "{cart}"
+        );
+        assert!(cart.starts_with("def total(items):\n    return 0\n"), "{cart}");
+        assert_eq!(world.file("a/new.txt"), "hello\n");
+        assert!(world.file("bin/run.sh").starts_with("#!/bin/bash\n"));
+        assert!(world.run("read_file", &json!({ "path": "README.md" })).is_err());
+        assert!(answer.contains("Moved run.sh to bin/run.sh"), "{answer}");
+        let listed = world.run("list_directory", &json!({ "path": "." })).unwrap();
+        assert!(!listed.contains("run.sh"), "{listed}");
+    }
+
+    #[test]
+    fn envelope_that_fails_in_one_file_changes_none() {
+        let world = World::new();
+        for second in [
+            "*** Update File: shop/cart.py\n@@\n-no such line\n+x\n",
+            "*** Update File: nowhere.py\n@@\n-a\n+b\n",
+            "*** Delete File: nowhere.py\n",
+            "*** Delete File: shop\n",
+            "*** Update File: shop/cart.py\n@@\n-    return 0\n+    return 1\n",
+            "*** Add File: ../x\n+x\n",
+            "*** Add File: .git/config\n+x\n",
+            "*** Update File: shop/cart.py\n*** Move to: ../../x.py\n@@ def count(items):\n-    return 0\n+    return 1\n",
+        ] {
+            let text = format!(
+                "*** Begin Patch\n*** Update File: README.md\n@@\n-# Shop\n+# Store\n{second}*** End Patch"
+            );
+            let error = patch(&world, &text).unwrap_err();
+            assert!(error.contains("Nothing was changed"), "{second}: {error}");
+            assert_eq!(world.file("README.md"), "# Shop\n", "{second}");
+        }
+    }
+
+    /// What chunks of an envelope make of a file.
+    fn enveloped(before: &str, chunks: &str) -> Result<String, String> {
+        let text = format!("*** Begin Patch\n*** Update File: f\n{chunks}*** End Patch");
+        let operations = super::patch_envelope::read(&text)?;
+        let super::FileOperation::Update { chunks, .. } = &operations[0] else {
+            panic!("{operations:?}");
+        };
+        let mut lines = super::Lines::of(before);
+        super::apply_chunks(&mut lines, chunks)?;
+        Ok(lines.join())
+    }
+
+    #[test]
+    fn chunks_find_their_place_by_anchors_order_and_end() {
+        let before = "class A:\n    def f():\n        x\n\nclass B:\n    def f():\n        x\n";
+        let in_b = "class A:\n    def f():\n        x\n\nclass B:\n    def f():\n        y\n";
+        for chunk in [
+            "@@ class B:\n@@     def f():\n-        x\n+        y\n",
+            "@@ class B:\n-        x\n+        y\n",
+            "@@ class B:\n class B:\n     def f():\n-        x\n+        y\n",
+            "@@\n-        x\n+        y\n*** End of File\n",
+            "@@ class B:\n     def f():\n-        x\n+        y\n\n",
+        ] {
+            assert_eq!(enveloped(before, chunk).unwrap(), in_b, "{chunk}");
+        }
+        assert!(
+            enveloped(before, "@@\n-        x\n+        y\n")
+                .unwrap_err()
+                .contains("lines 3, 7")
+        );
+        assert!(
+            enveloped(before, "@@ class C:\n-x\n+y\n")
+                .unwrap_err()
+                .contains("class C:")
+        );
+        let both = enveloped(
+            before,
+            "@@ class A:\n-        x\n+        y\n@@\n-        x\n+        z\n",
+        )
+        .unwrap();
+        assert_eq!(both, before.replacen('x', "y", 1).replacen('x', "z", 1));
+    }
+
+    #[test]
+    fn additions_go_to_the_end_or_behind_their_anchor() {
+        assert_eq!(enveloped("a\nb\n", "@@\n+c\n+d\n").unwrap(), "a\nb\nc\nd\n");
+        assert_eq!(enveloped("a\nb", "+c\n").unwrap(), "a\nb\nc\n");
+        assert_eq!(enveloped("a\nb\n", "@@ a\n+c\n").unwrap(), "a\nc\nb\n");
+        assert_eq!(enveloped("old", "@@\n-old\n+one\n+two\n").unwrap(), "one\ntwo\n");
+        assert_eq!(enveloped("a\r\nb\r\n", "@@\n-b\n+c\n").unwrap(), "a\r\nc\r\n");
+        assert_eq!(enveloped("a\nb\nc\n", "@@\n a\n-b\n c\n").unwrap(), "a\nc\n");
+    }
+
+    #[test]
+    fn envelope_is_taken_in_every_wrapping() {
+        for wrap in [
+            "*** Begin Patch \nPATCH\n *** End Patch\n",
+            "```\n*** Begin Patch\nPATCH\n*** End Patch\n```\n",
+            "apply_patch <<'EOF'\n*** Begin Patch\nPATCH\n*** End Patch\nEOF\n",
+            "PATCH\n*** End Patch\n",
+        ] {
+            let world = World::new();
+            let text = wrap.replace("PATCH", "  *** Update File: README.md\n@@\n-# Shop\n+# Store");
+            patch(&world, &text).unwrap_or_else(|error| panic!("{wrap}: {error}"));
+            assert_eq!(world.file("README.md"), "# Store\n", "{wrap}");
+        }
+        let world = World::new();
+        let text = "*** Begin Patch\n*** Update File: README.md\n@@\n-# Shop\n+# Store\n*** Update File: \
+                    README.md\n@@\n+more\n*** End Patch";
+        world
+            .run("apply_patch", &json!({ "command": ["apply_patch", text] }))
+            .unwrap();
+        assert_eq!(world.file("README.md"), "# Store\nmore\n");
+        let twice = "*** Begin Patch\n*** Add File: README.md\n+again\n*** End Patch";
+        world.run("apply_patch", &json!(twice)).unwrap();
+        assert_eq!(world.file("README.md"), "again\n");
+    }
+
+    #[test]
+    fn empty_call_is_answered_with_an_example_of_each_format() {
+        let world = World::new();
+        for input in [json!({}), json!({ "patch": "" }), json!({ "patch": "hello" })] {
+            let error = world.run("apply_patch", &input).unwrap_err();
+            assert!(
+                error.contains("*** Begin Patch") && error.contains("--- a/src/cart.py"),
+                "{error}"
+            );
+        }
     }
 
     proptest::proptest! {

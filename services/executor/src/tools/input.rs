@@ -37,6 +37,8 @@ const COMMON: Aliases = &[
     ("branch", "branch_name"),
     ("name", "branch_name"),
     ("diff", "patch"),
+    ("input", "patch"),
+    ("command", "patch"),
     ("msg", "message"),
     ("old_str", "old_string"),
     ("new_str", "new_string"),

@@ -12,6 +12,7 @@ mod input;
 mod list_directory;
 mod outline;
 mod patch;
+mod patch_envelope;
 mod read_file;
 mod read_result;
 mod run_command;
@@ -208,7 +209,7 @@ pub(crate) async fn run(
     input: &str,
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> Outcome {
-    let input::Read { input, ignored } = match input::read(input, &(tool.schema)()) {
+    let input::Read { input, ignored } = match read_input(tool, input) {
         Ok(read) => read,
         Err(text) => return Outcome::failed(text),
     };
@@ -225,6 +226,18 @@ pub(crate) async fn run(
         outcome.add(&format!("[{} has no field {names}; ignored]", tool.name));
     }
     outcome
+}
+
+/// Makes an input fit its tool.
+fn read_input(tool: &Tool, input: &str) -> Result<input::Read, String> {
+    let schema = (tool.schema)();
+    if tool.name != apply_patch::TOOL.name {
+        return input::read(input, &schema);
+    }
+    let bare = apply_patch::bare(input);
+    // A model that knows the name and not the form repeats an empty call until it sees one.
+    input::read(bare.as_deref().unwrap_or(input), &schema)
+        .map_err(|text| format!("{text}\n{}", patch_envelope::EXAMPLE))
 }
 
 /// Keeps what was left out of an answer; how the model gets at it, for the end of the answer.
@@ -345,7 +358,7 @@ pub(crate) mod tests {
             let Run::Blocking(run) = find(name)?.run else {
                 panic!("{name} is a command")
             };
-            let read = input::read(&input.to_string(), &(find(name)?.schema)())?;
+            let read = read_input(find(name)?, &input.to_string())?;
             run(&self.call, read.input).map(|reply| reply.text)
         }
 

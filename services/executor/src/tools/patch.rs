@@ -1,5 +1,7 @@
 //! A unified diff as text.
 
+use super::patch_envelope::EXAMPLE;
+
 /// The name of no file.
 pub(super) const NOWHERE: &str = "/dev/null";
 
@@ -36,6 +38,30 @@ pub(super) enum Line {
 }
 
 impl Hunk {
+    /// ` -12,3 +12,4 @@ heading`, or only a heading.
+    pub(super) fn opened(text: &str) -> Self {
+        let text = text.trim_start();
+        let (numbers, heading) = match text.split_once("@@") {
+            Some((numbers, heading)) => (numbers, heading),
+            None if text.starts_with('-') => (text, ""),
+            None => ("", text),
+        };
+        let range = |sign: char| -> Option<(usize, usize)> {
+            let word = numbers
+                .split_whitespace()
+                .find_map(|word| word.strip_prefix(sign))?;
+            let (start, count) = word.split_once(',').unwrap_or((word, "1"));
+            Some((start.parse().ok()?, count.parse().ok()?))
+        };
+        let (old, new) = (range('-'), range('+'));
+        Self {
+            start: old.map(|(start, _)| start),
+            counts: old.zip(new).map(|((_, old), (_, new))| (old, new)),
+            heading: heading.trim().to_owned(),
+            ..Self::default()
+        }
+    }
+
     /// The lines of the old file.
     pub(super) fn old(&self) -> Vec<String> {
         let old = self.lines.iter().filter_map(|line| match line {
@@ -74,7 +100,8 @@ impl Hunk {
         )
     }
 
-    fn add(&mut self, line: &str) -> Result<(), String> {
+    /// Adds a line of the patch.
+    pub(super) fn add(&mut self, line: &str) -> Result<(), String> {
         let rest = || line.get(1..).unwrap_or_default().to_owned();
         match line.as_bytes().first() {
             Some(b'-') => self.lines.push(Line::Removed(rest())),
@@ -124,7 +151,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
             lines.next();
             in_hunk = false;
         } else if let (Some(numbers), Some(file)) = (line.strip_prefix("@@"), files.last_mut()) {
-            file.hunks.push(opened(numbers));
+            file.hunks.push(Hunk::opened(numbers));
             in_hunk = true;
         } else if is_between(line) {
             refuse(line)?;
@@ -141,7 +168,9 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
     }
     let is_empty = |file: &FilePatch| file.hunks.is_empty() && file.new != NOWHERE && file.old != NOWHERE;
     if files.is_empty() || files.iter().any(is_empty) {
-        return Err("The patch has no change. It needs --- a/path, +++ b/path and @@ hunks.".to_owned());
+        return Err(format!(
+            "The patch has no change. It needs --- a/path, +++ b/path and @@ hunks. {EXAMPLE}"
+        ));
     }
     Ok(files)
 }
@@ -183,30 +212,6 @@ fn name(text: &str) -> String {
     text.to_owned()
 }
 
-/// ` -12,3 +12,4 @@ heading`, or only a heading.
-fn opened(text: &str) -> Hunk {
-    let text = text.trim_start();
-    let (numbers, heading) = match text.split_once("@@") {
-        Some((numbers, heading)) => (numbers, heading),
-        None if text.starts_with('-') => (text, ""),
-        None => ("", text),
-    };
-    let range = |sign: char| -> Option<(usize, usize)> {
-        let word = numbers
-            .split_whitespace()
-            .find_map(|word| word.strip_prefix(sign))?;
-        let (start, count) = word.split_once(',').unwrap_or((word, "1"));
-        Some((start.parse().ok()?, count.parse().ok()?))
-    };
-    let (old, new) = (range('-'), range('+'));
-    Hunk {
-        start: old.map(|(start, _)| start),
-        counts: old.zip(new).map(|((_, old), (_, new))| (old, new)),
-        heading: heading.trim().to_owned(),
-        ..Hunk::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,11 +226,11 @@ mod tests {
 
     #[test]
     fn headers_are_read_with_numbers_or_without() {
-        let hunk = opened(" -12,3 +14 @@ def f():");
+        let hunk = Hunk::opened(" -12,3 +14 @@ def f():");
         assert_eq!((hunk.start, hunk.counts), (Some(12), Some((3, 1))));
         assert_eq!(hunk.heading, "def f():");
-        assert_eq!(opened(" def g():").heading, "def g():");
-        assert_eq!(opened("").start, None);
+        assert_eq!(Hunk::opened(" def g():").heading, "def g():");
+        assert_eq!(Hunk::opened("").start, None);
     }
 
     #[test]
