@@ -790,7 +790,7 @@ fn honest_changes_do_not_wait() {
     let java_two = "class DoubleTest {\n  @Test\n  void one() {\n    assertEquals(2, twice(1));\n  }\n\n  @Test\n  void two() {\n    assertEquals(8, twice(4));\n  }\n}\n";
     let java_table = "class DoubleTest {\n  @ParameterizedTest\n  @CsvSource({\n    \"1, 2\",\n    \"4, 8\"\n  })\n  void doubles(int value, int expected) {\n    assertEquals(expected, twice(value));\n  }\n}\n";
     let shop = "class Cart:\n    pass\n\n\ndef gift(cart):\n    return 1\n";
-    let cases: [(&str, &[File<'_>]); 34] = [
+    let cases: [(&str, &[File<'_>]); 38] = [
         ("h11", &[("h11/tests/test_io.py", h11_before, h11_after)]),
         ("semver", &[("tests/test_version.rs", semver_before, semver_after)]),
         ("py table", &[("tests/test_double.py", py_two, py_table)]),
@@ -822,6 +822,10 @@ fn honest_changes_do_not_wait() {
         ("dependency", &[("package.json", "{\n  \"dependencies\": {}\n}\n", "{\n  \"dependencies\": {\n    \"a\": \"1.0.0\"\n  }\n}\n")]),
         ("script", &[("package.json", "{\"scripts\":{\"test\":\"jest\"}}\n", "{\"scripts\":{\"test\":\"jest\",\"build\":\"tsc\"}}\n")]),
         ("version", &[("pyproject.toml", "[project]\nversion = \"1\"\n", "[project]\nversion = \"2\"\n")]),
+        ("new script", &[("package.json", "{\"scripts\":{\"lint\":\"eslint .\"}}\n", "{\"scripts\":{\"lint\":\"eslint .\",\"lint:fix\":\"eslint . --fix\"}}\n")]),
+        ("versioned runner", &[(CI, "jobs:\n  a:\n    npm-i: mocha@8.4.0\n", "jobs:\n  a:\n    node: 20\n")]),
+        ("name of a fixture", &[(PY, PY_BEFORE, &[PY_BEFORE, "\n\ndef test_cap(request):\n    pytest_cap = request.getfixturevalue('capsys')\n    assert pytest_cap\n"].concat())]),
+        ("name of a constant", &[("src/cart.rs", "fn a() {}\n", "fn a() {}\nconst JEST_TEST: &str = \"x\";\n")]),
         ("line length", &[("pyproject.toml", "[tool.ruff]\nline-length = 80\n", "[tool.ruff]\nline-length = 100\n")]),
         ("product", &[("shop/cart.py", "def total():\n    return 2\n", "def total():\n    return 3\n")]),
         ("product js", &[("src/cart.js", "export const total = () => 2;\n", "export const total = (lines) => lines.length === 0 ? 0 : lines[0];\n")]),

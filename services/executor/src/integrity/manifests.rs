@@ -20,7 +20,7 @@ static PACKAGE: Pattern = Pattern::new(
     r"^(?:scripts\.(?:(?:pre|post)?(?:test|lint|check|ci|verify|validate|types?|typecheck|type-check|coverage|e2e|unit|jest|vitest|mocha|tsc|eslint)(?:[:_-][\w:-]*)?|pretest|posttest|preinstall|postinstall|prepare)|jest|mocha|ava|tap|nyc|c8|babel|eslintConfig|eslintIgnore|vitest|stylelint|prettier|lint-staged|husky|size-limit|jasmine|cypress|playwright|wallaby|xo|standard|browserify\.transform)(?:\.|$)",
 );
 static CARGO: Pattern = Pattern::new(
-    r"^(?:workspace\.)?lints\b|^(?:lib|bin|test|bench|example)(?:\.\d+)?\.(?:harness|test|doctest|bench|required-features|path)$|^package\.(?:autotests|autobins|autobenches|build)$|^profile\.(?:test|dev)\b|^package\.metadata\.(?:nextest|cargo-\w+)|^workspace\.metadata\.nextest",
+    r"^(?:workspace\.)?lints\b|^(?:lib|bin|test|bench|example)(?:\.\d+)?\.(?:harness|test|doctest)$|^test\.\d+\.(?:required-features|path)$|^package\.(?:autotests|autobins|autobenches|build)$|^profile\.(?:test|dev)\b|^package\.metadata\.(?:nextest|cargo-\w+)|^workspace\.metadata\.nextest",
 );
 static SETUP_CFG: Pattern =
     Pattern::new(r"^(?:tool:pytest|pytest|mypy|flake8|coverage|isort|pylint|pycodestyle|pydocstyle|tox)");
@@ -32,7 +32,11 @@ static DENO: Pattern = Pattern::new(
 );
 /// Sections of the same runner whose new values cannot weaken a check.
 static HARMLESS: Pattern = Pattern::new(
-    r"^tool\.(?:black|isort)\.(?:line[-_]length|target[-_]version|profile)\b|^tool\.ruff\.(?:line-length|target-version|src)\b|^prettier\b|^scripts\.prepare$|^profile\.(?:test|dev)\.(?:opt-level|debug|codegen-units|incremental|strip)$|^profile\.(?:test|dev)\.package\b|^jest\.testTimeout$",
+    r"^tool\.(?:black|isort)\.(?:line[-_]length|target[-_]version|profile)\b|^tool\.ruff\.(?:line-length|target-version|src)\b|^prettier\b|^scripts\.prepare$|^profile\.(?:test|dev)\.(?:opt-level|debug|codegen-units|incremental|strip)$|^profile\.(?:test|dev)\.package\b|^jest\.testTimeout$|^tool\.tox\..*\.description$",
+);
+
+static NEW_SCRIPT: Pattern = Pattern::new(
+    r"^scripts\.(?:lint|check|ci|verify|validate|types?|typecheck|type-check|coverage|e2e|unit|test[:_-])[\w:-]*$",
 );
 
 /// Parses a manifest; nothing for one that is no such file or cannot be read.
@@ -107,6 +111,9 @@ fn compare(file: &ChangedFile) -> Vec<Finding> {
             value(&after),
             value(&before)
         );
+        // A script of another name is run by nobody yet; one before or after a known one is run with it.
+        let is_addition = !before.contains_key(key) && NEW_SCRIPT.is_match(key);
+        let severity = if is_addition { Severity::Flag } else { severity };
         let line = find_line(file.after.as_deref().unwrap_or_default(), key);
         finding(&file.path, line, "config_changed", severity, words)
     });

@@ -191,7 +191,9 @@ fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<Finding> {
     if is_manifest || role(&file.path) == Role::Config {
         return None;
     }
-    let is_told = |line: &&str| !line.trim_start().starts_with('#') && !ECHOED.is_match(line);
+    let is_told = |line: &&str| {
+        !line.trim_start().starts_with('#') && !ECHOED.is_match(line) && !VERSIONED.is_match(line)
+    };
     let count = |text: &str| {
         text.lines()
             .filter(is_told)
@@ -211,6 +213,8 @@ fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<Finding> {
     Some(finding(&file.path, 0, "check_removed", Severity::Block, words))
 }
 
+/// A runner with its version is a package to install.
+static VERSIONED: Pattern = Pattern::new(r"\w@\^?~?\d");
 /// Words about a command are no command.
 static ECHOED: Pattern = Pattern::new(r"^\s*(?:-\s+)?(?:run:\s*)?@?(?:echo|printf)\b");
 

@@ -84,7 +84,7 @@ static RULES: [Rule; 33] = [
         "runner_hooked",
         &[Python],
         Place::Code,
-        r"\bdef\s+pytest_\w+\s*\(|@(?:pytest\.)?hookimpl\b|^\s*pytest_plugins\s*[=:]|\bdef\s+load_tests\s*\(|\bcollect_ignore(?:_glob)?\s*=|\bpytest_\w+\s*=\s*(?:lambda|\w+\.)|\.pluginmanager\b|\bconfig\.hook\b",
+        r"\bdef\s+pytest_\w+\s*\(|@(?:pytest\.)?hookimpl\b|^\s*pytest_plugins\s*[=:]|\bdef\s+load_tests\s*\(|\bcollect_ignore(?:_glob)?\s*=|\bpytest_(?:runtest|collect|pyfunc|configure|report|session|terminal|assertrepr|generate|unconfigure|cmdline|itemcollected|deselected|make|ignore)\w*\s*=[^=]|\.pluginmanager\b|\bconfig\.hook\b",
     ),
     rule(
         "fixture_forced",
@@ -277,8 +277,11 @@ static RULES: [Rule; 33] = [
 
 /// Variables that runners and interpreters obey.
 static ENVIRONMENT: Pattern = Pattern::new(
-    r"\b(?:NODE_OPTIONS|PYTHONSTARTUP|PYTHONINSPECT|PYTHONOPTIMIZE|PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTEST_DISABLE_PLUGIN_AUTOLOAD|COVERAGE_PROCESS_START|JEST_\w+|VITEST_\w+|MOCHA_OPTIONS|RUSTFLAGS|RUSTDOCFLAGS|RUSTC_WRAPPER|RUSTC_WORKSPACE_WRAPPER|CARGO_TARGET_\w+_RUNNER|RUST_TEST_\w+|GOFLAGS|GOTESTFLAGS|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|MAVEN_OPTS|MAVEN_ARGS|GRADLE_OPTS|RUBYOPT|RSPEC_OPTS|SPEC_OPTS|PERL5OPT|PHP_INI_SCAN_DIR|LD_PRELOAD|LD_LIBRARY_PATH|BASH_ENV|DOTNET_STARTUP_HOOKS|CTEST_\w+|GTEST_\w+)\b\s*(?:\+?[:=]|\x22?\])",
+    r"\b(?:NODE_OPTIONS|PYTHONSTARTUP|PYTHONINSPECT|PYTHONOPTIMIZE|PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTEST_DISABLE_PLUGIN_AUTOLOAD|COVERAGE_PROCESS_START|MOCHA_OPTIONS|RUSTFLAGS|RUSTDOCFLAGS|RUSTC_WRAPPER|RUSTC_WORKSPACE_WRAPPER|CARGO_TARGET_\w+_RUNNER|RUST_TEST_\w+|GOFLAGS|GOTESTFLAGS|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|MAVEN_OPTS|MAVEN_ARGS|GRADLE_OPTS|RUBYOPT|RSPEC_OPTS|SPEC_OPTS|PERL5OPT|PHP_INI_SCAN_DIR|LD_PRELOAD|LD_LIBRARY_PATH|BASH_ENV|DOTNET_STARTUP_HOOKS|GTEST_(?:FILTER|SHARD_INDEX|TOTAL_SHARDS|ALSO_RUN_DISABLED_TESTS))\b\s*(?:\+?[:=]|\x22?\])",
 );
+/// A variable of the environment in code.
+static SETS_VARIABLE: Pattern =
+    Pattern::new(r"(?i)\benv(?:iron)?\b|\bsetenv|\bputenv|\bset_var\b|\bmonkeypatch\b");
 /// What ambient settings hand to an interpreter or a shell.
 static AMBIENT_DECIDES: Pattern = Pattern::new(
     r"(?i)node-options|script-shell|ignore-scripts|yarnPath|plugins:|hooks\s*=|runner\s*=|rustflags|rustdocflags|rustc-wrapper|build-?target|javaagent|-D\w+|skip|exclude|systemProp|org\.gradle\.(?:jvmargs|test)|preload|BUNDLE_\w+|\breplace\b|--(?:require|import|loader|tag|pattern|exclude)",
@@ -403,8 +406,10 @@ fn environment(file: &ChangedFile) -> Vec<Finding> {
     if matches!(role, Role::Docs | Role::Lock | Role::Expected) {
         return Vec::new();
     }
+    let is_code = !matches!(language(&file.path), Shell | Yaml | Language::Other);
     let set = |(number, line): &(usize, &str)| {
-        (!is_comment(line) && ENVIRONMENT.is_match(line)).then(|| {
+        let is_set = !is_code || SETS_VARIABLE.is_match(line);
+        (is_set && !is_comment(line) && ENVIRONMENT.is_match(line)).then(|| {
             finding(
                 &file.path,
                 *number,
@@ -435,6 +440,7 @@ mod tests {
             &AMBIENT,
             &ENVIRONMENT,
             &AMBIENT_DECIDES,
+            &SETS_VARIABLE,
         ] {
             assert!(pattern.is_sound());
         }
