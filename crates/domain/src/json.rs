@@ -1,7 +1,9 @@
 //! JSON from outside, which may be nested deeper than `serde_json` reads by itself: a document of Jira takes four levels
 //! for each list within a list.
 
-use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::de::SliceRead;
 
 /// The deepest nesting that is read. It fits into the stack of a thread (2 MiB) with room to spare.
@@ -41,6 +43,83 @@ pub fn deserializer(text: &[u8]) -> Result<serde_json::Deserializer<SliceRead<'_
     // What that limit protects, the stack, the check above protects.
     deserializer.disable_recursion_limit();
     Ok(deserializer)
+}
+
+/// True when a text is one whole JSON value, whatever its shape. Neither depth nor size of the value needs stack or memory.
+pub fn is_whole(text: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(text).is_ok()
+}
+
+/// The problem with an answer that an API did not write, although its status says so: a page of a proxy, of a log-in or of a
+/// maintenance, or an answer that was cut. Absent: it is JSON, of whatever shape. An answer without a content type is judged
+/// by its body.
+pub fn find_foreign_answer(content_type: &str, body: &[u8]) -> Option<&'static str> {
+    if !content_type.is_empty() && !content_type.to_ascii_lowercase().contains("json") {
+        return Some("a content type that is not JSON");
+    }
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Some("an empty body");
+    }
+    (!is_whole(body)).then_some("a body that is not JSON")
+}
+
+/// True when an answer is a page for people, by its content type.
+pub fn is_page(content_type: &str) -> bool {
+    content_type
+        .trim_start()
+        .to_ascii_lowercase()
+        .starts_with("text/html")
+}
+
+/// The text with U+FFFD for each escape of half a surrogate pair (`\ud83d`) and each byte that is not UTF-8. A text that
+/// was cut within an emoji holds such halves, and `serde_json` would refuse the whole document for one of them.
+pub fn replace_broken_characters(text: &[u8]) -> Cow<'_, [u8]> {
+    let whole = match String::from_utf8_lossy(text) {
+        Cow::Borrowed(_) => Cow::Borrowed(text),
+        Cow::Owned(replaced) => Cow::Owned(replaced.into_bytes()),
+    };
+    let halves = find_lone_surrogates(&whole);
+    if halves.is_empty() {
+        return whole;
+    }
+    let mut replaced = whole.into_owned();
+    for at in halves {
+        replaced[at..at + ESCAPE].copy_from_slice(b"\\ufffd");
+    }
+    Cow::Owned(replaced)
+}
+
+/// Bytes of an escape such as `\ud83d`.
+const ESCAPE: usize = 6;
+
+/// Positions of escapes that are half of a surrogate pair. A backslash outside of strings is not JSON anyway.
+fn find_lone_surrogates(text: &[u8]) -> Vec<usize> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(next) = text[at..].iter().position(|byte| *byte == b'\\') {
+        at += next;
+        at += match (
+            escaped_unit(&text[at..]),
+            text.get(at + ESCAPE..).and_then(escaped_unit),
+        ) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 2 * ESCAPE,
+            (Some(0xD800..=0xDFFF), _) => {
+                found.push(at);
+                ESCAPE
+            }
+            (Some(_), _) => ESCAPE,
+            // The character that is escaped may be a backslash.
+            (None, _) => 2.min(text.len() - at),
+        };
+    }
+    found
+}
+
+/// The UTF-16 unit of an escape at the start of a text.
+fn escaped_unit(text: &[u8]) -> Option<u16> {
+    let digits = text.get(..ESCAPE)?.strip_prefix(b"\\u")?;
+    let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_hex)?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 /// How deep arrays and objects are nested.
@@ -87,6 +166,99 @@ mod tests {
         assert!(matches!(error, Error::TooDeep), "{error:?}");
         let endless = from_slice::<Value>("[".repeat(10_000_000).as_bytes()).unwrap_err();
         assert!(matches!(endless, Error::TooDeep));
+    }
+
+    #[test]
+    fn broken_characters_become_replacements_and_pairs_stay() {
+        for (given, expected) in [
+            (&br#""cut \ud83d""#[..], "cut \u{fffd}"),
+            (br#""\uDE00 first""#, "\u{fffd} first"),
+            (br#""\ud83d\ude00""#, "\u{1f600}"),
+            (br#""\uD83D\uDE00\ud83d""#, "\u{1f600}\u{fffd}"),
+            (br#""\ud83d\ud83d\ude00""#, "\u{fffd}\u{1f600}"),
+            (br#""\ud83dx\ude00""#, "\u{fffd}x\u{fffd}"),
+            (br#""\\ud83d""#, "\\ud83d"),
+            (br#""\\\ud83d""#, "\\\u{fffd}"),
+            (br#""\u00e4\n\"\ud800\"""#, "\u{e4}\n\"\u{fffd}\""),
+            (b"\"\xed\xa0\xbd\"", "\u{fffd}\u{fffd}\u{fffd}"),
+        ] {
+            let text = replace_broken_characters(given);
+            let read: String = from_slice(&text).unwrap();
+            assert_eq!(read, expected, "{}", String::from_utf8_lossy(given));
+        }
+        for given in [
+            &br#""\ud8"#[..],
+            br#""\u"#,
+            b"\\",
+            br#""\ud83d\u""#,
+            br#"["\u12"]"#,
+        ] {
+            let text = replace_broken_characters(given);
+            assert!(from_slice::<Value>(&text).is_err(), "{given:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn broken_characters_change_no_json_text_that_is_read(value in ".*", unit in 0_u16..=u16::MAX) {
+            let text = serde_json::to_string(&value).unwrap();
+            proptest::prop_assert_eq!(&*replace_broken_characters(text.as_bytes()), text.as_bytes());
+            let half = format!("{{\"a\": [\"\\u{unit:04x}\"], \"b\": {text}}}");
+            let read: Value = from_slice(&replace_broken_characters(half.as_bytes())).unwrap();
+            proptest::prop_assert_eq!(&read["b"], &Value::String(value));
+        }
+    }
+
+    #[test]
+    fn foreign_answers_are_told_from_json_of_any_shape() {
+        for (content_type, body) in [
+            ("application/json", "<html>Site temporarily unavailable</html>"),
+            ("text/html; charset=utf-8", "<html></html>"),
+            ("TEXT/HTML", "{}"),
+            ("text/plain", "{}"),
+            ("application/json", ""),
+            ("application/json", " \n"),
+            ("application/json; charset=utf-8", "{\"key\": \"ENG"),
+            ("", "OK"),
+        ] {
+            assert!(
+                find_foreign_answer(content_type, body.as_bytes()).is_some(),
+                "{content_type} {body}"
+            );
+        }
+        for content_type in [
+            "",
+            "application/json",
+            "Application/JSON;charset=UTF-8",
+            "application/vnd.github+json",
+        ] {
+            for body in ["{}", "[1]", "null", "\"text\"", " {\"a\": 1} "] {
+                assert_eq!(
+                    find_foreign_answer(content_type, body.as_bytes()),
+                    None,
+                    "{content_type} {body}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_value_is_told_from_a_truncated_one() {
+        for whole in ["null", " {} \n", "[1, {\"a\": \"\\ud800\"}]", &nested(100_000)] {
+            assert!(is_whole(whole.as_bytes()), "{}", whole.len());
+        }
+        for broken in [
+            "",
+            " ",
+            "<html></html>",
+            "{\"a\": 1",
+            "{} {}",
+            "ok",
+            "[1,",
+            &"[".repeat(100_000),
+        ] {
+            assert!(!is_whole(broken.as_bytes()), "{}", broken.len());
+        }
     }
 
     #[test]
