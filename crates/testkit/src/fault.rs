@@ -38,6 +38,8 @@ pub struct Fault {
     pub cut: bool,
     /// How long the answer, or its cut, is held back.
     pub hold: Duration,
+    /// Content type and body of the answer, in the place of the service's own words.
+    pub page: Option<(&'static str, &'static str)>,
 }
 
 impl Fault {
@@ -54,7 +56,15 @@ impl Fault {
             retry_after_s: 1,
             cut: false,
             hold: Duration::ZERO,
+            page: None,
         }
+    }
+
+    /// The answer has this content type (none when empty) and this body: a page of somebody between caller and service.
+    #[must_use]
+    pub fn page(mut self, content_type: &'static str, body: &'static str) -> Self {
+        self.page = Some((content_type, body));
+        self
     }
 
     /// The caller is asked to wait this long (403 and 429).
@@ -113,6 +123,15 @@ impl Fault {
             return Response::new(Body::from_stream(broken));
         }
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        if let Some((content_type, body)) = self.page {
+            let mut response = Response::new(Body::from(body));
+            *response.status_mut() = status;
+            if !content_type.is_empty() {
+                let value = header::HeaderValue::from_static(content_type);
+                response.headers_mut().insert(header::CONTENT_TYPE, value);
+            }
+            return response;
+        }
         let message = format!("the stand-in was told to answer {status}");
         let body =
             json!({"type": "error", "message": message, "error": {"type": "api_error", "message": message}});
