@@ -63,7 +63,7 @@ pub enum Error {
         /// How long to wait.
         retry_after: Duration,
     },
-    /// Nothing was done: no connection, or a server error on a read.
+    /// Nothing was done: no connection, or a server error or an answer that is not JSON on a read.
     #[error("github is unavailable: {detail}")]
     Unavailable {
         /// Status or class of the failure.
@@ -79,7 +79,7 @@ pub enum Error {
         /// What broke, when it was the connection.
         source: Option<Cause>,
     },
-    /// The answer is not what GitHub documents.
+    /// The answer is JSON and not what GitHub documents; asking again gives the same.
     #[error("github's answer cannot be read: {detail}")]
     Malformed {
         /// Where in the answer.

@@ -200,8 +200,9 @@ impl Places {
         let mut body = self.place(repository).await.scope();
         body["permissions"] = json!(access.within(&installation.permissions));
         let path = format!("/app/installations/{}/access_tokens", installation.id);
-        let minted: Minted = match transport::send(&self.own, Call::Post(&path, &body)).await {
-            Ok(answer) => answer.parse()?,
+        let answered = transport::send(&self.own, Call::Post(&path, &body)).await;
+        let minted: Minted = match answered.and_then(|answer| answer.parse()) {
+            Ok(minted) => minted,
             // Nobody is hurt by a token that nobody got.
             Err(Error::Unknown { detail, source }) => return Err(Error::Unavailable { detail, source }),
             Err(Error::NotFound { .. }) => {

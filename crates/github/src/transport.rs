@@ -2,7 +2,7 @@
 
 use std::{collections::hash_map::RandomState, error::Error as StdError, hash::BuildHasher, time::Duration};
 
-use domain::{Cause, cause::chain};
+use domain::{Cause, cause::chain, json};
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt as _;
 use octocrab::Octocrab;
@@ -47,6 +47,14 @@ impl Answer {
     }
 
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        if self.body.is_empty() {
+            // Only a write gets here with it, and it may have been done.
+            return Err(lost(
+                true,
+                format!("{} was answered by an empty body", self.name),
+                None,
+            ));
+        }
         serde_json::from_str(&self.body).map_err(|error| self.malformed(&error))
     }
 
@@ -174,12 +182,20 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Resu
         permissions: header("x-accepted-github-permissions").and_then(|text| permissions::readable(&text)),
     };
     let (link, scopes, etag) = (header("link"), header("x-oauth-scopes"), header("etag"));
+    let content_type = header("content-type").unwrap_or_default();
     let is_unchanged = status == 304 && matches!(call, Call::GetUnless(..));
-    let body = crab
-        .body_to_string(response)
+    let body = response
+        .into_body()
+        .collect()
         .await
         .map_err(|error| failure(error, write))?;
-    let result = if (200..300).contains(&status) || is_unchanged {
+    let body = json::replace_broken_characters(&body.to_bytes()).into_owned();
+    let body = String::from_utf8_lossy(&body).into_owned();
+    let result = if is_unchanged || (200..300).contains(&status) {
+        if !is_unchanged && let Some(problem) = find_foreign_answer(write, &content_type, &body) {
+            let detail = format!("{} answered {status} with {problem}", call.name());
+            return Ok((limits, Err(lost(write, detail, None))));
+        }
         Ok(Answer {
             name: call.name(),
             is_unchanged,
@@ -189,10 +205,23 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Resu
             limits,
             body,
         })
+    } else if matches!(status, 404 | 410) && json::is_page(&content_type) {
+        // The API itself says in JSON what it does not know.
+        let detail = format!("{} answered {status} with a page", call.name());
+        Err(lost(write, detail, None))
     } else {
         Err(refusal(call, status, hints, &message(&body)))
     };
     Ok((limits, result))
+}
+
+/// The problem with a good status whose body GitHub did not write: a page of a proxy, a portal or a maintenance, or an
+/// answer that was cut. It passes, as an error of the server does. A write may be answered by nothing.
+fn find_foreign_answer(write: bool, content_type: &str, body: &str) -> Option<&'static str> {
+    if write && body.is_empty() {
+        return None;
+    }
+    json::find_foreign_answer(content_type, body.as_bytes())
 }
 
 /// The last `keep` bytes of a text at another address. What is not UTF-8 of it is replaced.
@@ -309,9 +338,7 @@ pub(crate) fn failure(error: octocrab::Error, write: bool) -> Error {
         }
         octocrab::Error::InvalidUtf8 { .. }
         | octocrab::Error::Json { .. }
-        | octocrab::Error::Serde { .. } => Error::Malformed {
-            detail: "not JSON in UTF-8".to_owned(),
-        },
+        | octocrab::Error::Serde { .. } => lost(write, "the answer is not JSON in UTF-8".to_owned(), None),
         octocrab::Error::Uri { .. } | octocrab::Error::UriParse { .. } | octocrab::Error::Http { .. } => {
             Error::Rejected {
                 detail: "the path is not a legal URL".to_owned(),

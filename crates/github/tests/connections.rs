@@ -178,14 +178,16 @@ async fn a_refused_request_names_the_field() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_json_is_malformed_and_not_repeated_in_the_error() {
-    let (url, _) = server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>").await;
+async fn an_answer_that_is_no_json_is_an_outage_and_not_repeated_in_the_error() {
+    let (url, count) =
+        server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>").await;
     let failed = Reader::new(&settings(url))
         .unwrap()
         .repository(&shop())
         .await
         .unwrap_err();
-    assert!(matches!(failed, Error::Malformed { .. }), "{failed}");
+    assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
+    assert_eq!(count.load(Ordering::SeqCst), 3);
     assert!(!format!("{failed:?}").contains("private"));
 }
 

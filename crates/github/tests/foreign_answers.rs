@@ -1,0 +1,213 @@
+//! Answers that GitHub did not write, at every route that is read: each is an outage and passes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeSet, future::Future, pin::Pin};
+
+use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
+use github::{Error, IssueState, Reader, Settings, Writer};
+use testkit::{FakeGitHub, Fault, GitHubOptions, github as stand_in};
+
+/// Status, content type and body, as proxies, portals, log-ins and maintenance pages answer.
+const PAGES: [(u16, &str, &str); 8] = [
+    (200, "text/html", "<html><body>Unicorn!</body></html>"),
+    (
+        200,
+        "application/json; charset=utf-8",
+        "<!DOCTYPE html><title>Sign in</title>",
+    ),
+    (200, "application/json", ""),
+    (
+        200,
+        "application/json; charset=utf-8",
+        "[{\"number\": 1, \"title\": \"Log",
+    ),
+    (200, "text/html", "[]"),
+    (200, "", "OK"),
+    (204, "", ""),
+    (404, "text/html", "<html>Under maintenance</html>"),
+];
+
+struct Hub {
+    hub: FakeGitHub,
+    reader: Reader,
+    writer: Writer,
+    base: CommitId,
+    head: CommitId,
+}
+
+type Outcome<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
+type Call = (&'static str, fn(&Hub) -> Outcome<'_>);
+
+/// A row for each call that reads.
+macro_rules! calls {
+    ($($name:literal: |$hub:ident| $call:expr;)+) => {
+        const CALLS: &[Call] = &[$(($name, |$hub| Box::pin(async move { $call.await.map(drop) })),)+];
+    };
+}
+
+const ISSUE: u64 = 1;
+const PULL: u64 = 2;
+const START: Timestamp = Timestamp::from_unix_ms(0);
+
+calls! {
+    "repository": |hub| hub.reader.repository(&shop());
+    "checks": |hub| hub.reader.checks(&shop(), &hub.head);
+    "pull request": |hub| hub.reader.pull_request(&shop(), PULL);
+    "mentioning": |hub| hub.reader.pull_requests_mentioning(&shop(), &ticket());
+    "remarks": |hub| hub.reader.remarks(&shop(), PULL);
+    "closed": |hub| hub.reader.closed_pull_requests_since(&shop(), START);
+    "changed": |hub| hub.reader.pull_requests_changed_since(&shop(), START, None);
+    "by head": |hub| hub.reader.find_pull_request_by_head(&shop(), "fix/1");
+    "permission": |hub| hub.reader.permission(&shop(), "ada", 7);
+    "deliveries": |hub| hub.reader.hook_deliveries(None, START);
+    "identity": |hub| hub.reader.identity(None);
+    "issue": |hub| hub.reader.issue(&shop(), ISSUE);
+    "open issues": |hub| hub.reader.open_issues(&shop(), None);
+    "list of issues": |hub| hub.reader.list_issues(&shop(), IssueState::Open);
+    "comments since": |hub| hub.reader.comments_since(&shop(), START);
+    "branch checks": |hub| hub.reader.branch_checks(&shop(), "main");
+    "reviews": |hub| hub.reader.reviews(&shop(), PULL);
+    "required checks": |hub| hub.reader.required_checks(&shop(), "main");
+    "changed files": |hub| hub.reader.changed_files(&shop(), PULL);
+    "changed since": |hub| hub.reader.changed_since(&shop(), &hub.base, &hub.head);
+    "commits": |hub| hub.reader.pull_request_commits(&shop(), PULL);
+    "review requests": |hub| hub.reader.review_requests(&shop(), PULL);
+    "discussions": |hub| hub.reader.changed_discussions(&shop());
+    "writer's repository": |hub| hub.writer.repository(&shop());
+    "writer's pull request": |hub| hub.writer.pull_request(&shop(), PULL);
+    "writer's by head": |hub| hub.writer.find_pull_request_by_head(&shop(), "fix/1");
+    "branch head": |hub| hub.writer.branch_head(&shop(), "main");
+    "comments": |hub| hub.writer.list_comments(&shop(), ISSUE);
+    "login": |hub| hub.writer.login(None);
+    "issue open": |hub| hub.writer.is_issue_open(&shop(), ISSUE);
+    "assignees": |hub| hub.writer.assignees(&shop(), ISSUE);
+    "issue type": |hub| hub.writer.issue_type(&shop(), ISSUE);
+    "our issue": |hub| hub.writer.find_our_issue(&shop(), "x");
+    "opened issue": |hub| hub.writer.opened_issue(&shop(), ISSUE);
+    "sub issues": |hub| hub.writer.sub_issues(&shop(), ISSUE);
+    "line comments": |hub| hub.writer.line_comments(&shop(), PULL);
+    "check run": |hub| hub.writer.find_check_run(&shop(), &hub.head);
+}
+
+fn shop() -> RepositoryName {
+    RepositoryName::new("acme", "shop").unwrap()
+}
+
+fn ticket() -> TicketKey {
+    TicketKey::jira("ENG-1").unwrap()
+}
+
+fn as_app(hub: &FakeGitHub, id: u64) -> Settings {
+    Settings {
+        api_url: hub.api_url(),
+        git_url: hub.git_url(),
+        app_id: Some(id),
+        private_key: Some(stand_in::APP_PRIVATE_KEY.into()),
+        ..Settings::default()
+    }
+}
+
+async fn hub() -> Hub {
+    let hub = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
+    let base = hub
+        .create_repository("acme/shop", &[("README.md", "shop\n")])
+        .unwrap();
+    hub.open_issue_as("acme/shop", "ada", "Login fails", "First.")
+        .unwrap();
+    let head = hub
+        .commit("acme/shop", "fix/1", "work", &[("a.txt", "a")])
+        .unwrap();
+    let reader = Reader::new(&as_app(&hub, stand_in::READER_APP_ID)).unwrap();
+    let writer = Writer::new(&as_app(&hub, stand_in::WRITER_APP_ID)).unwrap();
+    writer
+        .create_pull_request(&shop(), "fix/1", "main", "ENG-1 Login", "Body", true)
+        .await
+        .unwrap();
+    let (base, head) = (base.parse().unwrap(), head.parse().unwrap());
+    Hub {
+        reader,
+        writer,
+        base,
+        head,
+        hub,
+    }
+}
+
+impl Hub {
+    /// Fresh clients: what a client remembers is not read again.
+    fn renew(&mut self) {
+        self.reader = Reader::new(&as_app(&self.hub, stand_in::READER_APP_ID)).unwrap();
+        self.writer = Writer::new(&as_app(&self.hub, stand_in::WRITER_APP_ID)).unwrap();
+    }
+
+    /// The routes that a call asks, by breaking none of them.
+    async fn routes(&mut self, call: &Call) -> BTreeSet<(String, String)> {
+        self.renew();
+        let before = self.hub.requests().len();
+        let _ = (call.1)(self).await;
+        let route = |path: String| path.split('?').next().unwrap_or_default().to_owned();
+        let asked = self.hub.requests().into_iter().skip(before);
+        asked
+            .map(|request| (request.method, route(request.path)))
+            .collect()
+    }
+}
+
+async fn assert_passing(number: usize, call: &Call) {
+    let mut hub = hub().await;
+    let routes = hub.routes(call).await;
+    assert!(!routes.is_empty(), "{}", call.0);
+    for (index, (method, path)) in routes.into_iter().enumerate() {
+        let (status, content_type, body) = PAGES[(number + index) % PAGES.len()];
+        hub.renew();
+        let fault = Fault::new(&path, 3, status).on(&method);
+        hub.hub.fail_next(fault.page(content_type, body));
+        let case = format!("{}: {method} {path} with {status} {body:?}", call.0);
+        let failed = (call.1)(&hub).await;
+        let failed = failed.map_err(|error| (error.is_retryable(), error));
+        assert!(
+            matches!(failed, Err((true, Error::Unavailable { .. }))),
+            "{case}: {failed:?}"
+        );
+        // A write is not repeated, so it leaves some of them.
+        while hub.hub.faults_left() > 0 {
+            let _ = (call.1)(&hub).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_read_takes_a_foreign_answer_for_an_outage() {
+    let calls = CALLS.iter().enumerate();
+    futures::future::join_all(calls.map(|(number, call)| assert_passing(number, call))).await;
+}
+
+#[tokio::test]
+async fn each_kind_of_foreign_answer_passes_at_one_read() {
+    let cases = PAGES.iter().enumerate();
+    futures::future::join_all(cases.map(|(number, _)| assert_passing(number, &CALLS[2]))).await;
+}
+
+#[tokio::test]
+async fn json_of_a_wrong_shape_is_final() {
+    let hub = hub().await;
+    let fault = Fault::new("/pulls/2", 1, 200).page("application/json", "{\"number\": [\"cut \\ud83d\"]}");
+    hub.hub.fail_next(fault);
+    let failed = hub.reader.pull_request(&shop(), PULL).await.unwrap_err();
+    assert!(
+        matches!(failed, Error::Malformed { .. }) && !failed.is_retryable(),
+        "{failed}"
+    );
+}
+
+#[tokio::test]
+async fn a_write_that_a_page_answers_has_an_unknown_outcome() {
+    let hub = hub().await;
+    hub.hub.fail_next(
+        Fault::new("/comments", 1, 200)
+            .on("POST")
+            .page("text/html", "<html></html>"),
+    );
+    let failed = hub.writer.comment(&shop(), ISSUE, "x").await.unwrap_err();
+    assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
+}
