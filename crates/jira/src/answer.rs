@@ -3,19 +3,42 @@
 use std::time::Duration;
 
 use domain::{Cause, json};
-use reqwest::{Response, StatusCode, header::HeaderMap};
+use reqwest::{
+    Response, StatusCode,
+    header::{self, HeaderMap},
+};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Error, error::capped};
+use crate::{Error, error::capped, limits};
 
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 /// An administrator may have the requests of a whole day come at once.
 const MAX_INTERVAL_S: u64 = 900;
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
+/// Headers of an answer that say what became of the request.
+pub(crate) struct AnswerHeaders {
+    pub(crate) content_type: String,
+    pub(crate) retry_after: Option<Duration>,
+    pub(crate) is_of_one_issue: bool,
+}
+
+impl AnswerHeaders {
+    pub(crate) fn read(headers: &HeaderMap) -> Self {
+        let content_type = headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
+        Self {
+            content_type: content_type.unwrap_or_default().to_owned(),
+            retry_after: retry_after(headers),
+            is_of_one_issue: limits::is_of_one_issue(headers),
+        }
+    }
+}
+
 /// How long an answer asks to wait. A Data Center may say 0, or nothing: its next requests come with the next interval.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = |name: &str| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
     let asked = seconds("retry-after").filter(|asked| *asked > 0);
     let interval =
@@ -34,6 +57,16 @@ pub(crate) async fn bounded_body(mut response: Response, write: bool) -> Result<
         body.extend_from_slice(&chunk);
     }
     Ok(body)
+}
+
+/// The passing failure of a good status whose body Jira did not write. A write may be answered by nothing (204).
+pub(crate) fn check_origin(content_type: &str, body: &[u8], name: &str, write: bool) -> Result<(), Error> {
+    if write && body.is_empty() {
+        return Ok(());
+    }
+    json::find_foreign_answer(content_type, body).map_or(Ok(()), |problem| {
+        Err(lost(write, format!("{name} was answered by {problem}"), None))
+    })
 }
 
 /// An empty answer (204) reads as null.
@@ -77,7 +110,7 @@ pub(crate) fn message(body: &[u8]) -> String {
 pub(crate) fn refusal(
     name: &str,
     status: StatusCode,
-    retry_after: Option<Duration>,
+    headers: &AnswerHeaders,
     message: &str,
     write: bool,
 ) -> Error {
@@ -90,6 +123,11 @@ pub(crate) fn refusal(
         }
     };
     match status.as_u16() {
+        // A log-in page or a portal has the address of the API; nothing was done there.
+        300..=399 => lost(false, format!("{} with a redirect", what()), None),
+        404 | 410 if json::is_page(&headers.content_type) => {
+            lost(write, format!("{} with a page", what()), None)
+        }
         401 => Error::Unauthorized {
             check: "the account's address and API token, or its personal access token".to_owned(),
         },
@@ -99,7 +137,7 @@ pub(crate) fn refusal(
         },
         409 => Error::Conflict { detail: detail() },
         429 => Error::RateLimited {
-            retry_after: retry_after.unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
+            retry_after: headers.retry_after.unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
         },
         503 => lost(false, what(), None),
         500.. => lost(write, what(), None),
@@ -223,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_is_built_level_by_level_is_refused_when_it_is_deep() {
-        for text in [lists(400), lists(2000), "[".repeat(1_000_000)] {
+        for text in [lists(400), lists(2000), lists(1_000_000)] {
             let refused = on_a_small_stack(move || parse::<Value>(text.as_bytes(), "GET x").unwrap_err());
             assert!(matches!(refused, Error::TooDeep { .. }), "{refused}");
         }

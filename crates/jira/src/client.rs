@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Account, TicketKey, Timestamp, cause::chain};
+use domain::{Account, TicketKey, Timestamp, cause::chain, json};
 use reqwest::RequestBuilder;
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -17,11 +17,14 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::{
     Assignment, Comment, Dialect, Error, Settings,
-    answer::{self, bounded_body, failure, parse},
+    answer::{self, AnswerHeaders, bounded_body, failure, parse},
     dialect::History,
-    limits::{self, Limits},
+    limits::Limits,
     permissions::{Compared, Needed},
-    wire::{self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireWithHistory},
+    wire::{
+        self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireProjectOnly,
+        WireWithHistory,
+    },
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,6 +55,8 @@ struct Inner {
     api_token: SecretString,
     limits: Limits,
     myself: OnceCell<Account>,
+    /// Whether projects are service projects, by their keys.
+    service_projects: Mutex<BTreeMap<String, bool>>,
     /// Names of users of a Data Center by their keys.
     names: Mutex<BTreeMap<String, String>>,
 }
@@ -93,6 +98,7 @@ impl Client {
             api_token: settings.api_token.clone(),
             limits,
             myself: OnceCell::new(),
+            service_projects: Mutex::default(),
             names: Mutex::default(),
         })))
     }
@@ -140,6 +146,26 @@ impl Client {
         };
         let name = format!("{verb} {}", name(path));
         Box::pin(self.exchange(request, &name, true)).await
+    }
+
+    /// Whether customers read the comments of an issue: its project is one of a service desk, or Jira does not say what it is.
+    pub(crate) async fn is_of_service_project(&self, key: &TicketKey) -> Result<bool, Error> {
+        let issue = self.issue_path(key)?;
+        let short = key.short();
+        let project = short
+            .rsplit_once('-')
+            .map_or(short.as_str(), |(project, _)| project);
+        if let Some(known) = self.0.service_projects.lock().await.get(project) {
+            return Ok(*known);
+        }
+        let found: WireProjectOnly = self.get(&format!("{issue}?fields=project")).await?;
+        let is_service = found.is_service();
+        self.0
+            .service_projects
+            .lock()
+            .await
+            .insert(project.to_owned(), is_service);
+        Ok(is_service)
     }
 
     /// The comments of an issue, oldest first; at most 2,000.
@@ -317,17 +343,16 @@ impl Client {
         self.0.limits.admit().await?;
         let response = request.send().await.map_err(|error| failure(error, write))?;
         let status = response.status();
-        let (retry_after, is_of_one_issue) = (
-            answer::retry_after(response.headers()),
-            limits::is_of_one_issue(response.headers()),
-        );
+        let headers = AnswerHeaders::read(response.headers());
         let body = bounded_body(response, write).await?;
+        let body = json::replace_broken_characters(&body);
         if status.is_success() {
+            answer::check_origin(&headers.content_type, &body, name, write)?;
             return parse(&body, name);
         }
-        let refused = answer::refusal(name, status, retry_after, &answer::message(&body), write);
+        let refused = answer::refusal(name, status, &headers, &answer::message(&body), write);
         if let Error::RateLimited { retry_after } = refused
-            && !is_of_one_issue
+            && !headers.is_of_one_issue
         {
             self.0.limits.hear(retry_after).await;
         }

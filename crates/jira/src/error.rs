@@ -49,7 +49,7 @@ pub enum Error {
         /// How long to wait.
         retry_after: Duration,
     },
-    /// Nothing was done: no connection, or a server error on a read.
+    /// Nothing was done: no connection, or a server error or an answer that is not JSON on a read.
     #[error("jira is unavailable: {detail}")]
     Unavailable {
         /// Status or class of the failure.
@@ -77,7 +77,7 @@ pub enum Error {
         /// Which text.
         what: String,
     },
-    /// The answer is not what Jira documents.
+    /// The answer is JSON and not what Jira documents; asking again gives the same.
     #[error("jira's answer cannot be read: {detail}")]
     Malformed {
         /// Where in the answer.

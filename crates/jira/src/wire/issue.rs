@@ -13,6 +13,33 @@ use super::{
 };
 use crate::{Comment, Dialect, Error, Issue, Related};
 
+/// An issue of which only its project is read.
+#[derive(Deserialize)]
+pub(crate) struct WireProjectOnly {
+    fields: WireProjectField,
+}
+
+#[derive(Deserialize)]
+struct WireProjectField {
+    project: WireProject,
+}
+
+#[derive(Deserialize)]
+struct WireProject {
+    #[serde(rename = "projectTypeKey")]
+    kind: Option<String>,
+}
+
+impl WireProjectOnly {
+    /// What is unknown counts as one: an internal note harms nobody.
+    pub(crate) fn is_service(&self) -> bool {
+        !matches!(
+            self.fields.project.kind.as_deref(),
+            Some("software" | "business" | "product_discovery")
+        )
+    }
+}
+
 #[derive(Deserialize)]
 pub(crate) struct WireIssue {
     fields: WireFields,

@@ -15,10 +15,10 @@ mod transition;
 mod value;
 
 pub(crate) use account::{WireAccount, WireAssigneeOnly, WireGroups};
-pub(crate) use comment::{MARKER, WireComment, WireVisibility};
+pub(crate) use comment::{MARKER, SERVICE_DESK, WireComment, WireVisibility};
 pub(crate) use domain::address::encode;
 pub(crate) use history::{Changes, WireHistory, WireWithHistory};
-pub(crate) use issue::WireIssue;
+pub(crate) use issue::{WireIssue, WireProjectOnly};
 pub(crate) use jql::{changed_jql, list_jql, match_jql, matching_jql, ready_jql, similar_jql, these_jql};
 pub(crate) use permission::WirePermissions;
 pub(crate) use role::WireRole;

@@ -1,0 +1,201 @@
+//! Answers that Jira did not write, at every route that is read: each is an outage and passes.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{collections::BTreeSet, future::Future, pin::Pin};
+
+use domain::{TicketKey, Timestamp};
+use jira::{Dialect, Error, Reader, Settings, Writer};
+use testkit::{FakeJira, Fault, JiraKind, JiraOptions, jira as stand_in};
+
+/// Status, content type and body, as proxies, portals, log-ins and maintenance pages answer.
+const PAGES: [(u16, &str, &str); 9] = [
+    (
+        200,
+        "text/html;charset=UTF-8",
+        "<html><body>Site temporarily unavailable</body></html>",
+    ),
+    (200, "application/json", "<!DOCTYPE html><title>Log in</title>"),
+    (200, "application/json", ""),
+    (
+        200,
+        "application/json;charset=UTF-8",
+        "{\"key\": \"ENG-1\", \"fields\": {\"summ",
+    ),
+    (200, "text/html", "{}"),
+    (200, "", "OK"),
+    (204, "", ""),
+    (404, "text/html", "<html>Your site is being moved</html>"),
+    (302, "text/html", "<html>Log in</html>"),
+];
+
+struct Site {
+    jira: FakeJira,
+    reader: Reader,
+    writer: Writer,
+    ticket: TicketKey,
+}
+
+type Outcome<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
+type Call = (&'static str, fn(&Site) -> Outcome<'_>);
+
+/// A row for each call that reads.
+macro_rules! calls {
+    ($($name:literal: |$site:ident| $call:expr;)+) => {
+        const CALLS: &[Call] = &[$(($name, |$site| Box::pin(async move { $call.await.map(drop) })),)+];
+    };
+}
+
+calls! {
+    "issue": |site| site.reader.issue(&site.ticket);
+    "search": |site| site.reader.search_ready("ENG", "Backlog", None);
+    "matching": |site| site.reader.matching("ENG", "labels = backend");
+    "matches": |site| site.reader.matches(&site.ticket, "labels = backend");
+    "changed": |site| site.reader.changed_within("ENG", 5);
+    "similar": |site| site.reader.similar("ENG", &["Login".to_owned()]);
+    "list": |site| site.reader.list("ENG", None);
+    "outlines": |site| site.reader.outlines(&[&site.ticket]);
+    "comments since": |site| site.reader.comments_since(&site.ticket, Timestamp::from_unix_ms(0));
+    "text edits": |site| site.reader.text_edits_since(&site.ticket, Timestamp::from_unix_ms(0));
+    "last transition": |site| site.reader.last_transition_to(&site.ticket, "Backlog");
+    "groups": |site| site.reader.groups("mia");
+    "statuses": |site| site.reader.project_statuses("ENG");
+    "reader's permissions": |site| site.reader.permissions("ENG");
+    "reader's account": |site| site.reader.myself();
+    "fields": |site| site.reader.field_values(&site.ticket, &["Team".to_owned()]);
+    "role": |site| site.reader.role("ENG", "Developers");
+    "comments": |site| site.writer.list_comments(&site.ticket);
+    "status": |site| site.writer.status(&site.ticket);
+    "transitions": |site| site.writer.transitions(&site.ticket);
+    "assignee": |site| site.writer.assignee(&site.ticket);
+    "writer's permissions": |site| site.writer.permissions("ENG");
+    "writer's account": |site| site.writer.myself();
+    "sorted": |site| site.writer.sorted(&site.ticket);
+    "link type": |site| site.writer.link_type(&site.ticket, "Duplicate");
+}
+
+/// Fresh clients: what a client remembers is not read again.
+fn site_on(jira: FakeJira, kind: JiraKind, ticket: TicketKey) -> Site {
+    let account = |email: &str, token: &str| {
+        let (deployment, email) = match kind {
+            JiraKind::Cloud => (Dialect::Cloud, email),
+            JiraKind::DataCenter(_) => (Dialect::DataCenter, ""),
+        };
+        let (base_url, email) = (jira.url(), email.to_owned());
+        Settings {
+            base_url,
+            email,
+            api_token: token.into(),
+            deployment,
+            ..Settings::default()
+        }
+    };
+    let reader = Reader::new(&account(stand_in::READER_EMAIL, stand_in::READER_API_TOKEN)).unwrap();
+    let writer = Writer::new(&account(stand_in::WRITER_EMAIL, stand_in::WRITER_API_TOKEN)).unwrap();
+    Site {
+        jira,
+        reader,
+        writer,
+        ticket,
+    }
+}
+
+async fn site(kind: JiraKind) -> Site {
+    let jira = FakeJira::start(JiraOptions {
+        kind,
+        ..JiraOptions::default()
+    })
+    .await
+    .unwrap();
+    let ticket = jira.create_issue("ENG", "Login fails", "First.", "Bug", &["backend"]);
+    jira.move_issue(&ticket, "Ready for Agent", "Mia").unwrap();
+    jira.comment_as(&ticket, "Mia", "Please hurry").unwrap();
+    site_on(jira, kind, TicketKey::jira(&ticket).unwrap())
+}
+
+/// The routes that a call asks, by breaking none of them.
+async fn routes(kind: JiraKind, call: &Call) -> BTreeSet<(String, String)> {
+    let site = site(kind).await;
+    let _ = (call.1)(&site).await;
+    let asked = site.jira.requests();
+    let route = |path: String| path.split('?').next().unwrap_or_default().to_owned();
+    asked
+        .into_iter()
+        .map(|request| (request.method, route(request.path)))
+        .collect()
+}
+
+async fn assert_passing(kind: JiraKind, number: usize, call: &Call) {
+    for (index, (method, path)) in routes(kind, call).await.into_iter().enumerate() {
+        let (status, content_type, body) = PAGES[(number + index) % PAGES.len()];
+        let site = site(kind).await;
+        let fault = Fault::new(&path, 3, status).on(&method).page(content_type, body);
+        site.jira.fail_next(fault);
+        let failed = (call.1)(&site).await.unwrap_err();
+        let case = format!("{}: {method} {path} with {status} {body:?}: {failed}", call.0);
+        assert!(
+            matches!(failed, Error::Unavailable { .. }) && failed.is_retryable(),
+            "{case}"
+        );
+        assert_eq!(site.jira.faults_left(), 0, "three tries: {case}");
+        (call.1)(&site)
+            .await
+            .map_err(|error| format!("{case}, then {error}"))
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_read_takes_a_foreign_answer_for_an_outage() {
+    for kind in [JiraKind::Cloud, JiraKind::DataCenter(10)] {
+        let calls = CALLS.iter().enumerate();
+        futures::future::join_all(calls.map(|(number, call)| assert_passing(kind, number, call))).await;
+    }
+}
+
+#[tokio::test]
+async fn each_kind_of_foreign_answer_passes_at_one_read() {
+    let cases = PAGES.iter().enumerate();
+    futures::future::join_all(cases.map(|(number, _)| assert_passing(JiraKind::Cloud, number, &CALLS[0])))
+        .await;
+}
+
+#[tokio::test]
+async fn json_of_a_wrong_shape_is_final() {
+    let site = site(JiraKind::Cloud).await;
+    let fault =
+        Fault::new("/issue/ENG-1", 1, 200).page("application/json", "{\"fields\": [\"cut \\ud83d\"]}");
+    site.jira.fail_next(fault);
+    let failed = site.writer.status(&site.ticket).await.unwrap_err();
+    assert!(
+        matches!(failed, Error::Malformed { .. }) && !failed.is_retryable(),
+        "{failed}"
+    );
+    assert_eq!(site.jira.faults_left(), 0);
+}
+
+#[tokio::test]
+async fn a_write_that_a_page_answers_has_an_unknown_outcome() {
+    let site = site(JiraKind::Cloud).await;
+    site.jira.fail_next(
+        Fault::new("/issue/ENG-1", 1, 200)
+            .on("PUT")
+            .page("text/html", "<html></html>"),
+    );
+    let failed = site
+        .writer
+        .add_labels(&site.ticket, &["x".to_owned()])
+        .await
+        .unwrap_err();
+    assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn a_lone_surrogate_hides_no_text_of_an_answer() {
+    let site = site(JiraKind::Cloud).await;
+    let body = r#"{"id": "1", "key": "ENG-1", "fields": {"status": {"id": "1", "name": "cut \ud83d",
+        "statusCategory": {"key": "new"}}, "unread": "\udfff"}}"#;
+    site.jira
+        .fail_next(Fault::new("/issue/ENG-1", 1, 200).page("application/json", body));
+    let status = site.writer.status(&site.ticket).await.unwrap();
+    assert_eq!(status.name, "cut \u{fffd}");
+}
