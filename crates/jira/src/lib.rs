@@ -30,4 +30,4 @@ pub use model::{
 pub use reader::Reader;
 pub use screen::Filled;
 pub use settings::{Settings, ends, readers, writers};
-pub use writer::Writer;
+pub use writer::{Audience, Writer};

@@ -212,12 +212,16 @@ pub struct Comment {
     pub author_account_id: String,
     /// True when the author is a program.
     pub by_bot: bool,
+    /// True when the author is a customer of a service desk.
+    pub by_customer: bool,
     /// When.
     pub created: Timestamp,
     /// When its text was changed last; `created` while it never was.
     pub updated: Timestamp,
     /// Markdown.
     pub text: String,
+    /// Ids of the accounts that its document mentions outside of quotations.
+    pub mentioned: Vec<String>,
     /// The marker that we gave it; empty without one.
     pub marker: String,
     /// True when our own account wrote it.

@@ -13,6 +13,15 @@ use crate::{
     wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions, WireVisibility},
 };
 
+/// Readers of a comment on a request of a service project. Elsewhere a comment is for everybody who sees the issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// The team alone.
+    Internal,
+    /// Customers too.
+    Customers,
+}
+
 /// Writes at Jira; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then write
 /// again.
 #[derive(Clone, Debug)]
@@ -61,15 +70,38 @@ impl Writer {
         self.clients.of(key).ok().map(|client| client.browse_url(key))
     }
 
-    /// Comments on an issue. The marker is hidden in the comment's properties; it comes back as [`Comment::marker`].
+    /// Comments on an issue; on a request of a service project as an internal note. The marker is hidden in the comment's
+    /// properties; it comes back as [`Comment::marker`].
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn comment(&self, key: &TicketKey, markdown: &str, marker: &str) -> Result<CommentId, Error> {
-        let path = format!("{}/comment", self.clients.of(key)?.issue_path(key)?);
-        let mut body = json!({ "body": self.clients.of(key)?.dialect().text(markdown) });
+        self.comment_for(key, markdown, marker, Audience::Internal).await
+    }
+
+    /// The same for an audience.
+    ///
+    /// # Errors
+    /// As for [`Self::comment`].
+    pub async fn comment_for(
+        &self,
+        key: &TicketKey,
+        markdown: &str,
+        marker: &str,
+        audience: Audience,
+    ) -> Result<CommentId, Error> {
+        let client = self.clients.of(key)?;
+        let path = format!("{}/comment", client.issue_path(key)?);
+        let mut body = json!({ "body": client.dialect().text(markdown) });
+        let mut properties = Vec::new();
         if !marker.is_empty() {
-            body["properties"] = json!([{ "key": wire::MARKER, "value": { "id": marker } }]);
+            properties.push(json!({ "key": wire::MARKER, "value": { "id": marker } }));
+        }
+        if audience == Audience::Internal && client.is_of_service_project(key).await? {
+            properties.push(json!({ "key": wire::SERVICE_DESK, "value": { "internal": true } }));
+        }
+        if !properties.is_empty() {
+            body["properties"] = properties.into();
         }
         let made: WireId = self.clients.of(key)?.write(Method::Post, &path, &body).await?;
         Ok(CommentId(made.id))

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use domain::{TicketKey, Timestamp};
-use jira::{Dialect, Error, Reader, Settings, StatusCategory, TextField, Writer, hook};
-use serde_json::{Map, json};
+use jira::{Audience, Dialect, Error, Reader, Settings, StatusCategory, TextField, Writer, hook};
+use serde_json::{Map, Value, json};
 use testkit::{FakeJira, Fault, JiraKind, JiraOptions, JiraTransition, eventually, jira as stand_in};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -505,6 +505,65 @@ async fn what_is_nested_beyond_reason_is_an_error_of_its_own_and_hides_no_other_
 }
 
 #[tokio::test]
+async fn comments_on_requests_of_a_service_desk_are_internal() {
+    for kind in [JiraKind::Cloud, JiraKind::DataCenter(10)] {
+        let site = site_with(JiraOptions {
+            kind,
+            service_projects: vec!["OPS".to_owned()],
+            ..JiraOptions::default()
+        })
+        .await;
+        let request = key(&site
+            .jira
+            .create_issue("OPS", "It fails", "", "Service Request", &[]));
+        site.writer.comment(&request, "A note", "m1").await.unwrap();
+        site.writer.comment(&request, "Another", "").await.unwrap();
+        let shown = site
+            .writer
+            .comment_for(&request, "Hello", "m2", Audience::Customers);
+        shown.await.unwrap();
+        let ordinary = site.ticket();
+        site.writer.comment(&ordinary, "Status", "m3").await.unwrap();
+        let sent = |path: &str| -> Vec<Value> {
+            let posted = site
+                .jira
+                .requests()
+                .into_iter()
+                .filter(|request| request.method == "POST");
+            let posted = posted.filter(|request| request.path.contains(path));
+            posted
+                .map(|request| request.body.unwrap()["properties"].clone())
+                .collect()
+        };
+        let internal = || json!({"key": "sd.public.comment", "value": {"internal": true}});
+        let marker = |id: &str| json!({"key": "journeyman", "value": {"id": id}});
+        let path = format!("/issue/{}/comment", request.short());
+        assert_eq!(
+            sent(&path),
+            [
+                json!([marker("m1"), internal()]),
+                json!([internal()]),
+                json!([marker("m2")])
+            ]
+        );
+        assert_eq!(
+            sent(&format!("/issue/{}/comment", ordinary.short())),
+            [json!([marker("m3")])]
+        );
+        let asked = site
+            .jira
+            .requests()
+            .into_iter()
+            .filter(|request| request.path.contains("fields=project"));
+        assert_eq!(asked.count(), 2, "once for each project");
+        let comments = site.writer.list_comments(&request).await.unwrap();
+        let markers: Vec<&str> = comments.iter().map(|comment| comment.marker.as_str()).collect();
+        assert_eq!(markers, ["m1", "", "m2"]);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_not_followed() {
     let site = site().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -521,7 +580,7 @@ async fn a_redirect_is_not_followed() {
     });
     let writer = Writer::new(&settings(&url, "", "token")).unwrap();
     let refused = writer.comment(&key("ENG-1"), "x", "").await.unwrap_err();
-    assert!(matches!(refused, Error::Rejected { .. }), "{refused}");
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
     assert!(site.jira.requests().is_empty());
 }
 

@@ -36,6 +36,9 @@ pub struct JiraRules {
     pub jql: String,
     /// The statuses that ask for work once more when a person moves a ticket there that was worked on; empty: none does.
     pub reopen_statuses: Vec<String>,
+    /// Whether comments on requests of a service project are for customers too; else they are internal notes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub public_comments: bool,
     /// Values for fields of the screens of transitions, by the fields' names.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub transition_fields: BTreeMap<String, String>,
@@ -86,6 +89,7 @@ impl Default for JiraRules {
             assignee: String::new(),
             jql: String::new(),
             reopen_statuses: ["To Do", "Reopened"].map(str::to_owned).to_vec(),
+            public_comments: false,
             transition_fields: BTreeMap::new(),
         }
     }

@@ -15,6 +15,19 @@ pub fn to_markdown(document: &Value) -> String {
     }
 }
 
+/// Ids of the accounts that a document mentions, outside of quotations: a name may be changed, or be that of another account.
+pub fn mentioned_accounts(document: &Value) -> Vec<String> {
+    let (mut found, mut left) = (Vec::new(), vec![document]);
+    while let Some(node) = left.pop() {
+        match kind(node) {
+            "mention" => found.extend(node["attrs"]["id"].as_str().map(str::to_owned)),
+            "blockquote" | "codeBlock" => {}
+            _ => left.extend(content(node)),
+        }
+    }
+    found
+}
+
 fn content(node: &Value) -> &[Value] {
     node["content"].as_array().map(Vec::as_slice).unwrap_or_default()
 }

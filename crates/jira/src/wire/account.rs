@@ -19,6 +19,11 @@ pub(crate) struct WireAccount {
 }
 
 impl WireAccount {
+    /// Whether it is the account of a customer of a service desk.
+    pub(crate) fn is_customer(&self) -> bool {
+        self.account_type == "customer"
+    }
+
     /// The key and the name of a user of a Data Center.
     pub(crate) fn key_and_name(&self) -> Option<(&str, &str)> {
         Some((self.key.as_deref()?, self.name.as_deref()?))

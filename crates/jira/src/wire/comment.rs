@@ -8,10 +8,13 @@ use super::{
     account::WireAccount,
     value::{instant, text_or_number},
 };
-use crate::{Comment, CommentId, Dialect, Error};
+use crate::{Comment, CommentId, Dialect, Error, adf};
 
 /// Key of the comment property that holds our marker.
 pub(crate) const MARKER: &str = "journeyman";
+
+/// Key of the comment property that says whether customers of a service desk see the comment.
+pub(crate) const SERVICE_DESK: &str = "sd.public.comment";
 
 /// Stands for a comment that is nested too deeply.
 const TOO_DEEP: &str = "[This comment is nested too deeply to be read.]";
@@ -58,8 +61,20 @@ fn comment_text(raw: Option<&RawValue>, dialect: Dialect) -> Result<String, Erro
     }
 }
 
+/// Ids of the accounts that a document mentions; none of wiki markup, whose text has them.
+fn mentioned(raw: Option<&RawValue>, dialect: Dialect) -> Vec<String> {
+    match (dialect, raw) {
+        (Dialect::Cloud, Some(raw)) => {
+            let document: Option<Value> = json::from_slice(raw.get().as_bytes()).ok();
+            document.as_ref().map(adf::mentioned_accounts).unwrap_or_default()
+        }
+        (Dialect::Cloud, None) | (Dialect::DataCenter, _) => Vec::new(),
+    }
+}
+
 impl WireComment {
     pub(crate) fn into_comment(self, us: &Account, dialect: Dialect) -> Result<Comment, Error> {
+        let by_customer = self.author.as_ref().is_some_and(WireAccount::is_customer);
         let author = self.author.map(Account::from);
         let by_bot = author.as_ref().is_some_and(|author| author.is_bot);
         let (account, name) = author.map_or_else(Default::default, |author| (author.id, author.display_name));
@@ -70,11 +85,13 @@ impl WireComment {
             id: CommentId(self.id),
             author: name,
             by_bot,
+            by_customer,
             by_us: !account.is_empty() && account == us.id,
             author_account_id: account,
             updated: self.updated.as_deref().map_or(Ok(created), instant)?,
             created,
             text: comment_text(self.body.as_deref(), dialect)?,
+            mentioned: mentioned(self.body.as_deref(), dialect),
             marker,
         })
     }

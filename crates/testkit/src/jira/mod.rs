@@ -97,8 +97,16 @@ impl FakeJira {
                 .public_url
                 .clone()
                 .unwrap_or_else(|| format!("http://{address}"));
-            let kind = options.kind;
-            let shared = Arc::new(Desk::new(options, log, Site { url, kind })?);
+            let (kind, service_projects) = (options.kind, options.service_projects.clone());
+            let shared = Arc::new(Desk::new(
+                options,
+                log,
+                Site {
+                    url,
+                    kind,
+                    service_projects,
+                },
+            )?);
             desk = Some(Arc::clone(&shared));
             Ok(rest::router(shared))
         })

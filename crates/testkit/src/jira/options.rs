@@ -11,6 +11,8 @@ pub struct JiraOptions {
     pub transitions: Vec<(String, String)>,
     /// Keys of the projects that exist from the start.
     pub projects: Vec<String>,
+    /// Keys of the projects that are service desks; customers read their comments unless a property says otherwise.
+    pub service_projects: Vec<String>,
     /// The workflow's transitions by name, offered in this order from everywhere; empty: each is named as the status that
     /// it leads to and asks for nothing.
     pub named: Vec<JiraTransition>,
@@ -47,6 +49,7 @@ impl Default for JiraOptions {
                 .collect(),
             transitions: Vec::new(),
             projects: ["ENG", "OPS"].map(str::to_owned).to_vec(),
+            service_projects: Vec::new(),
             named: Vec::new(),
             kind: JiraKind::Cloud,
             public_url: None,

@@ -60,6 +60,15 @@ impl Account {
 }
 
 impl Comment {
+    /// Whether customers of a service desk do not see it.
+    pub(super) fn is_internal(&self) -> bool {
+        let mut marks = self
+            .properties
+            .iter()
+            .filter(|property| property["key"] == "sd.public.comment");
+        marks.any(|property| property["value"]["internal"] == true)
+    }
+
     pub(super) fn json(&self, site: &Site) -> Value {
         let mut json = json!({
             "self": format!("{}/issue/{}/comment/{}", rest(site), self.issue, self.id), "id": self.id.to_string(),
@@ -67,7 +76,7 @@ impl Comment {
             "updated": self.updated,
         });
         if site.is_cloud() {
-            json["jsdPublic"] = json!(true);
+            json["jsdPublic"] = json!(!self.is_internal());
             json["properties"] = json!(self.properties);
         }
         if let Some(visibility) = &self.visibility {
@@ -154,7 +163,7 @@ pub(super) fn issue_type(name: &str, site: &Site) -> Value {
 fn project(key: &str, site: &Site) -> Value {
     json!({
         "self": format!("{}/project/10000", rest(site)), "id": "10000", "key": key, "name": key,
-        "projectTypeKey": "software", "simplified": false, "avatarUrls": avatars(site),
+        "projectTypeKey": site.project_type(key), "simplified": false, "avatarUrls": avatars(site),
     })
 }
 

@@ -26,6 +26,8 @@ const MAX_TEXT: usize = 32_767;
 pub(super) struct Site {
     pub(super) url: String,
     pub(super) kind: JiraKind,
+    /// Keys of the projects that are service desks.
+    pub(super) service_projects: Vec<String>,
 }
 
 impl fmt::Display for Site {
@@ -37,6 +39,14 @@ impl fmt::Display for Site {
 impl Site {
     pub(super) const fn is_cloud(&self) -> bool {
         matches!(self.kind, JiraKind::Cloud)
+    }
+
+    /// The type of a project, as the project says it.
+    pub(super) fn project_type(&self, key: &str) -> &'static str {
+        match self.service_projects.iter().any(|known| known == key) {
+            true => "service_desk",
+            false => "software",
+        }
     }
 
     /// The path of its REST interface.
