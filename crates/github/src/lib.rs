@@ -48,7 +48,7 @@ pub use model_issues::{
     Assigned, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, ListedIssue, PolledIssues,
     ReviewRequest, User,
 };
-pub use model_runs::{WorkflowRun, actions_run, is_our_check_run};
+pub use model_runs::{CommitRun, RunProgress, WorkflowRun, actions_run, is_our_check_run};
 pub use new_issues::{NewIssue, OpenedIssue};
 pub use projects::{Project, ProjectField, ProjectItem, ProjectValue};
 pub use reader::Reader;

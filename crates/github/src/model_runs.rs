@@ -19,6 +19,28 @@ pub struct WorkflowRun {
     pub is_complete: bool,
 }
 
+/// How far a run of GitHub Actions for a commit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunProgress {
+    /// A person has to approve it first; until then it makes no check run.
+    AwaitsApproval,
+    /// It is queued or runs.
+    UnderWay,
+    /// It has ended, in whatever way.
+    Ended,
+}
+
+/// A run of GitHub Actions for a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitRun {
+    /// The name of its workflow.
+    pub name: String,
+    /// Its page.
+    pub url: String,
+    /// How far it is.
+    pub progress: RunProgress,
+}
+
 /// The name of our check run; it is no part of what decides about a pull request.
 pub(crate) const CHECK_NAME: &str = "Journeyman";
 

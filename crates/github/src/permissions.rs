@@ -67,7 +67,12 @@ pub const READER: [Needed; 7] = [
         "the repository; whether a person may write",
     ),
     needed("checks", "Checks", Level::Read, "the check runs of a commit"),
-    needed("actions", "Actions", Level::Read, "the logs of failed jobs"),
+    needed(
+        "actions",
+        "Actions",
+        Level::Read,
+        "the workflow runs of a commit; the logs of failed jobs",
+    ),
     needed(
         "statuses",
         "Commit statuses",

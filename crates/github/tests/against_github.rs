@@ -1079,3 +1079,39 @@ async fn what_a_commit_changes_since_another_is_read_by_file() {
     let error = hub.reader.changed_since(&shop(), &gone, &head).await.unwrap_err();
     assert!(matches!(error, Error::NotFound { .. }), "{error:?}");
 }
+
+#[tokio::test]
+async fn runs_of_a_commit_that_have_not_begun_are_listed_beside_those_that_ended() {
+    use github::RunProgress::{AwaitsApproval, Ended, UnderWay};
+    let Hub { hub, reader, .. } = &hub().await;
+    let head = hub
+        .commit("acme/shop", "fix/1", "work", &[("a.txt", "a")])
+        .unwrap();
+    let test = ("test", stand_in::Conclusion::Success, "");
+    hub.run_checks("acme/shop", &head, &[test]).unwrap();
+    for (name, state) in [
+        ("Tests", stand_in::RunState::ActionRequired),
+        ("Deploy", stand_in::RunState::Waiting),
+        ("Lint", stand_in::RunState::Queued),
+    ] {
+        hub.hold_run("acme/shop", &head, name, state).unwrap();
+    }
+    let commit: CommitId = head.parse().unwrap();
+    let runs = reader.workflow_runs(&shop(), &commit).await.unwrap();
+    let found: Vec<_> = runs.iter().map(|run| (run.name.as_str(), run.progress)).collect();
+    assert_eq!(
+        found,
+        [
+            ("Tests", AwaitsApproval),
+            ("Deploy", AwaitsApproval),
+            ("Lint", UnderWay),
+            ("CI", Ended)
+        ]
+    );
+    assert!(runs.iter().all(|run| run.url.contains("/actions/runs/")));
+    let checks = reader.checks(&shop(), &commit).await.unwrap();
+    assert_eq!(checks.len(), 1, "what has not begun has no check runs");
+    hub.begin_held_runs("acme/shop").unwrap();
+    assert_eq!(reader.workflow_runs(&shop(), &commit).await.unwrap().len(), 1);
+    assert_eq!(hub.violations(), Vec::<String>::new());
+}

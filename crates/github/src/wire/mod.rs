@@ -24,7 +24,7 @@ pub(crate) use pulls::WirePullRequest;
 pub(crate) use remarks::{WireComment, WireLineComment, WireRemark, WireReview};
 pub(crate) use repository::WireRepository;
 pub(crate) use reviewing::{WireCommit, WireComparison, WireFile, WireIssueEvent};
-pub(crate) use runs::WireWorkflowRun;
+pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 
 use domain::Timestamp;
 

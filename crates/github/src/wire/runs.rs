@@ -3,7 +3,7 @@
 use domain::CommitId;
 use serde::Deserialize;
 
-use crate::WorkflowRun;
+use crate::{CommitRun, RunProgress, WorkflowRun};
 
 #[derive(Deserialize)]
 pub(crate) struct WireWorkflowRun {
@@ -11,6 +11,38 @@ pub(crate) struct WireWorkflowRun {
     status: Option<String>,
     #[serde(default = "first")]
     run_attempt: u32,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireCommitRuns {
+    #[serde(default)]
+    pub(crate) workflow_runs: Vec<WireCommitRun>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct WireCommitRun {
+    name: Option<String>,
+    html_url: Option<String>,
+    status: Option<String>,
+    conclusion: Option<String>,
+}
+
+impl From<WireCommitRun> for CommitRun {
+    fn from(wire: WireCommitRun) -> Self {
+        let progress = match (wire.status.as_deref(), wire.conclusion.as_deref()) {
+            // A run of somebody new is `completed` with this conclusion; one that waits for an environment is `waiting`.
+            (Some("action_required" | "waiting"), _) | (_, Some("action_required")) => {
+                RunProgress::AwaitsApproval
+            }
+            (Some("completed"), _) => RunProgress::Ended,
+            _ => RunProgress::UnderWay,
+        };
+        Self {
+            name: wire.name.unwrap_or_default(),
+            url: wire.html_url.unwrap_or_default(),
+            progress,
+        }
+    }
 }
 
 const fn first() -> u32 {

@@ -1,15 +1,17 @@
-//! Runs of GitHub Actions: each suite of checks is one, and its failed jobs can run again.
+//! Runs of GitHub Actions: each suite of checks is one, and its failed jobs can run again. Runs that have not begun have no
+//! checks.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::bail;
-use axum::extract::{Path, State};
+use axum::extract::{OriginalUri, Path, Query, State};
 use axum::http::StatusCode;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::auth::{Caller, not_found, refuse};
 use super::hub::Hub;
-use super::rest::{Handled, NumberPath, with_repo};
+use super::rest::{Handled, NumberPath, PageQuery, RepoPath, with_links, with_repo};
 use super::shape::{CI_LOGIN, simple_commit};
 use super::state::Repo;
 use super::{Conclusion, FakeGitHub, history};
@@ -24,10 +26,67 @@ pub(super) struct Again {
     pub(super) is_under_way: bool,
 }
 
+/// A run that has not begun.
+#[derive(Debug, Clone)]
+pub(super) struct HeldRun {
+    id: u64,
+    name: String,
+    sha: String,
+    state: RunState,
+    created: String,
+}
+
+/// Why a run has not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunState {
+    /// Somebody new made the change: a maintainer has to approve the run.
+    ActionRequired,
+    /// Its environment has to be approved.
+    Waiting,
+    /// No runner is free.
+    Queued,
+}
+
+impl RunState {
+    /// Status and conclusion.
+    const fn words(self) -> (&'static str, Option<&'static str>) {
+        match self {
+            Self::ActionRequired => ("completed", Some("action_required")),
+            Self::Waiting => ("waiting", None),
+            Self::Queued => ("queued", None),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct RunsQuery {
+    head_sha: String,
+}
+
 impl Repo {
     /// Whether a check runs now.
     pub(super) fn is_under_way(&self, suite: u64, conclusion: Conclusion) -> bool {
         !conclusion.passes() && self.again.get(&suite).is_some_and(|again| again.is_under_way)
+    }
+
+    fn held_run_json(&self, run: &HeldRun, url: &str) -> Option<Value> {
+        let own = format!("{}/actions/runs/{}", self.api_url(url), run.id);
+        let head = history::commit(&self.path, &run.sha).ok()?;
+        let (status, conclusion) = run.state.words();
+        Some(json!({
+            "id": run.id, "name": run.name, "node_id": format!("WFR_{}", run.id),
+            "head_branch": self.branch_of(&run.sha), "head_sha": run.sha, "path": ".github/workflows/ci.yml@main",
+            "run_number": 1, "run_attempt": 1, "display_title": head.message, "event": "pull_request",
+            "status": status, "conclusion": conclusion, "workflow_id": 1, "check_suite_id": run.id, "url": own,
+            "html_url": format!("{url}/{}/actions/runs/{}", self.name, run.id),
+            "pull_requests": self.minimal_pulls(&run.sha, url), "created_at": run.created, "updated_at": run.created,
+            "jobs_url": format!("{own}/jobs"), "logs_url": format!("{own}/logs"),
+            "check_suite_url": format!("{}/check-suites/{}", self.api_url(url), run.id),
+            "artifacts_url": format!("{own}/artifacts"), "cancel_url": format!("{own}/cancel"),
+            "rerun_url": format!("{own}/rerun"), "previous_attempt_url": null,
+            "workflow_url": format!("{}/actions/workflows/1", self.api_url(url)),
+            "head_commit": simple_commit(&head), "repository": self.json(url), "head_repository": self.json(url),
+        }))
     }
 
     fn run_json(&self, run: u64, url: &str) -> Option<Value> {
@@ -56,6 +115,35 @@ impl Repo {
             "head_repository": self.json(url),
         }))
     }
+}
+
+/// The runs of a commit. Checks of other Apps, and those that ran elsewhere, belong to none.
+pub(super) async fn runs(
+    State(hub): State<Arc<Hub>>,
+    _caller: Caller,
+    uri: OriginalUri,
+    Path((owner, name)): RepoPath,
+    Query(page): Query<PageQuery>,
+    Query(only): Query<RunsQuery>,
+) -> Handled {
+    with_repo(&hub, &owner, &name, |repo| {
+        let of_actions = repo
+            .checks
+            .iter()
+            .filter(|check| check.sha == only.head_sha && check.app == CI_LOGIN && check.elsewhere.is_none());
+        let suites: BTreeSet<u64> = of_actions.map(|check| check.suite).collect();
+        let begun = suites
+            .into_iter()
+            .rev()
+            .filter_map(|suite| repo.run_json(suite, &hub.url));
+        let held = repo.held_runs.iter().filter(|run| run.sha == only.head_sha);
+        let held = held.filter_map(|run| repo.held_run_json(run, &hub.url));
+        let runs: Vec<Value> = held.chain(begun).collect();
+        let total = runs.len();
+        let (page, links) = page.slice(&hub, &uri.0, runs);
+        let body = json!({"total_count": total, "workflow_runs": page});
+        Ok(with_links(answer(StatusCode::OK, body), links))
+    })
 }
 
 pub(super) async fn run(
@@ -101,6 +189,32 @@ pub(super) async fn rerun_failed_jobs(
 }
 
 impl FakeGitHub {
+    /// A workflow run of a commit does not begin. It has no check runs until [`Self::begin_held_runs`].
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn hold_run(&self, repository: &str, sha: &str, name: &str, state: RunState) -> anyhow::Result<()> {
+        let mut world = self.hub.world();
+        let id = world.fresh_id();
+        world.repo(repository)?.held_runs.push(HeldRun {
+            id,
+            name: name.to_owned(),
+            sha: sha.to_owned(),
+            state,
+            created: iso_now(),
+        });
+        Ok(())
+    }
+
+    /// A maintainer approves the runs that were held: they are no longer listed until their checks are made.
+    ///
+    /// # Errors
+    /// When there is no such repository.
+    pub fn begin_held_runs(&self, repository: &str) -> anyhow::Result<()> {
+        self.hub.world().repo(repository)?.held_runs.clear();
+        Ok(())
+    }
+
     /// How often failed jobs were started again in a repository.
     ///
     /// # Errors

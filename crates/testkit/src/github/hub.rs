@@ -117,6 +117,7 @@ impl Hub {
             permissions: BTreeMap::new(),
             required_checks: BTreeMap::new(),
             rulesets: Vec::new(),
+            held_runs: Vec::new(),
         };
         world.repos.insert(name.to_owned(), repo);
         Ok(head)

@@ -47,6 +47,7 @@ use anyhow::Context as _;
 use crate::fault::Fault;
 use crate::http::{RequestLog, Server, lock};
 use crate::webhook::{Style, Webhooks};
+pub use actions::RunState;
 pub use discussing::{DiscussionState, TalkState};
 use hub::{Hub, NewPull, World};
 pub use look::{CommentState, IssueState, PullRequestState, ReviewState};

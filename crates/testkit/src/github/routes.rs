@@ -22,6 +22,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .merge(issues())
         .route("/installation", get(rest::installation))
         .route("/actions/jobs/{job}/logs", get(logs::redirect))
+        .route("/actions/runs", get(actions::runs))
         .route("/actions/runs/{number}", get(actions::run))
         .route(
             "/actions/runs/{number}/rerun-failed-jobs",

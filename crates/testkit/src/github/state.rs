@@ -198,6 +198,8 @@ pub(super) struct Repo {
     /// The checks that a branch asks for before a merge, by branch.
     pub(super) required_checks: BTreeMap<String, Vec<String>>,
     pub(super) rulesets: Vec<Ruleset>,
+    /// Workflow runs that have not begun.
+    pub(super) held_runs: Vec<super::actions::HeldRun>,
 }
 
 impl Repo {
