@@ -347,6 +347,10 @@ pub struct LineComment {
     pub id: u64,
     /// Login of its author.
     pub author: String,
+    /// The author's id; absent when the account was deleted.
+    pub author_id: Option<u64>,
+    /// True when the author is a program.
+    pub by_bot: bool,
     /// The file.
     pub path: String,
     /// The line in the new file; absent when it is gone.

@@ -138,6 +138,8 @@ impl From<WireLineComment> for LineComment {
     fn from(wire: WireLineComment) -> Self {
         Self {
             id: wire.id,
+            author_id: id(wire.user.as_ref()),
+            by_bot: wire.user.as_ref().is_some_and(WireUser::is_bot),
             author: login(wire.user),
             path: wire.path,
             line: wire.line,
