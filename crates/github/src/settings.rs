@@ -149,6 +149,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// The credentials that it holds.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretString> {
+        let all = [&self.token, &self.project_token, &self.private_key];
+        all.into_iter().flatten()
+    }
+
     /// Whether it names no account at all: then there is nobody to be on this GitHub.
     pub fn is_without_account(&self) -> bool {
         self.app_id.is_none() && !filled(self.private_key.as_ref()) && !filled(self.token.as_ref())
