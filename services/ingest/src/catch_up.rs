@@ -189,7 +189,7 @@ impl Router {
     pub(crate) fn is_for_us(&self, said: &Comment) -> bool {
         let group = self.instructors.group().to_owned();
         let ours = self.own_accounts.names();
-        said.is_order() || Facts::new(Source::Poll, self.rules.book(), ours, group).names_us(said.text())
+        said.is_order() || said.names_us(&Facts::new(Source::Poll, self.rules.book(), ours, group))
     }
 
     /// Reads the comments of a repository's pull requests and issues since the last look, for orders that no webhook

@@ -28,6 +28,7 @@ mod look;
 mod looks;
 mod loops;
 mod memory;
+mod mention;
 mod named;
 mod networks;
 mod outcome;

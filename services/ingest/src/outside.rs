@@ -323,7 +323,7 @@ impl From<jira::Comment> for Comment {
         Self {
             author: comment.author,
             author_id: comment.author_account_id,
-            by_bot: comment.by_bot,
+            by_bot: comment.by_bot || comment.by_customer,
             created: comment.created,
             updated: comment.updated,
             text: comment.text,

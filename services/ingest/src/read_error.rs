@@ -10,7 +10,8 @@ pub(crate) enum ReadError {
     /// The reader account does not see it.
     #[error("{0}")]
     NotFound(String),
-    /// It came and cannot be read; the next time it will be no better.
+    /// It came, is JSON, and is too deep or of a wrong shape; the next time it will be no better. A page or an answer that
+    /// was cut is an outage.
     #[error("{0}")]
     Unreadable(String),
     /// Not now: an outage, a limit, or credentials that an operator can fix.

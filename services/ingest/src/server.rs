@@ -18,7 +18,7 @@ use bootstrap::{
     http::{Bodies, SparseLog},
     settings::Error,
 };
-use domain::{Instance, Origin, cause::chain};
+use domain::{Instance, Origin, cause::chain, json};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::Deserialize;
@@ -279,7 +279,7 @@ impl Named {
     fn delivery(self, sender: &Sender, instance: Option<&Instance>, verified: &Verified) -> WebhookDelivery {
         let body = verified.body().clone();
         let event = self.event.unwrap_or_else(|| {
-            let name = serde_json::from_slice::<JiraName>(&body);
+            let name = serde_json::from_slice::<JiraName>(&json::replace_broken_characters(&body));
             name.map(|name| name.webhook_event).unwrap_or_default()
         });
         let event = event.chars().filter(char::is_ascii_graphic);

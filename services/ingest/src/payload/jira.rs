@@ -155,6 +155,13 @@ impl Id {
     }
 }
 
+impl User {
+    /// Whether it is a customer of a service desk.
+    pub(crate) fn is_customer(&self) -> bool {
+        self.account_type.as_deref() == Some("customer")
+    }
+}
+
 impl From<&User> for domain::Account {
     fn from(user: &User) -> Self {
         Self {

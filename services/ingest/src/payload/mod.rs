@@ -90,7 +90,8 @@ fn read<T: serde::de::DeserializeOwned>(event: &str, body: &[u8]) -> Result<T, U
         event: event.chars().take(60).collect(),
         problem,
     };
-    let mut deserializer = json::deserializer(body).map_err(|error| unreadable(error.to_string()))?;
+    let body = json::replace_broken_characters(body);
+    let mut deserializer = json::deserializer(&body).map_err(|error| unreadable(error.to_string()))?;
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let place = place(&error.path().to_string());
         unreadable(format!("{place}{}", problem(error.inner())))

@@ -81,7 +81,9 @@ fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
     };
     let verified = verified(body);
     let looked = Body::look(verified.body()).map_err(|Unfit(reason)| reason.to_owned())?;
-    let is_object = domain::json::from_slice::<Value>(verified.body()).is_ok_and(|value| value.is_object());
+    let is_object =
+        domain::json::from_slice::<Value>(&domain::json::replace_broken_characters(verified.body()))
+            .is_ok_and(|value| value.is_object());
     assert!(is_object, "the door took what nobody can read");
     looked.must_be(event).map_err(|Unfit(reason)| reason.to_owned())?;
     let delivery = named.delivery(sender, None, &verified);

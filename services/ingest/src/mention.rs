@@ -1,0 +1,156 @@
+//! Mentions of our accounts in Markdown, as GitHub and Jira read them: not in code, quotations or addresses.
+
+use std::collections::BTreeSet;
+
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd, TextMergeStream};
+
+/// The start of a mention by account id in wiki markup, `[~accountid:712020:1a2b]`, behind its sign.
+const BY_ID: &str = "accountid:";
+
+/// Whether a Markdown text mentions one of these accounts: by `@name` (without GitHub's `[bot]`, whatever the case) or by
+/// `@accountid:ID`.
+pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
+    if !text.contains('@') && !text.contains("&#") && !text.contains("&commat") {
+        return false;
+    }
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let names: Vec<String> = accounts.iter().map(|account| fold_name(account)).collect();
+    let (mut quoted, mut in_code, mut in_address) = (0_usize, false, false);
+    for event in TextMergeStream::new(Parser::new_ext(text, options)) {
+        match event {
+            Event::Start(Tag::BlockQuote(_)) => quoted += 1,
+            Event::End(TagEnd::BlockQuote(_)) => quoted = quoted.saturating_sub(1),
+            Event::Start(Tag::CodeBlock(_)) => in_code = true,
+            Event::End(TagEnd::CodeBlock) => in_code = false,
+            Event::Start(Tag::Link { link_type, .. }) => {
+                in_address = matches!(link_type, LinkType::Autolink | LinkType::Email);
+            }
+            Event::End(TagEnd::Link) => in_address = false,
+            Event::Text(words) if quoted == 0 && !in_code && !in_address => {
+                if mentions_in(&words).any(|rest| is_named(rest, accounts, &names)) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+fn fold_name(account: &str) -> String {
+    account.to_lowercase().trim_end_matches("[bot]").to_owned()
+}
+
+/// What stands behind each sign that may begin a mention: one that is no part of a mail address, a path or a word.
+fn mentions_in(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('@').filter_map(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let is_apart = before.is_none_or(|c| !(c.is_ascii_alphanumeric() || "_.-+/%@`".contains(c)));
+        is_apart.then_some(&text[at + 1..])
+    })
+}
+
+fn is_named(rest: &str, accounts: &BTreeSet<String>, names: &[String]) -> bool {
+    let by_id = rest
+        .get(..BY_ID.len())
+        .filter(|start| start.eq_ignore_ascii_case(BY_ID));
+    if by_id.is_some() {
+        let id = &rest[BY_ID.len()..];
+        let end = id.find(|c: char| !(c.is_ascii_alphanumeric() || ":-_".contains(c)));
+        return accounts.contains(&id[..end.unwrap_or(id.len())]);
+    }
+    names.iter().any(|name| {
+        let mut rest = rest.chars();
+        let is_same = name.chars().all(|c| {
+            rest.next()
+                .is_some_and(|other| other.to_lowercase().eq(c.to_lowercase()))
+        });
+        is_same && !name.is_empty() && ends_name(rest.as_str())
+    })
+}
+
+/// Whether a name ends here. A point ends a sentence as well as it stands within an address; a slash names a team.
+fn ends_name(rest: &str) -> bool {
+    let mut rest = rest.chars();
+    match rest.next() {
+        None => true,
+        Some(c) if c.is_alphanumeric() || c == '-' || c == '_' || c == '@' => false,
+        Some('.' | '/') => rest.next().is_none_or(|next| !next.is_alphanumeric()),
+        Some(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_mention(text: &str) -> bool {
+        let accounts = ["agent-bot[bot]", "Agent Bot", "712020:5f-writer", "reader.bot"];
+        names_account(text, &accounts.map(str::to_owned).into())
+    }
+
+    #[test]
+    fn a_mention_is_found_by_name_or_id_in_any_prose() {
+        for text in [
+            "@agent-bot why?",
+            "@Agent-Bot[bot] why?",
+            "Hi (@agent-bot), why?",
+            "**@agent-bot** why",
+            "\u{8c22}\u{8c22}@agent-bot why",
+            "- [ ] @agent-bot, look",
+            "| a |\n| - |\n| @agent-bot |",
+            "&#64;agent-bot why",
+            "why, @agent-bot.",
+            "@agent bot why",
+            "@accountid:712020:5f-writer why",
+            "a\n@accountid:712020:5f-writer",
+            "@reader.bot why",
+            "> quoted\n\n@agent-bot is it so?",
+            "`x` @agent-bot why",
+            "[@agent-bot](https://example.com/x) why",
+        ] {
+            assert!(is_mention(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn code_quotations_addresses_and_other_names_mention_nobody() {
+        for text in [
+            "",
+            "agent-bot why",
+            "`@agent-bot`",
+            "``a ` @agent-bot``",
+            "```\n@agent-bot why\n```",
+            "~~~ text\n@agent-bot why\n~~~",
+            "    @agent-bot why",
+            "- a\n\n      @agent-bot why",
+            "> `ada`: @agent-bot why does it fail?\n\nThanks, that helps!",
+            "> > @agent-bot why\n\nI agree.",
+            "- > @agent-bot why",
+            "mail support@agent-bot.example or x@agent-bot please",
+            "mail <x@agent-bot.example>",
+            "https://example.com/@agent-bot",
+            "<https://example.com/@agent-bot>",
+            "see @agent-bot.example",
+            "@agent-bot-fan, @agent-bot_2 and @agent-botany",
+            "@agent-bot/team",
+            "git@agent-bot:acme/shop",
+            "@accountid:712020:5f-writer2",
+            "@accountid:712020:5f",
+            "@reader",
+            "<!-- @agent-bot why -->",
+            "\u{e9}x@agent-bot",
+        ] {
+            assert!(!is_mention(text), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_quoted_text_of_any_kind_mentions_nobody(text in "([a-z `>*_#\\[\\]()~-]|@agent-bot|\n){0,60}") {
+            let quoted: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
+            let quote = format!("{}\n\nThanks, that helps!", quoted.join("\n"));
+            proptest::prop_assert!(!is_mention(&quote), "{}", quote);
+        }
+    }
+}
