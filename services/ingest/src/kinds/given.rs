@@ -3,6 +3,7 @@
 use domain::{Account, Reason, Rules, SkipReason, TicketKey, TriggerKey};
 
 use super::{
+    returned::continue_pull_request,
     Follows, Kind, Verdict, under_way,
 };
 use crate::{
@@ -141,10 +142,15 @@ impl Kind for Given {
                 None => return Ok(Verdict::nothing(PROGRAM)),
             }
         } else if *facts.authority(&person)? {
-            match (place.problem(), approved(&self.ticket, issue, &approval, rules, facts)?) {
-                (Some(unclear), _) => Reason::Skipped(unclear),
-                (None, Ok(reason)) => reason,
-                (None, Err(problem)) => return Ok(Verdict::Never(problem.to_string())),
+            match place.problem() {
+                Some(unclear) => Reason::Skipped(unclear),
+                None => match continue_pull_request(&self.ticket, issue, &approval, rules, facts)? {
+                    Some(reason) => reason,
+                    None => match approved(&self.ticket, issue, &approval, rules, facts)? {
+                        Ok(reason) => reason,
+                        Err(problem) => return Ok(Verdict::Never(problem.to_string())),
+                    },
+                },
             }
         } else {
             tracing::info!(ticket = %self.ticket, "no work: who asks for it may not");

@@ -100,23 +100,10 @@ impl Returned {
         rules: &Rules,
         facts: &Facts,
     ) -> Result<Result<Reason, Verdict>, Need> {
-        let history = facts.history(&self.ticket)?;
-        let since = last_asked(history, &[Job::Implement, Job::AddressReview]).unwrap_or_default();
-        if let Some(record) = self.open_pull_request(rules, facts)? {
-            let now = facts.pull_request(&record.pull_request.repository, &record.pull_request.number)?;
-            let said = said_since(&self.ticket, issue, approval, since, facts)?;
-            if !is_closed(now)
-                && skip::of_ours(now, rules).is_none()
-                && !said.is_empty()
-                && let Some(asked) = repair::asked_for(history)
-            {
-                let round = ReviewRound {
-                    files: changes(record, facts)?,
-                    ..round(record, now.head.clone(), &said)
-                };
-                return Ok(Ok(review(record, asked.text.clone(), rules, round)));
-            }
+        if let Some(reason) = continue_pull_request(&self.ticket, issue, approval, rules, facts)? {
+            return Ok(Ok(reason));
         }
+        let since = last_work(facts.history(&self.ticket)?);
         Ok(match approved(&self.ticket, issue, approval, rules, facts)? {
             Ok(mut reason) => {
                 if let Reason::JobRequested(job) = &mut reason {
@@ -127,23 +114,56 @@ impl Returned {
             Err(problem) => Err(Verdict::Never(problem.to_string())),
         })
     }
+}
 
-    /// Our open pull request in the repository of the rules.
-    fn open_pull_request<'a>(
-        &self,
-        rules: &Rules,
-        facts: &'a Facts,
-    ) -> Result<Option<&'a PullRequestRecord>, Need> {
-        for ours in facts.row(&self.ticket)?.pull_requests.iter().rev() {
-            if rules.repository().is_ok_and(|name| name == ours.repository)
-                && let Some(record) = facts.record(&ours.repository, &ours.number)?
-                && record.status == PullRequestStatus::Open
-            {
-                return Ok(Some(record));
-            }
-        }
-        Ok(None)
+/// The work that goes on at our open pull request, with what people said since it was asked for last; absent where there is
+/// no such pull request or nothing new was said.
+pub(super) fn continue_pull_request(
+    ticket: &TicketKey,
+    issue: &Issue,
+    approval: &Approval,
+    rules: &Rules,
+    facts: &Facts,
+) -> Result<Option<Reason>, Need> {
+    let Some(record) = find_open_pull_request(ticket, rules, facts)? else {
+        return Ok(None);
+    };
+    let now = facts.pull_request(&record.pull_request.repository, &record.pull_request.number)?;
+    let history = facts.history(ticket)?;
+    let said = said_since(ticket, issue, approval, last_work(history), facts)?;
+    let Some(asked) = repair::asked_for(history) else {
+        return Ok(None);
+    };
+    if said.is_empty() || is_closed(now) || skip::of_ours(now, rules).is_some() {
+        return Ok(None);
     }
+    let round = ReviewRound {
+        files: changes(record, facts)?,
+        ..round(record, now.head.clone(), &said)
+    };
+    Ok(Some(review(record, asked.text.clone(), rules, round)))
+}
+
+/// Our open pull request in the repository of the rules.
+fn find_open_pull_request<'a>(
+    ticket: &TicketKey,
+    rules: &Rules,
+    facts: &'a Facts,
+) -> Result<Option<&'a PullRequestRecord>, Need> {
+    for ours in facts.row(ticket)?.pull_requests.iter().rev() {
+        if rules.repository().is_ok_and(|name| name == ours.repository)
+            && let Some(record) = facts.record(&ours.repository, &ours.number)?
+            && record.status == PullRequestStatus::Open
+        {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
+}
+
+/// When work on the ticket was last asked for; the start of time when it never was.
+fn last_work(history: &[Trigger]) -> Timestamp {
+    last_asked(history, &[Job::Implement, Job::AddressReview]).unwrap_or_default()
 }
 
 /// When work on the ticket was last asked for, by one of these jobs.

@@ -6,12 +6,13 @@ use serde_json::json;
 use super::{
     returned::Returned,
     tests::{
-        ada, asked, facts, facts_with, follows, jira, jira_person, nothing, ours, pull_request, record,
+        ada, asked, facts, facts_with, follows, jira, jira_person, live, nothing, ours, pull_request, record,
         repository, ticket,
     },
+    work::Work,
 };
 use crate::{
-    facts::Facts,
+    facts::{Facts, RunProgress},
     outside::{Comment, Issue},
 };
 
@@ -54,7 +55,7 @@ pub(super) fn back(change: impl FnOnce(&mut Issue)) -> Facts {
         change(issue);
     });
     facts.put_row(ticket(), Row::default());
-    facts.put_listeners(ticket(), false);
+    facts.put_progress(ticket(), RunProgress::default());
     facts
 }
 
@@ -115,7 +116,7 @@ fn back_with_ours(change: impl FnOnce(&mut Issue)) -> Facts {
     let mut row = Row::default();
     row.pull_requests.push(ours());
     facts.put_row(ticket(), row);
-    facts.put_listeners(ticket(), false);
+    facts.put_progress(ticket(), RunProgress::default());
     facts.put_record(repository(), 7, Some(record()));
     facts.put_pull_request(repository(), 7, pull_request());
     facts
@@ -138,6 +139,53 @@ fn our_open_pull_request_goes_on_with_what_people_who_may_said_on_the_ticket() {
     assert!(
         matches!(reason, Reason::Skipped(SkipReason::PullRequestExists { .. })),
         "{reason:?}"
+    );
+}
+
+#[test]
+fn a_move_to_the_status_that_asks_goes_on_at_our_open_pull_request() {
+    let ready = |change: fn(&mut Issue)| {
+        back_with_ours(|issue| {
+            issue.status = READY.to_owned();
+            issue.moves = vec![
+                moved("7", READY, 50),
+                moved("8", "Backlog", 60),
+                moved("9", READY, 80),
+            ];
+            change(issue);
+        })
+    };
+    let webhook = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
+        "user": {"accountId": "a1", "displayName": "Ada"},
+        "changelog": {"id": "9", "items": [{"field": "status", "toString": READY}]}});
+    let told = jira(&webhook);
+    let told = told
+        .iter()
+        .find(|event| format!("{event:?}").starts_with("Work"))
+        .expect("told");
+    let polled = Work::from_poll(
+        ticket(),
+        READY.to_owned(),
+        Some(moved("9", READY, 80)),
+        Timestamp::default(),
+    );
+    let facts = ready(|_| {});
+    let again = follows(&polled, &facts);
+    assert_eq!(follows(&**told, &facts), again);
+    let job = job(again.reason);
+    assert_eq!(job.job, Job::AddressReview);
+    let About::Review(round) = job.about else {
+        panic!("no review: {:?}", job.about)
+    };
+    assert_eq!(
+        (round.body.as_str(), round.pull_request),
+        ("Round half up.", ours())
+    );
+    let silent = ready(|issue| issue.comments.truncate(1));
+    let refused = follows(&polled, &silent).reason;
+    assert!(
+        matches!(refused, Reason::Skipped(SkipReason::PullRequestExists { .. })),
+        "{refused:?}"
     );
 }
 
@@ -186,7 +234,6 @@ fn only_a_later_move_by_somebody_who_may_brings_a_ticket_back_that_was_worked_on
         issue.status = "Reopened".to_owned();
         issue.moves = vec![moved("9", "Reopened", 80)];
     });
-    ours.put_listeners(ticket(), true);
-    ours.put_behind(ticket(), false);
+    ours.put_progress(ticket(), live());
     assert_eq!(nothing(&polled(), &ours), "work on the ticket is under way");
 }

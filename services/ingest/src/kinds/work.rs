@@ -2,9 +2,7 @@
 
 use domain::{Reason, RepositoryName, Rules, SkipReason, Source, TicketKey, Timestamp, TriggerKey};
 
-use super::{
-    Follows, Kind, Verdict, under_way,
-};
+use super::{Follows, Kind, Verdict, returned::continue_pull_request, under_way};
 use crate::{
     approved::{actor, approved, name, refused_program},
     facts::{Facts, Need, PROGRAM, Person},
@@ -286,6 +284,12 @@ impl Kind for Work {
         if let Some(unclear) = unclear {
             tracing::info!(ticket = %self.ticket, "no work: it is not clear for which repository");
             return Ok(self.skipped(&approval, unclear));
+        }
+        // What people said since, and a move, are a wish for more of it; an order names what it wants.
+        if matches!(self.asked, Asked::Entered { .. })
+            && let Some(reason) = continue_pull_request(&self.ticket, issue, &approval, rules, facts)?
+        {
+            return Ok(self.follows(approval.at, actor(&approval), reason));
         }
         Ok(match approved(&self.ticket, issue, &approval, rules, facts)? {
             Ok(reason) => self.follows(approval.at, actor(&approval), self.worded(reason, &approval)),
