@@ -338,6 +338,9 @@ pub struct ThreadRemark {
     /// Whether we said it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ours: bool,
+    /// Whether they may not give us orders: what they said is information alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_stranger: bool,
     /// What was said, sanitised.
     pub text: String,
 }

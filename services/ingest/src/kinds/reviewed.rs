@@ -198,6 +198,7 @@ fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<Thread
     let remark = |comment: &LineComment| ThreadRemark {
         author: pin::cut(&pin::sanitise(&comment.author), 100),
         is_ours: comment.author.eq_ignore_ascii_case(us),
+        is_stranger: false,
         text: pin::cut(&pin::words(&comment.body), EARLIER_CHARS),
     };
     let said: Vec<ThreadRemark> = comments.map(remark).collect();
@@ -207,6 +208,36 @@ fn earlier(thread: u64, review: &Review, all: &[Review], us: &str) -> Vec<Thread
     };
     let last = &rest[rest.len().saturating_sub(EARLIER - 1)..];
     std::iter::once(first).chain(last).cloned().collect()
+}
+
+/// Marks the earlier remarks of accounts that may not give us orders where they said it.
+fn mark_strangers(
+    round: &mut ReviewRound,
+    reviews: &[Review],
+    repository: &RepositoryName,
+    facts: &Facts,
+) -> Result<(), Need> {
+    let rules = facts.book.for_repository(repository);
+    let comments = || reviews.iter().flat_map(|review| &review.comments);
+    for remark in round.threads.iter_mut().flat_map(|thread| &mut thread.earlier) {
+        if remark.is_ours || rules.is_some_and(|rules| rules.review.is_agent(&remark.author)) {
+            continue;
+        }
+        let said = comments().find(|comment| pin::cut(&pin::sanitise(&comment.author), 100) == remark.author);
+        remark.is_stranger = match said {
+            Some(said) if !said.by_bot => {
+                let person = Person::GitHub {
+                    repository: repository.clone(),
+                    login: said.author.clone(),
+                    id: said.author_id,
+                    is_bot: false,
+                };
+                !*facts.authority(&person)?
+            }
+            Some(_) | None => true,
+        };
+    }
+    Ok(())
 }
 
 /// The lines of a hunk that lead to its last one, which the comment stands at.
@@ -328,9 +359,10 @@ impl Kind for Reviewed {
             tracing::info!(ticket = %record.ticket, why, "review not followed");
             return Ok(Verdict::nothing(why));
         }
-        let Some(round) = without_worn(round, history, rules) else {
+        let Some(mut round) = without_worn(round, history, rules) else {
             return Ok(Verdict::nothing("its threads were left to people before"));
         };
+        mark_strangers(&mut round, reviews, &self.repository, facts)?;
         let Some(asked) = repair::asked_for(history) else {
             return Ok(Verdict::nothing("what the ticket asked for is not kept any more"));
         };

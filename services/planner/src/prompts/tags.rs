@@ -175,7 +175,11 @@ impl Tags<'_> {
                 true => "you".to_owned(),
                 false => self.attribute(&remark.author),
             };
-            let attributes = format!(" author=\"{author}\"");
+            let may = if remark.is_stranger { "no" } else { "yes" };
+            let attributes = match remark.is_ours {
+                true => format!(" author=\"{author}\""),
+                false => format!(" author=\"{author}\" may_instruct=\"{may}\""),
+            };
             content.push_str(&self.around_with(
                 "earlier",
                 &attributes,

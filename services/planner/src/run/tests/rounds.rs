@@ -22,6 +22,7 @@ fn remark(author: &str, is_ours: bool, text: &str) -> ThreadRemark {
     ThreadRemark {
         author: author.to_owned(),
         is_ours,
+        is_stranger: false,
         text: text.to_owned(),
     }
 }
