@@ -16,6 +16,12 @@ pub struct CiRules {
     /// Whether failed checks of our pull requests are repaired.
     #[serde(skip_serializing_if = "is_true")]
     pub repair: bool,
+    /// How often the checks of one commit are repaired.
+    #[serde(skip_serializing_if = "is_default_per_commit")]
+    pub repairs_per_commit: u32,
+    /// How often the checks of one pull request are repaired.
+    #[serde(skip_serializing_if = "is_default_per_pull_request")]
+    pub repairs_per_pull_request: u32,
     /// A program and its arguments that prints the log of a failed check that is no job of GitHub Actions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs_command: Vec<String>,
@@ -31,10 +37,41 @@ impl Default for CiRules {
             auto_fix: Vec::new(),
             required: CiRequired::default(),
             repair: true,
+            repairs_per_commit: REPAIRS_PER_COMMIT,
+            repairs_per_pull_request: REPAIRS_PER_PULL_REQUEST,
             logs_command: Vec::new(),
             rerun: true,
         }
     }
+}
+
+const REPAIRS_PER_COMMIT: u32 = 3;
+const REPAIRS_PER_PULL_REQUEST: u32 = 6;
+/// A model that did not mend the checks by then will not.
+const MOST_REPAIRS: u32 = 20;
+
+impl CiRules {
+    /// The key that is wrong and what to change.
+    pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
+        let wrong = "must be between 1 and 20; `ci.repair: false` repairs nothing";
+        if !(1..=MOST_REPAIRS).contains(&self.repairs_per_commit) {
+            Some(("ci.repairs_per_commit", wrong))
+        } else if !(1..=MOST_REPAIRS).contains(&self.repairs_per_pull_request) {
+            Some(("ci.repairs_per_pull_request", wrong))
+        } else {
+            None
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_default_per_commit(value: &u32) -> bool {
+    *value == REPAIRS_PER_COMMIT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
+const fn is_default_per_pull_request(value: &u32) -> bool {
+    *value == REPAIRS_PER_PULL_REQUEST
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use domain::{
-    About, Background, ChecksSummary, Conclusion, FailedCheck, FailureClass, Job, JobRequest, PullRequestRef,
-    Reason, Receipt, RepairEnd, ReportOutcome, Suspects, TicketKey, Trigger, fingerprint,
+    About, Background, ChecksSummary, CiRules, Conclusion, FailedCheck, FailureClass, Job, JobRequest,
+    PullRequestRef, Reason, Receipt, RepairEnd, ReportOutcome, Suspects, TicketKey, Trigger, fingerprint,
 };
 
 use crate::{
@@ -12,10 +12,6 @@ use crate::{
     facts::{Facts, Need},
     patches::{Room, bounded},
 };
-
-/// Repairs of one commit, and of one pull request.
-const PER_HEAD: usize = 3;
-const PER_PULL_REQUEST: usize = 6;
 
 /// The job that repairs the checks, or what people are told of them.
 pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Facts) -> Result<Reason, Need> {
@@ -37,7 +33,7 @@ pub(crate) fn wanted(ticket: &TicketKey, mut checks: ChecksSummary, facts: &Fact
         return Ok(Reason::ChecksCompleted(checks));
     };
     let history = facts.history(ticket)?;
-    let asked = match (end(&checks, history), asked_for(history)) {
+    let asked = match (end(&checks, &rules.ci, history), asked_for(history)) {
         (None, Some(asked)) => asked,
         (why, _) => {
             let why = why.unwrap_or(RepairEnd::Forgotten);
@@ -127,7 +123,7 @@ fn implement(trigger: &Trigger) -> Option<&JobRequest> {
     }
 }
 
-fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
+fn end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<RepairEnd> {
     if is_all_not_ours(checks) {
         return Some(match has_run_again(checks, history) {
             true => RepairEnd::FailedAgain,
@@ -138,11 +134,11 @@ fn end(checks: &ChecksSummary, history: &[Trigger]) -> Option<RepairEnd> {
     let since = history.iter().rposition(|trigger| implement(trigger).is_some());
     let history = &history[since.unwrap_or_default()..];
     let repairs: Vec<Repair<'_>> = repairs(history, &checks.pull_request).collect();
-    if repairs.len() >= PER_PULL_REQUEST {
+    if repairs.len() >= rules.repairs_per_pull_request as usize {
         return Some(RepairEnd::PerPullRequest);
     }
     let of_head = repairs.iter().filter(|repair| repair.checks.head == checks.head);
-    if of_head.count() >= PER_HEAD {
+    if of_head.count() >= rules.repairs_per_commit as usize {
         return Some(RepairEnd::PerHead);
     }
     // Another head is the push that meant to mend it, unless somebody pushed before the repair did. What comes back later

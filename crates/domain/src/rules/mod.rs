@@ -225,7 +225,7 @@ impl Rules {
         if self.agent.status.is_empty() {
             return problem("agent.status", "must name the status that asks for work");
         }
-        if let Some((key, wrong)) = self.review.problem() {
+        if let Some((key, wrong)) = self.ci.problem().or_else(|| self.review.problem()) {
             return problem(key, wrong);
         }
         self.check_labels()?;
