@@ -115,6 +115,17 @@ pub enum SkipReason {
     },
     /// A plan was asked for, and the rules let us open no issues.
     NoIssues,
+    /// Checks of our pull request do not end: people are told once for each head.
+    ChecksWait {
+        /// The pull request.
+        pull_request: crate::PullRequestRef,
+        /// The names of what has not ended; at most 20.
+        checks: Vec<String>,
+        /// A maintainer has to let workflow runs begin.
+        needs_approval: bool,
+        /// Where people can see to it; empty: nowhere that is known.
+        page: String,
+    },
     /// The tracker's answer about the ticket cannot be read.
     Unreadable,
 }

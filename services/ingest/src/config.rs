@@ -142,6 +142,9 @@ pub struct Settings {
     /// Seconds after the end of a commit's last check before its checks count as complete, at most 3,600: more may begin
     /// once one has ended. Checks that GitHub requires are waited for longer, for `checks_absent_s` at most.
     pub checks_settle_s: u64,
+    /// Seconds after which a ticket is told once that checks of its pull request have not ended, 60 to 604,800. CI that takes
+    /// longer needs more.
+    pub checks_pending_s: u64,
     /// Seconds between two looks for tickets whose wake-up was lost, 1 to 86,400.
     pub sweep_interval_s: u64,
     /// Days that the journal of a run is kept after its end; 0: for ever.
@@ -188,6 +191,7 @@ impl Default for Settings {
             poll_interval_s: 60,
             checks_absent_s: 600,
             checks_settle_s: 30,
+            checks_pending_s: 7_200,
             sweep_interval_s: 60,
             journal_days: 90,
             object_grace_h: 24,
@@ -250,8 +254,23 @@ impl bootstrap::ServiceConfig for Config {
 
     fn check(&self) -> Result<(), Error> {
         self.ingest.check()?;
+        self.check_own_accounts()?;
         self.check_defaults()?;
         self.check_instances()
+    }
+}
+
+impl Config {
+    /// Where everybody's words on Jira are instructions, our own comments would be some, and answer each other for ever: ingest
+    /// reads with another account than the reporter writes with, so it cannot learn who that is.
+    fn check_own_accounts(&self) -> Result<(), Error> {
+        let reads_jira = self.default_jira().is_some() || !self.jira.is_empty();
+        if reads_jira && self.ingest.jira_trigger_group.trim() == "*" && self.ingest.own_accounts.is_empty() {
+            let problem = "must name the account of [jira_writer], because ingest.jira_trigger_group is \"*\"; \
+                           journeyman setup jira does it";
+            return Err(Error::new("ingest.own_accounts", problem));
+        }
+        Ok(())
     }
 }
 
@@ -276,6 +295,9 @@ impl Settings {
         }
         if !(1..=86_400).contains(&self.checks_absent_s) {
             return refuse("checks_absent_s", "must be between 1 and 86400");
+        }
+        if !(60..=604_800).contains(&self.checks_pending_s) {
+            return refuse("checks_pending_s", "must be between 60 and 604800");
         }
         if self.checks_settle_s > 3_600 {
             return refuse("checks_settle_s", "must be at most 3600");

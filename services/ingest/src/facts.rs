@@ -8,9 +8,9 @@ use domain::{
     Account, BranchRecord, ChangedFile, CommitId, Instance, PullRequestRecord, RepositoryName, Row, Rules,
     RunId, Source, TicketCost, TicketKey, TicketMarks, Timestamp, Trigger, TriggerKey,
 };
-use github::{Check, PullRequest, Review, ReviewRequest};
+use github::{Check, CommitRun, PullRequest, Review, ReviewRequest};
 
-use crate::{gates::Gate, outside::Issue};
+use crate::{gates::Gate, mention, outside::Issue};
 
 /// Somebody, as the tracker knows them where they acted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,6 +109,16 @@ pub(crate) struct Patience {
     pub(crate) required: Duration,
 }
 
+/// What the runs of a ticket do. Both come from one read: two reads could see the state before and after a planner took
+/// something in, and call work under way that never began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RunProgress {
+    /// A run takes news in.
+    pub(crate) is_live: bool,
+    /// Something that was asked for is not taken in yet: what its runs do is not known then.
+    pub(crate) is_behind: bool,
+}
+
 /// Everything that a decision knows so far.
 #[derive(Clone)]
 pub(crate) struct Facts {
@@ -173,10 +183,8 @@ facts! {
     open, put_open: OpenPullRequests(repository: RepositoryName, ticket: TicketKey) -> Vec<PullRequest>;
     /// The ticket's row; an empty one when there is none yet.
     row, put_row: Row(ticket: TicketKey) -> Row;
-    /// True while a run of the ticket takes news in, or may be about to.
-    listeners, put_listeners: Listeners(ticket: TicketKey) -> bool;
-    /// True while something that was asked for on the ticket is not taken in yet: what its runs do is not known then.
-    behind, put_behind: Behind(ticket: TicketKey) -> bool;
+    /// What the runs of the ticket do, from one look at its row and its log.
+    progress, put_progress: Progress(ticket: TicketKey) -> RunProgress;
     /// What we pushed to a branch.
     branch, put_branch: Branch(repository: RepositoryName, branch: String) -> Option<BranchRecord>;
     /// Our record of a pull request.
@@ -187,6 +195,8 @@ facts! {
     checks, put_checks: Checks(repository: RepositoryName, head: CommitId) -> Vec<Check>;
     /// The checks that GitHub requires before a merge into a branch, as far as our account may know.
     required, put_required: Required(repository: RepositoryName, branch: String) -> Vec<String>;
+    /// The runs of GitHub Actions for a commit, those that wait for a person too.
+    workflow_runs, put_workflow_runs: WorkflowRuns(repository: RepositoryName, head: CommitId) -> Vec<CommitRun>;
     /// The end of the log of a check that failed; absent when there is none.
     log, put_log: Log(repository: RepositoryName, check: Box<Check>) -> Option<String>;
     /// The checks of the tip of a branch.
@@ -274,16 +284,10 @@ impl Facts {
         }
     }
 
-    /// Whether a text mentions an account of ours: `@journeyman`, whatever the case.
-    pub(crate) fn names_us(&self, text: &str) -> bool {
-        let text = text.to_lowercase();
-        self.own_accounts.iter().any(|account| {
-            let name = format!("@{}", account.to_lowercase().trim_end_matches("[bot]"));
-            text.match_indices(&name).any(|(at, found)| {
-                let after = text[at + found.len()..].chars().next();
-                found.len() > 1 && after.is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_')
-            })
-        })
+    /// Whether a text, or the list of the accounts that its document mentions, names an account of ours.
+    pub(crate) fn names_us(&self, text: &str, mentioned: &[String]) -> bool {
+        mentioned.iter().any(|id| self.own_accounts.contains(id))
+            || mention::names_account(text, &self.own_accounts)
     }
 
     /// The rules of the repository that the ticket belongs to, when there are some and it is clear which.

@@ -9,7 +9,7 @@ use queue::Bucket;
 
 use crate::{
     cost::Cost,
-    facts::{Facts, Need, Person, ReadIssue},
+    facts::{Facts, Need, Person, ReadIssue, RunProgress},
     gates::{Gate, is_asking, may_ask, open_gate},
     outcome::Failure,
     outside::{Issue, ReadError},
@@ -40,8 +40,7 @@ impl Router {
                 self.open_pull_requests(&repository, &ticket).await
             ),
             Need::Row(ticket) => keep!(facts.put_row(ticket), self.row(&ticket).await),
-            Need::Listeners(ticket) => keep!(facts.put_listeners(ticket), self.has_listeners(&ticket).await),
-            Need::Behind(ticket) => keep!(facts.put_behind(ticket), self.is_behind(&ticket).await),
+            Need::Progress(ticket) => keep!(facts.put_progress(ticket), self.progress(&ticket).await),
             Need::Branch(repository, branch) => keep!(
                 facts.put_branch(repository, branch),
                 self.branch_record(&repository, &branch).await
@@ -57,6 +56,10 @@ impl Router {
             Need::Checks(repository, head) => keep!(
                 facts.put_checks(repository, head),
                 self.outside.checks(&repository, &head).await
+            ),
+            Need::WorkflowRuns(repository, head) => keep!(
+                facts.put_workflow_runs(repository, head),
+                self.outside.workflow_runs(&repository, &head).await
             ),
             Need::Required(repository, branch) => keep!(
                 facts.put_required(repository, branch),
@@ -216,23 +219,14 @@ impl Router {
         Ok(row.map(|(row, _)| row).unwrap_or_default())
     }
 
-    /// True while a run of the ticket takes news in, or may be about to: a trigger is not folded yet.
-    async fn has_listeners(&self, ticket: &TicketKey) -> Result<bool, Failure> {
+    /// The row is read before the log: what comes between them makes the planner look behind, never work look live.
+    async fn progress(&self, ticket: &TicketKey) -> Result<RunProgress, Failure> {
         let row = self.row(ticket).await?;
-        if row.pending.iter().any(|pending| pending.lane.hears_news()) {
-            return Ok(true);
-        }
-        self.is_behind_of(&row, ticket).await
-    }
-
-    async fn is_behind(&self, ticket: &TicketKey) -> Result<bool, Failure> {
-        let row = self.row(ticket).await?;
-        self.is_behind_of(&row, ticket).await
-    }
-
-    async fn is_behind_of(&self, row: &Row, ticket: &TicketKey) -> Result<bool, Failure> {
         let last = self.queue.triggers().last_sequence(ticket).await?;
-        Ok(last.is_some_and(|last| last > row.cursor))
+        Ok(RunProgress {
+            is_live: row.pending.iter().any(|pending| pending.lane.hears_news()),
+            is_behind: last.is_some_and(|last| last > row.cursor),
+        })
     }
 
     async fn may_instruct(&self, person: &Person) -> Result<bool, Failure> {

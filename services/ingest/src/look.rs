@@ -44,8 +44,9 @@ pub async fn look(config: &Config) -> anyhow::Result<Look> {
     router.seen = Some(Arc::clone(&seen));
     let interval = Duration::from_secs(config.ingest.poll_interval_s);
     let settle = Duration::from_secs(config.ingest.checks_absent_s);
+    let pending = Duration::from_secs(config.ingest.checks_pending_s);
     let told = Told::default();
-    let mut poller = Poller::new(router, interval, settle);
+    let mut poller = Poller::new(router, interval, (settle, pending));
     Box::pin(poller.poll().with_subscriber(told.clone())).await;
     Ok(Look {
         triggers: seen.take(),

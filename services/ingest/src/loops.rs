@@ -75,8 +75,9 @@ fn spawn_once(
     let (routed, stopped) = (router.clone(), stop.clone());
     let interval = Duration::from_secs(settings.poll_interval_s);
     let settle = Duration::from_secs(settings.checks_absent_s);
+    let pending = Duration::from_secs(settings.checks_pending_s);
     tasks.spawn(once(queue, "poller", stop, move || {
-        Box::pin(Poller::new(routed.clone(), interval, settle).run(stopped.clone()))
+        Box::pin(Poller::new(routed.clone(), interval, (settle, pending)).run(stopped.clone()))
     }));
     let (swept, stopped) = (queue.clone(), stop.clone());
     let (interval, journal_days) = (

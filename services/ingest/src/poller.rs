@@ -38,7 +38,7 @@ pub(crate) struct Poller {
 }
 
 impl Poller {
-    pub(crate) fn new(router: Router, interval: Duration, settle: Duration) -> Self {
+    pub(crate) fn new(router: Router, interval: Duration, (settle, pending): (Duration, Duration)) -> Self {
         let recovered = opentelemetry::global::meter("journeyman")
             .u64_counter("journeyman.deliveries.recovered")
             .with_description(
@@ -49,7 +49,7 @@ impl Poller {
             router,
             interval,
             memory: Memory::default(),
-            pull_requests: OpenPullRequests::new(interval, settle),
+            pull_requests: OpenPullRequests::new(interval, settle, pending),
             reminders: Reminders::default(),
             issues: ChangedIssues::default(),
             jira_rests_until: None,

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::{
     catch_up::news,
     kinds::{
-        checks::{ChecksAbsent, ChecksChanged},
+        checks::{ChecksAbsent, ChecksChanged, ChecksPending},
         closed::{Closed, is_closed},
     },
     listed::{Place, of_the_rules, saw_another, saw_open},
@@ -38,6 +38,8 @@ pub(crate) struct OpenPullRequests {
     interval: Duration,
     /// How long a commit without checks may still get some.
     settle: Duration,
+    /// How long checks may run before the ticket is told.
+    pending: Duration,
     allowance: Allowance,
     /// Recorded since the last round. A listing that looks back to the last round only does not show one that ended
     /// before its record was written.
@@ -47,13 +49,14 @@ pub(crate) struct OpenPullRequests {
 }
 
 impl OpenPullRequests {
-    pub(crate) fn new(interval: Duration, settle: Duration) -> Self {
+    pub(crate) fn new(interval: Duration, settle: Duration, pending: Duration) -> Self {
         Self {
             open: BTreeMap::new(),
             read_to: None,
             tags: BTreeMap::new(),
             interval,
             settle,
+            pending,
             allowance: Allowance::new(Instant::now()),
             recorded: BTreeSet::new(),
             rests_until: None,
@@ -296,8 +299,15 @@ impl OpenPullRequests {
             && tracked.is_silent_for(self.settle, Instant::now())
         {
             outcome = router
-                .take(&ChecksAbsent::from_poll(&record, head), Source::Poll)
+                .take(&ChecksAbsent::from_poll(&record, head.clone()), Source::Poll)
                 .await?;
+        }
+        let is_open = matches!(outcome, Outcome::Nothing(_) | Outcome::NoChecks);
+        if is_open && tracked.is_silent_for(self.pending, Instant::now()) {
+            let told = router
+                .take(&ChecksPending::from_poll(&record, head), Source::Poll)
+                .await?;
+            return Ok(news(&[outcome, told]));
         }
         if outcome.is_settled() {
             tracked.looked(true, Instant::now());

@@ -13,7 +13,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
 /// Checks that ended may be run again.
 const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// How many pull requests' checks may be read in an hour, at two requests each.
+/// How many pull requests' checks may be read in an hour, at three requests each.
 pub const CHECKS_AN_HOUR: f64 = 150.0;
 /// How many at once.
 const CHECKS_AT_ONCE: f64 = 20.0;

@@ -1,6 +1,7 @@
 //! Why nothing is done, in the one wording that everybody shows: the reporter on tickets, ingest over the API.
 
 use super::{RepositoryChoice, SkipPlace, SkipReason};
+use crate::PullRequestRef;
 
 /// How the parts of a sentence that come from outside are written where it is read.
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +97,12 @@ impl SkipReason {
                 "I open no issues here: the rules of this repository allow none. {} in the rules says how many a plan may have.",
                 code("issues.most_planned")
             ),
+            Self::ChecksWait {
+                pull_request,
+                checks,
+                needs_approval,
+                page,
+            } => checks_wait(pull_request, checks, *needs_approval, page, marks),
             Self::Unreadable => "Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text \
                                  simpler, for example with fewer nested lists."
                 .to_owned(),
@@ -114,9 +121,37 @@ impl SkipReason {
     pub const fn can_be_retried(&self) -> bool {
         !matches!(
             self,
-            Self::UnclearDecision { .. } | Self::NoIssues | Self::MayNotAsk { .. }
+            Self::UnclearDecision { .. } | Self::NoIssues | Self::MayNotAsk { .. } | Self::ChecksWait { .. }
         )
     }
+}
+
+fn checks_wait(
+    pull_request: &PullRequestRef,
+    checks: &[String],
+    needs_approval: bool,
+    page: &str,
+    marks: &Marks,
+) -> String {
+    let names: Vec<String> = checks.iter().map(|name| (marks.code)(name)).collect();
+    let names = names.join(", ");
+    let name = format!("pull request {}#{}", pull_request.repository, pull_request.number);
+    let ours = (marks.link)(&name, &pull_request.url);
+    if needs_approval {
+        let runs = (marks.link)("the workflow runs", page);
+        return format!(
+            "The checks of {ours} are not complete: GitHub runs {names} only after a maintainer has approved it. Approve {runs}; \
+             until they have ended, the pull request stays a draft."
+        );
+    }
+    let page = match page.is_empty() {
+        true => String::new(),
+        false => format!(" Look at {}.", (marks.link)("its page", page)),
+    };
+    format!(
+        "The checks of {ours} are not complete: {names} has not ended for a long time.{page} The pull request stays a draft until it \
+         has; if it never will, mark the pull request ready for review."
+    )
 }
 
 fn not_allowed(actor: &str, group: &str, role: &str, marks: &Marks) -> String {

@@ -20,7 +20,7 @@ use super::{
     work::Work,
 };
 use crate::{
-    facts::{Facts, PROGRAM, Person},
+    facts::{Facts, PROGRAM, Person, RunProgress},
     outside::{Gift, How, Issue, account},
 };
 
@@ -93,7 +93,7 @@ fn facts(rules: &str) -> Facts {
     facts.put_issue(discussion(), Ok(unlabeled));
     for ticket in [ticket(), number()] {
         facts.put_history(ticket.clone(), Vec::new());
-        facts.put_listeners(ticket.clone(), false);
+        facts.put_progress(ticket.clone(), RunProgress::default());
         facts.put_row(ticket.clone(), domain::Row::default());
         facts.put_open(repository(), ticket, Vec::new());
     }
@@ -195,9 +195,11 @@ fn acts() -> Vec<(&'static str, Box<dyn Kind>)> {
         author: "Automation".to_owned(),
         author_account_id: "app-1".to_owned(),
         by_bot: true,
+        by_customer: false,
         created: Timestamp::from_unix_ms(50),
         updated: Timestamp::from_unix_ms(50),
         text: "/retry".to_owned(),
+        mentioned: Vec::new(),
         marker: String::new(),
         by_us: false,
     };
@@ -277,7 +279,7 @@ fn work_that_a_program_asks_for_is_refused_once_through_either_door() {
         );
         let before = facts(RULES);
         again.put_issue(ticket.clone(), before.issue(&ticket).expect("issue").clone());
-        again.put_listeners(ticket, false);
+        again.put_progress(ticket, RunProgress::default());
         assert_eq!(nothing(&*event, &again), PROGRAM, "{event:?}");
     }
 }

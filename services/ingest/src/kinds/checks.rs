@@ -1,12 +1,12 @@
 //! Checks of a commit changed: once all on the head of a pull request of ours are complete, their verdict.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use domain::{
     ChecksSummary, CommitId, Conclusion, FailedCheck, FailureClass, PullRequestRecord, PullRequestRef, Reason, RepositoryName,
-    Suspects, TicketKey, TriggerKey,
+    SkipReason, Suspects, TicketKey, TriggerKey,
 };
-use github::Check;
+use github::{Check, RunProgress};
 
 use super::{Follows, Kind, Verdict, closed::is_closed};
 use crate::{
@@ -111,10 +111,21 @@ impl Kind for ChecksChanged {
             }
         };
         let checks = facts.checks(&ours.repository, &self.head)?;
+        let conclusion = github::conclusion(checks);
+        // Runs that wait for a person have no check runs: without them one green check would be all that there is.
+        if conclusion != Some(Conclusion::Failure) {
+            let runs = facts.workflow_runs(&ours.repository, &self.head)?;
+            if runs.iter().any(|run| run.progress == RunProgress::AwaitsApproval) {
+                return notify_waiting(ticket, ours, &self.head, facts);
+            }
+            if conclusion.is_some() && runs.iter().any(|run| run.progress == RunProgress::UnderWay) {
+                return Ok(Verdict::nothing("a workflow run is not complete"));
+            }
+        }
         if checks.is_empty() {
             return Ok(Verdict::NoChecks);
         }
-        let Some(conclusion) = github::conclusion(checks) else {
+        let Some(conclusion) = conclusion else {
             return Ok(Verdict::nothing("checks are not complete"));
         };
         // What the log knows costs no reads.
@@ -244,6 +255,10 @@ impl Kind for ChecksAbsent {
         if is_left_alone(&self.ours, facts)? {
             return Ok(Verdict::nothing(skip::FORBIDDEN));
         }
+        let runs = facts.workflow_runs(&self.ours.repository, &self.head)?;
+        if runs.iter().any(|run| run.progress != RunProgress::Ended) {
+            return Ok(Verdict::nothing("a workflow run is not complete"));
+        }
         let summary = ChecksSummary {
             pull_request: self.ours.clone(),
             head: self.head.clone(),
@@ -263,6 +278,80 @@ impl Kind for ChecksAbsent {
             reason: Reason::ChecksCompleted(summary),
         }))
     }
+}
+
+/// Checks of the head of a pull request of ours have not ended for so long that a person should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChecksPending {
+    ticket: TicketKey,
+    ours: PullRequestRef,
+    head: CommitId,
+}
+
+impl ChecksPending {
+    pub(crate) fn from_poll(record: &PullRequestRecord, head: CommitId) -> Self {
+        Self {
+            ticket: record.ticket.clone(),
+            ours: record.pull_request.clone(),
+            head,
+        }
+    }
+}
+
+impl Kind for ChecksPending {
+    fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
+        notify_waiting(&self.ticket, &self.ours, &self.head, facts)
+    }
+}
+
+/// Tells the ticket once for each head what has not ended there, and where a person can see to it.
+fn notify_waiting(
+    ticket: &TicketKey,
+    ours: &PullRequestRef,
+    head: &CommitId,
+    facts: &Facts,
+) -> Result<Verdict, Need> {
+    let checks = facts.checks(&ours.repository, head)?;
+    let runs = facts.workflow_runs(&ours.repository, head)?;
+    let of = |progress: RunProgress| runs.iter().filter(move |run| run.progress == progress);
+    let needs_approval = of(RunProgress::AwaitsApproval).next().is_some();
+    let (mut waiting, mut pages) = (BTreeSet::new(), Vec::new());
+    if needs_approval {
+        waiting.extend(of(RunProgress::AwaitsApproval).map(|run| run.name.as_str()));
+        pages.extend(of(RunProgress::AwaitsApproval).map(|run| run.url.as_str()));
+    } else {
+        let open = || checks.iter().filter(|check| check.conclusion.is_none());
+        waiting.extend(open().map(|check| check.name.as_str()));
+        pages.extend(open().map(|check| check.url.as_str()));
+        if waiting.is_empty() {
+            waiting.extend(of(RunProgress::UnderWay).map(|run| run.name.as_str()));
+            pages.extend(of(RunProgress::UnderWay).map(|run| run.url.as_str()));
+        }
+    }
+    if waiting.is_empty() {
+        return Ok(Verdict::nothing("the checks have ended"));
+    }
+    let key = key(ours, head, if needs_approval { "approval" } else { "pending" });
+    if let Some(sequence) = facts.known(ticket, &key)? {
+        return Ok(Verdict::Known(*sequence));
+    }
+    if is_left_alone(ours, facts)? {
+        return Ok(Verdict::nothing(skip::FORBIDDEN));
+    }
+    let names = waiting.into_iter().filter(|name| !name.is_empty()).take(FAILED_CHECKS);
+    let page = pages.into_iter().find(|page| !page.is_empty()).unwrap_or_default();
+    Ok(Verdict::from(Follows {
+        ticket: ticket.clone(),
+        key,
+        at: facts.now,
+        actor: None,
+        reason: Reason::Skipped(SkipReason::ChecksWait {
+            pull_request: ours.clone(),
+            checks: names.map(|name| pin::cut(&pin::sanitise(name), 200)).collect(),
+            needs_approval,
+            page: pin::cut(page, PAGE_CHARS),
+        }),
+    }))
 }
 
 /// It changes when a check runs again or ends differently.
@@ -292,12 +381,30 @@ fn failed(checks: &[Check], ours: &PullRequestRef, facts: &Facts) -> Result<Vec<
             let is_good = |other: &Check| other.conclusion.is_some_and(github::CheckConclusion::is_good);
             if checks.iter().filter(same).any(is_good) {
                 check.class = FailureClass::Flaky;
-            } else if before.iter().filter(same).any(|other| is_red(&other)) {
+            } else if let Some(old) = before.iter().filter(same).find(is_red)
+                && let Some(new) = checks.iter().filter(same).find(is_red)
+                && has_only_known_failures(new, old, &ours.repository, facts)?
+            {
                 check.class = FailureClass::PreExisting;
             }
         }
     }
     Ok(failed)
+}
+
+/// Whether a check fails on the head in no other way than on the base: a check that was red before excuses the same failures
+/// and no new one. Of a check that says nothing on the head, nothing else is known.
+fn has_only_known_failures(
+    new: &Check,
+    old: &Check,
+    repository: &RepositoryName,
+    facts: &Facts,
+) -> Result<bool, Need> {
+    let failures = |check: &Check| -> Result<BTreeSet<String>, Need> {
+        let log = facts.log(repository, &Box::new(check.clone()))?.as_deref();
+        Ok(domain::list_failures(log.unwrap_or(&check.output_tail)))
+    };
+    Ok(failures(new)?.is_subset(&failures(old)?))
 }
 
 fn digest(checks: &[Check]) -> String {

@@ -16,7 +16,10 @@ use crate::{
     command::Command,
     facts::{Facts, Need, PROGRAM, Person},
     outside::account,
-    payload::{Hook, Unreadable, github, jira::markdown},
+    payload::{
+        Hook, Unreadable, github,
+        jira::{User, markdown},
+    },
     pin,
 };
 
@@ -32,6 +35,10 @@ pub(crate) struct Comment {
     author: Person,
     /// Markdown.
     text: String,
+    /// Ids of the accounts that its document mentions outside of quotations.
+    mentioned: Vec<String>,
+    /// Whether a customer of a service desk said it: information, whatever the words are.
+    by_customer: bool,
 }
 
 /// Where it was said.
@@ -59,6 +66,8 @@ pub(super) fn from_webhook(hook: &Hook<'_>) -> Result<Option<Comment>, Unreadabl
                 author: Person::on(&ticket, &author),
                 place: Place::Ticket(ticket),
                 text: markdown(&comment.body).unwrap_or_default(),
+                mentioned: ::jira::adf::mentioned_accounts(&comment.body),
+                by_customer: comment.author.as_ref().or(payload.user.as_ref()).is_some_and(User::is_customer),
             }))
         }
         Hook::GitHub { event: "issue_comment", .. } => Ok(from_github(hook.read::<github::CommentPayload>()?, hook)),
@@ -79,6 +88,8 @@ fn from_discussion(payload: github::DiscussionCommentPayload, hook: &Hook<'_>) -
         author: author.on(&repository),
         place: Place::Discussion(repository, payload.discussion.number, payload.comment.node_id),
         text: payload.comment.body,
+        mentioned: Vec::new(),
+        by_customer: false,
     })
 }
 
@@ -92,6 +103,8 @@ fn from_github(payload: github::CommentPayload, hook: &Hook<'_>) -> Option<Comme
         author: author.on(&repository),
         place: Place::GitHub(repository, payload.issue.number),
         text: payload.comment.body,
+        mentioned: Vec::new(),
+        by_customer: false,
     })
 }
 
@@ -120,6 +133,8 @@ impl Comment {
                 },
             ),
             text: comment.text.clone(),
+            mentioned: comment.mentioned.clone(),
+            by_customer: comment.by_customer,
         }
     }
 
@@ -141,6 +156,8 @@ impl Comment {
                 is_bot: comment.by_bot,
             },
             text: comment.body,
+            mentioned: Vec::new(),
+            by_customer: false,
         }
     }
 
@@ -162,6 +179,8 @@ impl Comment {
                 is_bot: author.is_bot,
             },
             text: comment.body,
+            mentioned: Vec::new(),
+            by_customer: false,
         }
     }
 
@@ -173,6 +192,8 @@ impl Comment {
             at: bootstrap::now(),
             author: Person::Api { name: by },
             text,
+            mentioned: Vec::new(),
+            by_customer: false,
         }
     }
 
@@ -184,8 +205,9 @@ impl Comment {
         self.at
     }
 
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    /// Whether it mentions an account of ours.
+    pub(crate) fn names_us(&self, facts: &Facts) -> bool {
+        facts.names_us(&self.text, &self.mentioned)
     }
 
     /// Whether it gives an order.
@@ -234,8 +256,14 @@ impl Comment {
         if pull_request.is_none() && facts.place(&ticket)?.candidates().next().is_none() {
             return Ok(Verdict::nothing("no rules for where it was said"));
         }
-        if !*facts.listeners(&ticket)? {
-            return match facts.names_us(&self.text) {
+        let progress = *facts.progress(&ticket)?;
+        if !progress.is_live {
+            let is_question = !self.by_customer && self.names_us(facts);
+            if progress.is_behind && is_question {
+                // The run that is about to begin may be none that reads news, and then nobody would answer.
+                return Ok(Verdict::behind());
+            }
+            return match is_question {
                 true => Ok(Verdict::Becomes(Box::new(Asked {
                     ticket,
                     key: self.key.clone(),
@@ -245,10 +273,20 @@ impl Comment {
                     comment: self.reactable(),
                     pull_request,
                 }))),
+                false if progress.is_behind => self.as_news(ticket, pull_request, facts),
                 false => Ok(Verdict::nothing("no run is under way that could read it")),
             };
         }
-        let may_instruct = *facts.authority(&self.author)?;
+        self.as_news(ticket, pull_request, facts)
+    }
+
+    fn as_news(
+        &self,
+        ticket: TicketKey,
+        pull_request: Option<PullRequestRef>,
+        facts: &Facts,
+    ) -> Result<Verdict, Need> {
+        let may_instruct = !self.by_customer && *facts.authority(&self.author)?;
         let news = News::Comment {
             comment: TicketComment {
                 author: pin::words(self.author.name()),
@@ -345,6 +383,7 @@ impl Kind for Comment {
             return Ok(Verdict::nothing(PROGRAM));
         }
         match Command::of(&self.text) {
+            Some(_) if self.by_customer => Ok(Verdict::nothing("a customer of the service desk gives no orders")),
             Some(command) => self.obey(command, facts),
             None => self.pass_on(facts),
         }

@@ -11,7 +11,7 @@ use super::{
     tests::{facts_with, follows, github, nothing},
 };
 use crate::{
-    facts::{Facts, Person},
+    facts::{Facts, Person, RunProgress},
     outside::{Issue, account},
 };
 
@@ -43,7 +43,7 @@ pub(super) fn facts(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     };
     change(&mut issue);
     facts.put_issue(ticket(), Ok(issue));
-    facts.put_listeners(ticket(), false);
+    facts.put_progress(ticket(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         facts.put_authority(Person::on(&ticket(), &account(user(login))), may);
     }

@@ -187,6 +187,7 @@ fn comments() -> Vec<Pair> {
     let created = Timestamp::from_unix_ms(60);
     let on_jira = jira::Comment {
         by_bot: false,
+        by_customer: false,
         id: jira::CommentId("31".to_owned()),
         author: "Ada".to_owned(),
         author_account_id: "a1".to_owned(),
@@ -194,6 +195,7 @@ fn comments() -> Vec<Pair> {
         updated: created,
         text: "/stop".to_owned(),
         by_us: false,
+        mentioned: Vec::new(),
         marker: String::new(),
     };
     let polled = || Comment::from_jira_poll(&ticket(), &on_jira);

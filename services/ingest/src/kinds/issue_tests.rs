@@ -7,10 +7,10 @@ use super::{
     Verdict,
     given::Given,
     issue_text::IssueText,
-    tests::{decided, facts_with, follows, github, jira, nothing},
+    tests::{behind, decided, facts_with, follows, github, jira, live, nothing},
 };
 use crate::{
-    facts::{Facts, Person},
+    facts::{Facts, Person, RunProgress},
     outside::{Comment, Edit, Gift, How, Issue, account},
 };
 
@@ -72,7 +72,7 @@ pub(super) fn asked(rules: &str, change: impl FnOnce(&mut Issue)) -> Facts {
     change(&mut issue);
     facts.put_issue(ticket(), Ok(issue));
     facts.put_open(shop(), ticket(), Vec::new());
-    facts.put_listeners(ticket(), false);
+    facts.put_progress(ticket(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         facts.put_authority(Person::on(&ticket(), &account(user(login))), may);
     }
@@ -141,8 +141,7 @@ fn what_was_taken_back_asks_for_nothing_and_the_last_of_several_counts() {
 fn a_second_wish_while_work_is_under_way_begins_no_second_run() {
     let mut facts = facts_with(RULES, Source::Webhook);
     facts.put_issue(ticket(), Ok(issue()));
-    facts.put_listeners(ticket(), true);
-    facts.put_behind(ticket(), false);
+    facts.put_progress(ticket(), live());
     assert_eq!(nothing(&given(), &facts), "work on the ticket is under way");
 }
 
@@ -150,8 +149,7 @@ fn a_second_wish_while_work_is_under_way_begins_no_second_run() {
 fn a_wish_that_comes_before_the_end_of_the_last_work_is_taken_in_is_looked_at_again() {
     let mut facts = facts_with(RULES, Source::Webhook);
     facts.put_issue(ticket(), Ok(issue()));
-    facts.put_listeners(ticket(), true);
-    facts.put_behind(ticket(), true);
+    facts.put_progress(ticket(), behind());
     let early = decided(&given(), &facts);
     assert!(matches!(early, Verdict::Unsettled { .. }), "{early:?}");
 }
@@ -292,7 +290,7 @@ fn a_jira_ticket_that_is_assigned_to_the_account_of_the_rules_asks_for_work_unde
         };
         facts.put_issue(ticket.clone(), Ok(issue));
         facts.put_open(shop(), ticket.clone(), Vec::new());
-        facts.put_listeners(ticket.clone(), false);
+        facts.put_progress(ticket.clone(), RunProgress::default());
         facts.put_authority(Person::on(&ticket, &ada), may);
         facts
     };

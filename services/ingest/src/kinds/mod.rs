@@ -66,6 +66,14 @@ impl Verdict {
     pub(crate) fn nothing(why: impl Into<String>) -> Self {
         Self::Nothing(why.into())
     }
+
+    /// A planner has not taken in what was asked for on the ticket; once it has, it is clear what its runs do.
+    fn behind() -> Self {
+        Self::Unsettled {
+            why: "what was asked for on the ticket is not taken in yet".to_owned(),
+            after: TAKEN_IN,
+        }
+    }
 }
 
 impl From<Follows> for Verdict {
@@ -80,17 +88,13 @@ const TAKEN_IN: Duration = Duration::from_secs(2);
 /// What follows from another wish for work while work is under way: nothing, when both were made in one breath. Before
 /// everything that was asked for is taken in nobody can tell: the work may just have ended, and then it is a new wish.
 fn under_way(ticket: &TicketKey, facts: &Facts) -> Result<Option<Verdict>, Need> {
-    if !*facts.listeners(ticket)? {
-        return Ok(None);
+    let progress = facts.progress(ticket)?;
+    if progress.is_behind {
+        return Ok(Some(Verdict::behind()));
     }
-    if *facts.behind(ticket)? {
-        let (why, after) = (
-            "what was asked for on the ticket is not taken in yet".to_owned(),
-            TAKEN_IN,
-        );
-        return Ok(Some(Verdict::Unsettled { why, after }));
-    }
-    Ok(Some(Verdict::nothing("work on the ticket is under way")))
+    Ok(progress
+        .is_live
+        .then(|| Verdict::nothing("work on the ticket is under way")))
 }
 
 impl Follows {
@@ -166,6 +170,8 @@ mod dispatched_tests;
 mod doors_tests;
 #[cfg(test)]
 mod given_up_tests;
+#[cfg(test)]
+mod green_tests;
 #[cfg(test)]
 mod issue_tests;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{
     tests::{ada, follows, jira, jira_person, nothing, ticket},
 };
 use crate::{
-    facts::{Facts, Need},
+    facts::{Facts, Need, RunProgress},
     outside::{Gift, How, Issue},
 };
 
@@ -58,7 +58,7 @@ fn facts(components: &[&str], labels: &[&str]) -> Facts {
     };
     facts.put_issue(ticket(), Ok(issue));
     facts.put_authority(jira_person(ada()), true);
-    facts.put_listeners(ticket(), false);
+    facts.put_progress(ticket(), RunProgress::default());
     for repository in ["acme/cart", "acme/docs"] {
         facts.put_open(repository.parse().expect("repository"), ticket(), Vec::new());
     }

@@ -26,7 +26,7 @@ use super::{
     work::Work,
 };
 use crate::{
-    facts::{Facts, Need, Person},
+    facts::{Facts, Need, Person, RunProgress},
     gates::Gate,
     outside::{Edit, Issue},
     payload::{Hook, Unreadable},
@@ -48,6 +48,22 @@ pub(super) fn facts() -> Facts {
     let rules =
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\ntriage:\n  labels: [bug, question]\n";
     facts_with(rules, Source::Webhook)
+}
+
+/// A run of the ticket takes news in.
+pub(super) fn live() -> RunProgress {
+    RunProgress {
+        is_live: true,
+        is_behind: false,
+    }
+}
+
+/// No planner has taken in what was asked for last.
+pub(super) fn behind() -> RunProgress {
+    RunProgress {
+        is_live: false,
+        is_behind: true,
+    }
 }
 
 pub(super) fn repository() -> RepositoryName {
@@ -95,6 +111,8 @@ pub(super) fn decided(event: &dyn Kind, facts: &Facts) -> Verdict {
             }
             Err(Need::History(ticket)) => facts.put_history(ticket, vec![asked_before()]),
             Err(Need::Named(ticket)) => facts.put_named(ticket, None),
+            Err(Need::WorkflowRuns(repository, head)) => facts.put_workflow_runs(repository, head, vec![]),
+            Err(Need::Row(ticket)) => facts.put_row(ticket, domain::Row::default()),
             Err(Need::ChangedFiles(repository, number)) => facts.put_files(repository, number, vec![]),
             Err(need) => panic!("{need:?} is missing"),
         }
@@ -461,8 +479,8 @@ fn words_become_news_for_runs_that_listen() {
     facts.put_record(repository(), 7, Some(record()));
     facts.put_authority(rita(), false);
     let mut alone = facts.clone();
-    facts.put_listeners(ticket(), true);
-    alone.put_listeners(ticket(), false);
+    facts.put_progress(ticket(), live());
+    alone.put_progress(ticket(), RunProgress::default());
     let Reason::NewsArrived(domain::News::Comment {
         comment,
         pull_request,
@@ -477,6 +495,145 @@ fn words_become_news_for_runs_that_listen() {
     assert_eq!(pull_request, Some(ours()));
     let why = nothing(&*said("Round up, please.")[0], &alone);
     assert_eq!(why, "no run is under way that could read it");
+}
+
+/// A comment on the Jira ticket as a webhook brings it, and as a poll finds it.
+fn said_on_ticket(body: &Value) -> [Comment; 2] {
+    let payload = json!({"webhookEvent": "comment_created", "timestamp": 90, "issue": {"key": "ENG-12"},
+        "comment": {"id": "31", "author": {"accountId": "a1", "displayName": "Ada"}, "body": body}});
+    let told = jira(&payload)
+        .into_iter()
+        .find(|event| format!("{event:?}").starts_with("Comment"));
+    assert!(told.is_some(), "{body}");
+    let author = domain::Account {
+        id: "a1".to_owned(),
+        display_name: "Ada".to_owned(),
+        is_bot: false,
+    };
+    let at = Timestamp::from_unix_ms(90);
+    let comment = jira::Comment {
+        id: jira::CommentId("31".to_owned()),
+        author: author.display_name,
+        author_account_id: author.id,
+        by_bot: false,
+        by_customer: false,
+        created: at,
+        updated: at,
+        text: crate::payload::jira::markdown(body).unwrap_or_default(),
+        mentioned: jira::adf::mentioned_accounts(body),
+        marker: String::new(),
+        by_us: false,
+    };
+    let polled = Comment::from_jira_poll(&ticket(), &comment);
+    let told = super::comment::from_webhook(&Hook::Jira {
+        instance: None,
+        payload: Box::new(serde_json::from_value(payload).expect("payload")),
+    });
+    [told.expect("readable").expect("a comment"), polled]
+}
+
+/// Ids alone, as the set-up writes them.
+fn facts_after_setup() -> Facts {
+    let mut facts = facts();
+    let own = ["712020:journeyman-reader", "712020:journeyman-writer"];
+    facts.own_accounts = BTreeSet::from(own.map(str::to_owned)).into();
+    facts.put_progress(ticket(), RunProgress::default());
+    facts
+}
+
+fn mention_node(id: &str) -> Value {
+    json!({"type": "mention", "attrs": {"id": id, "text": "@Renamed Since"}})
+}
+
+fn document(nodes: &[Value]) -> Value {
+    json!({"type": "doc", "version": 1, "content": nodes})
+}
+
+#[test]
+fn a_mention_by_account_id_asks_through_both_doors() {
+    let facts = facts_after_setup();
+    let node = || mention_node("712020:journeyman-writer");
+    let paragraph =
+        |node: Value| json!({"type": "paragraph", "content": [node, {"type": "text", "text": " why?"}]});
+    let item = json!({"type": "listItem", "content": [paragraph(node())]});
+    let bodies = [
+        document(&[paragraph(node())]),
+        document(&[json!({"type": "bulletList", "content": [item]})]),
+        document(&[json!({"type": "panel", "content": [paragraph(node())]})]),
+        json!("[~accountid:712020:journeyman-writer] why?"),
+        json!("h2. Question\n\n* Hi [~accountid:712020:journeyman-writer], why?"),
+    ];
+    for body in bodies {
+        for event in said_on_ticket(&body) {
+            let verdict = event.decide(&facts).expect("decided");
+            let asks = matches!(&verdict, Verdict::Becomes(question) if format!("{question:?}").starts_with("Asked"));
+            assert!(asks, "{body}: {verdict:?}");
+        }
+    }
+    let text = json!({"type": "text", "text": "@journeyman-writer"});
+    for body in [
+        document(&[json!({"type": "blockquote", "content": [paragraph(node())]})]),
+        document(&[paragraph(mention_node("712020:somebody"))]),
+        document(&[json!({"type": "codeBlock", "content": [text]})]),
+        json!("{quote}[~accountid:712020:journeyman-writer] why?{quote}\nThanks, that helps!"),
+        json!("bq. [~accountid:712020:journeyman-writer] why?"),
+        json!("{code}\n[~accountid:712020:journeyman-writer]\n{code}"),
+        json!("{noformat}[~accountid:712020:journeyman-writer]{noformat}"),
+        json!("{{[~accountid:712020:journeyman-writer]}}"),
+        json!("[~accountid:712020:somebody] why?"),
+    ] {
+        for event in said_on_ticket(&body) {
+            assert_eq!(
+                nothing(&event, &facts),
+                "no run is under way that could read it",
+                "{body}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mention_at_a_data_center_is_the_name_of_the_user() {
+    let mut facts = facts_after_setup();
+    facts.own_accounts = BTreeSet::from(["journeyman.writer".to_owned()]).into();
+    for (body, asks) in [
+        ("[~journeyman.writer] why?", true),
+        ("See [~Journeyman.Writer].", true),
+        ("[~journeyman.writer2] why?", false),
+        ("{quote}[~journeyman.writer] why?{quote}", false),
+    ] {
+        for event in said_on_ticket(&json!(body)) {
+            let verdict = event.decide(&facts).expect("decided");
+            assert_eq!(matches!(verdict, Verdict::Becomes(_)), asks, "{body}");
+        }
+    }
+}
+
+#[test]
+fn a_question_waits_for_a_planner_that_is_behind() {
+    let mut facts = facts();
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_authority(rita(), true);
+    facts.put_progress(ticket(), behind());
+    let early = decided(&*said("@journeyman why does the total ignore it?")[0], &facts);
+    assert!(matches!(early, Verdict::Unsettled { .. }), "{early:?}");
+    let words = follows(&*said("Round up, please.")[0], &facts).reason;
+    assert!(matches!(words, Reason::NewsArrived(_)), "{words:?}");
+    let mut both = facts_with(
+        "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n",
+        Source::Webhook,
+    );
+    both.put_record(repository(), 7, Some(record()));
+    both.put_authority(rita(), true);
+    both.put_progress(
+        ticket(),
+        RunProgress {
+            is_live: true,
+            is_behind: true,
+        },
+    );
+    let heard = follows(&*said("@journeyman why?")[0], &both).reason;
+    assert!(matches!(heard, Reason::NewsArrived(_)), "{heard:?}");
 }
 
 pub(super) fn ours() -> PullRequestRef {
@@ -865,11 +1022,18 @@ fn repaired_with(heads: &[(char, &str)], log: &str) -> Verdict {
 
 /// The same, and what happened after the repairs.
 fn repaired_and(heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Verdict {
+    repaired_under("", heads, log, after)
+}
+
+/// The same under rules for CI.
+fn repaired_under(ci: &str, heads: &[(char, &str)], log: &str, after: Vec<Trigger>) -> Verdict {
     let red = |log: &str| Check {
         output_tail: log.to_owned(),
         ..check(1, Some(CheckConclusion::Failure))
     };
     let mut facts = checked(pull_request(), vec![red(log)]);
+    let rules = format!("repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n{ci}");
+    facts.book = facts_with(&rules, Source::Webhook).book;
     let mut history = vec![asked_before()];
     for (head, earlier) in heads {
         let mut trigger = asked_before();
@@ -951,6 +1115,24 @@ fn end(verdict: Verdict) -> Option<RepairEnd> {
         },
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn repairs_end_where_the_rules_say() {
+    let under = |ci: &str| {
+        end(repaired_under(
+            ci,
+            &[('a', "error: 1 of 3")],
+            "error: no mug",
+            vec![],
+        ))
+    };
+    assert_eq!(under(""), None);
+    assert_eq!(under("ci:\n  repairs_per_pull_request: 2\n"), None);
+    assert_eq!(
+        under("ci:\n  repairs_per_pull_request: 1\n"),
+        Some(RepairEnd::PerPullRequest)
+    );
 }
 
 #[test]
@@ -1089,6 +1271,8 @@ pub(super) fn review(id: u64, state: ReviewState, body: &str, lines: &[(u64, Opt
     let comment = |&(id, in_reply_to): &(u64, Option<u64>)| github::LineComment {
         id,
         author: "rita".to_owned(),
+        author_id: Some(8),
+        by_bot: false,
         path: "shop/cart.py".to_owned(),
         line: Some(3),
         body: format!("Comment {id}"),

@@ -226,6 +226,15 @@ impl Outside {
         Ok(failpoint::around("ingest.github.required_checks", read).await?)
     }
 
+    /// The runs of GitHub Actions for a commit.
+    pub(crate) async fn workflow_runs(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<Vec<github::CommitRun>, ReadError> {
+        Ok(self.github.workflow_runs(repository, head).await?)
+    }
+
     /// What a pull request changes.
     pub(crate) async fn changed_files(
         &self,
