@@ -11,7 +11,7 @@ pub(crate) struct Outgoing(String);
 impl Outgoing {
     /// What the model wants to say: refused where it holds a credential, so that the model says it without.
     pub(crate) fn by_the_model(text: String, place: Place) -> Result<Self, Trouble> {
-        match scan::find(&text) {
+        match scan::find_rendered(&text) {
             None => Ok(Self(text)),
             Some(kind) => {
                 let kind = kind.to_owned();
@@ -22,7 +22,7 @@ impl Outgoing {
 
     /// What people have to hear in any case, whatever it quotes: credentials are cut out of it.
     pub(crate) fn without_credentials(text: &str) -> Self {
-        Self(scan::redact(text).into_owned())
+        Self(scan::redact_rendered(text).into_owned())
     }
 
     /// The text.
@@ -52,8 +52,9 @@ mod tests {
     }
 
     /// The calls of the clients that write text of others outside.
-    const WRITING: [&str; 11] = [
+    const WRITING: [&str; 12] = [
         ".comment(",
+        ".comment_for(",
         ".update_comment(",
         ".create_pull_request(",
         ".remote_link(",

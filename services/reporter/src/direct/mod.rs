@@ -67,6 +67,11 @@ impl Direct {
             cli,
         } = settings.checked()?;
         let wrong = |key: &str, problem: String| settings::Error::new(key, problem);
+        let servers = github
+            .values()
+            .chain([&github_writer])
+            .flat_map(github::Settings::secrets);
+        scan::add_configured(servers.chain(jira_writer.iter().map(|jira| &jira.api_token)));
         let default = (!github_writer.is_without_account()).then_some(&github_writer);
         let named = github.iter().map(|(name, server)| (Some(name.clone()), server));
         let servers = default.iter().map(|server| (None, *server)).chain(named);
@@ -165,12 +170,32 @@ fn clean(errors: &mut [Problem]) {
 }
 
 fn redact(text: &mut String) {
-    *text = scan::redact(text).into_owned();
+    *text = scan::without_logins(&scan::redact(text));
 }
 
 #[cfg(test)]
 mod tests {
+    use secrecy::SecretString;
+
     use super::*;
+
+    #[test]
+    fn an_answer_repeats_no_login_of_an_address_and_no_configured_secret() {
+        let configured = SecretString::from("plain-words-of-a-token");
+        scan::add_configured([&configured]);
+        let said = "remote: https://x-access-token:ghs_SECRETSECRET@host/acme/shop and https://deploy:hunter@host:8443/x, \
+                    plain-words-of-a-token at https://host/a@b";
+        let mut answer = Answer::failed(Vec::new());
+        answer.without_jira(Problem::new(Kind::GitPushFailed, said.to_owned()).saying(said.to_owned()));
+        let json = serde_json::to_string(&without_credentials(answer)).unwrap();
+        for secret in ["SECRETSECRET", "hunter", "x-access-token", "plain-words"] {
+            assert!(!json.contains(secret), "{secret} in {json}");
+        }
+        assert!(
+            json.contains("https://[credentials removed]@host:8443/x") && json.contains("https://host/a@b"),
+            "{json}"
+        );
+    }
 
     #[test]
     fn an_answer_quotes_no_credential() {

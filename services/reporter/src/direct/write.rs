@@ -252,7 +252,7 @@ async fn comment_once(jira: &jira::Writer, issue: &TicketKey, made: &PullRequest
         return Ok(());
     }
     let text = Outgoing::without_credentials(&message::link_comment(made));
-    comment_on_issue(jira, issue, &text, &marker).await?;
+    comment_on_issue(jira, issue, &text, &marker, jira::Audience::Internal).await?;
     Ok(())
 }
 

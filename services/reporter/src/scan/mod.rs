@@ -1,10 +1,19 @@
-//! Finds credentials in text by a list of rules that is kept as data. Encoded or split credentials pass: this catches
+//! Finds credentials in text by a list of rules that is kept as data, and those of the settings by value. What a page renders
+//! is scanned as the page shows it. Credentials in base64, or split over lines, pass: this catches
 //! accidents and the direct way out, and is not the boundary that keeps credentials away from a sandbox.
 
-use std::{borrow::Cow, collections::BTreeSet, ops::Range, sync::LazyLock};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    ops::Range,
+    sync::{LazyLock, PoisonError, RwLock},
+};
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder};
+use percent_encoding::percent_decode_str;
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use regex::bytes::{Regex, RegexBuilder};
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 /// Parts of what stands in documentation and tests in a credential's place.
@@ -27,7 +36,99 @@ pub(crate) fn find(text: &str) -> Option<&'static str> {
     let clean = readable(text);
     let mut rules = RULES.matching(&clean);
     let found = rules.find(|rule| rule.secrets(&clean).next().is_some());
-    found.map(|rule| rule.description.as_str())
+    let found = found.map(|rule| rule.description.as_str());
+    found.or_else(|| (!configured_ranges(&clean).is_empty()).then_some(CONFIGURED_KIND))
+}
+
+/// The same for Markdown that a page renders: what entities, percent signs, marks and escapes spell counts too.
+pub(crate) fn find_rendered(text: &str) -> Option<&'static str> {
+    find(text).or_else(|| rendered(text).and_then(|shown| find(&shown)))
+}
+
+/// What a page shows of Markdown and where its links lead, with percent signs decoded; absent where the text itself says it.
+fn rendered(text: &str) -> Option<String> {
+    if !text.contains(['&', '%', '\\', '*', '_', '<', '`']) {
+        return None;
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut addresses = String::new();
+    for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES) {
+        match event {
+            Event::Text(words) | Event::Code(words) | Event::Html(words) | Event::InlineHtml(words) => {
+                shown.push_str(&words);
+            }
+            Event::Start(Tag::Link { dest_url, title, .. } | Tag::Image { dest_url, title, .. }) => {
+                addresses.push_str(&format!("\n{dest_url}\n{title}"));
+            }
+            Event::SoftBreak
+            | Event::HardBreak
+            | Event::End(TagEnd::Paragraph | TagEnd::TableCell | TagEnd::Item) => {
+                shown.push('\n');
+            }
+            _ => {}
+        }
+    }
+    shown.push_str(&addresses);
+    let decoded = percent_decode_str(&shown).decode_utf8_lossy();
+    Some(decoded.into_owned())
+}
+
+/// The text with each credential replaced by its kind in brackets. Where only the page would show one, the text becomes what
+/// the page shows.
+pub(crate) fn redact_rendered(text: &str) -> Cow<'_, str> {
+    match rendered(text).filter(|shown| find(text).is_none() && find(shown).is_some()) {
+        Some(shown) => Cow::Owned(redact(&shown).into_owned()),
+        None => redact(text),
+    }
+}
+
+/// Credentials of the settings, which are known by value whatever they look like.
+static CONFIGURED: RwLock<Vec<String>> = RwLock::new(Vec::new());
+/// A shorter one would be found in ordinary words.
+const SHORTEST_CONFIGURED: usize = 8;
+const CONFIGURED_KIND: &str = "configured credential";
+
+/// Adds credentials of the settings.
+pub(crate) fn add_configured<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) {
+    let mut known = CONFIGURED.write().unwrap_or_else(PoisonError::into_inner);
+    for secret in secrets {
+        let secret = secret.expose_secret().trim();
+        if secret.len() >= SHORTEST_CONFIGURED && !known.iter().any(|one| one == secret) {
+            known.push(secret.to_owned());
+        }
+    }
+}
+
+/// Where credentials of the settings are in a text.
+fn configured_ranges(text: &str) -> Vec<Range<usize>> {
+    let known = CONFIGURED.read().unwrap_or_else(PoisonError::into_inner);
+    let of = |secret: &String| {
+        let found = text.match_indices(secret.as_str());
+        found.map(|(at, found)| at..at + found.len()).collect::<Vec<_>>()
+    };
+    known.iter().flat_map(of).collect()
+}
+
+/// The text without user and password of addresses, for words of a remote, which repeat the address that git was given.
+pub(crate) fn without_logins(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown.push_str(before);
+        let end = after
+            .find(|c: char| c.is_whitespace() || "/?#\"'<>".contains(c))
+            .unwrap_or(after.len());
+        rest = match after[..end].rfind('@') {
+            Some(sign) => {
+                shown.push_str("[credentials removed]");
+                &after[sign..]
+            }
+            None => after,
+        };
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// The text with each credential replaced by its kind in brackets.
@@ -40,6 +141,11 @@ pub(crate) fn redact(text: &str) -> Cow<'_, str> {
             found.map(|range| (range, rule.description.as_str()))
         })
         .collect();
+    ranges.extend(
+        configured_ranges(&clean)
+            .into_iter()
+            .map(|range| (range, CONFIGURED_KIND)),
+    );
     if ranges.is_empty() {
         return Cow::Borrowed(text);
     }

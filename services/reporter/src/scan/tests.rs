@@ -62,7 +62,118 @@ fn corpus() -> Vec<(String, &'static str)> {
             "password in an address",
         ),
         (format!("jm_{}", hex(64)), "Journeyman token"),
+        (format!("ya29.{}", n(60)), "Google access token"),
+        (
+            format!("AWS_BEARER_TOKEN_BEDROCK=ABSK{}", n(80)),
+            "AWS Bedrock key",
+        ),
+        (
+            format!(
+                "Endpoint=sb://x.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey={}=",
+                n(43)
+            ),
+            "Azure access key",
+        ),
+        (format!("{}AZDO9x3Q", n(76)), "Azure DevOps token"),
+        (
+            format!(
+                "AZURE_DEVOPS_PAT={}",
+                "k3vq2rx7mtwb5nlcahj4dsgfipz6yeuo".repeat(2)[..52].to_owned()
+            ),
+            "Azure DevOps token",
+        ),
+        (format!("AZURE_OPENAI_API_KEY: \"{}\"", hex(32)), "Azure key"),
+        (format!("gsk_{}", n(52)), "Groq key"),
+        (format!("xai-{}", n(80)), "xAI key"),
+        (format!("pplx-{}", n(48)), "Perplexity key"),
+        (format!("r8_{}", n(37)), "Replicate token"),
+        (format!("MISTRAL_API_KEY={}", n(32)), "Mistral key"),
+        (format!("lsv2_pt_{}_{}", hex(32), hex(10)), "LangSmith key"),
+        (format!("JIRA_PERSONAL_TOKEN=NDc{}", n(41)), "Atlassian token"),
+        (format!("{{\"auth\": \"{}\"}}", n(24)), "registry password"),
+        (format!("TWILIO_AUTH_TOKEN={}", hex(32)), "Twilio token"),
+        (format!("key = {}-us21", hex(32)), "Mailchimp key"),
+        (
+            "machine git.internal login bot password s3cr3t-Qp7".to_owned(),
+            "password of a .netrc",
+        ),
+        (
+            format!("    client-key-data: LS0tLS1{}", n(70)),
+            "key of a kubeconfig",
+        ),
+        (
+            format!("apiVersion: v1\nkind: Secret\ndata:\n  password: {}", n(20)),
+            "Kubernetes Secret",
+        ),
+        (
+            format!(
+                "{{\"data\": {{\"password\": \"{}\"}}, \"kind\": \"Secret\"}}",
+                n(20)
+            ),
+            "Kubernetes Secret",
+        ),
+        (
+            format!("https://discord.com/api/webhooks/123456789012345678/{}", n(68)),
+            "Discord webhook address",
+        ),
+        (format!("dp.pt.{}", n(43)), "Doppler token"),
+        (format!("dp.st.dev.{}", n(43)), "Doppler token"),
+        (format!("sbp_{}", hex(40)), "Supabase token"),
+        (format!("tskey-auth-{}-{}", n(12), n(32)), "Tailscale key"),
+        (format!("pul-{}", hex(40)), "Pulumi token"),
+        (format!("CCIPAT_{}_{}", n(22), hex(40)), "CircleCI token"),
+        (format!("CIRCLE_TOKEN={}", hex(40)), "CircleCI token"),
+        (
+            format!("pat-na1-{}-3f9a-4c7e-9b2d-{}", hex(8), hex(12)),
+            "HubSpot token",
+        ),
+        (format!("pat{}.{}", n(14), hex(64)), "Airtable token"),
+        (format!("ops_eyJ{}", n(80)), "1Password token"),
     ]
+}
+
+#[test]
+fn a_credential_that_only_the_page_shows_is_found() {
+    let token = format!("ghp_{}", noise(36));
+    let spelled: String = token.chars().map(|c| format!("&#{};", u32::from(c))).collect();
+    let hexed: String = token.chars().map(|c| format!("&#x{:X};", u32::from(c))).collect();
+    let percent: String = token.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    for text in [
+        format!("see {spelled}"),
+        format!("see {hexed}"),
+        format!("see ghp&lowbar;{}", noise(36)),
+        format!("[log](https://a.example/?t={percent})"),
+        format!("https://a.example/?t={percent}"),
+        format!("see gh**p\\_{}**", noise(36)),
+        format!("`ghp_`{}", noise(36)),
+    ] {
+        assert_eq!(find_rendered(&text), Some("GitHub token"), "{text}");
+        let shown = redact_rendered(&text);
+        assert_eq!(find_rendered(&shown), None, "{text} became {shown}");
+    }
+    for text in [
+        "100 % of A &amp; B",
+        "a*b*c [x](https://a.example/?q=%20)",
+        "snake\\_case",
+    ] {
+        assert_eq!(find_rendered(text), None, "{text}");
+        assert_eq!(redact_rendered(text), text);
+    }
+}
+
+#[test]
+fn a_credential_of_the_settings_is_found_by_value() {
+    let configured = secrecy::SecretString::from("correct horse battery");
+    add_configured([&configured, &secrecy::SecretString::from("short")]);
+    assert_eq!(
+        find("it is correct horse battery, isn't it"),
+        Some("configured credential")
+    );
+    assert_eq!(
+        redact("correct horse battery."),
+        "[configured credential removed]."
+    );
+    assert_eq!(find("a short word"), None);
 }
 
 #[test]
