@@ -48,7 +48,10 @@ impl Effect for Call {
             CallFor::Decision(addressed) => message::decision_call(addressed),
         };
         let text = Outgoing::without_credentials(&text);
-        match outside.write_comment(&self.thread, &text, asked.id).await {
+        match outside
+            .write_comment(&self.thread, &text, asked.id, asked.audience())
+            .await
+        {
             // Nobody reads what is gone.
             Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),
             Err(trouble) => Err(trouble),

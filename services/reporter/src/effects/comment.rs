@@ -37,7 +37,9 @@ impl Effect for Comment {
     }
 
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
-        let id = outside.write_comment(&self.thread, asked.text, asked.id).await?;
+        let id = outside
+            .write_comment(&self.thread, asked.text, asked.id, asked.audience())
+            .await?;
         Ok(made(id))
     }
 }

@@ -17,15 +17,16 @@ const MARKER_START: &str = "<!-- journeyman:effect=";
 const MARKER_END: &str = " -->";
 
 impl Outside {
-    /// Writes a comment with a marker; gives its id.
+    /// Writes a comment with a marker; gives its id. The audience counts on requests of a service desk.
     pub(super) async fn write_comment(
         &self,
         thread: &Thread,
         text: &Outgoing,
         marker: &str,
+        audience: jira::Audience,
     ) -> Result<String, Trouble> {
         Ok(match thread {
-            Thread::Jira(issue) => comment_on_issue(&self.jira, issue, text, marker)
+            Thread::Jira(issue) => comment_on_issue(&self.jira, issue, text, marker, audience)
                 .await?
                 .to_string(),
             Thread::Review(repository, number, comment) => {
@@ -148,8 +149,9 @@ pub(crate) async fn comment_on_issue(
     issue: &TicketKey,
     text: &Outgoing,
     marker: &str,
+    audience: jira::Audience,
 ) -> Result<jira::CommentId, jira::Error> {
-    jira.comment(issue, text.as_str(), marker).await
+    jira.comment_for(issue, text.as_str(), marker, audience).await
 }
 
 /// Opens an issue, with a marker.

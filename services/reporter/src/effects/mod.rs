@@ -164,6 +164,16 @@ pub(crate) struct Asked<'a> {
     pub(crate) rounds: Option<(&'a ShownOn, &'a RoundsText)>,
 }
 
+impl Asked<'_> {
+    /// Who reads what is said on a request of a service desk: the team, unless the rules show it to customers.
+    pub(crate) fn audience(&self) -> jira::Audience {
+        match self.rules.is_some_and(|rules| rules.jira.public_comments) {
+            true => jira::Audience::Customers,
+            false => jira::Audience::Internal,
+        }
+    }
+}
+
 impl Outside {
     /// The page of a Jira issue.
     pub(crate) fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {

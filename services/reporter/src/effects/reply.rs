@@ -59,7 +59,10 @@ impl Effect for Reply {
             Said::Left(left) => message::thread_left(left),
         };
         let text = Outgoing::without_credentials(&text);
-        match outside.write_comment(&self.thread(), &text, asked.id).await {
+        match outside
+            .write_comment(&self.thread(), &text, asked.id, asked.audience())
+            .await
+        {
             // Somebody deleted the comment; nobody waits for a reply to it.
             Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),
             Err(trouble) => Err(trouble),

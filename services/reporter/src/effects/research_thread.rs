@@ -52,7 +52,9 @@ impl Effect for ResearchThread {
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let text = message::research_thread(&self.found, asked.report.run.as_ref());
         let text = Outgoing::without_credentials(&text);
-        let comment = outside.write_comment(&self.thread(), &text, asked.id).await?;
+        let comment = outside
+            .write_comment(&self.thread(), &text, asked.id, asked.audience())
+            .await?;
         Ok(self.made(comment))
     }
 }

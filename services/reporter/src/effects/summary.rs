@@ -52,7 +52,9 @@ impl Effect for Summary {
                 edited => return edited.map(|()| made(last.id)),
             }
         }
-        let id = outside.write_comment(&self.thread, &text, &marker).await?;
+        let id = outside
+            .write_comment(&self.thread, &text, &marker, asked.audience())
+            .await?;
         Ok(made(id))
     }
 }
