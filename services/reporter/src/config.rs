@@ -113,6 +113,8 @@ pub struct Settings {
     pub run_url: Option<String>,
     /// Short names of transitions and statuses that mean code review, e.g. `CR`, for pull requests that the API asks for.
     pub review_acronyms: TextList,
+    /// Words of other bots, beside those that are known, that no line of a text by the model may begin with, e.g. `deploybot`.
+    pub bot_words: TextList,
     /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
     pub list_lag_s: u64,
     /// Writes of an account at GitHub in any minute, of all reporters together; 0: any number. Absent: 80 at github.com, which
@@ -190,6 +192,7 @@ impl Default for Settings {
             unknown_window_s: 30,
             run_url: None,
             review_acronyms: TextList::default(),
+            bot_words: TextList::default(),
             list_lag_s: 6,
             github_writes_per_minute: None,
             github_writes_per_hour: None,

@@ -2,6 +2,7 @@
 //! asked, and serves repositories to executors through the git gate.
 
 mod board;
+mod bot_orders;
 mod config;
 mod direct;
 mod draft;

@@ -1,16 +1,19 @@
-//! Makes Markdown by the model harmless: it notifies nobody, closes and references no other issue, loads nothing, and
-//! links to the web and to mail only.
+//! Makes Markdown by the model harmless: it notifies nobody, gives no order to other bots, closes and references no other
+//! issue, loads nothing, and links to the web and to mail only. The grammar of mentions and references is GitHub's.
 
 use std::ops::Range;
 
 use domain::text::without_hidden;
+use percent_encoding::percent_decode_str;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
+
+use crate::bot_orders;
 
 /// Taking a tag out may make what stood behind it the start of a block; deeper than this is an attack.
 const ROUNDS: usize = 8;
 
-/// Markdown with mentions and issue references in code style, without raw HTML, with images and other links as their
-/// words. Read again, the result has nothing left to rewrite.
+/// Markdown with mentions, issue references and orders to bots in code style, without raw HTML, with images and other links
+/// as their words. Read again, the result has nothing left to rewrite.
 pub(crate) fn markdown(text: &str) -> String {
     let mut clean = once(&without_hidden(text));
     for _ in 0..ROUNDS {
@@ -21,6 +24,11 @@ pub(crate) fn markdown(text: &str) -> String {
         clean = again;
     }
     plain(&clean)
+}
+
+/// Lines of code, none of which begins with an order to a bot: bots read the raw text of a comment, fences and all.
+pub(crate) fn code_lines(text: &str) -> String {
+    bot_orders::guard_code(text)
 }
 
 fn once(text: &str) -> String {
@@ -34,8 +42,21 @@ fn once(text: &str) -> String {
     };
     let mut dropped: Option<Dropped> = None;
     let mut in_code_block = false;
+    let mut read_to = 0;
     // A backslash or an entity ends a piece of text; what is read is the whole.
     for (event, range) in TextMergeWithOffset::new(Parser::new_ext(text, options).into_offset_iter()) {
+        // What gives no event, such as the address of a link, is in the text all the same.
+        let silent_to = match &event {
+            Event::End(_) => range.end,
+            _ => range.start,
+        };
+        if dropped.is_none() {
+            guard_silent(&mut output, text, read_to, silent_to);
+        }
+        read_to = read_to.max(match &event {
+            Event::Start(_) => range.start,
+            _ => range.end,
+        });
         match (event, dropped.as_mut()) {
             (Event::End(end), Some(open)) if end == open.end => {
                 if let Some(open) = dropped.take() {
@@ -49,29 +70,56 @@ fn once(text: &str) -> String {
             (Event::Start(Tag::Link { dest_url, .. }), None) if !may_link_to(&dest_url) => {
                 dropped = Some(Dropped::new(range, TagEnd::Link, &dest_url));
             }
-            (Event::Start(Tag::CodeBlock(_)), None) => in_code_block = true,
+            (Event::Start(Tag::CodeBlock(_)), None) => {
+                in_code_block = true;
+                for at in bot_orders::orders_in_code(text, range) {
+                    output.replace(text, at..at, bot_orders::CODE_MARK);
+                }
+            }
+            // A line of it could begin with an order.
+            (Event::Code(words), None) if text[range.clone()].contains('\n') => {
+                let words = domain::text::one_line(&words).replace('`', "'");
+                output.replace(text, range, &format!("`{words}`"));
+            }
             (Event::End(TagEnd::CodeBlock), None) => in_code_block = false,
             // What stood on both sides must not become one word.
             (Event::InlineHtml(_), None) => output.replace(text, range, " "),
             (Event::Html(_), None) => output.replace(text, range, ""),
             (Event::Text(words), None) if !in_code_block => {
-                if needs_rewriting(&words, &text[range.clone()]) {
-                    output.replace_text(text, range, &plain(&words));
+                let opens = bot_orders::is_line_start(text, range.start);
+                if needs_rewriting(&words, &text[range.clone()], opens) {
+                    output.replace_text(text, range, &shown(&words, opens));
                 }
             }
             (_, None) => {}
         }
     }
+    guard_silent(&mut output, text, read_to, text.len());
     output.finish(text)
+}
+
+/// Takes their effect from lines that begin with an order and are no text: addresses and titles of links.
+fn guard_silent(output: &mut Output, text: &str, from: usize, to: usize) {
+    if from >= to {
+        return;
+    }
+    for at in bot_orders::orders_in(text, from..to) {
+        output.replace(text, at..at, "\\");
+    }
 }
 
 /// One run of plain text as Markdown that shows it, with mentions and issue references in code style. A hidden character
 /// that was written as an entity is one here, and goes.
 pub(crate) fn plain(text: &str) -> String {
+    shown(text, true)
+}
+
+/// The same for a text that begins a line, or does not.
+fn shown(text: &str, opens_line: bool) -> String {
     let text = without_hidden(text);
     let mut output = String::with_capacity(text.len());
-    each_part(&text, |part| match part {
-        Part::Reference(reference) => output.push_str(&format!("`{reference}`")),
+    each_part(&text, opens_line, |part| match part {
+        Part::Reference(reference) | Part::Order(reference) => output.push_str(&format!("`{reference}`")),
         Part::Other(c) => {
             if is_special(c) {
                 output.push('\\');
@@ -88,7 +136,8 @@ pub(crate) fn title(text: &str) -> String {
     let text = without_hidden(text);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut output = String::with_capacity(line.len());
-    each_part(&line, |part| match part {
+    each_part(&line, true, |part| match part {
+        Part::Order(order) => output.push_str(&format!("`{}`", order.trim_start_matches(['/', '@']))),
         Part::Reference(reference) => match reference.strip_prefix('@') {
             Some(name) => output.push_str(name),
             None => output.push_str(&format!("`{reference}`")),
@@ -107,24 +156,30 @@ pub(crate) fn title(text: &str) -> String {
 enum Part<'a> {
     /// A mention or a reference.
     Reference(&'a str),
+    /// A word at the start of a line that a bot takes for an order.
+    Order(&'a str),
     Other(char),
 }
 
-fn each_part<'a>(text: &'a str, mut take: impl FnMut(Part<'a>)) {
-    let mut rest = text;
-    let mut before = None;
+fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(Part<'a>)) {
+    let (mut rest, mut before) = (text, None);
+    let mut opens = opens_line;
     while let Some(next) = rest.chars().next() {
-        let length = if before.is_none_or(is_boundary) {
-            reference_length(rest)
+        let length = reference_length(rest, before);
+        let order = if opens && bot_orders::may_begin_behind(before) {
+            bot_orders::order_length(rest)
         } else {
             0
         };
-        let end = if length == 0 { next.len_utf8() } else { length };
-        take(if length == 0 {
-            Part::Other(next)
-        } else {
+        let end = length.max(order).max(next.len_utf8());
+        take(if order > 0 && order >= length {
+            Part::Order(&rest[..order])
+        } else if length > 0 {
             Part::Reference(&rest[..length])
+        } else {
+            Part::Other(next)
         });
+        opens = (opens && end == next.len_utf8() && bot_orders::is_skipped(next)) || next == '\n';
         before = rest[..end].chars().next_back();
         rest = &rest[end..];
     }
@@ -172,6 +227,9 @@ fn may_link_to(address: &str) -> bool {
 }
 
 fn is_issue(address: &str) -> bool {
+    let address = percent_decode_str(address)
+        .decode_utf8_lossy()
+        .to_ascii_lowercase();
     ["/issues/", "/pull/", "/discussions/"]
         .iter()
         .any(|part| address.contains(part))
@@ -179,9 +237,11 @@ fn is_issue(address: &str) -> bool {
 
 /// Text keeps its source, unless it says something to others, hides a character behind an entity, or a backtick of its own
 /// would end one of ours.
-fn needs_rewriting(words: &str, source: &str) -> bool {
+fn needs_rewriting(words: &str, source: &str, opens_line: bool) -> bool {
     let mut has_reference = false;
-    each_part(words, |part| has_reference |= matches!(part, Part::Reference(_)));
+    each_part(words, opens_line, |part| {
+        has_reference |= !matches!(part, Part::Other(_))
+    });
     let is_spelled = words != source && words.contains(['@', '#']);
     has_reference || is_spelled || words.contains('`') || without_hidden(words) != words
 }
@@ -239,12 +299,24 @@ impl Output {
     }
 }
 
-fn is_boundary(c: char) -> bool {
-    !(c.is_alphanumeric() || c == '_')
+/// GitHub's `\W`, which knows ASCII alone: letters of other scripts stand before a mention as a space does.
+const fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Length of a mention, `#12`, `GH-12`, `acme/shop#12` or issue link at the start of the text; 0 when there is none.
-fn reference_length(text: &str) -> usize {
+/// Length of a mention, `#12`, `GH-12`, `ann#12`, `acme/shop#12` or issue link at the start of the text, behind this
+/// character; 0 when there is none.
+fn reference_length(text: &str, before: Option<char>) -> usize {
+    let is_apart = before.is_none_or(|c| !c.is_ascii_alphanumeric());
+    if is_apart && starts_link(text) {
+        let end = text
+            .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ')' | ']' | '"' | '`'))
+            .unwrap_or(text.len());
+        return if is_issue(&text[..end]) { end } else { 0 };
+    }
+    if before.is_some_and(is_word) {
+        return 0;
+    }
     if let Some(rest) = text.strip_prefix('@') {
         let name = rest.find(|c: char| !is_name(c) && c != '/').unwrap_or(rest.len());
         let name = rest[..name].trim_end_matches(['.', '/']).len();
@@ -254,12 +326,6 @@ fn reference_length(text: &str) -> usize {
             0
         };
     }
-    if text.starts_with("https://") || text.starts_with("http://") {
-        let end = text
-            .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | ')' | ']' | '"' | '`'))
-            .unwrap_or(text.len());
-        return if is_issue(&text[..end]) { end } else { 0 };
-    }
     if text
         .get(..3)
         .is_some_and(|start| start.eq_ignore_ascii_case("GH-"))
@@ -268,11 +334,19 @@ fn reference_length(text: &str) -> usize {
     }
     let name = text.find(|c: char| !is_name(c) && c != '/').unwrap_or(text.len());
     match text[name..].strip_prefix('#') {
-        Some(rest) if name == 0 || text[..name].contains('/') => {
-            digits(rest).map_or(0, |count| name + 1 + count)
-        }
-        Some(_) | None => 0,
+        Some(rest) => digits(rest).map_or(0, |count| name + 1 + count),
+        None => 0,
     }
+}
+
+/// Whether GitHub makes a link of what stands here, or a person would read it as one.
+fn starts_link(text: &str) -> bool {
+    ["https://", "http://", "www.", "github.com/"]
+        .iter()
+        .any(|start| {
+            let found = text.get(..start.len());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(start))
+        })
 }
 
 fn digits(text: &str) -> Option<usize> {

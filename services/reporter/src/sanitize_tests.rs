@@ -19,7 +19,23 @@ fn mentions_and_references_become_code() {
             "Resolves https://github.com/acme/x/issues/3 now",
             "Resolves `https://github.com/acme/x/issues/3` now",
         ),
-        ("mail a@b.example, c# and C#7", "mail a@b.example, c# and C#7"),
+        ("mail a@b.example and c#", "mail a@b.example and c#"),
+        ("see user#26 and C#7", "see `user#26` and `C#7`"),
+        ("\u{8c22}\u{8c22}@acme/core", "\u{8c22}\u{8c22}`@acme/core`"),
+        ("\u{e9}@ann and \u{e9}#12", "\u{e9}`@ann` and \u{e9}`#12`"),
+        ("FIXES GH-4, Closes: gh-5", "FIXES `GH-4`, Closes: `gh-5`"),
+        (
+            "HTTPS://GitHub.com/o/r/Issues/3 now",
+            "`HTTPS://GitHub.com/o/r/Issues/3` now",
+        ),
+        (
+            "www.github.com/o/r/pull/3 and github.com/o/r/issues/3",
+            "`www.github.com/o/r/pull/3` and `github.com/o/r/issues/3`",
+        ),
+        (
+            "https://github.com/o/r/%69ssues/3",
+            "`https://github.com/o/r/%69ssues/3`",
+        ),
         ("see https://docs.example/page", "see https://docs.example/page"),
         ("**@alice**", "**`@alice`**"),
         ("\\@alice", "`@alice`"),
@@ -190,12 +206,13 @@ fn live(text: &str) -> Option<String> {
     None
 }
 
+/// GitHub's rule for mentions and references, `(?:^|\W)@[a-z\d]` and `(?:^|\W)#\d`, with an ASCII `\W`.
 fn names_somebody(mut last: Option<char>, words: &str) -> bool {
     let mut letters = words.chars().peekable();
     while let Some(letter) = letters.next() {
-        let is_start = last.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '@' | '#' | '`'));
+        let is_start = last.is_none_or(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '`')));
         let next = letters.peek();
-        let mentions = letter == '@' && next.is_some_and(char::is_ascii_alphabetic);
+        let mentions = letter == '@' && next.is_some_and(char::is_ascii_alphanumeric);
         let refers = letter == '#' && next.is_some_and(char::is_ascii_digit);
         if is_start && (mentions || refers) {
             return true;
@@ -205,8 +222,88 @@ fn names_somebody(mut last: Option<char>, words: &str) -> bool {
     false
 }
 
+/// The raw line of a text that a bot obeys: `^\s*/[a-z]`, or one of its words, behind marks of quotations and lists.
+fn find_order(text: &str) -> Option<&str> {
+    text.lines().find(|line| {
+        let is_mark = |c: char| {
+            c.is_whitespace() || c.is_control() || domain::text::is_hidden(c) || "><-*+".contains(c)
+        };
+        let line = line.trim_start_matches(is_mark);
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let slash = first
+            .strip_prefix('/')
+            .is_some_and(|word| !word.is_empty() && word.chars().all(char::is_alphabetic));
+        let first = first.to_lowercase();
+        let word = ["bors", "atlantis", "recheck", "@bors"].contains(&first.as_str());
+        slash || word
+    })
+}
+
+#[test]
+fn an_order_to_a_bot_begins_no_line_wherever_it_stands() {
+    for (given, harmless) in [
+        ("x\n/lgtm\n", "x\n`/lgtm`\n"),
+        ("/LGTM", "`/LGTM`"),
+        ("bors r+", "`bors` r+"),
+        ("@bors r+", "`@bors` r+"),
+        ("Atlantis apply", "`Atlantis` apply"),
+        ("> /approve", "> `/approve`"),
+        (
+            "- /approve\n- [ ] /merge\n1. /deploy",
+            "- `/approve`\n- [ ] `/merge`\n1. `/deploy`",
+        ),
+        ("# /approve", "# `/approve`"),
+        ("\u{a0}\u{2003}/approve", "\u{a0}\u{2003}`/approve`"),
+        ("\u{200b}\u{2800}/approve", "`/approve`"),
+        ("**/approve**", "**`/approve`**"),
+        ("\\/approve", "`/approve`"),
+        ("&#47;approve", "`/approve`"),
+        ("a  \n/ok-to-test", "a  \n`/ok-to-test`"),
+        ("```\n/lgtm\n```", "```\n| /lgtm\n```"),
+        ("```\n@bors r+\n```", "```\n| @bors r+\n```"),
+        ("> ```\n> /lgtm\n> ```", "> ```\n> | /lgtm\n> ```"),
+        ("- ~~~\n  bors r+\n  ~~~", "- ~~~\n  | bors r+\n  ~~~"),
+        ("    /lgtm", "    | /lgtm"),
+        ("`a\n/lgtm`", "`a /lgtm`"),
+        (
+            "see /usr/bin/env, 3/4 and ../docs\n../docs",
+            "see /usr/bin/env, 3/4 and ../docs\n../docs",
+        ),
+        ("a\n/usr/bin/env", "a\n/usr/bin/env"),
+    ] {
+        assert_eq!(markdown(given), harmless, "{given:?}");
+        assert_eq!(find_order(harmless), None, "{given:?}");
+        assert_eq!(markdown(harmless), harmless, "{given:?}");
+    }
+    for given in [
+        "[a](\n/approve\n)",
+        "[a](https://a.example \"\n/approve\n\")",
+        "[x]:\n/approve\n\n[x]",
+        "[^1]: a\n/approve\n\nx[^1]",
+        "/approve | x\n--- | ---\n/approve | y",
+        "<b>\n/approve\n</b>",
+        "a<!--\n-->/approve",
+        "/<b></b>approve",
+        "![a\n](x)\n/approve",
+    ] {
+        let harmless = markdown(given);
+        assert_eq!(find_order(&harmless), None, "{given:?} became {harmless:?}");
+        assert_eq!(markdown(&harmless), harmless, "{given:?}");
+    }
+    assert_eq!(plain("/plan"), "`/plan`");
+    assert_eq!(title("/approve it"), "`approve` it");
+}
+
 /// Pieces of Markdown that mean something beside each other.
-const PIECES: [&str; 34] = [
+const PIECES: [&str; 41] = [
+    "/lgtm",
+    "bors r+",
+    "@bors",
+    "\u{e9}",
+    "\u{3000}",
+    "1. ",
+    "](\n",
     "@a",
     "#1",
     "`",
@@ -254,6 +351,7 @@ fn check_clean(text: &str) -> Result<(), TestCaseError> {
     let clean = markdown(text);
     prop_assert_eq!(without_hidden(&clean), clean.as_str());
     prop_assert_eq!(live(&clean), None, "{:?}", clean);
+    prop_assert_eq!(find_order(&clean), None, "{:?}", clean);
     prop_assert_eq!(markdown(&clean), clean);
     let line = title(text);
     prop_assert!(!line.contains('\n'), "{:?}", line);
@@ -281,6 +379,7 @@ proptest! {
     fn no_text_stays_live_and_what_is_clean_stays_as_it_is(pieces in vec(select(&PIECES[..]), 0..10)) {
         let clean = markdown(&pieces.concat());
         prop_assert_eq!(live(&clean), None, "{:?}", clean);
+        prop_assert_eq!(find_order(&clean), None, "{:?}", clean);
         prop_assert_eq!(markdown(&clean), clean);
     }
 }

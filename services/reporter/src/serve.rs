@@ -19,6 +19,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    bot_orders,
     config::{Config, Settings},
     direct::{Calls, Direct},
     effects::Outside,
@@ -28,6 +29,7 @@ use crate::{
     ledger::Ledger,
     mirror::Mirrors,
     perform::{Performer, Windows},
+    scan,
     worker::Worker,
 };
 
@@ -124,6 +126,18 @@ fn writers(config: &Config) -> anyhow::Result<(github::Writer, jira::Writer)> {
     let jira = jira::Writer::gated(config.jira_writer.as_ref(), &config.jira, &limits)
         .context("jira_writer or an instance of jira")?;
     bootstrap::expiry::tell(&credential_ends(config));
+    let servers = config
+        .github
+        .values()
+        .chain([&config.github_writer])
+        .flat_map(github::Settings::secrets);
+    let sites = config
+        .jira
+        .values()
+        .chain(&config.jira_writer)
+        .map(|jira| &jira.api_token);
+    scan::add_configured(servers.chain(sites));
+    bot_orders::set_words(&config.reporter.bot_words.0);
     Ok((github, jira))
 }
 

@@ -135,8 +135,7 @@ impl From<github::Error> for Trouble {
                 account: Account::GitHub,
                 detail,
             },
-            github::Error::Moved { .. }
-            | github::Error::UnknownInstance { .. }
+            github::Error::UnknownInstance { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. } => Self::Refused(Refusal::Outside { detail }),
             github::Error::RateLimited { retry_after } => Self::Later {
@@ -147,7 +146,10 @@ impl From<github::Error> for Trouble {
                 detail,
                 wait: retry_after,
             },
-            github::Error::Unavailable { .. } => Self::Later { detail, after: None },
+            // A redirect to another service is a log-in page or a portal, which did nothing.
+            github::Error::Unavailable { .. } | github::Error::Moved { .. } => {
+                Self::Later { detail, after: None }
+            }
             // The answer to a write that cannot be read says nothing about whether it was done.
             github::Error::Unknown { .. } | github::Error::Malformed { .. } => Self::Unknown(detail),
         }

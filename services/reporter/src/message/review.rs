@@ -4,7 +4,7 @@ use domain::{CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, RunI
 
 use super::{
     signed,
-    words::{code, harmless},
+    words::{code, fenced_lines, harmless},
 };
 use crate::sanitize;
 
@@ -75,10 +75,11 @@ pub(crate) fn line_remark(remark: &LineRemark) -> String {
     };
     let mut said = format!("{weight}{}\n\nWhen: {}", text(&remark.why), text(&remark.trigger));
     if let Some(suggestion) = &remark.suggestion {
-        said.push_str(&format!(
-            "\n\n```suggestion\n{}\n```",
-            suggestion.trim_end_matches('\n')
-        ));
+        let suggestion = suggestion.trim_end_matches('\n');
+        // What a click would commit cannot be changed, so a line of it that is an order makes it code to read.
+        let is_safe = sanitize::code_lines(suggestion) == suggestion;
+        let kind = if is_safe { "suggestion" } else { "" };
+        said.push_str(&format!("\n\n{}", fenced_lines(kind, suggestion)));
     }
     said
 }

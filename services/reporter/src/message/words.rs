@@ -53,9 +53,15 @@ pub(super) fn quoted(markdown: &str) -> String {
 }
 
 pub(super) fn fenced(language: &str, text: &str) -> String {
+    fenced_lines(language, text.trim_end())
+}
+
+/// The same with the white space at the end, which a suggestion is made of too.
+pub(super) fn fenced_lines(language: &str, text: &str) -> String {
+    let text = sanitize::code_lines(text);
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{}\n{fence}", text.trim_end())
+    format!("{fence}{language}\n{text}\n{fence}")
 }
 
 pub(super) fn is_web_link(url: &str) -> bool {

@@ -23,8 +23,19 @@ impl Kind for SkipReason {
 
     fn mark(&self, _: &Told<'_>) -> Option<Mark> {
         match self {
-            Self::MayNotAsk { .. } => None,
-            _ => Some(Mark::Stopped),
+            // The run goes on to wait for the decision, and the pull request for its checks.
+            Self::MayNotAsk { .. } | Self::UnclearDecision { .. } | Self::ChecksWait { .. } => None,
+            Self::NotAllowed { .. }
+            | Self::NoWritePermission { .. }
+            | Self::Bot { .. }
+            | Self::Phrase { .. }
+            | Self::Label { .. }
+            | Self::PullRequestExists { .. }
+            | Self::StatusLeft { .. }
+            | Self::TextChanged { .. }
+            | Self::UnclearRepository { .. }
+            | Self::NoIssues
+            | Self::Unreadable => Some(Mark::Stopped),
         }
     }
 
