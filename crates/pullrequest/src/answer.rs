@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{IssueSeen, Problem};
+use crate::{IssueSeen, Kind, Problem};
 
 /// Whether there is a pull request in the end. What Jira did not do does not change that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,8 +81,22 @@ impl Answer {
 
     /// Something that Jira did not do.
     pub fn without_jira(&mut self, problem: Problem) {
-        let said = problem.context.error_output.as_ref().unwrap_or(&problem.message);
-        self.jira_status.error.get_or_insert_with(|| said.clone());
+        // The protocol has a short sentence here and a longer one among the errors.
+        let missing = problem
+            .context
+            .jira_key
+            .as_ref()
+            .filter(|_| problem.kind == Kind::JiraIssueNotFound);
+        let said = match missing {
+            Some(key) => format!("Jira issue {key} not found"),
+            None => problem
+                .context
+                .error_output
+                .as_ref()
+                .unwrap_or(&problem.message)
+                .clone(),
+        };
+        self.jira_status.error.get_or_insert(said);
         self.errors.push(problem);
     }
 }

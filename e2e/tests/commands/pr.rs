@@ -328,6 +328,7 @@ async fn without_jira_or_the_issue_there_is_a_pull_request_too() {
         error["message"],
         "Jira issue ENG-999 does not exist or you don't have permission to view it"
     );
+    assert_eq!(answer["jira_status"]["error"], "Jira issue ENG-999 not found");
     assert_eq!(scene.pull_requests().len(), 1);
 }
 
