@@ -3,7 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::FakeGitHub;
-use testkit::github::{Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, WRITER_APP_ID, WRITER_TOKEN};
+use testkit::github::{
+    Conclusion, READER_APP_ID, READER_TOKEN, Ruleset, RunState, WRITER_APP_ID, WRITER_TOKEN,
+};
 
 use crate::described::{Description, arrived, every_route_is_described};
 use crate::github::{app_token, call, start};
@@ -244,6 +246,11 @@ impl Caller {
         let own = format!("/actions/runs/{}", red["check_suite"]["id"]);
         let route = "/actions/runs/{number}";
         self.ask_repo("GET", route, &own, None).await;
+        self.github
+            .hold_run("acme/shop", head, "Deploy", RunState::Waiting)
+            .unwrap();
+        let of_head = format!("/actions/runs?head_sha={head}");
+        self.ask_repo("GET", "/actions/runs", &of_head, None).await;
         let (route, again) = (
             format!("{route}/rerun-failed-jobs"),
             format!("{own}/rerun-failed-jobs"),
