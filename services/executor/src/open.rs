@@ -1,6 +1,6 @@
 //! Opening a workspace: mirror, checkout, setup.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use domain::{CommitId, RunFence, cause::chain};
 use grant::Grant;
@@ -68,18 +68,26 @@ pub(crate) async fn open(
         Some(snapshot) => Some(restore(snapshot, pack(parts).await?)?),
         None => None,
     };
-    let is_fresh = restore.is_none();
+    let foundation = if spec.setup.is_empty() {
+        None
+    } else {
+        let (mirror, base) = (Arc::clone(&mirror), base.clone());
+        let branch = wanted.base_branch.clone();
+        blocking(move || find_foundation(&mirror, &base, &branch)).await?
+    };
+    // Without a way out, only what is kept makes a difference.
+    let foundation = foundation.filter(|foundation| way_out.is_some() || *foundation == base);
     let next = Start {
         run: grant.run.clone(),
         repository: wanted.repository.clone(),
         base,
         base_branch: wanted.base_branch,
         mirror,
-        restore: None,
+        foundation: None,
         runner: registry.sandbox.runner().cloned(),
     };
     let start = Start {
-        restore,
+        foundation: foundation.clone(),
         ..next.clone()
     };
     let (folder, store) = (registry.workspaces.clone(), Arc::clone(&registry.store));
@@ -94,9 +102,14 @@ pub(crate) async fn open(
         commands: spec.setup,
         programs: spec.programs,
         way_out: way_out.map(Arc::new),
-        is_fresh,
+        foundation,
     };
     let setup = Box::pin(setup::run(registry, &workspace, preparation)).await?;
+    if let Some(restore) = restore {
+        // After the setup, so that its commands never run over the model's files.
+        let restored = Arc::clone(&workspace);
+        blocking(move || restored.restore(restore)).await?;
+    }
     let (sandbox, first) = (registry.sandbox.clone(), Arc::clone(&workspace));
     drop(tokio::spawn(async move {
         sandbox.prepare(tools::command_place(&first), &first.spare).await;
@@ -166,6 +179,15 @@ fn wanted(grant: &Grant, spec: &WorkspaceSpec, trust: &Trust) -> Result<Wanted, 
         base: optional_commit(&spec.base_commit)?,
         base_branch: spec.base_branch.clone(),
     })
+}
+
+/// The newest commit in the base branch's history that the base builds on: the base itself, where it is in there.
+fn find_foundation(mirror: &Path, base: &CommitId, base_branch: &str) -> Result<Option<CommitId>, Problem> {
+    let repository = git::Repository::open(mirror)?;
+    match repository.branch_head(base_branch)? {
+        Some(head) => Ok(repository.merge_base(&head, base)?),
+        None => Ok(None),
+    }
 }
 
 /// The first part of a request.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use domain::CommitId;
 use proto::executor::SetupResult;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -26,11 +27,13 @@ pub(crate) struct Preparation {
     pub(crate) programs: Vec<String>,
     /// Where the commands get out; absent: nowhere.
     pub(crate) way_out: Option<Arc<WayOut>>,
-    /// Whether the files are the base's, and nobody has worked on them yet.
-    pub(crate) is_fresh: bool,
+    /// The commit in the base branch's history that the base builds on, whose files the workspace has. Commands get out, and
+    /// results are kept and reused, there alone. Absent: the files are the base's, which has none.
+    pub(crate) foundation: Option<CommitId>,
 }
 
-/// Runs the commands in order until one fails, then looks for the programs. `None` when there was nothing to do.
+/// Runs the commands, then looks for the programs. `None` when there was nothing to do. Afterwards the workspace has the
+/// base's files, and the commands have run on these too.
 pub(crate) async fn run(
     registry: &Registry,
     workspace: &Arc<Workspace>,
@@ -40,7 +43,7 @@ pub(crate) async fn run(
         commands,
         programs,
         way_out,
-        is_fresh,
+        foundation,
     } = preparation;
     if commands.is_empty() && programs.is_empty() {
         return Ok(None);
@@ -53,28 +56,22 @@ pub(crate) async fn run(
         commit_time_s: 0,
         cancel: CancellationToken::new(),
     };
-    let (first, store) = (Arc::clone(workspace), Arc::clone(&registry.store));
-    let wanted = commands.clone();
-    let kept = blocking(move || Kept::look(store, first, &wanted)).await?;
-    let (mut log, mut failed) = (String::new(), false);
-    if kept.is_reused {
-        log.push_str(
-            "The result of an earlier run of the same commands with the same lockfiles was reused.\n",
-        );
+    let is_at_base = foundation.as_ref() == Some(&workspace.base);
+    let has_way_out = way_out.is_some();
+    let mut round = Round::default();
+    if foundation.is_some() {
+        round = run_at_foundation(registry, &call, &commands, way_out).await?;
     }
-    for command in commands.into_iter().filter(|_| !kept.is_reused) {
-        log.push_str(&format!("$ {command}\n"));
-        let end = run_one(registry, &call, command, way_out.as_ref()).await?;
-        log.push_str(&end.output);
-        failed = end.ending != Ending::Exited(0);
-        if failed {
-            log.push_str(&format!("\n[{:?}]\n", end.ending));
-            break;
+    let without_network = !is_at_base && has_way_out && !commands.is_empty();
+    if !is_at_base && !commands.is_empty() {
+        if foundation.is_some() {
+            let entering = Arc::clone(workspace);
+            blocking(move || entering.enter_base()).await?;
         }
+        let again = run_commands(registry, &call, &commands, None).await?;
+        round = round.then(again, foundation.as_ref(), workspace);
     }
-    if let Some(way_out) = way_out.filter(|_| failed) {
-        log.push_str(&refused(&way_out.refusals().await));
-    }
+    let Round { mut log, mut failed } = round;
     if let Some(search) = search.filter(|_| !failed) {
         let missing = run_one(registry, &call, search, None).await?.output;
         failed = !missing.trim().is_empty();
@@ -85,19 +82,111 @@ pub(crate) async fn run(
     let settled = Arc::clone(workspace);
     blocking(move || {
         settled.settle()?;
-        settled.note_environment()?;
-        // Nobody but the commands themselves has had a hand in it yet.
-        if is_fresh && !failed {
-            kept.keep(&settled);
-        }
-        Ok(())
+        settled.note_environment()
     })
     .await?;
     let tail = &log.as_bytes()[log.len().saturating_sub(MAX_LOG)..];
     Ok(Some(SetupResult {
         failed,
         log_tail: String::from_utf8_lossy(tail).into_owned(),
+        without_network,
+        prepared_at: foundation
+            .filter(|_| without_network)
+            .map(|commit| commit.to_string())
+            .unwrap_or_default(),
     }))
+}
+
+/// One run of all commands: what they printed, and whether one of them failed.
+#[derive(Default)]
+struct Round {
+    log: String,
+    failed: bool,
+}
+
+impl Round {
+    /// The sum with the run at the base, which had no network. A base outside of the branch's history may need what only
+    /// the network has; the files that the foundation's run left serve it then.
+    fn then(self, again: Self, foundation: Option<&CommitId>, workspace: &Workspace) -> Self {
+        let (base, branch) = (workspace.base.short(), workspace.base_branch());
+        let mut log = format!(
+            "Commit {base} is not in the history of {branch}, so the setup commands ran on its files without network.\n"
+        );
+        if let Some(foundation) = foundation {
+            let how = if self.failed { ", and failed" } else { "" };
+            log.push_str(&format!(
+                "Before, they ran with network on the files of {}, which is in that history{how}.\n",
+                foundation.short()
+            ));
+        }
+        if self.failed {
+            log.push_str(&self.log);
+            log.push_str("\nWithout network:\n");
+        }
+        log.push_str(&again.log);
+        let is_prepared = foundation.is_some() && !self.failed;
+        if again.failed && is_prepared {
+            log.push_str("\nThe work goes on with what the first run left.\n");
+        }
+        Self {
+            log,
+            failed: again.failed && !is_prepared,
+        }
+    }
+}
+
+/// Runs the commands with the way out, or puts in what an earlier run of them left; keeps what they leave.
+async fn run_at_foundation(
+    registry: &Registry,
+    call: &Call,
+    commands: &[String],
+    way_out: Option<Arc<WayOut>>,
+) -> Result<Round, Status> {
+    let (first, store) = (Arc::clone(&call.workspace), Arc::clone(&registry.store));
+    let wanted = commands.to_vec();
+    let kept = blocking(move || Kept::look(store, first, &wanted)).await?;
+    if kept.is_reused {
+        return Ok(Round {
+            log: "The result of an earlier run of the same commands on the same files was reused.\n"
+                .to_owned(),
+            failed: false,
+        });
+    }
+    let mut round = run_commands(registry, call, commands, way_out.as_ref()).await?;
+    if let Some(way_out) = way_out.filter(|_| round.failed) {
+        round.log.push_str(&refused(&way_out.refusals().await));
+    }
+    let (settled, failed) = (Arc::clone(&call.workspace), round.failed);
+    blocking(move || {
+        settled.settle()?;
+        if !failed {
+            kept.keep(&settled);
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(round)
+}
+
+/// Runs the commands in order until one fails.
+async fn run_commands(
+    registry: &Registry,
+    call: &Call,
+    commands: &[String],
+    way_out: Option<&Arc<WayOut>>,
+) -> Result<Round, Status> {
+    let mut round = Round::default();
+    for command in commands {
+        round.log.push_str(&format!("$ {command}\n"));
+        let end = run_one(registry, call, command.clone(), way_out).await?;
+        round.log.push_str(&end.output);
+        round.failed = end.ending != Ending::Exited(0);
+        if round.failed {
+            round.log.push_str(&format!("\n[{:?}]\n", end.ending));
+            break;
+        }
+    }
+    Ok(round)
 }
 
 /// The cache's part in one setup.

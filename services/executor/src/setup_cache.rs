@@ -1,4 +1,5 @@
-//! What setup commands left, kept for the next run with the same commands and lockfiles.
+//! What setup commands left, kept for the next run with the same commands over the same files. Only commits in the history
+//! of the base branch have a part in it, so no pull request decides what another run gets.
 
 use std::{
     fs, io,
@@ -86,8 +87,9 @@ impl SetupCache {
         }
     }
 
-    /// Where the result of these commands is kept, for a workspace in which none has run yet. `None` when there is nothing
-    /// to know it by again (no commands, or no lockfile), or when another user's process keeps the files.
+    /// Where the result of these commands is kept, for a workspace in which none has run yet. Commands may read every file,
+    /// so all of them are in the key. `None` when there are no commands, when no lockfile pins what they install, or when
+    /// another user's process keeps the files.
     ///
     /// # Errors
     /// When the workspace's files cannot be looked at.
@@ -96,12 +98,11 @@ impl SetupCache {
             return Ok(None);
         }
         let origin = workspace.origin()?;
-        let lockfiles = origin.contents(is_lockfile);
-        if lockfiles.is_empty() {
+        if !origin.has_file(is_lockfile) {
             return Ok(None);
         }
-        let place = workspace.place();
-        let known_by = format!("{}\n{place:?}\n{commands:?}\n{lockfiles:?}", self.identity);
+        let (place, tree) = (workspace.place(), origin.tree);
+        let known_by = format!("{}\n{place:?}\n{commands:?}\n{tree}", self.identity);
         let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes())?;
         let entry = self.of(&workspace.repository).join(key.to_string());
         Ok(Some(Key { entry, origin }))
@@ -116,7 +117,10 @@ impl SetupCache {
         let Some((tree, amount)) = note(&key.entry) else {
             return Ok(false);
         };
-        let Err(problem) = workspace.put_in(&key.origin, &key.entry, tree, amount) else {
+        if tree != key.origin.tree {
+            return Ok(false);
+        }
+        let Err(problem) = workspace.put_in(&key.origin, &key.entry, amount) else {
             touch(&key.entry);
             return Ok(true);
         };

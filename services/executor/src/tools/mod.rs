@@ -327,7 +327,7 @@ pub(crate) mod tests {
                 base,
                 base_branch: "main".to_owned(),
                 mirror: folder.path().join("mirror").into(),
-                restore: None,
+                foundation: None,
                 runner: None,
             };
             let workspace = Arc::new(Workspace::create(&folder.path().join("workspaces"), start).unwrap());

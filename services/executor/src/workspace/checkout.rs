@@ -30,7 +30,8 @@ struct Leaf {
 }
 
 impl Workspace {
-    pub(super) fn fill(&self, restore: Option<Restore>, there: Option<Files>) -> Result<(), Problem> {
+    /// Writes the files of the foundation, or of the base where there is none.
+    pub(super) fn fill(&self, foundation: Option<CommitId>, there: Option<Files>) -> Result<(), Problem> {
         if there.is_none() {
             self.make_git_dir()?;
         }
@@ -42,14 +43,12 @@ impl Workspace {
                 self.repository
             )));
         }
-        repository.set_branch(&self.base_branch, &self.base)?;
+        self.lock().head = foundation.filter(|foundation| *foundation != self.base);
+        let files = self.head_or_base();
+        repository.set_branch(&self.base_branch, &files)?;
         repository
             .objects()
             .set_head(&format!("refs/heads/{}", self.base_branch))?;
-        let files = match restore {
-            Some(restore) => self.restore(&repository, restore)?,
-            None => self.base.clone(),
-        };
         let tree = repository
             .objects()
             .find_commit(Oid::from_str(files.as_str())?)?
@@ -90,7 +89,12 @@ impl Workspace {
         )?)
     }
 
-    fn restore(&self, repository: &git::Repository, restore: Restore) -> Result<CommitId, Problem> {
+    /// Imports a snapshot's objects and sets its branch; the commit that holds its files.
+    pub(super) fn take_in(
+        &self,
+        repository: &git::Repository,
+        restore: Restore,
+    ) -> Result<CommitId, Problem> {
         let bad = |error: git::Error| Problem::BadSnapshot(chain(&error));
         repository
             .import_pack(&restore.pack, git::Limits::default())

@@ -16,10 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{
-        AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, mkdirat, openat2, statat, unlinkat,
-        utimensat,
-    },
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Timespec, Timestamps, mkdirat, openat2, statat, unlinkat},
     io::Errno,
 };
 
@@ -221,28 +218,6 @@ impl<'a> Copy<'a> {
 /// When it is none, or a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, FOLDER, Mode::empty())?)
-}
-
-/// Makes a file as young as if it had just been written; a link itself, not what it points to.
-pub(super) fn touch(folder: &OwnedFd, path: &Path) -> io::Result<()> {
-    let name = path.file_name().ok_or(Errno::ISDIR)?;
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    let parent = openat2(
-        folder,
-        parent.unwrap_or(Path::new(".")),
-        FOLDER,
-        Mode::empty(),
-        PLAIN,
-    )?;
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: rustix::fs::UTIME_NOW,
-    };
-    let times = Timestamps {
-        last_access: now,
-        last_modification: now,
-    };
-    Ok(utimensat(&parent, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Mode (without the bits that give rights) and time of modification, as those that build tools go by.

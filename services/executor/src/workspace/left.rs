@@ -7,7 +7,7 @@ use std::{
     sync::LazyLock,
 };
 
-use git2::{Delta, Oid};
+use git2::Oid;
 
 use super::{
     Problem, Workspace,
@@ -29,10 +29,9 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// The content's id of every file with one of these properties, in the order of paths.
-    pub(crate) fn contents(&self, is_wanted: impl Fn(&Path) -> bool) -> Vec<(&Path, Oid)> {
-        let wanted = self.files.iter().filter(|(path, _)| is_wanted(path));
-        wanted.map(|(path, (id, _))| (path.as_path(), *id)).collect()
+    /// Whether a file with this property is among them.
+    pub(crate) fn has_file(&self, is_wanted: impl Fn(&Path) -> bool) -> bool {
+        self.files.keys().any(|path| is_wanted(path))
     }
 }
 
@@ -79,20 +78,12 @@ impl Workspace {
         Ok(Some(sum(files.copied, home.copied)))
     }
 
-    /// Puts in what was taken out of a workspace whose origin was `tree`, and which was that much. Files that differ between
-    /// the two origins are younger than it then, so that build tools see what they must build again. On failure nothing of
-    /// it stays. Blocks.
-    pub(crate) fn put_in(
-        &self,
-        origin: &Origin,
-        from: &Path,
-        tree: Oid,
-        amount: Amount,
-    ) -> Result<(), Problem> {
+    /// Puts in what was taken out of a workspace with the same origin, and which was that much. On failure nothing of it
+    /// stays. Blocks.
+    pub(crate) fn put_in(&self, origin: &Origin, from: &Path, amount: Amount) -> Result<(), Problem> {
         let mut files = Copy::new(&origin.known, amount.bytes);
         let mut home = Copy::new(&NOTHING, amount.bytes);
         let done = self.put(&mut files, &mut home, from, amount);
-        let done = done.and_then(|()| self.touch_changed(tree, origin.tree));
         if done.is_err() {
             let made = files.made.iter().map(|path| self.root().path().join(path));
             for path in made.chain(home.made.iter().map(|path| self.home().join(path))) {
@@ -118,22 +109,6 @@ impl Workspace {
         Err(Problem::Trouble(format!(
             "{whole:?} is there instead of {amount:?}"
         )))
-    }
-
-    fn touch_changed(&self, was: Oid, is: Oid) -> Result<(), Problem> {
-        if was == is {
-            return Ok(());
-        }
-        let repository = self.git()?;
-        let git = repository.objects();
-        let diff = git.diff_tree_to_tree(Some(&git.find_tree(was)?), Some(&git.find_tree(is)?), None)?;
-        let folder = self.tree_folder()?;
-        for delta in diff.deltas().filter(|delta| delta.status() != Delta::Deleted) {
-            if let Some(path) = delta.new_file().path() {
-                copy::touch(&folder, path)?;
-            }
-        }
-        Ok(())
     }
 
     /// This process's own way in: where the worktree is another user's, nothing is kept.

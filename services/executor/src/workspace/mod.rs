@@ -2,6 +2,7 @@
 //! beneath its folder.
 
 mod adopt;
+mod advance;
 mod change;
 mod checkout;
 mod copy;
@@ -100,7 +101,8 @@ pub(crate) struct Start {
     pub(crate) base: CommitId,
     pub(crate) base_branch: String,
     pub(crate) mirror: MirrorPath,
-    pub(crate) restore: Option<Restore>,
+    /// The commit whose files setup commands get first; absent: the base.
+    pub(crate) foundation: Option<CommitId>,
     /// Who keeps the worktree; nobody: this process.
     pub(crate) runner: Option<Runner>,
 }
@@ -215,7 +217,7 @@ impl Workspace {
             spare: Spare::default(),
             parser: Parser::default(),
         };
-        workspace.fill(start.restore, files)?;
+        workspace.fill(start.foundation, files)?;
         Ok(workspace)
     }
 
@@ -294,6 +296,11 @@ impl Workspace {
             path.display(),
             listed(&of_name)
         ))
+    }
+
+    /// The branch that the run's pull request begins at.
+    pub(crate) fn base_branch(&self) -> &str {
+        &self.base_branch
     }
 
     /// Branch and its head, when there is one.

@@ -24,7 +24,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Writes a checkout of the base; `start` restores nothing. Blocks.
+    /// Writes a checkout of the base; `start` names no foundation. Blocks.
     pub(crate) fn create(folder: &Path, start: Start) -> Result<Self, Problem> {
         let workspace = Workspace::create(folder, start)?;
         let mut state = workspace.lock();
@@ -127,7 +127,7 @@ mod tests {
                 base: self.commits[commit].clone(),
                 base_branch: "main".to_owned(),
                 mirror: self.folder.path().join("mirror").into(),
-                restore: None,
+                foundation: None,
                 runner: None,
             }
         }

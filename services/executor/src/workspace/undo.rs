@@ -73,11 +73,26 @@ impl Workspace {
         wanted: Oid,
         cache: &mut StatCache,
     ) -> Result<Vec<String>, Problem> {
+        self.change_some_files(git, now, wanted, cache, &|_| true)
+    }
+
+    /// The same, but of the files that are not wanted only those go that `is_to_go` names.
+    pub(super) fn change_some_files(
+        &self,
+        git: &git2::Repository,
+        now: Oid,
+        wanted: Oid,
+        cache: &mut StatCache,
+        is_to_go: &dyn Fn(&Path) -> bool,
+    ) -> Result<Vec<String>, Problem> {
         let (now, wanted) = (git.find_tree(now)?, git.find_tree(wanted)?);
         let mut options = DiffOptions::new();
         options.include_typechange(true);
         let diff = git.diff_tree_to_tree(Some(&now), Some(&wanted), Some(&mut options))?;
-        let deltas: Vec<DiffDelta<'_>> = diff.deltas().filter(is_plain).collect();
+        let is_wanted = |delta: &DiffDelta<'_>| {
+            delta.status() != Delta::Deleted || delta.old_file().path().is_some_and(is_to_go)
+        };
+        let deltas: Vec<DiffDelta<'_>> = diff.deltas().filter(is_plain).filter(is_wanted).collect();
         // All that goes goes first: a folder may stand where a file shall be.
         for delta in deltas.iter().filter(|delta| delta.status() != Delta::Added) {
             if let Some(path) = delta.old_file().path() {
@@ -93,7 +108,7 @@ impl Workspace {
                 self.root().make_folder(path)?;
                 continue;
             }
-            self.clear_special(path)?;
+            self.clear_place(path)?;
             let blob = git.find_blob(file.id())?;
             if let Some(stat) = write_blob(self.root(), blob.content(), mode, path)? {
                 cache.put(path.to_owned(), stat, file.id());
@@ -105,10 +120,10 @@ impl Workspace {
             .collect())
     }
 
-    /// A pipe or socket in the place of a file: it is in no tree, so no difference takes it away.
-    fn clear_special(&self, path: &Path) -> Result<(), Problem> {
+    /// A pipe, a socket or an ignored file in the place of a file: it is in no tree, so no difference takes it away.
+    fn clear_place(&self, path: &Path) -> Result<(), Problem> {
         match self.root().stat(path) {
-            Ok(Some(stat)) if stat.kind == Kind::Other => Ok(self.root().remove(path)?),
+            Ok(Some(stat)) if stat.kind != Kind::Folder => Ok(self.root().remove(path)?),
             // What is wrong with the path is told when the file is written.
             Ok(_) | Err(_) => Ok(()),
         }

@@ -1,4 +1,6 @@
-//! What setup commands leave is kept for the next run with the same lockfiles.
+//! What setup commands leave is kept for the next run over the same files of the base branch.
+
+use proto::executor::{BaseTree, check_tree::Kind};
 
 use super::*;
 
@@ -8,12 +10,16 @@ const COMMAND: &str = "mkdir -p ignored/deep && head -c 8 /dev/urandom | od -An 
                        mkdir $HOME/locked && echo x > $HOME/locked/file && chmod 555 $HOME/locked";
 const SHOW: &str = "cat ignored/deep/value left.txt $HOME/file; readlink ignored/link; ls $HOME/locked";
 
-/// A commit on the base with these files besides.
-fn commit(world: &World, files: &[(&str, &str)]) -> String {
+/// A commit on the base with these files besides, as a pull request's branch.
+pub(super) fn commit_beside(world: &World, files: &[(&str, &str)]) -> String {
+    commit_on(world, world.base.as_str(), files)
+}
+
+fn commit_on(world: &World, on: &str, files: &[(&str, &str)]) -> String {
     let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     let git = remote.objects();
     let id = |text: &str| git2::Oid::from_str(text).unwrap();
-    let parent = git.find_commit(id(world.base.as_str())).unwrap();
+    let parent = git.find_commit(id(on)).unwrap();
     let mut root = git.treebuilder(Some(&parent.tree().unwrap())).unwrap();
     for (name, content) in files {
         root.insert(name, git.blob(content.as_bytes()).unwrap(), 0o100_644)
@@ -25,6 +31,15 @@ fn commit(world: &World, files: &[(&str, &str)]) -> String {
     let branch = format!("refs/heads/c{made}");
     git.reference(&branch, made, true, "").unwrap();
     made.to_string()
+}
+
+/// The same, as the newest of the base branch.
+pub(super) fn commit(world: &World, files: &[(&str, &str)]) -> String {
+    let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
+    let head = remote.branch_head("main").unwrap().unwrap();
+    let made = commit_on(world, head.as_str(), files);
+    remote.set_branch("main", &made.parse().unwrap()).unwrap();
+    made
 }
 
 struct Opened {
@@ -93,13 +108,72 @@ async fn a_setup_runs_once_for_a_lockfile_and_what_a_run_does_afterwards_reaches
     assert_ne!(third.session.shell("c1", SHOW).await, left);
     third.end(&world).await;
 
-    let with_words = commit(&world, &[("Cargo.lock", "1"), ("README.md", "# Changed\n")]);
-    let fourth = open(&world, 4, &with_words, COMMAND).await;
-    assert!(fourth.is_reused());
+    let fourth = open(&world, 4, &base, COMMAND).await;
+    assert!(fourth.is_reused(), "the base branch has moved on: {}", fourth.log);
     assert_eq!(fourth.session.shell("c1", SHOW).await, left);
-    let newer = "for f in README.md AGENTS.md; do [ $f -nt ignored/deep/value ] && echo $f; done; true";
-    let newer = fourth.session.shell("c2", newer).await;
-    assert!(newer.contains("README.md"), "{newer}");
+}
+
+/// A setup that a script of the repository decides, as `postinstall` does.
+const BY_SCRIPT: &str = "sh install.sh";
+
+fn install(words: &str) -> String {
+    format!("mkdir -p ignored && echo {words} > ignored/tool\n")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kept_setup_with_another_script_is_not_reused() {
+    let world = World::start(1).await;
+    for (number, words) in [(1, "first"), (2, "second")] {
+        let base = commit(
+            &world,
+            &[("package-lock.json", "1"), ("install.sh", &install(words))],
+        );
+        let opened = open(&world, number, &base, BY_SCRIPT).await;
+        assert!(!opened.failed && !opened.is_reused(), "{}", opened.log);
+        let there = opened.session.shell("c1", "cat ignored/tool").await;
+        assert!(there.contains(words), "{there}");
+        opened.end(&world).await;
+    }
+    println!("| 27 setup cache: another script, the same lockfile | all | held |");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn setup_of_pull_request_reaches_no_other_run() {
+    let world = World::start(1).await;
+    let files = |words: &str| install(words);
+    let base = commit(
+        &world,
+        &[("package-lock.json", "1"), ("install.sh", &files("ours"))],
+    );
+    let theirs = commit_beside(
+        &world,
+        &[("package-lock.json", "1"), ("install.sh", &files("forged"))],
+    );
+    // The very tree of the base, too: not what is in a commit decides, but whether the base branch has it.
+    let same = commit_beside(
+        &world,
+        &[
+            ("package-lock.json", "1"),
+            ("install.sh", &files("ours")),
+            ("x", ""),
+        ],
+    );
+    for (number, head) in [(1, &theirs), (2, &same)] {
+        let opened = open(&world, number, head, BY_SCRIPT).await;
+        assert!(!opened.failed && !opened.is_reused(), "{}", opened.log);
+        opened.end(&world).await;
+        assert!(!world.folder.path().join("data/setups/acme").exists());
+    }
+    let opened = open(&world, 3, &base, BY_SCRIPT).await;
+    assert!(!opened.is_reused(), "{}", opened.log);
+    let there = opened.session.shell("c1", "cat ignored/tool").await;
+    assert!(there.contains("ours"), "{there}");
+    let on_base = opened
+        .session
+        .check("k1", Kind::Base(BaseTree {}), "cat ignored/tool")
+        .await;
+    assert!(on_base.output_tail.contains("ours"), "{}", on_base.output_tail);
+    println!("| 27 setup cache: a pull request's result | all | held |");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -165,7 +239,7 @@ async fn a_run_that_begins_again_at_another_commit_has_its_workspace_there_and_n
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_setup_over_a_runs_own_changes_is_not_kept_for_others() {
+async fn kept_setup_holds_nothing_of_restored_files() {
     let world = World::start(1).await;
     let base = commit(&world, &[("yarn.lock", "1")]);
     let (session, answer) = world
@@ -190,7 +264,21 @@ async fn a_setup_over_a_runs_own_changes_is_not_kept_for_others() {
         });
     });
     let (session, answer) = restored.await.unwrap();
-    assert!(!answer.setup.unwrap().failed);
-    session.close().await;
-    assert!(!world.folder.path().join("data/setups/acme").exists());
+    let setup = answer.setup.unwrap();
+    assert!(!setup.failed, "{}", setup.log_tail);
+    let words = session.shell("c9", "cat README.md").await;
+    assert!(words.contains("theirs"), "{words}");
+    let left = session.shell("c10", SHOW).await;
+    let restored = Opened {
+        session,
+        failed: false,
+        log: String::new(),
+    };
+    restored.end(&world).await;
+    // What is kept was left before the snapshot came.
+    let kept = open(&world, 2, &base, COMMAND).await;
+    assert!(kept.is_reused(), "{}", kept.log);
+    assert_eq!(kept.session.shell("c1", SHOW).await, left);
+    let words = kept.session.shell("c2", "cat README.md").await;
+    assert!(words.contains("# Shop"), "{words}");
 }

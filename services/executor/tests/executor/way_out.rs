@@ -1,5 +1,7 @@
 //! The way out of setup commands, and of nothing else.
 
+use std::sync::{Arc, Mutex};
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -15,6 +17,7 @@ const ASK: &str = "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:} && \
 /// Speaks a session's opening as the egress proxy does, and in it answers one request with its first line.
 struct Proxy {
     url: String,
+    asked: Arc<Mutex<Vec<String>>>,
     _serving: tokio_util::task::AbortOnDropHandle<()>,
 }
 
@@ -22,15 +25,25 @@ impl Proxy {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let noted = Arc::clone(&asked);
         let serving = tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
-                tokio::spawn(answer(connection));
+                tokio::spawn(answer(connection, Arc::clone(&noted)));
             }
         });
         Self {
             url,
+            asked,
             _serving: tokio_util::task::AbortOnDropHandle::new(serving),
         }
+    }
+}
+
+impl Proxy {
+    /// The first lines of the requests that came through sessions.
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
     }
 }
 
@@ -45,7 +58,7 @@ async fn head(connection: &mut TcpStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-async fn answer(mut connection: TcpStream) {
+async fn answer(mut connection: TcpStream, noted: Arc<Mutex<Vec<String>>>) {
     let asked = head(&mut connection).await.to_lowercase();
     let reply = |status: &str, body: &str| {
         format!(
@@ -63,6 +76,10 @@ async fn answer(mut connection: TcpStream) {
             "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: journeyman-egress\r\n\r\n";
         connection.write_all(switch.as_bytes()).await.unwrap();
         let inner = head(&mut connection).await;
+        noted
+            .lock()
+            .unwrap()
+            .extend(inner.lines().next().map(str::to_owned));
         reply("200 OK", &format!("asked: {}", inner.lines().next().unwrap()))
     } else {
         reply("400 Bad Request", "")
@@ -121,6 +138,116 @@ async fn setup_commands_get_out_through_the_proxy_without_its_grant_and_later_co
         }
         println!("| 16-18 the way out: setup alone, and without its grant | {name} | held |");
     }
+}
+
+/// A script that sends a word out, and one that would.
+fn script(word: &str) -> String {
+    ASK.replace("packages.example/", &format!("packages.example/{word}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn setup_outside_base_history_has_no_network() {
+    for (name, world, _runner) in levels().await {
+        let proxy = Proxy::start().await;
+        let base = setups::commit(&world, &[("install.sh", &script("base"))]);
+        let head = setups::commit_beside(&world, &[("install.sh", &script("head"))]);
+        let foundation = world.base.to_string();
+        let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+            spec.base_commit = head.clone();
+            spec.egress_url = proxy.url.clone();
+            spec.egress_grant = GRANT.to_owned();
+            spec.setup = vec!["touch prepared && [ ! -e install.sh ] || bash install.sh".to_owned()];
+        });
+        let (session, answer) = opened.await.unwrap();
+        let setup = answer.setup.unwrap();
+        assert!(
+            setup.without_network && setup.prepared_at == foundation,
+            "{setup:?}"
+        );
+        assert!(
+            setup.log_tail.contains("is not in the history of main") && setup.log_tail.contains("refused"),
+            "{}",
+            setup.log_tail
+        );
+        assert_eq!(proxy.asked(), Vec::<String>::new(), "{name}");
+        // The head's files, with what was prepared.
+        let files = session
+            .shell("c1", "grep -o packages.example/head install.sh; ls")
+            .await;
+        assert!(
+            files.contains("packages.example/head") && files.contains("prepared"),
+            "{files}"
+        );
+        session.close().await;
+        let (session, failed, log) = open_at(&world, &proxy, &base, "bash install.sh").await;
+        assert!(!failed && log.contains("packages.example/base"), "{log}");
+        session.close().await;
+        println!("| 16-18 setup network: a head outside the base branch | {name} | held |");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn setup_never_runs_over_restored_files() {
+    for (name, world, _runner) in levels().await {
+        let proxy = Proxy::start().await;
+        let base = setups::commit(&world, &[("install.sh", &script("base"))]);
+        let (session, failed, log) = open_at(&world, &proxy, &base, "bash install.sh && touch left").await;
+        assert!(!failed, "{log}");
+        let own = script("secret").replace('\'', "'\\''");
+        session
+            .shell(
+                "c1",
+                &format!("echo '{own}' > install.sh && echo new > new.txt && rm README.md"),
+            )
+            .await;
+        let (info, pack) = session.snapshot().await;
+        session.close().await;
+        let restored = world.try_restore(1, RunFence::new(1, 6, 1), pack, |spec| {
+            spec.base_commit = base.clone();
+            spec.egress_url = proxy.url.clone();
+            spec.egress_grant = GRANT.to_owned();
+            spec.setup = vec!["bash install.sh && touch left".to_owned()];
+            spec.restore = Some(SnapshotRef {
+                snapshot_commit: info.snapshot_commit.clone(),
+                ..SnapshotRef::default()
+            });
+        });
+        let (session, answer) = restored.await.unwrap();
+        assert!(!answer.setup.unwrap().failed);
+        let asked = proxy.asked();
+        assert!(
+            asked.len() == 2 && asked.iter().all(|line| line.contains("packages.example/base")),
+            "{name}: {asked:?}"
+        );
+        let files = session
+            .shell(
+                "c2",
+                "grep -o packages.example/secret install.sh; cat new.txt; ls",
+            )
+            .await;
+        assert!(
+            files.contains("packages.example/secret") && files.contains("new") && files.contains("left"),
+            "{files}"
+        );
+        assert!(!files.contains("README.md"), "{files}");
+        let (again, _) = session.snapshot().await;
+        assert_eq!(again.files_changed, info.files_changed);
+        session.close().await;
+        println!("| 16-18 setup network: a restored snapshot | {name} | held |");
+    }
+}
+
+/// A workspace at a commit, with the proxy as its way out.
+async fn open_at(world: &World, proxy: &Proxy, base: &str, command: &str) -> (Session, bool, String) {
+    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+        spec.base_commit = base.to_owned();
+        spec.egress_url = proxy.url.clone();
+        spec.egress_grant = GRANT.to_owned();
+        spec.setup = vec![command.to_owned()];
+    });
+    let (session, answer) = opened.await.unwrap();
+    let setup = answer.setup.unwrap();
+    (session, setup.failed, setup.log_tail)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,65 @@
+//! Moves of a workspace's files after the setup: from the foundation to the base, and from there to a snapshot.
+
+use std::path::Path;
+
+use domain::CommitId;
+use git2::{ObjectType, Oid, Tree};
+
+use super::{Problem, Restore, Workspace, scan::StatCache};
+
+impl Workspace {
+    /// The commit whose files the setup gets first.
+    pub(crate) fn foundation(&self) -> CommitId {
+        self.head_or_base()
+    }
+
+    /// Puts the base's files into the place of the foundation's. Files that the setup made stay. Blocks.
+    pub(crate) fn enter_base(&self) -> Result<(), Problem> {
+        let repository = self.git()?;
+        let git = repository.objects();
+        let (foundation, base) = (tree_of(git, &self.foundation())?, tree_of(git, &self.base)?);
+        let now = self.tree(git)?;
+        self.lock().head = None;
+        repository.set_branch(&self.base_branch, &self.base)?;
+        self.move_files(git, (now, foundation), base)?;
+        self.write_index(&repository)?;
+        self.settle()
+    }
+
+    /// Puts a snapshot's files over those of the base. Files that the setup made stay. Blocks.
+    pub(crate) fn restore(&self, restore: Restore) -> Result<(), Problem> {
+        let repository = self.git()?;
+        let git = repository.objects();
+        let now = self.tree(git)?;
+        let base = tree_of(git, &self.base)?;
+        let commit = self.take_in(&repository, restore)?;
+        self.move_files(git, (now, base), tree_of(git, &commit)?)?;
+        self.write_index(&repository)?;
+        self.settle()
+    }
+
+    /// Makes files that are `now` into what is `wanted`; what is in neither `known` nor `wanted` stays, except in the way.
+    fn move_files(
+        &self,
+        git: &git2::Repository,
+        (now, known): (Oid, Oid),
+        wanted: Oid,
+    ) -> Result<(), Problem> {
+        let (known, target) = (git.find_tree(known)?, git.find_tree(wanted)?);
+        let is_to_go = |path: &Path| known.get_path(path).is_ok() || is_in_the_way(&target, path);
+        self.change_some_files(git, now, wanted, &mut StatCache::default(), &is_to_go)?;
+        Ok(())
+    }
+}
+
+/// Whether a file at this path keeps the tree from being written.
+fn is_in_the_way(tree: &Tree<'_>, path: &Path) -> bool {
+    path.ancestors().any(|place| {
+        tree.get_path(place)
+            .is_ok_and(|entry| place == path || entry.kind() != Some(ObjectType::Tree))
+    })
+}
+
+fn tree_of(git: &git2::Repository, commit: &CommitId) -> Result<Oid, Problem> {
+    Ok(git.find_commit(Oid::from_str(commit.as_str())?)?.tree_id())
+}
