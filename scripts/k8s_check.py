@@ -142,6 +142,21 @@ NEVER = {"bpf", "perf_event_open", "kexec_load", "init_module", "finit_module", 
          "io_uring_setup", "ptrace", "process_vm_readv", "process_vm_writev", "open_by_handle_at", "reboot", "swapon", "syslog", "settimeofday", "clock_settime"}
 
 
+def check_self_test(where: str, pod: dict, documents: list[dict]) -> None:
+    """An executor without a name service tries addresses, and each of them is one of a Service that is there."""
+    if pod.get("dnsPolicy") != "None":
+        return
+    variables = {variable["name"]: variable.get("value", "") for variable in pod["containers"][0].get("env", [])}
+    entries = [entry for entry in variables.get("JOURNEYMAN__EXECUTOR__FORBIDDEN_ADDRESSES", "").split(",") if entry]
+    names = [entry for entry in entries if not re.fullmatch(r"[\d.]+:\d+", entry)]
+    require(not names, f"{where}: without a name service executor.forbidden_addresses cannot name {names}")
+    fixed = {document["spec"]["selector"]["app.kubernetes.io/name"]: f"{document['spec']['clusterIP']}:{document['spec']['ports'][0]['port']}"
+             for document in documents if document["kind"] == "Service" and "." in str(document["spec"].get("clusterIP"))}
+    for name in ("nats", "redis", "ingest"):
+        require(fixed.get(name) in entries, f"{where}: executor.forbidden_addresses has no address of {name}")
+    require("169.254.169.254:80" in entries and any(entry.endswith(":443") for entry in entries), f"{where}: executor.forbidden_addresses lacks the node's metadata or the API server")
+
+
 def check_profile() -> None:
     """The seccomp profile of the component namespaces."""
     profile = json.loads(Path("k8s/components/namespaces/runner.json").read_text())
@@ -276,6 +291,7 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                 check_image(where, name, pod, targets)
                 if name == "executor":
                     check_runner(where, pod)
+                    check_self_test(where, pod, documents)
             else:
                 may_read = SERVER_SECRETS.get(name, set())
                 names = without_certificate(where, name, pod, secret_names(pod))

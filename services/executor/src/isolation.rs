@@ -42,7 +42,18 @@ async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
     if forbidden.is_empty() {
         return Isolation::Holds;
     }
-    match sandbox.reached(&addresses(forbidden).await).await {
+    let found = find_addresses(forbidden).await;
+    match sandbox.reached(&found.addresses).await {
+        // Nothing reached of nothing tried shows nothing.
+        Ok(reached) if reached.is_empty() && found.is_unresolved() => {
+            tracing::error!(
+                names = ?forbidden,
+                "not ready: none of the names in executor.forbidden_addresses resolves here, so whether the network keeps commands \
+                 from them was not tried. Where executors have no name service, name addresses; this is tried again every {} s",
+                AGAIN_SOON.as_secs()
+            );
+            Isolation::Unresolved
+        }
         Ok(reached) if reached.is_empty() => Isolation::Holds,
         Ok(reached) => {
             tracing::error!(
@@ -63,19 +74,49 @@ async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
     }
 }
 
-/// What the names stand for. A name that does not resolve here does not resolve for commands either.
-async fn addresses(names: &[String]) -> Vec<SocketAddr> {
-    let mut found = Vec::new();
-    for name in names {
-        match tokio::time::timeout(LOOK_UP_TIME, tokio::net::lookup_host(name)).await {
-            Ok(Ok(addresses)) => found.extend(addresses),
-            Ok(Err(error)) => {
-                tracing::info!(name, error = %chain(&error), "a forbidden address does not resolve")
+/// Addresses to try, and how many names gave some.
+#[derive(Default)]
+struct Found {
+    addresses: Vec<SocketAddr>,
+    /// Entries that are names, not addresses.
+    names: usize,
+    resolved: usize,
+}
+
+impl Found {
+    /// Whether the try would show nothing: there is no address at all, or several names of which none resolved, as where the
+    /// executor has no name service. One name alone may be gone, as that of a service that is not installed.
+    const fn is_unresolved(&self) -> bool {
+        self.addresses.is_empty() || (self.names > 1 && self.resolved == 0)
+    }
+}
+
+/// Looks the names up. Commands of a pod without a name service reach by address what they cannot find by name, so a name
+/// that does not resolve is no sign of a wall.
+async fn find_addresses(entries: &[String]) -> Found {
+    let mut found = Found::default();
+    for entry in entries {
+        if let Ok(address) = entry.parse::<SocketAddr>() {
+            found.addresses.push(address);
+            continue;
+        }
+        found.names += 1;
+        match tokio::time::timeout(LOOK_UP_TIME, tokio::net::lookup_host(entry)).await {
+            Ok(Ok(addresses)) => {
+                let before = found.addresses.len();
+                found.addresses.extend(addresses);
+                found.resolved += usize::from(found.addresses.len() > before);
             }
-            Err(_) => tracing::info!(name, "a forbidden address does not resolve in time"),
+            Ok(Err(error)) => {
+                tracing::warn!(name = entry, error = %chain(&error), "a forbidden address does not resolve, so it is not tried")
+            }
+            Err(_) => tracing::warn!(
+                name = entry,
+                "a forbidden address does not resolve in time, so it is not tried"
+            ),
         }
     }
-    found.sort();
-    found.dedup();
+    found.addresses.sort();
+    found.addresses.dedup();
     found
 }

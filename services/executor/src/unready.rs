@@ -7,6 +7,8 @@ pub(crate) enum Isolation {
     Untried,
     /// It could not be tried.
     Unknown,
+    /// Names were given, and none of them stands for an address here.
+    Unresolved,
     /// Commands reach what they must not.
     Broken,
     /// It does.
@@ -23,6 +25,9 @@ impl Isolation {
         match self {
             Self::Untried => "whether commands reach forbidden addresses is being tried",
             Self::Unknown => "whether commands reach forbidden addresses could not be tried",
+            Self::Unresolved => {
+                "no name in executor.forbidden_addresses resolves here, so the network was not tried; name addresses"
+            }
             Self::Broken => "commands reach addresses that executor.forbidden_addresses names",
             Self::Holds => "",
         }

@@ -81,3 +81,43 @@ async fn check_70_what_the_executor_itself_reaches_does_not_count_where_commands
         println!("| 70 network self-test | L1 with namespaces | not run: no namespaces here |");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_70_unresolved_names_keep_executor_unready() {
+    // Reserved names (RFC 2606): no name service knows them, and a machine without one knows none.
+    let names = ["nats.invalid:4222", "redis.invalid:6379", "ingest.invalid:7401"].map(str::to_owned);
+    for (entries, reason) in [
+        (names.to_vec(), "resolves here"),
+        (
+            [names.to_vec(), vec!["127.0.0.1:1".to_owned()]].concat(),
+            "resolves here",
+        ),
+        (names[..1].to_vec(), "resolves here"),
+        (vec![names[0].clone(), "127.0.0.1:1".to_owned()], ""),
+    ] {
+        let world = World::start_as(1, |_, settings| {
+            settings.without = vec![executor::Mechanism::Namespaces];
+            settings.forbidden_addresses = entries.clone();
+        })
+        .await;
+        let token = world.status_token();
+        let mut client = world.client.clone();
+        let watched = client.watch_status(with(&token, WatchStatusRequest {})).await;
+        let mut statuses = watched.unwrap().into_inner();
+        let unready = loop {
+            let unready = statuses.message().await.unwrap().unwrap().unready;
+            if !unready.contains("is being tried") {
+                break unready;
+            }
+        };
+        assert_eq!(unready.is_empty(), reason.is_empty(), "{entries:?}: {unready}");
+        assert!(unready.contains(reason), "{entries:?}: {unready}");
+        let wanted = if reason.is_empty() {
+            ServingStatus::Serving
+        } else {
+            ServingStatus::NotServing
+        };
+        becomes(&world, wanted).await;
+    }
+    println!("| 70 network self-test: names that do not resolve | L1 | held |");
+}
