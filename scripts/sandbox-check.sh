@@ -15,6 +15,7 @@ run() {
     "$cargo" test --locked -p executor -p git -p reporter -p e2e "$@" >>"$log" 2>&1 || failed=1
 }
 run --lib --bin launcher --test executor --test runner --test sandbox --test git --no-fail-fast -- --nocapture
+"$cargo" test --locked -p egress --test memory -- --nocapture >>"$log" 2>&1 || failed=1
 run --test reporter -- the_gate_serves a_change_that_breaks_policy
 
 # check, test that shows it

@@ -49,6 +49,9 @@ pub struct Settings {
     pub upload_mib: u64,
     /// What one run may receive in all, in MiB, 1 to 1048576.
     pub download_mib: u64,
+    /// Names with a domain under which sandboxes reach mirrors; the loopback's addresses and names without a domain need not be
+    /// listed.
+    pub mirror_hosts: TextList,
     /// Registries that need a credential, by name: `/mirror/<name>/…` in a sandbox.
     pub mirrors: BTreeMap<String, MirrorSettings>,
 }
@@ -61,6 +64,7 @@ impl Default for Settings {
             private_networks: TextList::default(),
             upload_mib: 10,
             download_mib: 4096,
+            mirror_hosts: TextList::default(),
             mirrors: BTreeMap::new(),
         }
     }
@@ -74,6 +78,21 @@ impl Settings {
     pub(crate) fn rule(&self) -> Result<AddressRule, settings::Error> {
         AddressRule::new(&self.private_networks)
             .map_err(|problem| settings::Error::new("egress.private_networks", problem))
+    }
+
+    /// The names under which mirrors are reached, in lower case.
+    ///
+    /// # Errors
+    /// [`settings::Error`] for what is not a host name.
+    pub(crate) fn mirror_names(&self) -> Result<Vec<String>, settings::Error> {
+        let read = |name: &String| match url::Host::parse(name) {
+            Ok(url::Host::Domain(name)) => Ok(name),
+            Ok(_) | Err(_) => {
+                let problem = format!("{name:?} is not a host name");
+                Err(settings::Error::new("egress.mirror_hosts", problem))
+            }
+        };
+        self.mirror_hosts.iter().map(read).collect()
     }
 
     /// The mirrors by name.
@@ -118,6 +137,7 @@ impl ServiceConfig for Config {
                 return wrong(key, "must be from 1 to 1048576");
             }
         }
+        self.egress.mirror_names()?;
         self.egress.mirrors().map(|_| ())
     }
 }
@@ -161,6 +181,7 @@ mod tests {
         for (name, value, key) in [
             ("GRANT_KEYS__SECOND", "short", "egress.grant_keys"),
             ("PRIVATE_NETWORKS", "10.0.0.0", "egress.private_networks"),
+            ("MIRROR_HOSTS", "10.0.0.1", "egress.mirror_hosts"),
             ("UPLOAD_MIB", "0", "egress.upload_mib"),
             ("DOWNLOAD_MIB", "1048577", "egress.download_mib"),
             ("MIRRORS__NPM__URL", "npm.example", "egress.mirrors.npm.url"),

@@ -7,6 +7,7 @@ use std::{
 };
 
 use grant::Grant;
+use tokio::sync::Semaphore;
 use tracing::{Span, field};
 
 use crate::{
@@ -44,6 +45,11 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
+    /// The run's memory for texts, in MiB.
+    pub(crate) fn texts(&self) -> &Arc<Semaphore> {
+        &self.caller.seat.run.texts
+    }
+
     /// Nothing carried yet; `kind` is `tunnel`, `plain` or `mirror`.
     pub(crate) fn new(caller: &Arc<Caller>, what: String, kind: &'static str) -> Self {
         let span = tracing::info_span!(

@@ -1,6 +1,6 @@
 //! Requests that the proxy makes itself: to open hosts in plain HTTP, and to registries behind mirrors.
 
-use std::{error::Error, io, sync::Arc};
+use std::{error::Error, io, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -12,7 +12,10 @@ use axum::{
 use bytes::Bytes;
 use domain::cause::chain;
 use futures::{Stream, StreamExt, stream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
+    time::Instant,
+};
 
 use crate::{
     decide::Target,
@@ -26,6 +29,16 @@ use crate::{
 /// Memory for texts that are being rewritten, in MiB, all sessions together.
 const TEXT_MIB: usize = 128;
 const MIB: u64 = 1024 * 1024;
+/// By how much the memory of a text whose length is not known grows, in bytes.
+const GROWTH: usize = 1024 * 1024;
+/// How long a text waits for memory; shorter than an idle session lives.
+const PLACE_TIME: Duration = Duration::from_secs(40);
+/// How long a client may take to read a rewritten text.
+const HOLD_TIME: Duration = Duration::from_secs(120);
+/// Longest Host header of a mirror's client, in bytes.
+const MAX_HOST: usize = 255;
+const NOT_OWN_HOST: &str = "ask for a mirror with the Host header 127.0.0.1:<port>, localhost:<port>, a name without a domain, or one of \
+                            egress.mirror_hosts";
 
 /// They are about one connection, not about what is asked for (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: [&str; 9] = [
@@ -44,6 +57,8 @@ const HOP_BY_HOP: [&str; 9] = [
 pub(crate) struct Forwarder {
     http: reqwest::Client,
     memory: Arc<Semaphore>,
+    /// Names with a domain under which mirrors are reached.
+    names: Vec<String>,
 }
 
 /// Refuses what could carry something out: other methods than those that read, and any body.
@@ -62,9 +77,10 @@ pub(crate) fn only_reads(what: &str, request: &Parts) -> Result<(), Problem> {
 }
 
 impl Forwarder {
-    pub(crate) fn new(http: reqwest::Client) -> Self {
+    pub(crate) fn new(http: reqwest::Client, names: Vec<String>) -> Self {
         Self {
             http,
+            names,
             memory: Arc::new(Semaphore::new(TEXT_MIB)),
         }
     }
@@ -107,7 +123,7 @@ impl Forwarder {
         exchange: Exchange,
     ) -> Result<Response<Body>, Problem> {
         let what = what(mirror.name());
-        let rewriter = mirror.rewriter(&own_host(request)?);
+        let rewriter = mirror.rewriter(&self.own_host(request)?);
         let url = mirror
             .upstream(rest, request.uri.query())
             .ok_or_else(|| Problem::refused(&what, Reason::Outside))?;
@@ -122,10 +138,7 @@ impl Forwarder {
                 "the proxy's credential for mirror {name} is refused"
             )));
         }
-        let mut headers = end_to_end(answer.headers());
-        for private in [header::SET_COOKIE, header::WWW_AUTHENTICATE] {
-            headers.remove(private);
-        }
+        let mut headers = mirror::answer_headers(&end_to_end(answer.headers()));
         if let Some(location) = headers.remove(header::LOCATION)
             && let Some(location) = mirror.location(&location, &url, &rewriter)
         {
@@ -138,59 +151,111 @@ impl Forwarder {
                 Body::from_stream(counted(answer, exchange)),
             ));
         }
-        let body = self.rewritten(answer, exchange, &rewriter).await?;
+        let (body, length) = self.rewritten(answer, exchange, &rewriter).await?;
         headers.remove(header::CONTENT_LENGTH);
+        if let Some(length) = length.filter(|length| *length > 0) {
+            headers.insert(header::CONTENT_LENGTH, length.into());
+        }
         Ok(respond(status, headers, body))
     }
 
-    /// The body with the registry's addresses turned into the mirror's; as it is when it turns out to be too large.
+    /// The body with the registry's addresses turned into the mirror's, and its length; as it is, without the length, when
+    /// it turns out to be too large. Its text keeps its place until it is read.
     async fn rewritten(
         &self,
         answer: reqwest::Response,
         exchange: Exchange,
         rewriter: &Rewriter,
-    ) -> Result<Body, Problem> {
-        let place = self.place(content_length(answer.headers())).await;
+    ) -> Result<(Body, Option<usize>), Problem> {
+        let announced = content_length(answer.headers());
+        let places = self.places(&exchange, announced).await?;
         let broken = |_: io::Error| Problem::Unreachable("the registry's answer broke off".to_owned());
         let mut chunks = Box::pin(counted(answer, exchange));
         let mut text = Vec::new();
         while let Some(chunk) = chunks.next().await {
-            text.extend_from_slice(&chunk.map_err(broken)?);
+            let chunk = chunk.map_err(broken)?;
+            if text.capacity() - text.len() < chunk.len() {
+                // Not twice as much: the place is for the text alone.
+                text.reserve_exact(chunk.len().max(GROWTH));
+            }
+            text.extend_from_slice(&chunk);
             if text.len() > MAX_TEXT {
                 let start = stream::once(async { Ok(Bytes::from(text)) });
-                return Ok(Body::from_stream(start.chain(chunks)));
+                let rest = start.chain(chunks);
+                return Ok((Body::from_stream(while_held(rest, places)), None));
             }
         }
-        let text = rewriter.text(text);
-        drop(place);
-        Ok(Body::from(text))
+        let text = rewriter.rewrite(text);
+        let length = text.length();
+        let blocks = while_held(stream::iter(text).map(Ok), places);
+        Ok((Body::from_stream(blocks), Some(length)))
     }
 
-    /// Waits for memory to hold a text of this length, or of the largest when it is not known.
-    async fn place(&self, length: Option<u64>) -> Option<OwnedSemaphorePermit> {
+    /// Waits for memory to hold a text of this length, or of the largest when it is not known: the run's part of it first,
+    /// so that one run's slow readers keep no other run waiting.
+    async fn places(&self, exchange: &Exchange, length: Option<u64>) -> Result<Places, Problem> {
         let largest = MAX_TEXT as u64;
         let mib = length.unwrap_or(largest).clamp(1, largest).div_ceil(MIB);
         let count = u32::try_from(mib).unwrap_or(u32::MAX);
-        // It is never closed.
-        Arc::clone(&self.memory).acquire_many_owned(count).await.ok()
+        let acquire = |memory: &Arc<Semaphore>| Arc::clone(memory).acquire_many_owned(count);
+        let both = async {
+            let own = acquire(exchange.texts()).await?;
+            Ok::<_, AcquireError>((own, acquire(&self.memory).await?))
+        };
+        match tokio::time::timeout(PLACE_TIME, both).await {
+            Ok(Ok((own, all))) => Ok([own, all]),
+            Ok(Err(_)) | Err(_) => Err(Problem::Unreachable(
+                "the proxy has no memory for a registry's text at the moment; try again".to_owned(),
+            )),
+        }
     }
+
+    /// The mirror's host, as its client reached it. It is put into texts, so it must be short, and nothing but the sandbox's
+    /// loopback, a name without a domain, or a name that the settings know.
+    fn own_host(&self, request: &Parts) -> Result<String, Problem> {
+        let host = request.headers.get(header::HOST);
+        let host = host.and_then(|value| value.to_str().ok());
+        let host = host.filter(|host| host.len() <= MAX_HOST);
+        let host = host.and_then(|host| host.parse::<Authority>().ok());
+        let host = host.filter(|host| self.is_own(host));
+        host.map(|host| host.to_string())
+            .ok_or(Problem::Malformed(NOT_OWN_HOST))
+    }
+
+    fn is_own(&self, host: &Authority) -> bool {
+        if host.as_str().contains('@') {
+            return false;
+        }
+        match url::Host::parse(host.host()) {
+            Ok(url::Host::Ipv4(address)) => address.is_loopback(),
+            Ok(url::Host::Ipv6(address)) => address.is_loopback(),
+            Ok(url::Host::Domain(name)) => !name.contains('.') || self.names.contains(&name),
+            Err(_) => false,
+        }
+    }
+}
+
+/// Memory for one text: the run's, and that of all.
+type Places = [OwnedSemaphorePermit; 2];
+
+/// The same, holding its place to the end; a reader that takes too long is cut off.
+fn while_held(
+    blocks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    places: Places,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    let deadline = Instant::now() + HOLD_TIME;
+    blocks.map(move |block| {
+        let _held = &places;
+        if Instant::now() > deadline {
+            return Err(io::Error::other("the text was read too slowly"));
+        }
+        block
+    })
 }
 
 /// How a mirror is called in texts and logs.
 pub(crate) fn what(name: &str) -> String {
     format!("/mirror/{name}/")
-}
-
-/// The mirror's host, as its client reached it.
-fn own_host(request: &Parts) -> Result<String, Problem> {
-    let host = request
-        .headers
-        .get(header::HOST)
-        .and_then(|value| value.to_str().ok());
-    let host = host.and_then(|host| host.parse::<Authority>().ok());
-    let host = host.filter(|host| !host.as_str().contains('@'));
-    host.map(|host| host.to_string())
-        .ok_or(Problem::Malformed("a Host header is needed"))
 }
 
 async fn send(

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use bootstrap::settings::TextList;
 use domain::RepositoryName;
 use percent_encoding::percent_decode_str;
@@ -11,6 +11,38 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use crate::{address::AddressRule, rewrite::Rewriter};
+
+/// Headers of a registry's answer that package managers read.
+const ANSWER_HEADERS: [&str; 23] = [
+    "accept-ranges",
+    "age",
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-length",
+    "content-range",
+    "content-type",
+    "date",
+    "etag",
+    "expires",
+    "last-modified",
+    "location",
+    "npm-notice",
+    "retry-after",
+    "vary",
+    "x-checksum-md5",
+    "x-checksum-sha1",
+    "x-checksum-sha256",
+    "x-checksum-sha512",
+    "x-pypi-last-serial",
+    "x-repodata-checksum",
+];
+/// Characters that some servers turn into dots and slashes when they normalize a path.
+const LIKE_DOT: [char; 3] = ['\u{2024}', '\u{fe52}', '\u{ff0e}'];
+const LIKE_SLASH: [char; 6] = [
+    '\u{2044}', '\u{2215}', '\u{29f8}', '\u{fe68}', '\u{ff0f}', '\u{ff3c}',
+];
 
 /// Times that a path is decoded to find what it hides; one that is still encoded then is refused.
 const MAX_DECODING: usize = 4;
@@ -166,6 +198,17 @@ pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
+/// What a registry's answer tells its client. Any other header may be a credential that the proxy's own one earned, such as
+/// a session or a token for the next request.
+pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
+    let is_passed = |name: &HeaderName| ANSWER_HEADERS.contains(&name.as_str());
+    let mut kept = HeaderMap::new();
+    for (name, value) in headers.iter().filter(|(name, _)| is_passed(name)) {
+        kept.append(name.clone(), value.clone());
+    }
+    kept
+}
+
 fn base(text: &str, rule: &AddressRule) -> Result<Url, String> {
     let mut url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
@@ -228,27 +271,27 @@ fn credential(settings: &MirrorSettings) -> Result<Credential, (&'static str, &'
         .ok_or((key, "must be printable ASCII on one line"))
 }
 
-/// Whether no reading of the path, however often it is decoded, has a dot segment or a control character. A backslash
-/// separates for some servers; a semicolon, a question mark or a number sign ends a segment for others.
+/// Whether no reading of the path, however often it is decoded, has a dot segment, a control character, or bytes that are
+/// not UTF-8: old servers read overlong forms of a dot as one. A backslash separates for some servers; a semicolon, a
+/// question mark or a number sign ends a segment for others.
 fn stays_inside(rest: &str) -> bool {
-    let is_dots = |segment: &[u8]| {
-        let is_end = |byte: &u8| matches!(byte, b';' | b'?' | b'#');
-        let name = segment.split(is_end).next().unwrap_or_default();
-        matches!(name, b"." | b"..")
+    let is_dots = |segment: &str| {
+        let name = segment.split([';', '?', '#']).next().unwrap_or_default();
+        matches!(name.replace(LIKE_DOT, ".").as_str(), "." | "..")
     };
-    let mut path = rest.as_bytes().to_vec();
+    let is_separator = |c: char| matches!(c, '/' | '\\') || LIKE_SLASH.contains(&c);
+    let mut path = rest.to_owned();
     for _ in 0..MAX_DECODING {
-        let has_dots = path.split(|byte| matches!(byte, b'/' | b'\\')).any(is_dots);
-        if has_dots || path.iter().any(u8::is_ascii_control) {
+        if path.split(is_separator).any(is_dots) || path.chars().any(char::is_control) {
             return false;
         }
-        // Bytes that are no UTF-8 are no part of a dot segment.
-        let text = String::from_utf8_lossy(&path).into_owned();
-        let decoded: Vec<u8> = percent_decode_str(&text).collect();
+        let Ok(decoded) = percent_decode_str(&path).decode_utf8() else {
+            return false;
+        };
         if decoded == path {
             return true;
         }
-        path = decoded;
+        path = decoded.into_owned();
     }
     false
 }
@@ -329,6 +372,13 @@ mod tests {
             "%00",
             "%2525252525252e",
             "..%3f/other",
+            "%c0%ae%c0%ae/other",
+            "%e0%80%ae%e0%80%ae/other",
+            "%25c0%25ae%25c0%25ae/other",
+            "%ff",
+            "%ef%bc%8e%ef%bc%8e/other",
+            "a%ef%bc%8f..%ef%bc%8fother",
+            "\u{2024}\u{2024}/other",
             "%2e.%23",
         ] {
             assert_eq!(upstream(rest, None), None, "{rest}");

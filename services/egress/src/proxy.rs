@@ -82,7 +82,7 @@ impl Proxy {
             runs: Arc::new(Runs::new(settings.upload_mib, settings.download_mib)),
             mirrors: settings.mirrors()?,
             checked,
-            forwarder: Forwarder::new(http),
+            forwarder: Forwarder::new(http, settings.mirror_names()?),
             limits,
             sessions: TaskTracker::new(),
             shutdown,

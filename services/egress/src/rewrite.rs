@@ -1,9 +1,12 @@
 //! A registry's own addresses in what it says, turned into the mirror's.
 
 use axum::http::{HeaderMap, header};
+use bytes::Bytes;
 
 /// Largest text that is held to be rewritten; a larger one passes as it is.
 pub(crate) const MAX_TEXT: usize = 32 * 1024 * 1024;
+/// Length of the blocks in which a rewritten text is made, in bytes; the last address may go beyond it.
+const BLOCK: usize = 64 * 1024;
 
 /// From the base of a registry to the mirror as its client reached it; both end with a slash.
 pub(crate) struct Rewriter {
@@ -17,16 +20,26 @@ impl Rewriter {
     }
 
     /// The text with every address under the base replaced, also where JSON escapes its slashes. What is not UTF-8
-    /// stays as it is.
-    pub(crate) fn text(&self, text: Vec<u8>) -> Vec<u8> {
-        let text = match String::from_utf8(text) {
-            Ok(text) => text,
-            Err(error) => return error.into_bytes(),
-        };
+    /// stays as it is. The result is counted here and made block by block, so it never lies in memory as a whole.
+    pub(crate) fn rewrite(&self, text: Vec<u8>) -> RewrittenText {
         let escaped = |url: &str| url.replace('/', "\\/");
-        let text = text.replace(&self.from, &self.to);
-        let (from, to) = (escaped(&self.from), escaped(&self.to));
-        text.replace(&from, &to).into_bytes()
+        let spellings = [
+            (self.from.clone(), self.to.clone()),
+            (escaped(&self.from), escaped(&self.to)),
+        ];
+        let (text, spellings) = match String::from_utf8(text) {
+            Ok(text) => (text.into_bytes(), spellings.to_vec()),
+            Err(error) => (error.into_bytes(), Vec::new()),
+        };
+        let mut rewritten = RewrittenText {
+            nexts: vec![Next::Unknown; spellings.len()],
+            text,
+            spellings,
+            at: 0,
+            length: 0,
+        };
+        rewritten.length = rewritten.count_bytes();
+        rewritten
     }
 
     /// An absolute address: the mirror's when it lies under the base, else itself.
@@ -35,6 +48,95 @@ impl Rewriter {
             Some(rest) => format!("{}{rest}", self.to),
             None => url.to_owned(),
         }
+    }
+}
+
+/// A text whose addresses are replaced while it is read.
+pub(crate) struct RewrittenText {
+    text: Vec<u8>,
+    /// From and to, in each spelling.
+    spellings: Vec<(String, String)>,
+    /// Where each spelling comes next.
+    nexts: Vec<Next>,
+    at: usize,
+    length: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Next {
+    Unknown,
+    At(usize),
+    Never,
+}
+
+impl RewrittenText {
+    /// The length of the result, in bytes.
+    pub(crate) const fn length(&self) -> usize {
+        self.length
+    }
+
+    fn count_bytes(&mut self) -> usize {
+        let (mut length, mut at) = (0, 0);
+        while let Some((start, spelling)) = self.find(at) {
+            let (from, to) = &self.spellings[spelling];
+            length += start - at + to.len();
+            at = start + from.len();
+        }
+        self.nexts.fill(Next::Unknown);
+        length + self.text.len() - at
+    }
+
+    /// The first address at or behind a place, and its spelling.
+    fn find(&mut self, at: usize) -> Option<(usize, usize)> {
+        for (next, (from, _)) in self.nexts.iter_mut().zip(&self.spellings) {
+            let is_known = match next {
+                Next::Unknown => false,
+                Next::At(found) => *found >= at,
+                Next::Never => true,
+            };
+            if !is_known {
+                let found = memchr::memmem::find(&self.text[at..], from.as_bytes());
+                *next = found.map_or(Next::Never, |found| Next::At(at + found));
+            }
+        }
+        let starts = self
+            .nexts
+            .iter()
+            .enumerate()
+            .filter_map(|(spelling, next)| match next {
+                Next::At(start) => Some((*start, spelling)),
+                Next::Unknown | Next::Never => None,
+            });
+        starts.min()
+    }
+}
+
+impl Iterator for RewrittenText {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.at == self.text.len() {
+            return None;
+        }
+        let mut block = Vec::with_capacity(BLOCK);
+        while block.len() < BLOCK && self.at < self.text.len() {
+            let room = BLOCK - block.len();
+            let found = self.find(self.at);
+            let end = found.map_or(self.text.len(), |(start, _)| start);
+            if end - self.at > room {
+                block.extend_from_slice(&self.text[self.at..self.at + room]);
+                self.at += room;
+                continue;
+            }
+            block.extend_from_slice(&self.text[self.at..end]);
+            self.at = end;
+            if let Some((_, spelling)) = found {
+                let (from, to) = &self.spellings[spelling];
+                block.extend_from_slice(to.as_bytes());
+                self.at += from.len();
+            }
+        }
+        Some(block.into())
     }
 }
 
@@ -69,16 +171,48 @@ mod tests {
         )
     }
 
+    /// The result, whose announced length is right.
+    fn whole(text: Vec<u8>) -> Vec<u8> {
+        let rewritten = rewriter().rewrite(text);
+        let length = rewritten.length();
+        let blocks: Vec<Bytes> = rewritten.collect();
+        assert!(
+            blocks
+                .iter()
+                .all(|block| !block.is_empty() && block.len() < 2 * BLOCK)
+        );
+        let all = blocks.concat();
+        assert_eq!(all.len(), length);
+        all
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn blocks_together_are_what_replacing_gives(
+            parts in proptest::collection::vec(
+                proptest::sample::select(vec!["https://npm.example/acme/", "https:\\/\\/npm.example\\/acme\\/", "x", "https://", "/"]),
+                0..40,
+            ),
+            fill in 0..3_usize,
+        ) {
+            let text = parts.join(&"y".repeat(fill * 30_000));
+            let expected = text
+                .replace("https://npm.example/acme/", "http://proxy:3128/mirror/npm/")
+                .replace("https:\\/\\/npm.example\\/acme\\/", "http:\\/\\/proxy:3128\\/mirror\\/npm\\/");
+            proptest::prop_assert_eq!(String::from_utf8(whole(text.into_bytes())).unwrap(), expected);
+        }
+    }
+
     #[test]
     fn addresses_under_the_base_become_the_mirrors_and_others_stay() {
         let text = br#"{"a":"https://npm.example/acme/ui.tgz","b":"https:\/\/npm.example\/acme\/x",
             "c":"https://npm.example/acme-evil/x","d":"https://npm.example/other/"}"#;
         let expected = r#"{"a":"http://proxy:3128/mirror/npm/ui.tgz","b":"http:\/\/proxy:3128\/mirror\/npm\/x",
             "c":"https://npm.example/acme-evil/x","d":"https://npm.example/other/"}"#;
-        let rewritten = rewriter().text(text.to_vec());
-        assert_eq!(String::from_utf8(rewritten).unwrap(), expected);
+        assert_eq!(String::from_utf8(whole(text.to_vec())).unwrap(), expected);
         let binary = b"\xff https://npm.example/acme/".to_vec();
-        assert_eq!(rewriter().text(binary.clone()), binary);
+        assert_eq!(whole(binary.clone()), binary);
+        assert!(whole(Vec::new()).is_empty());
         assert_eq!(
             rewriter().address("https://npm.example/acme/ui"),
             "http://proxy:3128/mirror/npm/ui"

@@ -10,7 +10,7 @@ use std::{
 };
 
 use domain::RunId;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use crate::problem::{Reason, Refusal};
 
@@ -24,6 +24,9 @@ const MAX_REFUSALS: usize = 50;
 pub(crate) const MAX_RUN_SESSIONS: usize = 64;
 /// Sessions at a time.
 pub(crate) const MAX_SESSIONS: usize = 1024;
+
+/// Memory for texts of one run that are being rewritten, in MiB: one of the largest.
+const RUN_TEXT_MIB: usize = 32;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -53,6 +56,8 @@ struct Known {
 pub(crate) struct Run {
     sent: Quota,
     received: Quota,
+    /// Memory for texts that are being rewritten, in MiB.
+    pub(crate) texts: Arc<Semaphore>,
     state: Mutex<State>,
 }
 
@@ -85,6 +90,7 @@ impl Run {
         Self {
             sent: Quota::new(upload_mib),
             received: Quota::new(download_mib),
+            texts: Arc::new(Semaphore::new(RUN_TEXT_MIB)),
             state: Mutex::new(State {
                 sessions: 0,
                 last_used: Instant::now(),

@@ -9,7 +9,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderName, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -96,6 +96,7 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
     let json = [
         (header::CONTENT_TYPE, "application/json"),
         (header::SET_COOKIE, "session=registry-secret"),
+        (HeaderName::from_static("x-auth-token"), "registry-secret"),
     ];
     match path.strip_prefix("/acme/npm/").unwrap_or("outside") {
         "left-pad" => {
@@ -113,6 +114,7 @@ async fn answer(State(registry): State<Registry>, request: Request) -> Response 
             "http://open.example:{}/public/file",
             registry.address.port()
         )),
+        "addresses" => (json, format!("{base}/ ").repeat(40_000)).into_response(),
         "large" => (json, format!("{base}/").repeat(1_200_000)).into_response(),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
