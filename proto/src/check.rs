@@ -3,8 +3,8 @@
 use domain::{
     FileChange, FileRole, SandboxLevel, SetupHint,
     check::{
-        ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Severity,
-        TestReport, TreeKind,
+        ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk,
+        RemovedTest, Severity, TestReport, TreeKind,
     },
 };
 
@@ -20,6 +20,11 @@ impl From<&TreeKind> for wire::CheckTree {
             TreeKind::HeadWithout { head, hunk } => Kind::HeadWithout(wire::HeadWithout {
                 head_tree: head.to_string(),
                 hunk: *hunk,
+            }),
+            TreeKind::HeadWithBase { head, paths, hunks } => Kind::HeadWithBase(wire::HeadWithBase {
+                head_tree: head.to_string(),
+                paths: paths.clone(),
+                hunks: hunks.clone(),
             }),
         };
         Self { kind: Some(kind) }
@@ -41,6 +46,14 @@ impl TryFrom<wire::CheckTree> for TreeKind {
                     .parse()
                     .map_err(|error: domain::InvalidId| error.to_string())?,
                 hunk: without.hunk,
+            },
+            Kind::HeadWithBase(with) => Self::HeadWithBase {
+                head: with
+                    .head_tree
+                    .parse()
+                    .map_err(|error: domain::InvalidId| error.to_string())?,
+                paths: with.paths,
+                hunks: with.hunks,
             },
         })
     }
@@ -201,6 +214,7 @@ impl From<Finding> for wire::Finding {
             kind: finding.kind,
             severity: severity.into(),
             words: finding.words,
+            ticket_words: finding.ticket_words,
         }
     }
 }
@@ -218,6 +232,7 @@ impl From<wire::Finding> for Finding {
             kind: finding.kind,
             severity,
             words: finding.words,
+            ticket_words: finding.ticket_words,
         }
     }
 }
@@ -266,6 +281,11 @@ impl From<ChangeReport> for wire::InspectChangeResponse {
             lines: hunk.lines,
             is_test: hunk.is_test,
         };
+        let removed = |test: RemovedTest| wire::RemovedTest {
+            path: test.path,
+            name: test.name,
+            now: test.now,
+        };
         Self {
             tree: report.tree.to_string(),
             files: report.files,
@@ -276,6 +296,10 @@ impl From<ChangeReport> for wire::InspectChangeResponse {
             findings: report.findings.into_iter().map(wire::Finding::from).collect(),
             hunks: report.hunks.into_iter().map(hunk).collect(),
             changed: report.changed.into_iter().map(wire::FileChange::from).collect(),
+            support_files: report.support_files,
+            removed_test_files: report.removed_test_files,
+            removed_tests: report.removed_tests.into_iter().map(removed).collect(),
+            code_lines: report.code_lines,
             truncated: report.truncated,
         }
     }
@@ -291,6 +315,11 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
             lines: hunk.lines,
             is_test: hunk.is_test,
         };
+        let removed = |test: wire::RemovedTest| RemovedTest {
+            path: test.path,
+            name: test.name,
+            now: test.now,
+        };
         Ok(Self {
             tree: report
                 .tree
@@ -304,6 +333,10 @@ impl TryFrom<wire::InspectChangeResponse> for ChangeReport {
             findings: report.findings.into_iter().map(Finding::from).collect(),
             hunks: report.hunks.into_iter().map(hunk).collect(),
             changed: report.changed.into_iter().map(FileChange::from).collect(),
+            support_files: report.support_files,
+            removed_test_files: report.removed_test_files,
+            removed_tests: report.removed_tests.into_iter().map(removed).collect(),
+            code_lines: report.code_lines,
             truncated: report.truncated,
         })
     }
@@ -332,14 +365,22 @@ mod tests {
 
     #[test]
     fn whatever_is_asked_for_arrives() {
-        let head = "a".repeat(40).parse().unwrap();
+        let head: domain::TreeId = "a".repeat(40).parse().unwrap();
         for kind in [
             TreeKind::Base,
             TreeKind::Head,
             TreeKind::BaseWith {
                 paths: vec!["tests".to_owned()],
             },
-            TreeKind::HeadWithout { head, hunk: 3 },
+            TreeKind::HeadWithout {
+                head: head.clone(),
+                hunk: 3,
+            },
+            TreeKind::HeadWithBase {
+                head,
+                paths: vec!["tests".to_owned(), "pytest.ini".to_owned()],
+                hunks: vec![0, 4],
+            },
         ] {
             assert_eq!(TreeKind::try_from(wire::CheckTree::from(&kind)), Ok(kind));
         }
@@ -406,6 +447,7 @@ mod tests {
                 kind: "test_removed".to_owned(),
                 severity: Severity::Flag,
                 words: "test_b is gone".to_owned(),
+                ticket_words: "Remove b.".to_owned(),
             }],
             hunks: vec![Hunk {
                 path: "api/a.py".to_owned(),
@@ -419,6 +461,14 @@ mod tests {
                 removed: 1,
                 role: FileRole::Docs,
             }],
+            support_files: vec!["pytest.ini".to_owned()],
+            removed_test_files: vec!["api/test_c.py".to_owned()],
+            removed_tests: vec![RemovedTest {
+                path: "api/test_a.py".to_owned(),
+                name: "test_b".to_owned(),
+                now: "test_d".to_owned(),
+            }],
+            code_lines: Some(0),
             truncated: true,
         };
         let sent = wire::InspectChangeResponse::from(change.clone());

@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FileChange, SandboxLevel, SetupHint, TreeId};
 
-/// Test ids of each kind that are kept.
+/// Failing tests that are kept.
 pub const MAX_TESTS: usize = 200;
+/// Names of passing and of skipped tests that are kept, of each kind, so that two runs can be compared by name …
+pub const MAX_PASSING: usize = 2_000;
+/// … and the bytes that they take.
+pub const MAX_PASSING_BYTES: usize = 96 * 1024;
 /// Kept of a test's id and of its message, in characters.
 pub const MAX_TEST_ID: usize = 200;
 /// Kept of a failing test's message, in characters.
@@ -76,6 +80,17 @@ pub enum TreeKind {
         head: TreeId,
         /// Which one, from 0.
         hunk: u32,
+    },
+    /// The head's with these files or folders as the base has them, and these hunks of other files taken back.
+    HeadWithBase {
+        /// The tree whose hunks were counted.
+        head: TreeId,
+        /// Relative to the root; what the base lacks is taken away.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
+        /// Which ones, from 0; those of files in `paths` change nothing.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hunks: Vec<u32>,
     },
 }
 
@@ -237,8 +252,15 @@ impl TestReport {
             test.message = cut(&test.message, MAX_TEST_MESSAGE);
         }
         for ids in [&mut self.passing, &mut self.skipping] {
-            ids.truncate(MAX_TESTS);
+            ids.truncate(MAX_PASSING);
             ids.iter_mut().for_each(|id| *id = cut(id, MAX_TEST_ID));
+            let mut bytes = 0;
+            let kept = ids.iter().take_while(|id| {
+                bytes += id.len();
+                bytes <= MAX_PASSING_BYTES
+            });
+            let kept = kept.count();
+            ids.truncate(kept);
         }
         self
     }
@@ -305,6 +327,21 @@ pub struct Finding {
     pub severity: Severity,
     /// What was seen, for people.
     pub words: String,
+    /// The sentence of the ticket that asks for it; empty: none was found.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ticket_words: String,
+}
+
+/// A test that a change removes or renames in the open: its definition is gone from the text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedTest {
+    /// The file that it was in.
+    pub path: String,
+    /// Its name there.
+    pub name: String,
+    /// The name of the test that took its place; empty: none did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub now: String,
 }
 
 /// One hunk of a change.
@@ -342,6 +379,20 @@ pub struct ChangeReport {
     /// Every file that differs; empty in what an earlier release wrote.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<FileChange>,
+    /// Files beside the tests that runs of tests read and that differ: configuration, hooks, setup. Removed ones are among
+    /// them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub support_files: Vec<String>,
+    /// Test files of the base that the change removes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_test_files: Vec<String>,
+    /// Tests that are removed or renamed in the open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_tests: Vec<RemovedTest>,
+    /// Lines added and removed in product files that are neither empty nor comments; absent in what an earlier release
+    /// wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_lines: Option<u32>,
     /// True when there was more than is listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
@@ -462,7 +513,11 @@ mod tests {
             ..TestReport::default()
         }
         .bounded();
-        assert!(many.truncated && many.failing.len() == MAX_TESTS && many.passing.len() == MAX_TESTS);
+        assert!(many.truncated && many.failing.len() == MAX_TESTS);
+        assert_eq!(
+            many.passing.len(),
+            MAX_PASSING_BYTES / (MAX_TEST_ID + '…'.len_utf8())
+        );
         assert_eq!(many.failing[0].id.chars().count(), MAX_TEST_ID + 1);
         assert!(!report(&["a"]).bounded().truncated);
         let unnamed = TestReport {

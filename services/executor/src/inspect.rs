@@ -15,10 +15,10 @@ const MAX_FINDINGS: usize = 200;
 /// Folders and files that are told.
 const MAX_PATHS: usize = 500;
 
-/// Looks at the workspace's files as they are. Blocks.
-pub(crate) fn inspect(workspace: &Workspace) -> Result<ChangeReport, Problem> {
+/// Looks at the workspace's files as they are. `ticket`: what the ticket asks for, in its own words. Blocks.
+pub(crate) fn inspect(workspace: &Workspace, ticket: &str) -> Result<ChangeReport, Problem> {
     let change = workspace.change()?;
-    let mut findings = integrity::findings(&change.files);
+    let mut findings = integrity::findings(&change.files, ticket);
     let size = integrity::size(&change.files);
     let mut modules = integrity::modules(&change.files, &change.paths);
     let is_needed_by_tests = |path: &&String| role(path) == Role::Test;
@@ -32,13 +32,20 @@ pub(crate) fn inspect(workspace: &Workspace) -> Result<ChangeReport, Problem> {
         || findings.len() > MAX_FINDINGS
         || modules.len() > MAX_PATHS
         || test_files.len() > MAX_PATHS;
+    let mut support_files = integrity::support_files(&change.files);
+    let mut removed_test_files = integrity::removed_test_files(&change.files);
+    let mut removed_tests = integrity::removed_tests(&change.files);
+    support_files.truncate(MAX_PATHS);
+    removed_test_files.truncate(MAX_PATHS);
+    removed_tests.truncate(MAX_PATHS);
     findings.truncate(MAX_FINDINGS);
     modules.truncate(MAX_PATHS);
     test_files.truncate(MAX_PATHS);
     let hunks = change.hunks.iter().map(|hunk| {
         let path = hunk.path.to_string_lossy().into_owned();
+        let file = change.files.iter().find(|file| file.path == path);
         Hunk {
-            is_test: role(&path) == Role::Test,
+            is_test: integrity::is_test_hunk(file, hunk),
             path,
             line: hunk.line,
             lines: hunk.lines,
@@ -54,6 +61,10 @@ pub(crate) fn inspect(workspace: &Workspace) -> Result<ChangeReport, Problem> {
         modules,
         test_files,
         findings,
+        support_files,
+        removed_test_files,
+        removed_tests,
+        code_lines: Some(integrity::code_lines(&change.files)),
         truncated,
     })
 }

@@ -166,8 +166,8 @@ impl ExecutorService for Service {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         let _turn = used.open.turn.lock().await;
-        let workspace = Arc::clone(&used.open.workspace);
-        let report = blocking(move || inspect::inspect(&workspace)).await?;
+        let (workspace, ticket) = (Arc::clone(&used.open.workspace), message.ticket_text.clone());
+        let report = blocking(move || inspect::inspect(&workspace, &ticket)).await?;
         Ok(Response::new(report.into()))
     }
 

@@ -50,6 +50,7 @@ pub(super) fn returned(why: &Return) -> Line {
         }
         Return::Red { checks } => back(format!("{} checks fail", checks.len())),
         Return::OutOfScope { files } => back(format!("{} files are out of scope", files.len())),
+        Return::Questioned { doubts } => back(format!("{} doubts about the change", doubts.len())),
         Return::Weakened { findings } => back(format!("{} findings weaken checks", findings.len())),
         Return::Reviewed { objections } => back(format!("the reviewer has {} objections", objections.len())),
         Return::NothingChanged => back("nothing was changed".to_owned()),

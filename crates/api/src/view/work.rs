@@ -85,6 +85,7 @@ pub(super) fn checked(run: &CheckRun) -> Line {
         TreeKind::Head => "change",
         TreeKind::BaseWith { .. } => "base with the change's tests",
         TreeKind::HeadWithout { .. } => "change without a part",
+        TreeKind::HeadWithBase { .. } => "change with files of the base",
     };
     let tests = run.tests.as_ref().map_or_else(String::new, |tests| {
         format!(", {} passed, {} failed", tests.passed, tests.failed)

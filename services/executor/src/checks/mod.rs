@@ -127,7 +127,15 @@ fn wanted(kind: TreeKind, inside: impl Fn(&str) -> Result<PathBuf, Status>) -> R
             let paths: Result<_, Status> = paths.iter().map(|path| inside(path)).collect();
             Wanted::BaseWith(paths?)
         }
-        TreeKind::HeadWithout { head, hunk } => Wanted::HeadWithout(head, hunk as usize),
+        TreeKind::HeadWithout { head, hunk } => Wanted::HeadWithout(head, vec![hunk as usize]),
+        TreeKind::HeadWithBase { paths, .. } if paths.len() > MAX_PATHS => {
+            return Err(Status::invalid_argument("there are too many paths"));
+        }
+        TreeKind::HeadWithBase { head, paths, hunks } => {
+            let paths: Result<_, Status> = paths.iter().map(|path| inside(path)).collect();
+            let hunks = hunks.into_iter().map(|hunk| hunk as usize).collect();
+            Wanted::HeadWithBase(head, paths?, hunks)
+        }
     })
 }
 

@@ -313,7 +313,7 @@ fn end_by_indentation(lines: &[&str], at: usize) -> usize {
 }
 
 /// Braces in strings are left out as far as one line tells.
-fn end_by_braces(lines: &[&str], at: usize) -> usize {
+pub(super) fn end_by_braces(lines: &[&str], at: usize) -> usize {
     let (mut depth, mut has_begun) = (0_i64, false);
     for (place, line) in lines.iter().enumerate().skip(at).take(MAX_BODY) {
         for c in without_strings(line) {

@@ -1,9 +1,12 @@
 //! What in a change weakens the checks that it must pass: tests that go or say less, checks that are turned off, and product
 //! code that knows of tests. Pure: from the texts of changed files before and after.
 
+mod answers;
 mod assertions;
 mod compare;
 mod definitions;
+mod influence;
+mod inline;
 mod inventory;
 mod lines;
 mod manifests;
@@ -11,10 +14,6 @@ mod pairing;
 mod paths;
 mod patterns;
 mod product;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "the ticket's text comes with the request")
-)]
 mod request;
 mod rules;
 mod runners;
@@ -27,19 +26,25 @@ use domain::check::{Finding, Severity};
 
 use crate::workspace::ChangedFile;
 
+pub(crate) use influence::{code_lines, is_test_hunk, removed_test_files, removed_tests, support_files};
 pub(crate) use paths::{Role, role};
-#[expect(unused_imports, reason = "the ticket's text comes with the request")]
-pub(crate) use request::find_request;
 pub(crate) use size::{lines_of, modules, size};
 
-/// Everything that is found, the worst first.
-pub(crate) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
+/// Everything that is found, the worst first. `ticket`: what the ticket asks for, in its own words.
+pub(crate) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
     let mut found = compare::findings(files);
+    found.extend(answers::findings(files, ticket));
     found.extend(rules::findings(files));
     found.extend(product::findings(files));
     found.extend(runners::findings(files));
     found.extend(manifests::findings(files));
     found.extend(scope::findings(files));
+    for finding in &mut found {
+        if let Some(sentence) = request::find_request(finding, ticket) {
+            finding.ticket_words = sentence;
+            finding.severity = Severity::Flag;
+        }
+    }
     found.sort_by(|a, b| {
         let key = |finding: &Finding| (Reverse(finding.severity), finding.path.clone(), finding.line);
         key(a).cmp(&key(b)).then_with(|| a.kind.cmp(&b.kind))
@@ -55,6 +60,7 @@ fn finding(path: &str, line: usize, kind: &str, severity: Severity, words: impl 
         kind: kind.to_owned(),
         severity,
         words: words.into(),
+        ticket_words: String::new(),
     }
 }
 

@@ -14,7 +14,7 @@ fn file(path: &str, before: &str, after: &str) -> ChangedFile {
 }
 
 fn found(files: &[ChangedFile]) -> Vec<(String, Severity)> {
-    findings(files)
+    findings(files, "")
         .into_iter()
         .map(|finding| (finding.kind, finding.severity))
         .collect()
@@ -562,7 +562,7 @@ fn a_finding_says_where_and_what_and_the_worst_come_first() {
             "import a\n",
         ),
     ];
-    let found = findings(&files);
+    let found = findings(&files, "");
     assert_eq!((found[0].path.as_str(), found[0].line), ("tests/test_a.py", 3));
     assert_eq!(found[0].words, "test_a is gone");
     assert_eq!((found[1].line, found[1].words.as_str()), (1, "x = f()  # noqa"));
@@ -580,7 +580,7 @@ mod hostile {
             after in "(def test_b\\(\\):\n|    assert y\n|it\\('b', \\(\\) => \\{\n|\\}\\);\n|#\\[ignore\\]\n|\\}\n|\\PC{0,20}\n){0,30}",
             path in proptest::sample::select(vec!["tests/test_a.py", "a.test.js", "src/a.rs", "a_test.go", "models/a.yml", "Makefile"]),
         ) {
-            for finding in findings(&[file(path, &before, &after)]) {
+            for finding in findings(&[file(path, &before, &after)], "") {
                 prop_assert!(finding.words.chars().count() < 1000);
             }
         }

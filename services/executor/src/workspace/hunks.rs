@@ -22,6 +22,9 @@ pub(crate) struct TreeHunk {
     pub(crate) line: u32,
     /// Lines added and removed.
     pub(crate) lines: u32,
+    /// Lines that it adds, by their numbers in the newer file, and those that it removes, by their numbers in the older one.
+    pub(crate) added: Vec<usize>,
+    pub(crate) removed: Vec<usize>,
     /// First line and number of lines in the older file, with those around the change.
     old: (usize, usize),
     new: (usize, usize),
@@ -57,8 +60,14 @@ fn one(patch: &mut Patch<'_>, number: usize, path: PathBuf, is_gone: bool) -> Re
         (hunk.new_start() as usize, hunk.new_lines() as usize),
     );
     let (mut line, mut lines, mut at) = (0, 0, hunk.new_start());
+    let (mut added, mut removed) = (Vec::new(), Vec::new());
     for place in 0..count {
         let found = patch.line_in_hunk(number, place)?;
+        match found.origin() {
+            '+' => added.extend(found.new_lineno().map(|number| number as usize)),
+            '-' => removed.extend(found.old_lineno().map(|number| number as usize)),
+            _ => {}
+        }
         match found.origin() {
             '+' | '-' => {
                 lines += 1;
@@ -74,27 +83,40 @@ fn one(patch: &mut Patch<'_>, number: usize, path: PathBuf, is_gone: bool) -> Re
         path,
         line: if is_gone { 0 } else { line },
         lines,
+        added,
+        removed,
         old,
         new,
     })
 }
 
-/// The head's tree with one of these hunks taken back.
-pub(super) fn without(git: &git2::Repository, base: Oid, head: Oid, hunk: &TreeHunk) -> Result<Oid, Problem> {
+/// The head's tree with these hunks taken back.
+pub(super) fn without(
+    git: &git2::Repository,
+    base: Oid,
+    head: Oid,
+    taken: &[TreeHunk],
+) -> Result<Oid, Problem> {
     let files = |tree| -> Result<Files, Problem> { tracked(git, &git.find_tree(tree)?) };
     let (base, mut files) = (files(base)?, files(head)?);
-    let before = base.get(&hunk.path).copied();
-    match (before, files.get(&hunk.path).copied()) {
-        (Some(before), Some((now, mode))) => {
-            let (old, new) = (git.find_blob(before.0)?, git.find_blob(now)?);
-            let content = taken_back(old.content(), new.content(), hunk);
-            files.insert(hunk.path.clone(), (git.blob(&content)?, mode));
-        }
-        (Some(before), None) => {
-            files.insert(hunk.path.clone(), before);
-        }
-        (None, _) => {
-            files.remove(&hunk.path);
+    // The last of a file first: the places of those before it stay as they were counted.
+    let mut taken: Vec<&TreeHunk> = taken.iter().collect();
+    taken.sort_by(|a, b| (&a.path, b.new.0).cmp(&(&b.path, a.new.0)));
+    taken.dedup();
+    for hunk in taken {
+        let before = base.get(&hunk.path).copied();
+        match (before, files.get(&hunk.path).copied()) {
+            (Some(before), Some((now, mode))) => {
+                let (old, new) = (git.find_blob(before.0)?, git.find_blob(now)?);
+                let content = taken_back(old.content(), new.content(), hunk);
+                files.insert(hunk.path.clone(), (git.blob(&content)?, mode));
+            }
+            (Some(before), None) => {
+                files.insert(hunk.path.clone(), before);
+            }
+            (None, _) => {
+                files.remove(&hunk.path);
+            }
         }
     }
     write(git, &files)
@@ -177,12 +199,15 @@ mod tests {
             named,
             [("a", 3, 2), ("a", 30, 2), ("gone", 0, 1), ("sub/made", 1, 1)]
         );
-        let without = |n: usize| without(&git, base, head, &found[n]).unwrap();
+        let without_all = |taken: &[TreeHunk]| without(&git, base, head, taken).unwrap();
+        let without = |n: usize| without_all(std::slice::from_ref(&found[n]));
         assert_eq!(text(&git, without(0), "a").unwrap(), lines(&[30]));
         assert_eq!(text(&git, without(1), "a").unwrap(), lines(&[3]));
         assert_eq!(text(&git, without(2), "gone").unwrap(), "g\n");
         assert_eq!(text(&git, without(3), "sub/made"), None);
         assert_eq!(text(&git, without(3), "a").unwrap(), lines(&[3, 30]));
+        assert_eq!(text(&git, without_all(&found[..2]), "a").unwrap(), lines(&[]));
+        assert_eq!(without_all(&found), base, "in whatever order");
     }
 
     proptest! {
@@ -198,11 +223,23 @@ mod tests {
             let (old, new) = (join(&old), join(&new));
             let (base, mut now) = (tree(&git, &[("f", &old)]), tree(&git, &[("f", &new)]));
             while let Some(last) = hunks(&git, base, now).unwrap().pop() {
-                let next = without(&git, base, now, &last).unwrap();
+                let next = without(&git, base, now, &[last]).unwrap();
                 prop_assert_ne!(next, now);
                 now = next;
             }
             prop_assert_eq!(text(&git, now, "f").unwrap(), old);
+        }
+
+        #[test]
+        fn all_hunks_taken_back_at_once_give_the_older_file(
+            old in proptest::collection::vec("[abc]", 0..40),
+            new in proptest::collection::vec("[abc]", 0..40),
+        ) {
+            let (_folder, git) = repository();
+            let (old, new) = (old.join("\n"), new.join("\n"));
+            let (base, head) = (tree(&git, &[("f", &old)]), tree(&git, &[("f", &new)]));
+            let all = hunks(&git, base, head).unwrap();
+            prop_assert_eq!(without(&git, base, head, &all).unwrap(), base);
         }
     }
 }

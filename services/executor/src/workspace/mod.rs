@@ -36,6 +36,7 @@ pub(crate) use change::ChangedFile;
 pub(crate) use copy::Amount;
 use environment::Environment;
 pub(crate) use history::SnapshotPack;
+pub(crate) use hunks::TreeHunk;
 pub(crate) use left::Origin;
 use omitted::Omitted;
 pub(crate) use paths::is_git_folder;

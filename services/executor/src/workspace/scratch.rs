@@ -30,8 +30,10 @@ pub(crate) enum Wanted {
     Head,
     /// The base commit's with these of the workspace.
     BaseWith(Vec<PathBuf>),
-    /// The workspace's, which must be this tree, without one hunk.
-    HeadWithout(TreeId, usize),
+    /// The workspace's, which must be this tree, without these hunks.
+    HeadWithout(TreeId, Vec<usize>),
+    /// The workspace's, which must be this tree, with these files of the base and without these hunks of others.
+    HeadWithBase(TreeId, Vec<PathBuf>, Vec<usize>),
 }
 
 /// The files of one check. They go when it is dropped.
@@ -155,36 +157,65 @@ impl Workspace {
                 let (base, head) = self.both_trees(git)?;
                 overlaid(git, base, head, paths)
             }
-            Wanted::HeadWithout(counted, number) => {
-                let (base, head) = self.both_trees(git)?;
-                if head.to_string() != counted.to_string() {
-                    return Err(Problem::BadRequest(
-                        "the workspace's files are others than those whose hunks were counted; inspect the change again"
-                            .to_owned(),
-                    ));
-                }
-                let hunks: Vec<TreeHunk> = hunks(git, base, head)?;
-                let hunk = hunks.get(*number).ok_or_else(|| {
-                    Problem::BadRequest(format!(
-                        "the change has {} hunks, and none of number {number}",
-                        hunks.len()
-                    ))
-                })?;
-                without(git, base, head, hunk)
+            Wanted::HeadWithout(counted, numbers) => {
+                let (base, head) = self.counted_trees(git, counted)?;
+                without(git, base, head, &numbered(git, base, head, numbers)?)
+            }
+            Wanted::HeadWithBase(counted, paths, numbers) => {
+                let (base, head) = self.counted_trees(git, counted)?;
+                let mut taken = numbered(git, base, head, numbers)?;
+                // Their files are as in the base anyway.
+                taken.retain(|hunk| !paths.iter().any(|named| hunk.path.starts_with(named)));
+                let less = without(git, base, head, &taken)?;
+                overlaid(git, less, base, paths)
             }
         }
     }
+
+    /// The base's and the head's tree, which must be the one whose hunks were counted.
+    fn counted_trees(&self, git: &git2::Repository, counted: &TreeId) -> Result<(Oid, Oid), Problem> {
+        let (base, head) = self.both_trees(git)?;
+        if head.to_string() != counted.to_string() {
+            return Err(Problem::BadRequest(
+                "the workspace's files are others than those whose hunks were counted; inspect the change again"
+                    .to_owned(),
+            ));
+        }
+        Ok((base, head))
+    }
 }
 
-/// The base with what is at these paths in the head; what is not there goes.
-fn overlaid(git: &git2::Repository, base: Oid, head: Oid, paths: &[PathBuf]) -> Result<Oid, Problem> {
-    let mut files = tracked(git, &git.find_tree(base)?)?;
-    let head = tracked(git, &git.find_tree(head)?)?;
+/// The hunks of a change with these numbers.
+fn numbered(
+    git: &git2::Repository,
+    base: Oid,
+    head: Oid,
+    numbers: &[usize],
+) -> Result<Vec<TreeHunk>, Problem> {
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let hunks: Vec<TreeHunk> = hunks(git, base, head)?;
+    let one = |number: &usize| {
+        hunks.get(*number).cloned().ok_or_else(|| {
+            Problem::BadRequest(format!(
+                "the change has {} hunks, and none of number {number}",
+                hunks.len()
+            ))
+        })
+    };
+    numbers.iter().map(one).collect()
+}
+
+/// A tree with what is at these paths in another one; what is not there goes.
+fn overlaid(git: &git2::Repository, tree: Oid, other: Oid, paths: &[PathBuf]) -> Result<Oid, Problem> {
+    let mut files = tracked(git, &git.find_tree(tree)?)?;
+    let other = tracked(git, &git.find_tree(other)?)?;
     let is_named = |path: &PathBuf| paths.iter().any(|named| path.starts_with(named));
     files.retain(|path, _| !is_named(path));
-    let named: Vec<_> = head.into_iter().filter(|(path, _)| is_named(path)).collect();
+    let named: Vec<_> = other.into_iter().filter(|(path, _)| is_named(path)).collect();
     for (path, _) in &named {
-        // A file of the base where the head has a folder, or the other way round.
+        // A file of the one where the other has a folder, or the other way round.
         files.retain(|other, _| !other.starts_with(path) && !path.starts_with(other));
     }
     files.extend(named);

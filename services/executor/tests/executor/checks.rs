@@ -57,6 +57,7 @@ impl Session {
         let request = InspectChangeRequest {
             workspace_id: self.id.clone(),
             fence: Some(self.fence.into()),
+            ticket_text: String::new(),
         };
         let request = with(&self.token, request);
         self.client

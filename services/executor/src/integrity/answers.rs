@@ -1,0 +1,206 @@
+//! Examples of the ticket that a change writes into the product as special cases: an answer for one input is no repair.
+
+use std::collections::BTreeSet;
+
+use domain::check::{Finding, Severity};
+
+use super::{
+    finding,
+    inline::test_lines,
+    inventory::is_comment,
+    lines::lines,
+    paths::{Language, Role, language, role},
+    shown,
+};
+use crate::{pattern::Pattern, workspace::ChangedFile};
+
+/// Lines after a condition in which its answer is looked for.
+const NEAR: usize = 3;
+/// Values of a ticket that are looked for.
+const MOST_VALUES: usize = 200;
+/// Read of a ticket, in bytes.
+const MOST_TEXT: usize = 64 * 1024;
+
+static VALUE: Pattern = Pattern::new(
+    r#""([^"\n]{2,80})"|'([^'\n]{2,80})'|`([^`\n]{2,80})`|(?:^|[^\w.\-])(-?\d[\d_]*(?:\.\d+)?)\b"#,
+);
+static CONDITION: Pattern =
+    Pattern::new(r"===?|\b(?:case|when|match|in)\b|=>|->|\.equals\(|\.eq\(|\.get\(|\bis\s+\d|\beq\s");
+static ANSWER: Pattern = Pattern::new(r"\breturn\b|=>|->|\?|[^=!<>]=[^=]|\b(?:then|do|yield)\b|:");
+static RETURN: Pattern = Pattern::new(
+    r#"^\s*(?:return|yield)\s+(?:"([^"]*)"|'([^']*)'|`([^`]*)`|(-?\d[\d_]*(?:\.\d+)?))[\w]*\s*;?\s*$"#,
+);
+
+/// Each place where the product answers an example of the ticket.
+pub(super) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
+    let values = values_of(ticket);
+    if values.is_empty() {
+        return Vec::new();
+    }
+    let product = files.iter().filter(|file| {
+        let is_code = !matches!(
+            language(&file.path),
+            Language::Other | Language::Yaml | Language::Shell
+        );
+        role(&file.path) == Role::Product && is_code
+    });
+    product.flat_map(|file| answers_in(file, &values)).collect()
+}
+
+fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
+    let before = values_of(file.before.as_deref().unwrap_or_default());
+    // What the product said before is its own word.
+    let new: BTreeSet<&String> = values.difference(&before).collect();
+    let after = file.after.as_deref().unwrap_or_default();
+    let flags = test_lines(&file.path, after);
+    let added: Vec<(usize, &str)> = lines(file)
+        .added
+        .into_iter()
+        .filter(|(at, line)| !is_comment(line) && !flags.get(at - 1).copied().unwrap_or_default())
+        .collect();
+    let mut found = Vec::new();
+    for (place, (number, line)) in added.iter().enumerate() {
+        let near = added
+            .iter()
+            .skip(place)
+            .take(NEAR)
+            .filter(|(other, _)| *other < number + NEAR);
+        let window: Vec<&str> = near.map(|(_, line)| *line).collect();
+        if is_bare_answer(line, &new) || is_special_case(line, &window, &new) {
+            let words = format!(
+                "an example of the ticket is answered in the product: {}",
+                shown(line)
+            );
+            found.push(finding(
+                &file.path,
+                *number,
+                "ticket_value_in_product",
+                Severity::Flag,
+                words,
+            ));
+        }
+    }
+    found
+}
+
+/// A result that is nothing but a value of the ticket. Small numbers are in many places by chance.
+fn is_bare_answer(line: &str, values: &BTreeSet<&String>) -> bool {
+    let Some(literal) = RETURN.captures(line).and_then(|found| {
+        found
+            .iter()
+            .skip(1)
+            .flatten()
+            .next()
+            .map(|value| normal(value.as_str()))
+    }) else {
+        return false;
+    };
+    literal.chars().count() >= 3 && values.contains(&literal)
+}
+
+/// A condition on one value of the ticket, and another one as what follows from it.
+fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> bool {
+    let known = |text: &str| -> BTreeSet<String> {
+        let found = values_of(text);
+        found.into_iter().filter(|value| values.contains(value)).collect()
+    };
+    let asked = known(line);
+    if asked.is_empty() {
+        return false;
+    }
+    let is_condition = CONDITION.is_match(line);
+    // An entry of a table: `"input": output`.
+    let is_entry = line.contains(':') && asked.len() >= 2;
+    let all = known(&window.join("\n"));
+    let is_answered = window.iter().any(|line| ANSWER.is_match(line));
+    (is_condition && is_answered && all.len() >= 2) || is_entry
+}
+
+fn values_of(text: &str) -> BTreeSet<String> {
+    let end = (0..=MOST_TEXT.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or_default();
+    let found = VALUE
+        .all(text.get(..end).unwrap_or_default())
+        .filter_map(|value| {
+            let value = value.iter().skip(1).flatten().next()?;
+            Some(normal(value.as_str()))
+        });
+    found
+        .filter(|value| value.chars().count() >= 2)
+        .take(MOST_VALUES)
+        .collect()
+}
+
+/// One spelling for each number.
+fn normal(value: &str) -> String {
+    let bare = value.replace('_', "");
+    match bare.parse::<f64>() {
+        Ok(number) if bare.starts_with(|c: char| c.is_ascii_digit() || c == '-') => number.to_string(),
+        _ => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICKET: &str = "Slug of \"Café Noir\" is wrong: expected 'cafe-noir'. The total of 3 items at 12.50 should be 37.50, \
+                          not 20.5. See ENG-4711.";
+
+    fn found(path: &str, before: &str, after: &str) -> Vec<u32> {
+        let file = ChangedFile {
+            path: path.to_owned(),
+            before: Some(before.to_owned()),
+            after: Some(after.to_owned()),
+        };
+        findings(&[file], TICKET)
+            .iter()
+            .map(|finding| finding.line)
+            .collect()
+    }
+
+    #[test]
+    fn answers_of_the_ticket_are_found() {
+        for (path, after, line) in [
+            (
+                "a.py",
+                "def f(x):\n    if x == \"Café Noir\":\n        return 'cafe-noir'\n",
+                2,
+            ),
+            ("a.py", "def total(x):\n    return 37.5\n", 2),
+            ("a.js", "const t = {\n  'Café Noir': 'cafe-noir',\n}\n", 2),
+            (
+                "a.rs",
+                "match x {\n    \"Café Noir\" => \"cafe-noir\".into(),\n}\n",
+                2,
+            ),
+            ("a.py", "return 37.50 if price == 12.5 else total\n", 1),
+            ("a.go", "case \"Café Noir\":\n\treturn \"cafe-noir\"\n", 1),
+        ] {
+            assert_eq!(found(path, "", after).first(), Some(&line), "{after}");
+        }
+    }
+
+    #[test]
+    fn other_code_answers_nothing() {
+        for (path, before, after) in [
+            ("a.py", "", "LIMIT = 12.5\nreturn price * count\n"),
+            ("a.py", "", "# the total is 37.50\nreturn 3\n"),
+            ("a.py", "x = 37.5\n", "x = 37.5\nreturn 37.5\n"),
+            ("a.py", "", "if x == 4711:\n    return 'cafe'\n"),
+            (
+                "a.rs",
+                "",
+                "#[cfg(test)]\nmod tests {\n    fn f() {\n        return 37.5;\n    }\n}\n",
+            ),
+            ("tests/test_a.py", "", "return 37.5\n"),
+        ] {
+            assert_eq!(found(path, before, after), [0; 0], "{after}");
+        }
+        for pattern in [&VALUE, &CONDITION, &ANSWER, &RETURN] {
+            assert!(pattern.is_sound());
+        }
+    }
+}

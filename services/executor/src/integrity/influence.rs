@@ -1,0 +1,345 @@
+//! Files and lines of a change that can influence what runs of tests show, and how much of it is code at all.
+
+use domain::check::RemovedTest;
+
+use super::{
+    inline::test_lines,
+    inventory::{Case, cases},
+    lines::lines,
+    pairing::are_alike,
+    paths::{Language, Role, language, role},
+};
+use crate::{
+    pattern::Pattern,
+    workspace::{ChangedFile, TreeHunk},
+};
+
+/// Files that runs of tests read although no test is in them, beside those whose role is configuration.
+static SUPPORT: Pattern = Pattern::new(
+    r"(?xi)(?:^|/)(?:
+      (?:sitecustomize|usercustomize|conftest|noxfile)\.py | [^/]+\.pth
+    | \.babelrc(?:\.\w+)? | babel\.config\.\w+ | \.swcrc | \.mocharc(?:\.\w+)? | \.taprc | \.avarc
+    | (?:jest|vitest|mocha|jasmine|ava|karma|wtr|web-test-runner|playwright|cypress|tap)[.-][\w.-]*\.(?:[cm]?[jt]sx?|json|ya?ml)
+    | (?:setup|global)-?(?:tests?|setup|jest|vitest)\w*\.[cm]?[jt]sx? | setupTests\.[cm]?[jt]sx?
+    | \.env(?:\.\w+)? | \.npmrc | \.pnpmfile\.cjs | \.yarnrc(?:\.yml)?
+    | GNUmakefile | Makefile | makefile | [Jj]ustfile | Taskfile\.ya?ml | Rakefile | CMakeLists\.txt | CTestCustom\.cmake
+    | \.cargo/config(?:\.toml)? | rust-toolchain(?:\.toml)?
+    | (?:spec|test|rails)_helper\.rb | bootstrap\.php | junit-platform\.properties | testng\.xml | surefire\.properties
+    )$",
+);
+
+/// New files that runners would take for a part of themselves.
+static SHADOW: Pattern = Pattern::new(
+    r"^(?:src/)?(?:_?pytest|unittest|doctest|nose2?|pluggy|hypothesis|mock|xdist|coverage|assertpy)(?:\.py|/__init__\.py)$",
+);
+
+/// Whether runs of tests read this file although no test is in it.
+fn is_support(file: &ChangedFile) -> bool {
+    match role(&file.path) {
+        Role::Config | Role::Expected => true,
+        Role::Product | Role::Generated | Role::Docs => {
+            SUPPORT.is_match(&file.path) || (file.before.is_none() && SHADOW.is_match(&file.path))
+        }
+        Role::Test | Role::Ci | Role::Lock => false,
+    }
+}
+
+/// Files beside the tests that runs of tests read: changed, new and removed ones. What tests compare with is one of them.
+pub(crate) fn support_files(files: &[ChangedFile]) -> Vec<String> {
+    let found = files.iter().filter(|file| is_support(file));
+    found.map(|file| file.path.clone()).collect()
+}
+
+/// Files with tests, or with what tests need, that the change takes away.
+pub(crate) fn removed_test_files(files: &[ChangedFile]) -> Vec<String> {
+    let gone = files
+        .iter()
+        .filter(|file| file.after.is_none() && role(&file.path) == Role::Test);
+    gone.map(|file| file.path.clone()).collect()
+}
+
+/// Tests whose definitions are gone from their files, each with the test that took its place.
+pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
+    let read = |path: &str, text: &Option<String>| cases(language(path), text.as_deref().unwrap_or_default());
+    let (mut gone, mut new) = (Vec::new(), Vec::new());
+    for file in files.iter().filter(|file| has_tests(file)) {
+        let (before, mut after) = (read(&file.path, &file.before), read(&file.path, &file.after));
+        for case in before {
+            match after.iter().position(|other| other.name == case.name) {
+                Some(at) => drop(after.remove(at)),
+                None => gone.push((file.path.clone(), case)),
+            }
+        }
+        new.extend(after);
+    }
+    let mut take = |is_it: &dyn Fn(&Case) -> bool| -> Option<String> {
+        let at = new.iter().position(is_it)?;
+        Some(new.remove(at).name)
+    };
+    let replaced = gone.into_iter().map(|(path, case)| {
+        // The same name elsewhere is a test that moved; the same body is one that has another name.
+        let now = take(&|other| other.name == case.name)
+            .or_else(|| take(&|other| other.body == case.body))
+            .or_else(|| take(&|other| are_alike(&case, other)));
+        RemovedTest {
+            path,
+            name: case.name,
+            now: now.unwrap_or_default(),
+        }
+    });
+    replaced.collect()
+}
+
+fn has_tests(file: &ChangedFile) -> bool {
+    role(&file.path) == Role::Test || matches!(language(&file.path), Language::Rust)
+}
+
+/// Whether all lines that a hunk adds and removes belong to tests.
+pub(crate) fn is_test_hunk(file: Option<&ChangedFile>, hunk: &TreeHunk) -> bool {
+    let Some(file) = file else {
+        return role(&hunk.path.to_string_lossy()) == Role::Test;
+    };
+    if role(&file.path) == Role::Test {
+        return true;
+    }
+    let (Some(before), Some(after)) = (&file.before, &file.after) else {
+        return false;
+    };
+    let (old, new) = (test_lines(&file.path, before), test_lines(&file.path, after));
+    let is_marked = |flags: &[bool], line: &usize| flags.get(line - 1).copied().unwrap_or_default();
+    let is_blank = |text: &str, line: &usize| {
+        text.lines()
+            .nth(line - 1)
+            .is_none_or(|line| line.trim().is_empty())
+    };
+    let mut is_any = false;
+    let mut is_test = |flags: &[bool], text: &str, lines: &[usize]| {
+        lines.iter().all(|line| {
+            is_any |= is_marked(flags, line);
+            is_marked(flags, line) || is_blank(text, line)
+        })
+    };
+    let is_all = is_test(&new, after, &hunk.added) && is_test(&old, before, &hunk.removed);
+    is_all && is_any
+}
+
+/// Lines of product files that a change adds and removes and that are neither empty nor comments.
+pub(crate) fn code_lines(files: &[ChangedFile]) -> u32 {
+    let product = files
+        .iter()
+        .filter(|file| matches!(role(&file.path), Role::Product | Role::Config | Role::Ci));
+    product.map(changed_code).fold(0, u32::saturating_add)
+}
+
+/// Code that is the same apart from comments and blanks has no changed line.
+fn changed_code(file: &ChangedFile) -> u32 {
+    let language = language(&file.path);
+    let bare = |text: &Option<String>| code_alone(language, text.as_deref().unwrap_or_default());
+    let stripped = ChangedFile {
+        path: file.path.clone(),
+        before: Some(bare(&file.before)),
+        after: Some(bare(&file.after)),
+    };
+    let tests = [&stripped.before, &stripped.after]
+        .map(|text| test_lines(&file.path, text.as_deref().unwrap_or_default()));
+    let changed = lines(&stripped);
+    let is_product = |flags: &[bool], at: usize| !flags.get(at - 1).copied().unwrap_or_default();
+    let [old, new] = tests;
+    let added = changed
+        .added
+        .iter()
+        .filter(|(at, _)| is_product(&new, *at))
+        .count();
+    let removed = changed
+        .removed
+        .iter()
+        .filter(|(at, _)| is_product(&old, *at))
+        .count();
+    u32::try_from(added + removed).unwrap_or(u32::MAX)
+}
+
+/// How a language writes comments: to the end of a line, and between two marks.
+type Comments = (&'static [&'static str], Option<(&'static str, &'static str)>);
+
+const fn comments(language: Language) -> Comments {
+    match language {
+        Language::Python | Language::Ruby | Language::Shell | Language::Yaml | Language::Other => {
+            (&["#"], None)
+        }
+        Language::Php => (&["//", "#"], Some(("/*", "*/"))),
+        Language::Sql => (&["--"], Some(("/*", "*/"))),
+        Language::Script
+        | Language::Go
+        | Language::Rust
+        | Language::Jvm
+        | Language::CSharp
+        | Language::Cpp => (&["//"], Some(("/*", "*/"))),
+    }
+}
+
+/// A text without comments, documentation strings and empty lines. Strings are seen as far as one line tells.
+fn code_alone(language: Language, text: &str) -> String {
+    let (line_marks, block) = comments(language);
+    let (mut kept, mut end): (String, Option<&str>) = (String::new(), None);
+    for line in text.lines() {
+        let mut rest = line;
+        let mut code = String::new();
+        loop {
+            if let Some(mark) = end {
+                let Some(at) = rest.find(mark) else { break };
+                rest = rest.get(at + mark.len()..).unwrap_or_default();
+                end = None;
+            }
+            let Some((at, found)) = comment_begin(rest, line_marks, block) else {
+                // A string that stands alone is documentation.
+                let bare = rest.trim();
+                let quote = ["\"\"\"", "'''"]
+                    .into_iter()
+                    .find(|quote| bare.starts_with(quote));
+                match quote {
+                    Some(quote) if language == Language::Python && code.trim().is_empty() => {
+                        let inner = bare.get(quote.len()..).unwrap_or_default();
+                        end = (!inner.contains(quote)).then_some(quote);
+                    }
+                    _ => code.push_str(rest),
+                }
+                break;
+            };
+            code.push_str(rest.get(..at).unwrap_or_default());
+            rest = rest.get(at + found.len()..).unwrap_or_default();
+            match block {
+                Some((begin, mark)) if begin == found => end = Some(mark),
+                _ => break,
+            }
+        }
+        if !code.trim().is_empty() {
+            kept.push_str(code.trim_end());
+            kept.push('\n');
+        }
+    }
+    kept
+}
+
+/// The first mark of a comment outside of strings.
+fn comment_begin(
+    text: &str,
+    line_marks: &[&'static str],
+    block: Option<(&'static str, &'static str)>,
+) -> Option<(usize, &'static str)> {
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, c) in text.char_indices() {
+        if std::mem::take(&mut is_escaped) {
+            continue;
+        }
+        match (quote, c) {
+            (Some(_), '\\') => is_escaped = true,
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'' | '`') => quote = Some(c),
+            (None, _) => {
+                let rest = text.get(at..).unwrap_or_default();
+                let marks = line_marks.iter().copied().chain(block.map(|(begin, _)| begin));
+                if let Some(mark) = marks.into_iter().find(|mark| rest.starts_with(mark)) {
+                    return Some((at, mark));
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, before: Option<&str>, after: Option<&str>) -> ChangedFile {
+        ChangedFile {
+            path: path.to_owned(),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn support_files_are_told_by_name() {
+        let changed = |path| file(path, Some("a\n"), Some("b\n"));
+        let new = |path| file(path, None, Some("b\n"));
+        for path in [
+            "pytest.ini",
+            "sitecustomize.py",
+            "a.pth",
+            ".babelrc",
+            "babel.config.js",
+            ".swcrc",
+            "jest.setup.ts",
+            "vitest.workspace.ts",
+            "src/setupTests.js",
+            "Makefile",
+            ".cargo/config.toml",
+            "web/__snapshots__/a.snap",
+            "tsconfig.json",
+        ] {
+            assert_eq!(support_files(&[changed(path)]), [path], "{path}");
+        }
+        assert_eq!(
+            support_files(&[new("pytest.py"), new("unittest/__init__.py")]).len(),
+            2
+        );
+        for path in [
+            "pluggy/hooks.py",
+            "shop/pytest.py",
+            "shop/cart.py",
+            "package.json",
+            "README.md",
+            "setup.py",
+        ] {
+            assert_eq!(support_files(&[changed(path)]), [""; 0], "{path}");
+        }
+        assert!(SUPPORT.is_sound() && SHADOW.is_sound());
+    }
+
+    #[test]
+    fn removed_tests_name_their_successors() {
+        let before = "def test_a():\n    assert cart() == 1\n\ndef test_b():\n    assert 2\n\ndef test_c():\n    x = 1\n    assert x\n";
+        let after = "def test_d():\n    assert cart() == 1\n\ndef test_b():\n    assert 3\n";
+        let moved = "def test_c():\n    x = 1\n    assert x\n";
+        let found = removed_tests(&[
+            file("tests/test_a.py", Some(before), Some(after)),
+            file("tests/test_m.py", None, Some(moved)),
+        ]);
+        let found: Vec<_> = found
+            .iter()
+            .map(|test| (test.name.as_str(), test.now.as_str()))
+            .collect();
+        assert_eq!(found, [("test_a", "test_d"), ("test_c", "test_c")]);
+        let gone = file("tests/test_a.py", Some(before), None);
+        assert_eq!(removed_tests(std::slice::from_ref(&gone))[0].now, "");
+        assert_eq!(removed_test_files(&[gone]), ["tests/test_a.py"]);
+    }
+
+    #[test]
+    fn comments_and_blanks_are_no_code() {
+        let module = "fn a() {}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {}\n}\n";
+        let documented = "def f():\n    \"\"\"Right\n    now.\"\"\"\n    return 1\n";
+        for (path, before, after) in [
+            ("a.py", "x = 1\n", "# fixed\nx = 1  # now\n\n"),
+            ("a.py", "def f():\n    return 1\n", documented),
+            ("a.rs", "let x = 1;\n", "/* fixed\n   now */\nlet x = 1; // one\n"),
+            ("a.sql", "select 1\n", "-- right\nselect 1\n"),
+            ("a.js", "f('//x')\n", "f('//x') // x\n"),
+            ("a.rs", "fn a() {}\n", module),
+            ("README.md", "a\n", "b\n"),
+            ("tests/test_a.py", "a\n", "b\n"),
+        ] {
+            assert_eq!(code_lines(&[file(path, Some(before), Some(after))]), 0, "{after}");
+        }
+        for (path, before, after) in [
+            ("a.py", "x = '#'\n", "x = '##'\n"),
+            ("a.py", "if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n"),
+            ("a.js", "f('http://x')\n", "f('http://y')\n"),
+        ] {
+            assert_eq!(code_lines(&[file(path, Some(before), Some(after))]), 2, "{after}");
+        }
+        assert_eq!(code_lines(&[file("new.py", None, Some("x = 1\n"))]), 1);
+    }
+}

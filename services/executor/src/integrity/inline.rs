@@ -1,0 +1,129 @@
+//! Lines of tests inside product files: modules of unit tests, and examples in documentation that run as tests.
+
+use super::{
+    inventory::end_by_braces,
+    paths::{Language, language},
+};
+use crate::pattern::Pattern;
+
+static RUST_TESTS: Pattern = Pattern::new(
+    r"^\s*#\[(?:cfg\(\s*(?:all\(\s*)?test\b.*|(?:\w+::)*(?:test|rstest|test_case|proptest|bench)\b.*)\]",
+);
+static RUST_DOCS: Pattern = Pattern::new(r"^\s*//[/!](.*)$");
+/// Tests that vitest finds in the files of the product.
+static SCRIPT_TESTS: Pattern = Pattern::new(r"\bif\s*\(\s*import\.meta\.vitest\b");
+static PYTHON_EXAMPLE: Pattern = Pattern::new(r"^\s*(?:>>>|\.\.\.)(?:\s|$)");
+static ELIXIR_EXAMPLE: Pattern = Pattern::new(r"^\s*(?:iex|\.\.\.)(?:\(\d+\))?>");
+
+/// One flag per line: whether the line belongs to a test.
+pub(super) fn test_lines(path: &str, text: &str) -> Vec<bool> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut marked = vec![false; lines.len()];
+    match language(path) {
+        Language::Rust => {
+            mark_blocks(&lines, &RUST_TESTS, &mut marked);
+            mark_rust_examples(&lines, &mut marked);
+        }
+        Language::Script => mark_blocks(&lines, &SCRIPT_TESTS, &mut marked),
+        Language::Python => mark_examples(&lines, &PYTHON_EXAMPLE, &mut marked),
+        Language::Other if path.ends_with(".ex") => mark_examples(&lines, &ELIXIR_EXAMPLE, &mut marked),
+        _ => {}
+    }
+    marked
+}
+
+/// A heading and all of its braces.
+fn mark_blocks(lines: &[&str], heading: &Pattern, marked: &mut [bool]) {
+    let mut next = 0;
+    for (at, line) in lines.iter().enumerate() {
+        if at < next || !heading.is_match(line) {
+            continue;
+        }
+        let end = end_by_braces(lines, at);
+        next = end + 1;
+        if let Some(block) = marked.get_mut(at..=end.min(lines.len().saturating_sub(1))) {
+            block.fill(true);
+        }
+    }
+}
+
+/// Fenced code in documentation comments, which rustdoc runs.
+fn mark_rust_examples(lines: &[&str], marked: &mut [bool]) {
+    let mut is_code = false;
+    for (at, line) in lines.iter().enumerate() {
+        let Some(comment) = RUST_DOCS.captures(line) else {
+            is_code = false;
+            continue;
+        };
+        let is_fence = comment
+            .get(1)
+            .is_some_and(|text| text.as_str().trim_start().starts_with("```"));
+        if (is_code || is_fence)
+            && let Some(mark) = marked.get_mut(at)
+        {
+            *mark = true;
+        }
+        is_code ^= is_fence;
+    }
+}
+
+/// Lines that an interpreter reads, and what it is expected to print, up to the next empty line.
+fn mark_examples(lines: &[&str], example: &Pattern, marked: &mut [bool]) {
+    let mut is_example = false;
+    for (at, line) in lines.iter().enumerate() {
+        let is_end = line.trim().is_empty() || line.contains("\"\"\"") || line.contains("'''");
+        // Three dots continue an example and begin none.
+        let is_begin = example.is_match(line) && (is_example || !line.trim_start().starts_with("..."));
+        is_example = is_begin || (is_example && !is_end);
+        if let Some(mark) = marked.get_mut(at) {
+            *mark = is_example;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(path: &str, text: &str) -> Vec<usize> {
+        let flags = test_lines(path, text);
+        (1..)
+            .zip(flags)
+            .filter(|(_, is_test)| *is_test)
+            .map(|(line, _)| line)
+            .collect()
+    }
+
+    #[test]
+    fn rust_module_of_tests_is_marked() {
+        let text = "pub fn a() {}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn b() {\n    }\n}\n\npub fn c() {}\n";
+        assert_eq!(marked("src/lib.rs", text), [3, 4, 5, 6, 7, 8]);
+        let bare = "pub fn a() {}\n#[tokio::test]\nasync fn b() {\n    a();\n}\npub fn c() {}\n";
+        assert_eq!(marked("src/lib.rs", bare), [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn examples_in_documentation_are_marked() {
+        let rust = "/// Adds.\n///\n/// ```\n/// assert_eq!(add(1), 2);\n/// ```\npub fn add() {}\n";
+        assert_eq!(marked("src/lib.rs", rust), [3, 4, 5]);
+        let python = "def add(a):\n    \"\"\"Adds.\n\n    >>> add(1)\n    2\n\n    More.\n    \"\"\"\n    return a + 1\n";
+        assert_eq!(marked("shop/add.py", python), [4, 5]);
+        assert_eq!(marked("shop/add.py", "x = [\n    ...\n]\n"), [0; 0]);
+    }
+
+    #[test]
+    fn product_lines_are_not_marked() {
+        let script = "export const a = 1\nif (import.meta.vitest) {\n  it('x', () => {})\n}\n";
+        assert_eq!(marked("src/a.ts", script), [2, 3, 4]);
+        assert_eq!(marked("src/a.go", "func A() {}\n"), [0; 0]);
+        for pattern in [
+            &RUST_TESTS,
+            &RUST_DOCS,
+            &SCRIPT_TESTS,
+            &PYTHON_EXAMPLE,
+            &ELIXIR_EXAMPLE,
+        ] {
+            assert!(pattern.is_sound());
+        }
+    }
+}
