@@ -5,8 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
 use crate::{
     Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, PlannedIssue, Refusal,
-    Review, ReviewOfChange, StopReason, ThreadReply, Widened,
+    Review, ReviewOfChange, SetupHint, StopReason, ThreadReply, Widened,
 };
+
+/// Names of tests that the end of a run keeps.
+const MOST_NAMED: usize = 20;
 
 /// How the model ended its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,6 +157,9 @@ pub struct Description {
     /// Parts of the change that no test notices when they are taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnoticed: Vec<Hunk>,
+    /// Whose tests show the change, where tests do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_by: Option<ShownBy>,
     /// Repairs of the rules that failed before the commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrepaired: Vec<String>,
@@ -184,6 +190,12 @@ pub struct CheckRow {
     /// Tests that fail with the change and not at the base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<String>,
+    /// How many tests passed at the base and do not run any more with the change, nor are removed in the open.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_count: u32,
+    /// The first of them, where the runner names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// Tests that fail at the base and pass with the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mended: Vec<String>,
@@ -193,6 +205,50 @@ pub struct CheckRow {
     /// Tests that fail in some runs with the same files: they show nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flaky: Vec<String>,
+    /// Why it could not be run with the change, as the executor says; empty where it ran.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// What the machine lacked for it, and what would provide that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup_hint: Option<SetupHint>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+impl CheckRow {
+    /// Whether the check is worse with the change than before it: tests fail, or a check that does not end well leaves out
+    /// tests that passed. Tests that are silenced while the check passes are a finding of their own.
+    pub const fn is_worse(&self) -> bool {
+        !self.broken.is_empty() || (self.missing_count > 0 && !matches!(self.head, CheckOutcome::Green))
+    }
+}
+
+/// Whose tests show a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShownBy {
+    /// Tests of the repository as the base has them.
+    OwnTests,
+    /// Tests or support files that the change also changes.
+    ChangedTests,
+}
+
+/// A reason to doubt a change before it is delivered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ChangeDoubt {
+    /// No line of code differs: comments, blanks and prose alone.
+    NoCode,
+    /// The change is far larger than the work seemed to be.
+    TooLarge {
+        /// Lines added and removed.
+        lines: u32,
+    },
+    /// No test fails without the change, although it is to repair a bug.
+    Uncovered,
 }
 
 /// What was shown of a change.
@@ -214,12 +270,29 @@ pub struct Proof {
     /// Parts of the change that no test notices when they are taken back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnoticed: Vec<Hunk>,
+    /// Whose tests show the change, where tests do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_by: Option<ShownBy>,
     /// Repairs of the rules that failed before the commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrepaired: Vec<String>,
 }
 
 impl Proof {
+    /// The end of a run that delivers a change whose own checks are worse than before; nothing where they are not.
+    pub fn failure(&self) -> Option<StopReason> {
+        let worse: Vec<&CheckRow> = self.rows.iter().filter(|row| row.is_worse()).collect();
+        let names = |of: fn(&CheckRow) -> &Vec<String>| -> Vec<String> {
+            let all = worse.iter().flat_map(|row| of(row));
+            all.take(MOST_NAMED).cloned().collect()
+        };
+        (!worse.is_empty()).then(|| StopReason::ChecksFail {
+            commands: worse.iter().map(|row| row.command.clone()).collect(),
+            failing: names(|row| &row.broken),
+            missing: names(|row| &row.missing),
+        })
+    }
+
     /// Whether a person must approve the change, whatever the rules say.
     pub fn is_blocked(&self) -> bool {
         let is_serious = |finding: &Finding| finding.severity == Severity::Block;
@@ -234,6 +307,12 @@ pub struct RedCheck {
     pub command: String,
     /// Tests that fail with the change and not before it; the command where its tests are not known.
     pub tests: Vec<String>,
+    /// How many tests passed before and do not run any more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_count: u32,
+    /// The first of them, where the runner names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// The end of its output.
     pub output_tail: String,
 }
@@ -336,6 +415,11 @@ pub enum Return {
         /// Where and how.
         findings: Vec<Finding>,
     },
+    /// The change may not be what the ticket asks for.
+    Questioned {
+        /// Why.
+        doubts: Vec<ChangeDoubt>,
+    },
     /// A person wants another plan.
     Replan {
         /// Who.
@@ -362,6 +446,7 @@ impl Return {
             | Self::Red { .. }
             | Self::OutOfScope { .. }
             | Self::Weakened { .. }
+            | Self::Questioned { .. }
             | Self::Reviewed { .. } => Phase::Work,
         }
     }

@@ -52,6 +52,8 @@ pub enum RepetitionKind {
     Alternating,
     /// Calls that no tool could take.
     Malformed,
+    /// Replies that reached the model's token limit and called no tool.
+    Truncated,
     /// The conversation would be summed up again although no file changed since the last summary.
     Summaries,
 }

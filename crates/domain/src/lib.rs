@@ -11,6 +11,7 @@ mod changed_file;
 pub mod check;
 mod ci;
 mod commit;
+pub mod comparison;
 mod control;
 mod credential;
 mod criteria;
@@ -101,8 +102,8 @@ pub use failure::{FailureClass, classify, fingerprint};
 pub use fence::{FenceStamp, ReportFence, RunFence};
 pub use glob::covers;
 pub use handover::{
-    CheckRow, CriterionNote, Demonstrated, Demonstration, Description, Exit, FileNote, Handover, PhaseOutput,
-    Proof, RedCheck, Return,
+    ChangeDoubt, CheckRow, CriterionNote, Demonstrated, Demonstration, Description, Exit, FileNote, Handover,
+    PhaseOutput, Proof, RedCheck, Return, ShownBy,
 };
 pub use hint::{Hint, Repetition, RepetitionKind};
 pub use history::{Effort, Forecast, History, Middle, PastRun};

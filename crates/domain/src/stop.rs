@@ -25,6 +25,17 @@ pub enum StopReason {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unsaved: Vec<String>,
     },
+    /// The change is delivered as a draft, and its own checks are worse than before it.
+    ChecksFail {
+        /// The checks that are worse.
+        commands: Vec<String>,
+        /// The first tests that fail with the change and not before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failing: Vec<String>,
+        /// The first tests that passed before and do not run any more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<String>,
+    },
     /// The turn limit was reached; what exists is kept as a draft.
     TurnLimit {
         /// The limit.
@@ -133,6 +144,7 @@ impl StopReason {
             Self::Completed
             | Self::NoChange { .. }
             | Self::Unfinished { .. }
+            | Self::ChecksFail { .. }
             | Self::TurnLimit { .. }
             | Self::NoPlan
             | Self::Stuck(_)
@@ -185,6 +197,7 @@ impl StopReason {
             Self::Completed => "completed",
             Self::NoChange { .. } => "no_change",
             Self::Unfinished { .. } => "unfinished",
+            Self::ChecksFail { .. } => "checks_fail",
             Self::TurnLimit { .. } => "turn_limit",
             Self::NoPlan => "no_plan",
             Self::Stuck(_) => "stuck",

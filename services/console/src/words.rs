@@ -127,6 +127,7 @@ pub(crate) const fn heading(stop: &StopReason) -> &'static str {
         StopReason::Completed => "completed",
         StopReason::NoChange { .. } => "ended without a change",
         StopReason::Unfinished { .. } => "ended before the change was complete",
+        StopReason::ChecksFail { .. } => "its own checks fail",
         StopReason::TurnLimit { .. } => "reached its limit of turns",
         StopReason::NoPlan => "made no plan",
         StopReason::Stuck(_) => "went in circles",

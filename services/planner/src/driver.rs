@@ -159,7 +159,9 @@ impl Driver {
                 (Action::RunCheck { id, check }, Some(info)) => {
                     self.run_check(&caller, state, info, (id, check)).await
                 }
-                (Action::InspectChange, Some(info)) => self.inspect_change(&caller, state, info).await,
+                (Action::InspectChange, Some(info)) => {
+                    self.inspect_change(&caller, state, info, request).await
+                }
                 (Action::TakeSnapshot, Some(info)) => self.snapshot(&caller, state, info).await,
                 (Action::GoBack { snapshot }, Some(info)) => {
                     self.go_back(&caller, state, info, snapshot).await

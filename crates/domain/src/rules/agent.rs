@@ -57,6 +57,9 @@ pub struct AgentRules {
     /// Commands that also check a change to such a file, of which two run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub e2e_checks: Vec<String>,
+    /// `JUnit` XML files that the checks write, as patterns beside the usual places; at most 20.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reports: Vec<String>,
 }
 
 /// The usual names of what describes an API.
@@ -104,6 +107,7 @@ impl Default for AgentRules {
             checks: Vec::new(),
             contract: Vec::new(),
             e2e_checks: Vec::new(),
+            reports: Vec::new(),
         }
     }
 }

@@ -71,6 +71,15 @@ const MOST_THREADS: usize = 10;
 const MOST_PLANNED: usize = 10;
 /// Authors of touched lines who are asked for a review; more are a crowd.
 const MOST_TOUCHED_AUTHORS: usize = 5;
+/// Patterns of report files.
+const MAX_REPORTS: usize = 20;
+
+/// Whether a pattern stays in the repository.
+fn is_inside(pattern: &str) -> bool {
+    let is_step_out = pattern.split('/').any(|part| part == "..");
+    !pattern.trim().is_empty() && !pattern.starts_with('/') && !is_step_out
+}
+
 /// Hosts of one repository; they go with every grant for the egress proxy.
 const MAX_HOSTS: usize = 50;
 /// Modules of one repository; the model is told all of them.
@@ -245,6 +254,12 @@ impl Rules {
             .any(|name| name.trim().is_empty())
         {
             return problem("discussions.categories", "must be names of categories");
+        }
+        if self.agent.reports.len() > MAX_REPORTS || !self.agent.reports.iter().all(|one| is_inside(one)) {
+            return problem(
+                "agent.reports",
+                "must be at most 20 patterns of files, relative to the root",
+            );
         }
         if self.executor.network.len() > MAX_HOSTS {
             return problem("executor.network", "must be at most 50 hosts");

@@ -16,6 +16,11 @@ impl StopReason {
             Self::Unfinished { summary, unsaved } => {
                 Some(format!("{summary}\nNot saved: {}", unsaved.join("; ")))
             }
+            Self::ChecksFail {
+                commands,
+                failing,
+                missing,
+            } => Some(failure(commands, failing, missing)),
             Self::TurnLimit { turns } => Some(format!("{turns} turns")),
             Self::BudgetSpent { budget, spent, limit } => {
                 Some(format!("{budget:?}: {spent} of {limit}").to_lowercase())
@@ -57,4 +62,13 @@ impl StopReason {
             | Self::Withdrawn { .. } => None,
         }
     }
+}
+
+/// What is worse with a change.
+fn failure(commands: &[String], failing: &[String], missing: &[String]) -> String {
+    let mut lines = vec![commands.join("; ")];
+    for (what, tests) in [("fails", failing), ("does not run any more", missing)] {
+        lines.extend(tests.iter().map(|test| format!("{what}: {test}")));
+    }
+    lines.join("\n")
 }

@@ -1,7 +1,7 @@
 //! Questions to an executor about code and checks. What cannot be answered there is an answer as well: nothing was shown.
 
-use domain::check::{CheckOutcome, CheckRun, CheckSpec};
-use domain::{CallId, Fact, JobRequest, WorkspaceInfo, cause::chain};
+use domain::check::{CheckOutcome, CheckRun, CheckSpec, TreeKind};
+use domain::{CallId, Fact, JobRequest, News, WorkspaceInfo, cause::chain};
 
 use super::recover::Cut;
 use super::{Driver, Outcome, RunState, Trouble, retried};
@@ -11,6 +11,8 @@ use crate::live;
 
 /// Places that are ranked by their meaning; the executor gives no more.
 const CANDIDATES: u32 = 200;
+/// Characters of the ticket's text that an executor compares a change with.
+const TICKET_CHARS: usize = 60_000;
 
 impl Driver {
     pub(super) async fn find_code(
@@ -88,8 +90,10 @@ impl Driver {
         caller: &Caller,
         state: &RunState,
         info: &WorkspaceInfo,
+        request: &JobRequest,
     ) -> Result<Outcome, Trouble> {
-        let seen = retried(|| self.executors.inspect_change(caller, info)).await;
+        let asked = ticket_text(state, request);
+        let seen = retried(|| self.executors.inspect_change(caller, info, asked.clone())).await;
         let seen = seen.map(|report| Fact::ChangeInspected {
             report: Some(Box::new(report)),
         });
@@ -109,7 +113,7 @@ impl Driver {
         let reason = ran.as_ref().err().map(|error| chain(error)).unwrap_or_default();
         let ran = ran.map(|run| Fact::CheckRan {
             id: id.clone(),
-            run: Box::new(run),
+            run: Box::new(without_names(run)),
         });
         let run = Box::new(not_run(&check, reason, info));
         self.or_nothing(caller, state, ran, Fact::CheckRan { id, run })
@@ -140,6 +144,31 @@ impl Driver {
     }
 }
 
+/// What the ticket asks for, in its own words: its text, and what people who may instruct have said since.
+fn ticket_text(state: &RunState, request: &JobRequest) -> String {
+    let mut text = format!("{}\n\n{}", request.text.summary, request.text.description);
+    let comments = request
+        .text
+        .comments
+        .iter()
+        .filter(|comment| comment.may_instruct);
+    let said = state.news.iter().map(|heard| {
+        let News::Comment { comment, .. } = &heard.news;
+        comment
+    });
+    for comment in comments.chain(said.filter(|comment| comment.may_instruct)) {
+        text.push_str("\n\n");
+        text.push_str(&comment.text);
+    }
+    truncate(&text, TICKET_CHARS).to_owned()
+}
+
+/// The first characters of a text.
+fn truncate(text: &str, most: usize) -> &str {
+    let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default()
+}
+
 /// What to look for: the ticket's text, and the files that the first look at it expects to change.
 fn wanted(state: &RunState, request: &JobRequest) -> String {
     let expected = state.intake().flatten().map(|intake| intake.files.join("\n"));
@@ -149,6 +178,15 @@ fn wanted(state: &RunState, request: &JobRequest) -> String {
         expected.unwrap_or_default(),
         request.text.description
     )
+}
+
+/// A run without a part of the change is asked only what fails in it: names of what passes would fill the journal.
+fn without_names(mut run: CheckRun) -> CheckRun {
+    if let (TreeKind::HeadWithout { .. }, Some(tests)) = (&run.tree_kind, &mut run.tests) {
+        tests.passing.clear();
+        tests.skipping.clear();
+    }
+    run
 }
 
 /// A check that nothing is known of.

@@ -84,7 +84,7 @@ impl Executors {
         Ok(found.candidates.into_iter().map(CheckCandidate::from).collect())
     }
 
-    /// What the workspace's change amounts to, and what in it weakens its checks.
+    /// What the workspace's change amounts to, and what in it weakens its checks. `ticket_text`: what the ticket asks for.
     ///
     /// # Errors
     /// [`CallError`].
@@ -92,10 +92,12 @@ impl Executors {
         &self,
         caller: &Caller,
         info: &WorkspaceInfo,
+        ticket_text: String,
     ) -> Result<ChangeReport, CallError> {
         let message = wire::InspectChangeRequest {
             workspace_id: info.id.clone(),
             fence: Some(caller.fence.into()),
+            ticket_text,
         };
         let request = self.request(caller, Some(&info.id), LOOK_LIMIT, message)?;
         let mut client = self.client(&info.executor)?;

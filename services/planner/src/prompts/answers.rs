@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use domain::check::{CheckOutcome, Finding};
-use domain::{Objection, Outside, Proof, RedCheck, Return, ToolCall, ToolResult};
+use domain::{ChangeDoubt, Objection, Outside, Proof, RedCheck, Return, ToolCall, ToolResult};
 
 use super::refusals::{self, Ground};
 use super::reviews;
@@ -206,6 +206,7 @@ pub(super) fn proof(proof: &Proof) -> String {
         );
         for (name, tests) in [
             ("fails only with the change", &row.broken),
+            ("ran before and does not run with the change", &row.missing),
             ("failed before and passes now", &row.mended),
             ("fails without the change too", &row.still_failing),
         ] {
@@ -244,6 +245,7 @@ pub(super) fn returned(why: &Return, ground: Ground<'_>) -> String {
         ),
         Return::Red { checks } => red(checks),
         Return::Weakened { findings } => weakened(findings),
+        Return::Questioned { doubts } => questioned(doubts),
         Return::OutOfScope { files } => out_of_scope(files),
         Return::Replan { feedback, .. } => format!(
             "A person read the plan and asks for this:\n\n{feedback}\n\nChange the plan, then call submit_plan again with the \
@@ -261,16 +263,25 @@ pub(super) fn returned(why: &Return, ground: Ground<'_>) -> String {
 
 fn red(checks: &[RedCheck]) -> String {
     let mut text =
-        "Checks fail with your change that did not fail before it. They ran in a fresh copy of the files.\n"
+        "Checks are worse with your change than before it. They ran in a fresh copy of the files.\n"
             .to_owned();
     for check in checks {
-        let _ = write!(
-            text,
-            "\n`{}`: {}\nThe end of its output:\n\n{}\n",
-            check.command,
-            check.tests.join(", "),
-            check.output_tail
-        );
+        let _ = write!(text, "\n`{}`: ", check.command);
+        if !check.tests.is_empty() {
+            let _ = writeln!(text, "{}", check.tests.join(", "));
+        }
+        if check.missing_count > 0 {
+            let named = match check.missing.is_empty() {
+                true => String::new(),
+                false => format!(": {}", check.missing.join(", ")),
+            };
+            let _ = writeln!(
+                text,
+                "{} test(s) that ran before do not run any more{named}",
+                check.missing_count
+            );
+        }
+        let _ = writeln!(text, "The end of its output:\n\n{}", check.output_tail);
     }
     text.push_str("\nCorrect the change, then call finish again.");
     text
@@ -308,6 +319,32 @@ fn reviewed(objections: &[Objection]) -> String {
     text.push_str(
         "\n\nCheck each of them against the code. Correct what is right, and call finish again; where the reviewer is wrong, leave \
          the code as it is and say why under `decisions`.",
+    );
+    text
+}
+
+fn questioned(doubts: &[ChangeDoubt]) -> String {
+    let mut text = "Before the change is delivered, look at it once more:\n".to_owned();
+    for doubt in doubts {
+        let doubt = match doubt {
+            ChangeDoubt::NoCode => {
+                "No line of code differs, only comments, blank lines or prose. That repairs nothing that runs.".to_owned()
+            }
+            ChangeDoubt::TooLarge { lines } => format!(
+                "{lines} lines differ, which is far more than the ticket seems to need. Leave out what it does not ask for, \
+                 and files that commands wrote."
+            ),
+            ChangeDoubt::Uncovered => {
+                "The ticket reports a bug, and no test fails without your change. Add a test that fails without it and passes \
+                 with it, in the place where the repository keeps such tests."
+                    .to_owned()
+            }
+        };
+        let _ = write!(text, "\n- {doubt}");
+    }
+    text.push_str(
+        "\n\nCorrect the change if that is right, then call finish again. If it is right as it is, call finish and say why \
+         under `decisions`.",
     );
     text
 }

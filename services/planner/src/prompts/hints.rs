@@ -45,6 +45,9 @@ fn repeating(repetition: &Repetition) -> String {
         RepetitionKind::Malformed => {
             format!("In the last {turns} turns no tool could take the calls ({tools}).")
         }
+        RepetitionKind::Truncated => {
+            format!("The last {turns} replies reached the token limit and called no tool.")
+        }
         RepetitionKind::Summaries => {
             format!("The last {turns} turns filled the conversation again, and no file changed in them.")
         }

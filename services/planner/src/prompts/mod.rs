@@ -25,6 +25,9 @@ use crate::structured::OutputSchema;
 use crate::transcript::{Message, Transcript};
 
 /// After a reply that was cut at its token limit.
+/// What the model is told of a tool call in the text of its reply.
+const CALL_AS_TEXT: &str = "The reply has a tool call written as text, and nothing was run. Call tools through the tool \
+                            interface of the API, one call object for each, and write none in the text.";
 pub(crate) const SMALLER_STEPS: &str =
     "Your reply was cut at its token limit. Carry on in smaller steps: fewer and smaller edits per reply.";
 
@@ -104,6 +107,7 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         Item::Results { calls, unkept, .. } => Message::ToolResults(results::results(calls, *unkept)),
         Item::Nudge(Nudge::SmallerSteps) => Message::User(SMALLER_STEPS.to_owned()),
         Item::Nudge(Nudge::Unfinished) => Message::User(unfinished.clone()),
+        Item::Nudge(Nudge::CallAsText) => Message::User(format!("{CALL_AS_TEXT}\n\n{unfinished}")),
         Item::Nudge(Nudge::Unusable(problem)) => Message::User(answers::unusable(problem)),
         Item::Returned(why) => Message::User(answers::returned(why, ground)),
         Item::Hint(hint) => Message::User(hints::hint(hint)),

@@ -2,7 +2,7 @@
 
 mod retries;
 
-use domain::{CallId, Fact, StopReason, WaitsFor};
+use domain::{CallId, Fact, Proof, StopReason, WaitsFor};
 
 use super::jobs;
 use super::machine::conversation::{self, Conversation};
@@ -33,7 +33,11 @@ pub(crate) fn decide(state: &RunState) -> Action {
         Step::Retry(reason) => Action::ScheduleRetry { reason },
         Step::Close(reason) => Action::Record(closing(state, reason)),
         Step::Finish(reason) => finish(reason),
-        Step::Over => finish(StopReason::Completed),
+        // What is delivered with checks that are worse than before is not done.
+        Step::Over => match state.proof().and_then(Proof::failure) {
+            Some(reason) => Action::Record(closing(state, reason)),
+            None => finish(StopReason::Completed),
+        },
     }
 }
 

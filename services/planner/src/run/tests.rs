@@ -4,6 +4,7 @@ mod best;
 mod budget;
 mod context;
 mod conventions;
+mod evidence;
 mod forecast;
 mod gate;
 mod implement;

@@ -115,7 +115,10 @@ async fn checks_are_run_found_and_inspected_at_the_executor_of_the_workspace() {
     }
     assert_eq!(output.recv().await.unwrap(), b"2 passed in 0.01s\n");
     assert_eq!(executor.ran(), ["make test"], "a repeated id runs nothing");
-    let change = executors.inspect_change(&caller, &info).await.unwrap();
+    let change = executors
+        .inspect_change(&caller, &info, String::new())
+        .await
+        .unwrap();
     assert_eq!((change.files, change.is_blocked()), (1, false));
     executor.lose_workspace_at("run_check");
     let lost = executors.run_check(&caller, &info, &id, &spec, &sink).await;

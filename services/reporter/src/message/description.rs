@@ -1,7 +1,7 @@
 //! The body of a pull request from what is known of its change: facts in a fixed form, the model's words in their places.
 
 use domain::check::{CheckOutcome, Finding, Level, Severity};
-use domain::{CheckRow, Demonstrated, Description, Handover, TicketKey};
+use domain::{CheckRow, Demonstrated, Description, Handover, SetupHint, ShownBy, TicketKey};
 
 use super::{
     change, effort,
@@ -104,6 +104,8 @@ fn evidence(description: &Description) -> String {
         ));
     }
     lines.extend(demonstrations(&description.demonstrations));
+    lines.extend(not_run(&description.checks));
+    lines.extend(missing(&description.checks));
     let broken = description.checks.iter().flat_map(|row| &row.broken);
     lines.extend(listed("Fails with the change and not before", named(broken)));
     let mended = description.checks.iter().flat_map(|row| &row.mended);
@@ -166,11 +168,71 @@ fn named<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
     tests.map(|test| code(test)).collect()
 }
 
+/// Why a check says nothing here: what it needs is missing, which is no fault of the change.
+fn not_run(rows: &[CheckRow]) -> Option<String> {
+    let rows = rows
+        .iter()
+        .filter(|row| !row.reason.is_empty() || row.setup_hint.is_some());
+    let told = rows.map(|row| {
+        let what = match row.head {
+            CheckOutcome::Inert => "cannot be run here",
+            other => outcome(other),
+        };
+        let why = row
+            .setup_hint
+            .as_ref()
+            .map_or_else(|| row.reason.clone(), SetupHint::sentence);
+        format!("{} {what}: {}", code(&row.command), one_line(&why))
+    });
+    listed("Not shown", told.collect())
+}
+
+/// Tests that passed before and have no result with the change.
+fn missing(rows: &[CheckRow]) -> Vec<String> {
+    let rows = rows.iter().filter(|row| row.missing_count > 0);
+    let told = rows.filter_map(|row| {
+        let heading = format!(
+            "Ran before and does not run with the change: {} of {}",
+            count(row.missing_count),
+            code(&row.command)
+        );
+        match row.missing.is_empty() {
+            true => Some(format!("**{heading}**")),
+            false => listed(&heading, named(row.missing.iter())),
+        }
+    });
+    told.collect()
+}
+
+fn count(tests: u32) -> String {
+    match tests {
+        1 => "1 test".to_owned(),
+        tests => format!("{tests} tests"),
+    }
+}
+
 fn level(description: &Description) -> &'static str {
     let any = |is_it: fn(&CheckRow) -> bool| description.checks.iter().any(is_it);
+    let is_weak = |kind: &str| description.findings.iter().any(|finding| finding.kind == kind);
     match description.level {
-        Some(Level::E3) => {
-            "A test that failed before passes with the change, and the others are no worse (E3)."
+        Some(Level::E3) => match description.shown_by {
+            Some(ShownBy::OwnTests) => {
+                "A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's \
+                 own tests."
+            }
+            Some(ShownBy::ChangedTests) => {
+                "A test that failed before passes with the change, and the others are no worse (E3). Shown by tests or support \
+                 files that this change also changes."
+            }
+            None => "A test that failed before passes with the change, and the others are no worse (E3).",
+        },
+        Some(Level::E0 | Level::E1)
+            if any(|row| row.missing_count > 0 && row.head != CheckOutcome::Green) =>
+        {
+            "Tests that ran before do not run any more with the change, see below; nothing shows that the change is right."
+        }
+        Some(Level::E1) if is_weak("test_weakened") || is_weak("test_silenced") => {
+            "Tests were changed so that they say less than before, see below; no test shows that the change is right (E1)."
         }
         Some(Level::E2) => {
             "A command prints what the change is for, and did not before; no test shows it (E2)."
@@ -221,7 +283,14 @@ fn finding(finding: &Finding) -> String {
         Severity::Block => " (needs a person's approval)",
         Severity::Flag => "",
     };
-    format!("{place}: {}{severity}", one_line(&finding.words))
+    let asked = match finding.ticket_words.is_empty() {
+        true => String::new(),
+        false => format!(
+            " (the ticket says: \u{201c}{}\u{201d})",
+            one_line(&finding.ticket_words)
+        ),
+    };
+    format!("{place}: {}{severity}{asked}", one_line(&finding.words))
 }
 
 /// A heading and its points; nothing for none.

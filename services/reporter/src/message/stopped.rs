@@ -82,6 +82,11 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             }
             paragraphs
         }
+        StopReason::ChecksFail {
+            commands,
+            failing,
+            missing,
+        } => checks_fail(commands, failing, missing),
         StopReason::TurnLimit { turns } => say(format!(
             "Journeyman stopped: the limit of {turns} model turns was reached before the work was done."
         )),
@@ -142,6 +147,25 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     }
 }
 
+/// What is worse with the change than before it.
+fn checks_fail(commands: &[String], failing: &[String], missing: &[String]) -> Vec<String> {
+    let commands: Vec<String> = commands.iter().map(|command| code(command)).collect();
+    let mut paragraphs = vec![format!(
+        "Journeyman ended its work, and the change is not ready: {} is worse with it than before.",
+        commands.join(", ")
+    )];
+    for (heading, tests) in [
+        ("Fails with the change and not before:", failing),
+        ("Ran before and does not run with the change:", missing),
+    ] {
+        let tests: Vec<String> = tests.iter().map(|test| format!("- {}", code(test))).collect();
+        if !tests.is_empty() {
+            paragraphs.push(format!("{heading}\n\n{}", tests.join("\n")));
+        }
+    }
+    paragraphs
+}
+
 const fn withdrawn(why: Withdrawal) -> &'static str {
     match why {
         Withdrawal::Merged => "The pull request was merged, so no review follows.",
@@ -163,6 +187,9 @@ fn stuck(repetition: &Repetition) -> String {
         }
         RepetitionKind::Malformed => {
             format!("in {turns} turns in a row no tool could take its calls ({tools})")
+        }
+        RepetitionKind::Truncated => {
+            format!("{turns} replies in a row reached the token limit and called no tool")
         }
         RepetitionKind::Summaries => {
             format!(

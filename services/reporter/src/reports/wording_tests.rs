@@ -429,6 +429,10 @@ fn described(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> Box<Desc
             mended: Vec::new(),
             still_failing: Vec::new(),
             flaky: vec!["test_clock".to_owned()],
+            missing_count: 3,
+            missing: vec!["test_tax".to_owned()],
+            reason: String::new(),
+            setup_hint: None,
         }],
         demonstrations: vec![
             Demonstrated {
@@ -497,6 +501,10 @@ fn whoever_decides_reads_what_the_change_is_before_the_change_itself() {
     **Said by the author, and not seen when it was run with and without the change**
 
     - `shop list` prints `3 mugs`
+
+    **Ran before and does not run with the change: 3 tests of `pytest`**
+
+    - `test_tax`
 
     **Fails in some runs of the same files only, so it shows nothing**
 
@@ -648,6 +656,7 @@ fn stopped_because_the_model_repeated_itself() {
         RepetitionKind::Same,
         RepetitionKind::Alternating,
         RepetitionKind::Malformed,
+        RepetitionKind::Truncated,
         RepetitionKind::Summaries,
     ]
     .map(said);
@@ -655,6 +664,7 @@ fn stopped_because_the_model_repeated_itself() {
     Journeyman stopped: the model repeated itself: 5 turns in a row made the same calls (`run_command`, `read_file`) with the same results. More detail in the ticket may help it, such as where to look and how to see that the work is done.
     Journeyman stopped: the model repeated itself: 5 turns in a row went back and forth between the same calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
     Journeyman stopped: the model repeated itself: in 5 turns in a row no tool could take its calls (`run_command`, `read_file`). More detail in the ticket may help it, such as where to look and how to see that the work is done.
+    Journeyman stopped: the model repeated itself: 5 replies in a row reached the token limit and called no tool. More detail in the ticket may help it, such as where to look and how to see that the work is done.
     Journeyman stopped: the model repeated itself: it read so much in 5 turns that they would have to be summed up again, and changed no file. More detail in the ticket may help it, such as where to look and how to see that the work is done.
     ");
 }
@@ -772,6 +782,11 @@ fn every_reason_to_stop_has_its_first_sentence() {
     let first = |reason| stopped_by(reason).lines().next().unwrap_or_default().to_owned();
     let sentences: Vec<String> = [
         StopReason::Completed,
+        StopReason::ChecksFail {
+            commands: vec!["pytest".to_owned()],
+            failing: vec!["test_a".to_owned()],
+            missing: vec!["test_b".to_owned()],
+        },
         StopReason::Stopped { by: by() },
         StopReason::Rejected { by: by() },
         StopReason::ContextTooLong,
@@ -794,6 +809,7 @@ fn every_reason_to_stop_has_its_first_sentence() {
     .into();
     assert_snapshot!(sentences.join("\n"), @"
     The implement run is complete.
+    Journeyman ended its work, and the change is not ready: `pytest` is worse with it than before.
     `ann` stopped the run.
     `ann` rejected the change, so it was not pushed.
     Journeyman stopped: the conversation with the model became too long for it and could not be made shorter. A smaller ticket, or a model with a larger window, may help.

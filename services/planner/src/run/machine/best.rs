@@ -95,11 +95,10 @@ fn is_about_the_change(output: &PhaseOutput) -> bool {
 
 /// Whether one proof says less for its change than another: first what needs a person, then what is broken.
 fn is_worse(one: &Proof, other: &Proof) -> bool {
-    let is_broken = |row: &CheckRow| !row.broken.is_empty();
     let worth = |proof: &Proof| {
         (
             !proof.is_blocked(),
-            !proof.rows.iter().any(is_broken),
+            !proof.rows.iter().any(CheckRow::is_worse),
             proof.level,
         )
     };

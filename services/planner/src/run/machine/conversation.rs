@@ -67,6 +67,8 @@ pub(crate) enum Nudge {
     SmallerSteps,
     /// The reply ended the conversation before its purpose was reached.
     Unfinished,
+    /// The same, and the reply has a call in its text.
+    CallAsText,
     /// The reply has not the form that was asked for.
     Unusable(Argument),
 }
@@ -143,7 +145,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: 
         } else if turn.stopped_with(ReplyStop::MaxTokens) {
             items.push(Item::Nudge(Nudge::SmallerSteps));
         } else if turn.calls.is_empty() && said.is_none() {
-            items.push(Item::Nudge(Nudge::Unfinished));
+            items.push(Item::Nudge(unfinished(state, dialog, reply)));
         }
         if room
             .summary
@@ -157,6 +159,42 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: 
         items.extend(said);
     }
     items
+}
+
+/// Marks of calls that models write as text where their server does not take them out.
+const CALL_MARKS: [&str; 9] = [
+    "<tool_call",
+    "<function_call",
+    "<function=",
+    "<invoke",
+    "to=functions.",
+    "<|channel|>",
+    "<|tool_call",
+    "[TOOL_CALL",
+    "```tool_code",
+];
+
+/// What to say to a reply without a call.
+fn unfinished(state: &RunState, dialog: &DialogSpec, reply: &Reply) -> Nudge {
+    let text = reply.text();
+    let has_mark = CALL_MARKS.iter().any(|mark| text.contains(mark));
+    // {"name": "read_file", "arguments": {…}}
+    let is_json_call = text.contains('{')
+        && ["\"arguments\"", "\"parameters\"", "\"input\""]
+            .iter()
+            .any(|key| text.contains(key))
+        && names(state, dialog).any(|name| text.contains(&format!("\"{name}\"")));
+    match has_mark || is_json_call {
+        true => Nudge::CallAsText,
+        false => Nudge::Unfinished,
+    }
+}
+
+/// The tools of a conversation.
+fn names<'a>(state: &'a RunState, dialog: &'a DialogSpec) -> impl Iterator<Item = &'a str> {
+    dialog
+        .theirs(state)
+        .chain(dialog.tools.iter().map(|tool| tool.name))
 }
 
 /// What is wrong with a reply that must have a form.

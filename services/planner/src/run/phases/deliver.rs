@@ -1,8 +1,8 @@
 //! The branch is pushed and the pull request opened.
 
 use domain::{
-    Finish, Handover, Job, JobRequest, Naming, PushBranch, Refusal, ReportOutcome, ReportRequest, Return,
-    ScopeOf, StopReason, WaitsFor, report,
+    Finish, Handover, Job, JobRequest, Naming, Proof, PushBranch, Refusal, ReportOutcome, ReportRequest,
+    Return, ScopeOf, StopReason, WaitsFor, report,
 };
 
 use super::back::back;
@@ -54,6 +54,7 @@ fn ends_ticket(state: &RunState, request: &JobRequest) -> bool {
         && request.rules.agent.finish == Finish::Done
         && request.repository.local_folder().is_none()
         && state.cut_short().is_none()
+        && state.proof().and_then(Proof::failure).is_none()
         && state.work().pull_request.is_none()
 }
 

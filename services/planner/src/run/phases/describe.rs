@@ -30,6 +30,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         widened: widen_scope::widened(state, request),
         outside: proof.map(|proof| proof.outside.clone()).unwrap_or_default(),
         unnoticed: proof.map(|proof| proof.unnoticed.clone()).unwrap_or_default(),
+        shown_by: proof.and_then(|proof| proof.shown_by),
         unrepaired: proof.map(|proof| proof.unrepaired.clone()).unwrap_or_default(),
         objections: objections(state),
         went_back: state.went_back,

@@ -1,18 +1,21 @@
 //! The model works in the workspace until it finishes or gives up.
 
 use domain::{
-    Class, Exit, Fact, Handover, JobRequest, ModelRole, Phase, PhaseOutput, ReplyStop, StopReason, WaitsFor,
+    Class, Exit, Fact, Handover, JobRequest, ModelRole, Phase, PhaseOutput, Repetition, RepetitionKind,
+    ReplyStop, StopReason, WaitsFor,
 };
 
 use super::converse::{Progress, converse, postponed};
 use crate::run::machine::{
-    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, full_reason, idle, park,
+    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, Turn, full_reason, idle, park,
     record_turn, spent, stuck, turn_limit,
 };
 use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
 
 /// How often the model is reminded that its work has no end yet.
 const REMINDERS: usize = 2;
+/// Replies in a row that reach the token limit without a call, after which the work ends.
+const MOST_TRUNCATED: usize = 3;
 const SUMMARY_CHARS: usize = 4000;
 /// A normal ticket that touches more files than this, and more than were expected, is a large one.
 const NORMAL_FILES: usize = 5;
@@ -103,13 +106,30 @@ fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
     let summary = words.chars().take(SUMMARY_CHARS).collect();
     let kept = state.work().snapshot.as_ref();
     let unsaved = state.work().unsaved();
-    if unsaved.is_empty() && kept.is_none_or(|kept| kept.files_changed == 0) {
-        return Step::Close(StopReason::NoChange { summary });
-    }
+    // Models announce what they are about to do, and some write their calls as text: words alone are no end of the work.
     if reminders(state) < REMINDERS {
         return next_turn(state, request);
     }
+    if unsaved.is_empty() && kept.is_none_or(|kept| kept.files_changed == 0) {
+        return Step::Close(StopReason::NoChange { summary });
+    }
     Step::Close(StopReason::Unfinished { summary, unsaved })
+}
+
+/// The last replies, when they all reached the token limit and called nothing.
+fn truncated(state: &RunState) -> Option<Repetition> {
+    let is_truncated = |turn: &&Turn| turn.calls.is_empty() && turn.stopped_with(ReplyStop::MaxTokens);
+    let turns = state
+        .turns_of(&DIALOG)
+        .iter()
+        .rev()
+        .take_while(is_truncated)
+        .count();
+    (turns >= MOST_TRUNCATED).then(|| Repetition {
+        kind: RepetitionKind::Truncated,
+        turns: u32::try_from(turns).unwrap_or(u32::MAX),
+        tools: Vec::new(),
+    })
 }
 
 /// How many earlier turns ended without a tool call and were answered with a reminder.
@@ -137,7 +157,8 @@ fn next_turn(state: &RunState, request: &JobRequest) -> Step {
     if let Some(reason) = spent(state, Phase::Work) {
         return cut_short(state, request, reason);
     }
-    if let Some(repetition) = stuck(state, &DIALOG).or_else(|| idle(state, &DIALOG)) {
+    let repetition = truncated(state).or_else(|| stuck(state, &DIALOG));
+    if let Some(repetition) = repetition.or_else(|| idle(state, &DIALOG)) {
         return cut_short(state, request, StopReason::Stuck(repetition));
     }
     record_turn(state, &DIALOG).into()

@@ -125,8 +125,9 @@ fn a_refused_push_goes_back_to_the_model_and_ends_the_run_after_three_more() {
 
 #[test]
 fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
-    let mut play = Play::with([end("Nothing to do.")]);
+    let mut play = Play::with([end("I look."), end("I look again."), end("Nothing to do.")]);
     assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.state.turns(), 3);
     assert_eq!(
         play.reason(),
         &StopReason::NoChange {
@@ -210,7 +211,7 @@ fn a_question_waits_for_somebody_who_may_instruct_and_is_asked_once() {
     play.until_model_call();
     assert_eq!(play.drive(), Action::Rest);
     assert!(play.last_result().content.contains("asked once"));
-    assert_eq!(play.state.turns(), 3);
+    assert_eq!(play.state.turns(), 5, "words alone are reminded of twice");
 }
 
 #[test]
@@ -468,4 +469,50 @@ fn the_model_begins_with_the_criteria_of_the_ticket_and_the_places_that_a_search
         task.contains("shop/cart.py:3-9 total (score 50; defines total)"),
         "{task}"
     );
+}
+
+#[test]
+fn words_before_work_are_reminded_of() {
+    let mut play = Play::with([
+        end("I will first look at the repository."),
+        tools(&change()),
+        tools(&[finish()]),
+    ]);
+    assert_eq!(play.drive(), Action::Wait);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+}
+
+#[test]
+fn call_in_text_is_named_as_that() {
+    for text in [
+        "<tool_call>{\"name\": \"read_file\", \"arguments\": {}}</tool_call>",
+        "to=functions.read_file {\"path\": \"a\"}",
+        "{\"name\": \"finish\", \"arguments\": {\"title\": \"x\"}}",
+    ] {
+        let mut play = Play::with([end(text), tools(&change()), tools(&[finish()])]);
+        assert_eq!(play.drive(), Action::Wait, "{text}");
+        let messages = play.transcript().messages;
+        let is_told =
+            |message: &Message| matches!(message, Message::User(words) if words.contains("written as text"));
+        assert!(messages.iter().any(is_told), "{text}: {messages:?}");
+    }
+    let mut plain = Play::with([end("The input is {a: 1}."), tools(&change()), tools(&[finish()])]);
+    assert_eq!(plain.drive(), Action::Wait);
+    let is_told =
+        |message: &Message| matches!(message, Message::User(words) if words.contains("written as text"));
+    assert!(!plain.transcript().messages.iter().any(is_told));
+}
+
+#[test]
+fn truncated_replies_without_calls_end_work() {
+    let cut = || reply(ReplyStop::MaxTokens, "Let me think", &[]);
+    let mut play = Play::with((0..9).map(|_| cut()));
+    assert_eq!(play.drive(), Action::Rest);
+    assert_eq!(play.state.turns(), 3);
+    let StopReason::Stuck(repetition) = play.reason() else {
+        panic!("{:?}", play.reason())
+    };
+    assert_eq!(repetition.kind, domain::RepetitionKind::Truncated);
+    let mut work = Play::with([cut(), cut(), tools(&change()), cut(), cut(), tools(&[finish()])]);
+    assert_eq!(work.drive(), Action::Wait, "only a row of them counts");
 }

@@ -30,6 +30,12 @@ pub(crate) struct Bench {
     pub(crate) prints: [&'static str; 2],
     /// The runs in which memory, disk or network fail.
     pub(crate) surroundings_fail: fn(&CheckSpec) -> bool,
+    /// Names of the tests that pass and that fail in a tree; they take the place of the lists above.
+    pub(crate) shown: Option<fn(&TreeKind) -> (&'static [&'static str], &'static [&'static str])>,
+    /// How many tests pass in a tree, where none is named.
+    pub(crate) passed: fn(&TreeKind) -> u32,
+    /// How a run ends, where that does not follow from its tests.
+    pub(crate) outcome: fn(&CheckSpec) -> Option<CheckOutcome>,
 }
 
 impl Default for Bench {
@@ -45,6 +51,9 @@ impl Default for Bench {
             duration_ms: 1,
             prints: [""; 2],
             surroundings_fail: |_| false,
+            shown: None,
+            passed: |_| 4,
+            outcome: |_| None,
             change: ChangeReport {
                 tree: "d".repeat(40).parse().unwrap(),
                 files: 1,
@@ -55,6 +64,10 @@ impl Default for Bench {
                 findings: Vec::new(),
                 hunks: Vec::new(),
                 changed: Vec::new(),
+                support_files: Vec::new(),
+                removed_test_files: Vec::new(),
+                removed_tests: Vec::new(),
+                code_lines: None,
                 truncated: false,
             },
         }
@@ -94,6 +107,14 @@ impl Bench {
             TreeKind::Head => [self.head.clone(), now_and_then.clone()].concat(),
             TreeKind::HeadWithout { hunk, .. } if self.unnoticed.contains(hunk) => Vec::new(),
             TreeKind::HeadWithout { .. } => vec!["test_totals"],
+            TreeKind::HeadWithBase { .. } => self.head.clone(),
+        };
+        let (passing, failing) = match self.shown {
+            Some(shown) => {
+                let (passing, failing) = shown(&check.tree);
+                (passing.to_vec(), failing.to_vec())
+            }
+            None => (Vec::new(), failing),
         };
         let tests = failing.iter().map(|id| FailedTest {
             id: (*id).to_owned(),
@@ -102,10 +123,11 @@ impl Bench {
         CheckRun {
             command: check.command.clone(),
             directory: String::new(),
-            tree: None,
+            tree: Some("e".repeat(40).parse().unwrap()),
             tree_kind: check.tree.clone(),
             outcome: match failing.is_empty() {
                 _ if (self.surroundings_fail)(check) => CheckOutcome::Infra,
+                _ if (self.outcome)(check).is_some() => (self.outcome)(check).unwrap(),
                 true => CheckOutcome::Green,
                 false => CheckOutcome::Red,
             },
@@ -114,7 +136,11 @@ impl Bench {
             duration_ms: self.duration_ms,
             tests: Some(TestReport {
                 runner: "pytest".to_owned(),
-                passed: 4,
+                passed: match self.shown {
+                    Some(_) => u32::try_from(passing.len()).unwrap(),
+                    None => (self.passed)(&check.tree).saturating_sub(u32::try_from(failing.len()).unwrap()),
+                },
+                passing: passing.iter().map(ToString::to_string).collect(),
                 failed: u32::try_from(failing.len()).unwrap(),
                 failing: tests.collect(),
                 ..TestReport::default()
@@ -128,7 +154,7 @@ impl Bench {
     }
 }
 
-fn checked(bench: Bench) -> Play {
+pub(crate) fn checked(bench: Bench) -> Play {
     let mut play = Play::with((0..6).flat_map(|_| done()));
     play.checks = Bench {
         is_there: true,
@@ -138,7 +164,7 @@ fn checked(bench: Bench) -> Play {
 }
 
 /// How strong the evidence is that the run came to.
-fn level(play: &Play) -> Option<Level> {
+pub(crate) fn level(play: &Play) -> Option<Level> {
     play.state.proof().map(|proof| proof.level)
 }
 
@@ -263,7 +289,7 @@ fn a_test_that_fails_before_as_well_is_nobodys_fault() {
 }
 
 /// How many checks ran.
-fn runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
+pub(crate) fn runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
     let entries = play.entries.iter();
     entries
         .filter(|entry| matches!(&entry.fact, Fact::CheckRequested { check, .. } if is_it(check)))
@@ -399,6 +425,7 @@ fn a_change_that_weakens_checks_goes_back_once_and_then_needs_a_person() {
         kind: "test_removed".to_owned(),
         severity: Severity::Block,
         words: "test_totals is gone".to_owned(),
+        ticket_words: String::new(),
     }];
     let mut play = checked(bench);
     assert_eq!(play.drive(), Action::Wait);

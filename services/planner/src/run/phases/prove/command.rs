@@ -1,19 +1,24 @@
 //! One command that checks the change: what has to run of it, and what its runs show together.
 
-use domain::check::{CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, TreeKind};
-use domain::{CheckRow, RedCheck, text::tail};
+use domain::check::{
+    ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, RemovedTest, TreeKind,
+};
+use domain::{CheckRow, RedCheck, comparison::LostTests, text::tail};
 
-use super::limits::{CHECK_S, REPEATED_MS, TAIL};
+use super::limits::{CHECK_S, REPEATED_MS, SLOW_MS, TAIL};
+use super::trees::{with_old_tests, without_product};
 use crate::run::machine::Checks;
 
 /// Set apart from the numbers of repeats: that run stands for the one whose surroundings failed.
 const ANEW: u32 = 100;
 
-/// A command and the files with tests that the change has.
+/// A command, and the change that it checks.
 pub(super) struct Command<'a> {
     pub(super) checks: &'a Checks,
     pub(super) found: &'a CheckCandidate,
-    pub(super) tests: &'a [String],
+    pub(super) change: Option<&'a ChangeReport>,
+    /// `JUnit` files that it writes, by the rules.
+    pub(super) reports: &'a [String],
 }
 
 impl<'a> Command<'a> {
@@ -24,11 +29,11 @@ impl<'a> Command<'a> {
             tree,
             again,
             limit_s: Some(CHECK_S),
-            reports: Vec::new(),
+            reports: self.reports.to_vec(),
         }
     }
 
-    fn result(&self, tree: TreeKind, again: u32) -> Option<&'a CheckRun> {
+    pub(super) fn result(&self, tree: TreeKind, again: u32) -> Option<&'a CheckRun> {
         self.made(tree, again).0
     }
 
@@ -54,42 +59,56 @@ impl<'a> Command<'a> {
         self.telling(TreeKind::Head)
     }
 
-    fn telling(&self, tree: TreeKind) -> Option<&'a CheckRun> {
+    pub(super) fn telling(&self, tree: TreeKind) -> Option<&'a CheckRun> {
         self.result(tree, 0).filter(|run| run.outcome.is_about_the_code())
     }
 
-    /// The base with the change's tests, to see whether they fail without the change; the base where there are none.
-    fn without(&self) -> TreeKind {
-        let paths = self.tests.to_vec();
-        match paths.is_empty() {
-            true => TreeKind::Base,
-            false => TreeKind::BaseWith { paths },
-        }
+    /// The change without its product: whether its tests fail there shows what the product does.
+    pub(super) fn without(&self) -> TreeKind {
+        without_product(self.change)
+    }
+
+    /// The change's product with the tests and support files of the base; nothing where the change touches none of them.
+    pub(super) fn old_tests(&self) -> Option<TreeKind> {
+        with_old_tests(self.change?)
+    }
+
+    /// Tests that the change removes or renames in the open.
+    pub(super) fn removed(&self) -> &'a [RemovedTest] {
+        self.change.map_or(&[], |change| &change.removed_tests)
+    }
+
+    /// The first of these runs that is still to be made.
+    pub(super) fn missing_of(&self, wanted: Vec<(TreeKind, u32)>) -> Option<CheckSpec> {
+        let mut wanted = wanted.into_iter();
+        wanted.find_map(|(tree, again)| self.made(tree, again).1)
     }
 
     /// The first run that is still to be made.
     pub(super) fn missing(&self) -> Option<CheckSpec> {
-        let missing = |wanted: Vec<(TreeKind, u32)>| {
-            let mut wanted = wanted.into_iter();
-            wanted.find_map(|(tree, again)| self.made(tree, again).1)
-        };
-        let first = missing(vec![(TreeKind::Head, 0)]);
-        // Where the change's run says nothing of the code, the base says nothing either.
-        if first.is_some() || self.telling_head().is_none() {
-            return first;
+        // The base runs whatever the head shows: a check that ended well there and ends in no way with the change is worse.
+        let first = vec![(TreeKind::Head, 0), (TreeKind::Base, 0)];
+        if let Some(spec) = self.missing_of(first) {
+            return Some(spec);
         }
-        missing(vec![(TreeKind::Base, 0), (self.without(), 0)]).or_else(|| missing(self.repeats()))
+        let without = self.telling_head().map(|_| (self.without(), 0));
+        self.missing_of(without.into_iter().collect())
+            .or_else(|| self.missing_of(self.repeats()))
     }
 
     /// What is run again before its result is believed.
     fn repeats(&self) -> Vec<(TreeKind, u32)> {
-        let (is_worse, is_shown) = (!self.suspects().is_empty(), !self.repaired().is_empty());
-        let is_quick = self
-            .telling_head()
-            .is_some_and(|run| run.duration_ms < REPEATED_MS);
+        let is_worse = !self.suspects().is_empty() || !self.lost_at(0).is_empty();
+        let is_shown = !self.repaired().is_empty();
+        let head = self.result(TreeKind::Head, 0);
+        let is_quick = head.is_some_and(|run| run.duration_ms < REPEATED_MS);
         let mut wanted = Vec::new();
         if is_worse || (is_shown && is_quick) {
-            wanted.extend([(TreeKind::Head, 1), (TreeKind::Head, 2)]);
+            wanted.push((TreeKind::Head, 1));
+            // A check that takes minutes is believed sooner.
+            if head.is_some_and(|run| run.duration_ms < SLOW_MS) {
+                wanted.push((TreeKind::Head, 2));
+            }
         }
         if is_worse {
             wanted.push((TreeKind::Base, 1));
@@ -115,10 +134,44 @@ impl<'a> Command<'a> {
         }
     }
 
+    /// Tests that passed on the base and have no result in a run with the change.
+    fn lost_at(&self, again: u32) -> LostTests {
+        let (Some(head), Some(base)) = (self.result(TreeKind::Head, again), self.result(TreeKind::Base, 0))
+        else {
+            return LostTests::default();
+        };
+        // A run that an executor did not make, or that somebody interrupted, lost nothing.
+        match head.tree.is_some() || head.tests.is_some() {
+            true => base.tests_not_run_in(head, self.removed()),
+            false => LostTests::default(),
+        }
+    }
+
+    /// Tests that passed on the base and have no result in any run with the change.
+    pub(super) fn lost(&self) -> LostTests {
+        let mut lost = self.lost_at(0);
+        for again in [1, 2] {
+            if self.result(TreeKind::Head, again).is_some() {
+                lost = lost.shared_with(&self.lost_at(again));
+            }
+        }
+        // Names that differ from run to run of the same files are no names.
+        let base = self.result(TreeKind::Base, 1).and_then(|run| run.tests.as_ref());
+        if let Some(base) = base.filter(|base| base.names_all_passing() && !lost.names.is_empty()) {
+            lost.keep(|name| base.passing.iter().any(|known| known == name));
+        }
+        lost
+    }
+
     /// Tests that fail without the change and not with it, by the first runs.
     fn repaired(&self) -> Vec<String> {
         match (self.telling_head(), self.result(self.without(), 0)) {
-            (Some(head), Some(without)) => named(&without.failing_beyond(head).unwrap_or_default()),
+            (Some(head), Some(without)) => {
+                let mut repaired = named(&without.failing_beyond(head).unwrap_or_default());
+                // A test that is skipped does not fail, either.
+                repaired.retain(|test| head.passes_now(test, without));
+                repaired
+            }
             _ => Vec::new(),
         }
     }
@@ -147,7 +200,52 @@ impl<'a> Command<'a> {
         let (mended, also_shaky): (Vec<_>, Vec<_>) = self.repaired().into_iter().partition(|test| {
             !at_head(test).contains(&Some(true)) && self.fails(test, self.without(), 1) != Some(false)
         });
+        let mended = mended
+            .into_iter()
+            .filter(|test| !self.is_rewritten(test))
+            .collect();
         (broken, mended, [shaky, also_shaky].concat())
+    }
+
+    /// Whether a test that failed on the base passes only because the change also changes tests or what they read: as the
+    /// base has it, it fails with the change, too.
+    pub(super) fn is_rewritten(&self, test: &str) -> bool {
+        let failed = |run: Option<&CheckRun>| run.and_then(|run| run.has_failed(test)) == Some(true);
+        let old = self.old_tests().and_then(|tree| self.telling(tree));
+        failed(self.telling(TreeKind::Base)) && failed(old)
+    }
+
+    /// Whether a test that the change repairs is one of the repository as the base has it.
+    pub(super) fn is_own(&self, test: &str) -> bool {
+        let has_failed = |run: &CheckRun| run.has_failed(test);
+        let at_base = self.telling(TreeKind::Base).and_then(has_failed) == Some(true);
+        let with_old = self
+            .old_tests()
+            .map(|tree| self.telling(tree).and_then(has_failed) == Some(false));
+        at_base && with_old.unwrap_or(true)
+    }
+
+    /// Tests that are new with the change and fail when a part of the product is taken back.
+    pub(super) fn shown_by_parts(&self, hunks: impl Iterator<Item = u32>) -> Vec<String> {
+        let (Some(head), Some(base), Some(change)) =
+            (self.telling_head(), self.result(TreeKind::Base, 0), self.change)
+        else {
+            return Vec::new();
+        };
+        let mut shown: Vec<String> = Vec::new();
+        for hunk in hunks {
+            let tree = TreeKind::HeadWithout {
+                head: change.tree.clone(),
+                hunk,
+            };
+            let failing = self.telling(tree).map(|run| run.failing_unknown_to(base));
+            for test in failing.unwrap_or_default() {
+                if head.has_failed(&test.id) == Some(false) && !shown.contains(&test.id) {
+                    shown.push(test.id.clone());
+                }
+            }
+        }
+        shown
     }
 
     /// Tests that fail whether the change is there or not.
@@ -162,11 +260,15 @@ impl<'a> Command<'a> {
         tests
     }
 
-    /// What people read of it; nothing before it has run.
-    pub(super) fn row(&self) -> Option<CheckRow> {
+    /// What people read of it; nothing before it has run. `parts`: tests that fail when a part of the product is taken back.
+    pub(super) fn row(&self, parts: Vec<String>) -> Option<CheckRow> {
         let head = self.result(TreeKind::Head, 0)?;
-        let (broken, mended, flaky) = self.settled();
+        let (broken, mut mended, flaky) = self.settled();
         let still_failing = self.still_failing(&flaky);
+        let is_new = |test: &String| !mended.contains(test) && !flaky.contains(test);
+        let parts: Vec<String> = parts.into_iter().filter(is_new).collect();
+        mended.extend(parts);
+        let lost = self.lost();
         Some(CheckRow {
             command: self.found.command.clone(),
             base: self.result(TreeKind::Base, 0).map(|run| run.outcome),
@@ -174,19 +276,33 @@ impl<'a> Command<'a> {
             passed: head.tests.as_ref().map_or(0, |tests| tests.passed),
             broken,
             mended,
+            missing_count: lost.count,
+            missing: lost.names,
             still_failing,
             flaky,
+            reason: match head.outcome.is_about_the_code() {
+                true => String::new(),
+                false => head.reason.clone(),
+            },
+            setup_hint: head.setup_hint.clone(),
         })
     }
 
     /// What goes back to the model.
     pub(super) fn red(&self) -> Option<RedCheck> {
-        let head = self.telling_head()?;
+        let head = self.result(TreeKind::Head, 0)?;
         let (tests, ..) = self.settled();
-        (!tests.is_empty()).then(|| RedCheck {
+        // Tests that are silenced while the check passes are a finding.
+        let lost = match head.outcome {
+            CheckOutcome::Green => LostTests::default(),
+            _ => self.lost(),
+        };
+        (!tests.is_empty() || !lost.is_empty()).then(|| RedCheck {
             command: self.found.command.clone(),
             output_tail: tail(&head.output_tail, TAIL),
             tests,
+            missing_count: lost.count,
+            missing: lost.names,
         })
     }
 }

@@ -41,6 +41,11 @@ fn is_quick(command: &Command<'_>) -> bool {
     head.is_some_and(|run| run.outcome == CheckOutcome::Green && run.duration_ms < TAKEN_BACK_MS)
 }
 
+/// The numbers of the hunks of product files among all.
+pub(super) fn product_numbers(change: &ChangeReport) -> Vec<u32> {
+    product(change).into_iter().map(|(number, _)| number).collect()
+}
+
 /// The hunks of product files, with their numbers among all.
 fn product(change: &ChangeReport) -> Vec<(u32, &Hunk)> {
     let is_product = |hunk: &Hunk| {

@@ -8,6 +8,12 @@ pub(super) const CHECK_S: u32 = 900;
 pub(super) const MOST_TRIES: usize = 3;
 /// A test that passes with the change is only run again where its check took less, in milliseconds.
 pub(super) const REPEATED_MS: u64 = 10_000;
+/// A check that takes longer is run again once, before it is believed that the change broke it, in milliseconds.
+pub(super) const SLOW_MS: u64 = 120_000;
+/// Names of tests that one finding lists.
+pub(super) const MOST_NAMES: usize = 10;
+/// More changed lines than this are questioned, by the class of the ticket: trivial, normal.
+pub(super) const MOST_LINES: [u32; 2] = [400, 1_500];
 /// Hunks are only taken back one at a time where the check took less, in milliseconds, …
 pub(super) const TAKEN_BACK_MS: u64 = 20_000;
 /// … and where there are no more of them than this.

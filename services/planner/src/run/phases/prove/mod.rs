@@ -2,18 +2,23 @@
 
 mod command;
 mod demonstrations;
+mod doubts;
 mod hunks;
 mod limits;
+mod trees;
+mod weakened;
 
-use domain::check::{ChangeReport, CheckCandidate, CheckSpec, Hunk, Level};
-use domain::{CheckRow, Demonstrated, Fact, Outside, PhaseOutput, Proof, RedCheck, Return};
+use domain::check::{ChangeReport, CheckCandidate, CheckSpec, Finding, Hunk, Level, Severity};
+use domain::{
+    ChangeDoubt, CheckRow, Demonstrated, Fact, Outside, PhaseOutput, Proof, RedCheck, Return, ShownBy,
+};
 
 use self::command::Command;
-use self::hunks::{Covered, covered};
+use self::hunks::{Covered, covered, product_numbers};
 use self::limits::{MOST_COMMANDS, MOST_TRIES};
 use super::back::{back, can_work, tries};
 use super::tidy::unrepaired;
-use crate::run::machine::{Action, Checks, PhaseSpec, RunState, Step};
+use crate::run::machine::{Action, PhaseSpec, RunState, Step};
 use crate::run::tools::widen_scope;
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
@@ -44,11 +49,30 @@ fn next(state: &RunState) -> Step {
         return Action::RunCheck { id, check }.into();
     }
     let candidates = wanted(state, candidates, change.as_ref());
-    let commands = commands(checks, &candidates, change.as_ref());
+    let reports = state
+        .request()
+        .map_or(&[][..], |request| &request.rules.agent.reports);
+    let command = |found| Command {
+        checks,
+        found,
+        change: change.as_ref(),
+        reports,
+    };
+    let commands: Vec<Command<'_>> = candidates.iter().map(command).collect();
     if let Some(check) = commands.iter().find_map(Command::missing) {
         return check_next(state, check);
     }
-    if let Some(why) = not_yet(state, &commands, change.as_ref()) {
+    if let Some(why) = red(state, &commands) {
+        return back(state, why);
+    }
+    if let Some(check) = commands.iter().find_map(weakened::missing) {
+        return check_next(state, check);
+    }
+    let findings = findings(state, &commands, change.as_ref());
+    if let Some(why) = weaker(state, &findings) {
+        return back(state, why);
+    }
+    if let Some(why) = questioned(state, doubts::about_size(state, change.as_ref())) {
         return back(state, why);
     }
     if let Some(check) = demonstrations::missing(checks, handover) {
@@ -57,8 +81,8 @@ fn next(state: &RunState) -> Step {
     let parts = change.as_ref().map(|change| covered(change, &commands));
     match parts {
         Some(Covered::Missing(check)) => check_next(state, check),
-        Some(Covered::Known(unnoticed)) => conclude(state, &commands, outside, unnoticed),
-        None => conclude(state, &commands, outside, Vec::new()),
+        Some(Covered::Known(unnoticed)) => conclude(state, &commands, outside, unnoticed, findings),
+        None => conclude(state, &commands, outside, Vec::new(), findings),
     }
 }
 
@@ -87,16 +111,6 @@ fn wanted(state: &RunState, found: &[CheckCandidate], change: Option<&ChangeRepo
     wanted
 }
 
-fn commands<'a>(
-    checks: &'a Checks,
-    candidates: &'a [CheckCandidate],
-    change: Option<&'a ChangeReport>,
-) -> Vec<Command<'a>> {
-    let tests = change.map_or(&[][..], |change| &change.test_files);
-    let command = |found| Command { checks, found, tests };
-    candidates.iter().map(command).collect()
-}
-
 /// What really differs is compared with the scope: commands write where they like.
 fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
     let (Some(request), Some(change)) = (state.request(), change) else {
@@ -110,34 +124,84 @@ fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
         .collect()
 }
 
-/// Why the model has to see the change again.
-fn not_yet(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeReport>) -> Option<Return> {
-    if !can_work(state) {
-        return None;
-    }
+/// Checks that are worse with the change go back to the model.
+fn red(state: &RunState, commands: &[Command<'_>]) -> Option<Return> {
     let checks: Vec<RedCheck> = commands.iter().filter_map(Command::red).collect();
     let (is_red, red) = (!checks.is_empty(), Return::Red { checks });
-    if is_red && tries(state, &red) < MOST_TRIES {
-        return Some(red);
-    }
-    let change = change.filter(|change| change.is_blocked())?;
-    let weakened = Return::Weakened {
-        findings: change.findings.clone(),
-    };
-    (tries(state, &weakened) == 0).then_some(weakened)
+    (is_red && can_work(state) && tries(state, &red) < MOST_TRIES).then_some(red)
 }
 
-fn conclude(state: &RunState, commands: &[Command<'_>], outside: Vec<Outside>, unnoticed: Vec<Hunk>) -> Step {
-    let rows: Vec<CheckRow> = commands.iter().filter_map(Command::row).collect();
+/// What weakens checks: by the texts of the files, and by what runs of the tests show.
+fn findings(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeReport>) -> Vec<Finding> {
+    let ticket = state.request().map(|request| {
+        let comments = request
+            .text
+            .comments
+            .iter()
+            .filter(|comment| comment.may_instruct);
+        let said: Vec<&str> = comments.map(|comment| comment.text.as_str()).collect();
+        format!(
+            "{}\n{}\n{}",
+            request.text.summary,
+            request.text.description,
+            said.join("\n")
+        )
+    });
+    let ticket = ticket.unwrap_or_default();
+    let shown = commands
+        .iter()
+        .flat_map(|command| weakened::findings(command, &ticket));
+    let mut found: Vec<Finding> = shown.collect();
+    found.extend(change.map(|change| change.findings.clone()).unwrap_or_default());
+    // The worst first; the order is kept otherwise.
+    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    found
+}
+
+fn weaker(state: &RunState, findings: &[Finding]) -> Option<Return> {
+    let is_serious = |finding: &Finding| finding.severity == Severity::Block;
+    let weakened = Return::Weakened {
+        findings: findings.to_vec(),
+    };
+    let is_told = findings.iter().any(is_serious) && can_work(state);
+    (is_told && tries(state, &weakened) == 0).then_some(weakened)
+}
+
+fn questioned(state: &RunState, doubts: Vec<ChangeDoubt>) -> Option<Return> {
+    let is_doubted = !doubts.is_empty() && can_work(state);
+    let questioned = Return::Questioned { doubts };
+    (is_doubted && tries(state, &questioned) == 0).then_some(questioned)
+}
+
+fn conclude(
+    state: &RunState,
+    commands: &[Command<'_>],
+    outside: Vec<Outside>,
+    unnoticed: Vec<Hunk>,
+    findings: Vec<Finding>,
+) -> Step {
     let change = state.checks.report();
+    let row = |command: &Command<'_>| {
+        let parts = change.map_or_else(Vec::new, |change| {
+            command.shown_by_parts(product_numbers(change).into_iter())
+        });
+        command.row(parts)
+    };
+    let rows: Vec<CheckRow> = commands.iter().filter_map(row).collect();
     let handover = state.handover();
     let demonstrations = handover.map(|handover| demonstrations::seen(&state.checks, handover));
     let demonstrations = demonstrations.unwrap_or_default();
+    let level = level(&rows, &demonstrations, &findings);
+    let doubt = doubts::about_cover(state, level, &rows, &unnoticed, change);
+    if let Some(why) = questioned(state, doubt.into_iter().collect()) {
+        return back(state, why);
+    }
     let proof = Proof {
-        level: level(&rows, &demonstrations),
+        level,
+        shown_by: (level == Level::E3).then(|| shown_by(&rows, commands)),
         rows,
         demonstrations,
-        findings: change.map(|change| change.findings.clone()).unwrap_or_default(),
+        findings,
         outside,
         unnoticed,
         unrepaired: unrepaired(state),
@@ -150,8 +214,22 @@ fn conclude(state: &RunState, commands: &[Command<'_>], outside: Vec<Outside>, u
     .into()
 }
 
-fn level(rows: &[CheckRow], demonstrations: &[Demonstrated]) -> Level {
-    let is_worse = rows.iter().any(|row| !row.broken.is_empty());
+/// Whose tests show the change. One that was there before and is untouched says more than those that come with the change.
+fn shown_by(rows: &[CheckRow], commands: &[Command<'_>]) -> ShownBy {
+    let is_own = |test: &String| commands.iter().any(|command| command.is_own(test));
+    match rows.iter().flat_map(|row| &row.mended).any(is_own) {
+        true => ShownBy::OwnTests,
+        false => ShownBy::ChangedTests,
+    }
+}
+
+fn level(rows: &[CheckRow], demonstrations: &[Demonstrated], findings: &[Finding]) -> Level {
+    // Where runs show that tests were silenced or weakened, no test of the change is believed.
+    let is_untrue = |finding: &Finding| {
+        finding.severity == Severity::Block
+            && matches!(finding.kind.as_str(), "test_silenced" | "test_weakened")
+    };
+    let is_worse = rows.iter().any(CheckRow::is_worse) || findings.iter().any(is_untrue);
     let is_shown = rows
         .iter()
         .any(|row| row.head.is_about_the_code() && !row.mended.is_empty());

@@ -1,0 +1,452 @@
+//! Two runs of the same tests, compared by name; by number where a runner names none.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::check::{CheckRun, FailedTest, RemovedTest, TestReport};
+
+/// Names that are kept of one comparison.
+const MOST_NAMES: usize = 50;
+
+/// Tests that passed in one run and do not in another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostTests {
+    /// How many.
+    pub count: u32,
+    /// The first of them, where the runner names them.
+    pub names: Vec<String>,
+}
+
+impl LostTests {
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn named(names: Vec<String>) -> Self {
+        Self {
+            count: u32::try_from(names.len()).unwrap_or(u32::MAX),
+            names: names.into_iter().take(MOST_NAMES).collect(),
+        }
+    }
+
+    const fn counted(count: u32) -> Self {
+        Self {
+            count,
+            names: Vec::new(),
+        }
+    }
+
+    /// Leaves out the names that this does not hold for.
+    pub fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
+        let before = self.names.len();
+        self.names.retain(|name| is_kept(name));
+        let gone = u32::try_from(before - self.names.len()).unwrap_or(u32::MAX);
+        self.count = self.count.saturating_sub(gone);
+    }
+
+    /// What both comparisons say.
+    #[must_use]
+    pub fn shared_with(&self, other: &Self) -> Self {
+        if self.names.is_empty() || other.names.is_empty() {
+            return match self.count <= other.count {
+                true => self.clone(),
+                false => other.clone(),
+            };
+        }
+        let names = self.names.iter().filter(|name| other.names.contains(name));
+        let mut shared = Self::named(names.cloned().collect());
+        // Names that were left out of both count as shared.
+        let left_out = |lost: &Self| {
+            lost.count
+                .saturating_sub(u32::try_from(lost.names.len()).unwrap_or(u32::MAX))
+        };
+        shared.count = shared.count.saturating_add(left_out(self).min(left_out(other)));
+        shared
+    }
+}
+
+impl CheckRun {
+    /// Tests that pass here and neither pass nor fail there: skipped, not collected, deselected, out of the runner's pattern,
+    /// or part of a run that did not come so far; and those that fail here and are skipped there. Tests that the change
+    /// removes or renames in the open do not count.
+    pub fn tests_not_run_in(&self, other: &Self, removed: &[RemovedTest]) -> LostTests {
+        self.compared_with(other, removed, true)
+    }
+
+    /// Tests that pass here and do not pass there, for whatever reason.
+    pub fn tests_not_passing_in(&self, other: &Self, removed: &[RemovedTest]) -> LostTests {
+        self.compared_with(other, removed, false)
+    }
+
+    fn compared_with(&self, other: &Self, removed: &[RemovedTest], does_failing_count: bool) -> LostTests {
+        let Some(before) = self.tests.as_ref().filter(|_| self.outcome.is_about_the_code()) else {
+            return LostTests::default();
+        };
+        let nothing = TestReport::default();
+        let after = other.tests.as_ref().unwrap_or(&nothing);
+        if !before.names_all_passing() || !after.names_all_passing() {
+            return LostTests::counted(lost_number(before, after, removed, does_failing_count));
+        }
+        let failing = after.failing.iter().filter(|_| does_failing_count);
+        let there = after.passing.iter().chain(failing.map(|test| &test.id));
+        let mut lost = lost_names(before, there.map(String::as_str).collect(), removed);
+        // A test that failed and is skipped is silenced as well.
+        let failed = before.failing.iter().filter(|_| does_failing_count);
+        let skipped = failed.filter(|test| after.skipping.contains(&test.id));
+        lost.extend(skipped.map(|test| test.id.clone()));
+        LostTests::named(lost)
+    }
+
+    /// Whether a test with this name failed here; nothing where the run does not say.
+    pub fn has_failed(&self, name: &str) -> Option<bool> {
+        let tests = self.tests.as_ref()?;
+        if tests.failing.iter().any(|test| test.id == name) {
+            return Some(true);
+        }
+        let is_passed = tests.passing.iter().any(|test| test == name);
+        (is_passed || (!tests.truncated && !tests.collection_error)).then_some(false)
+    }
+
+    /// Whether tests that failed in the other run can be said to pass here: by their names, else because more pass.
+    pub fn passes_now(&self, name: &str, other: &Self) -> bool {
+        let (Some(ours), Some(theirs)) = (&self.tests, &other.tests) else {
+            return false;
+        };
+        match ours.names_all_passing() {
+            true => ours.passing.iter().any(|test| test == name),
+            false => ours.passed > theirs.passed,
+        }
+    }
+
+    /// Tests that failed here and are known to the other run neither as passing nor as failing.
+    pub fn failing_unknown_to(&self, other: &Self) -> Vec<&FailedTest> {
+        let (Some(ours), Some(theirs)) = (&self.tests, &other.tests) else {
+            return Vec::new();
+        };
+        if !theirs.names_all_passing() || theirs.truncated || theirs.collection_error || ours.collection_error
+        {
+            return Vec::new();
+        }
+        let is_known = |test: &FailedTest| {
+            theirs.passing.contains(&test.id)
+                || theirs.skipping.contains(&test.id)
+                || theirs.failing.iter().any(|known| known.id == test.id)
+        };
+        ours.failing.iter().filter(|test| !is_known(test)).collect()
+    }
+}
+
+impl TestReport {
+    /// Whether every test that passed is named.
+    pub fn names_all_passing(&self) -> bool {
+        self.passing.len() as u64 >= u64::from(self.passed)
+    }
+}
+
+/// How many fewer pass, where names do not say which.
+fn lost_number(
+    before: &TestReport,
+    after: &TestReport,
+    removed: &[RemovedTest],
+    does_failing_count: bool,
+) -> u32 {
+    let open = removed.iter().filter(|test| test.now.is_empty()).count();
+    let newly_failing = match does_failing_count {
+        true => after.failed.saturating_sub(before.failed),
+        false => 0,
+    };
+    let there = after.passed.saturating_add(newly_failing);
+    let fewer = before.passed.saturating_sub(there);
+    // Repaired tests hide silenced ones where only passes are counted.
+    let skipped = match does_failing_count {
+        true => after.skipped.saturating_sub(before.skipped),
+        false => 0,
+    };
+    let silenced = skipped.min(before.ran().saturating_sub(after.ran()));
+    let open = u32::try_from(open).unwrap_or(u32::MAX);
+    fewer.max(silenced).saturating_sub(open)
+}
+
+/// Names of tests that are not there any more. A parametrised test counts by its function, because its parameters are named
+/// after their values.
+fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) -> Vec<String> {
+    let mut now: BTreeMap<String, usize> = BTreeMap::new();
+    for name in &there {
+        *now.entry(stem(name)).or_default() += 1;
+    }
+    let mut lost = Vec::new();
+    for (stem, names) in by_stem(before.passing.iter().map(String::as_str)) {
+        let missing = names
+            .len()
+            .saturating_sub(now.get(&stem).copied().unwrap_or_default());
+        let mut gone: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| !there.contains(name))
+            .collect();
+        // One name may stand for several tests.
+        gone.extend(names.iter().copied().filter(|name| there.contains(name)));
+        lost.extend(gone.into_iter().take(missing));
+    }
+    let known: Vec<String> = before
+        .passing
+        .iter()
+        .chain(&before.skipping)
+        .chain(before.failing.iter().map(|test| &test.id))
+        .map(|name| stem(name))
+        .collect();
+    let mut new: Vec<&str> = there
+        .into_iter()
+        .filter(|name| !known.contains(&stem(name)))
+        .collect();
+    lost.retain(|name| !is_replaced(name, &mut new) && !is_open(name, removed, &new));
+    lost.sort_by_key(|name| before.passing.iter().position(|known| known == name));
+    lost.into_iter().map(str::to_owned).collect()
+}
+
+fn by_stem<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<&'a str>> {
+    let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        found.entry(stem(name)).or_default().push(name);
+    }
+    found
+}
+
+/// Whether a new test of the same last name took its place: its file, class or group has another name.
+fn is_replaced(name: &str, new: &mut Vec<&str>) -> bool {
+    let own = leaf(name);
+    let found = new.iter().position(|other| leaf(other) == own);
+    found.map(|at| new.remove(at)).is_some()
+}
+
+/// Whether the change removes the test in the open, or renames it to one that is there. Instances of a parametrised test share
+/// one definition.
+fn is_open(name: &str, removed: &[RemovedTest], new: &[&str]) -> bool {
+    removed.iter().any(|test| {
+        is_test_of(name, &test.name)
+            && is_from(name, &test.path)
+            && (test.now.is_empty() || new.iter().any(|other| is_test_of(other, &test.now)))
+    })
+}
+
+/// Whether a test's id is that of a definition with this name: its last part, a subtest of it, or words that it is part of.
+fn is_test_of(id: &str, name: &str) -> bool {
+    let last = leaf(id);
+    let is_part = || {
+        stem(id)
+            .split(['/', '#'])
+            .any(|part| part.rsplit("::").next() == Some(name))
+    };
+    last == name || is_part() || (last.contains(' ') && is_named(&last, name))
+}
+
+/// Whether a text says a name, as whole words.
+pub fn is_named(id: &str, name: &str) -> bool {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    !name.is_empty()
+        && id.match_indices(name).any(|(at, found)| {
+            let before = id.get(..at).and_then(|text| text.chars().next_back());
+            let after = id.get(at + found.len()..).and_then(|text| text.chars().next());
+            !is_word(before) && !is_word(after)
+        })
+}
+
+/// Whether a test's id can be of this file; one that names no file can be of any.
+fn is_from(id: &str, path: &str) -> bool {
+    match id.split_once("::") {
+        Some((file, _)) if file.contains('.') => path.ends_with(file) || file.ends_with(path),
+        _ => true,
+    }
+}
+
+/// A test's name without parameters, places and addresses, which differ from run to run.
+fn stem(name: &str) -> String {
+    let name = name.split(" (line ").next().unwrap_or(name);
+    let leaf_at = name.rfind("::").map_or(0, |at| at + 2);
+    let end = name
+        .get(leaf_at..)
+        .and_then(|leaf| leaf.find('['))
+        .filter(|at| *at > 0 && name.ends_with(']'))
+        .map_or(name.len(), |at| leaf_at + at);
+    let name = name.get(..end).unwrap_or(name);
+    match name.find("0x") {
+        Some(at) => {
+            let rest = name.get(at + 2..).unwrap_or_default();
+            let rest = rest.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+            format!("{}0x{rest}", name.get(..at).unwrap_or_default())
+        }
+        None => name.to_owned(),
+    }
+}
+
+/// The last part of a test's name.
+fn leaf(name: &str) -> String {
+    let name = stem(name);
+    // `test_total (tests.test_cart.TestCart.test_total)`
+    let name = match name.split_once(" (") {
+        Some((first, rest)) if rest.ends_with(')') && !first.contains(' ') => first.to_owned(),
+        _ => name,
+    };
+    let last = [" > ", " › ", "::", " - "]
+        .into_iter()
+        .fold(name.as_str(), |name, mark| {
+            name.rsplit(mark).next().unwrap_or(name)
+        });
+    match last.contains(' ') {
+        true => last.to_owned(),
+        false => last.rsplit(['.', '/', '#']).next().unwrap_or(last).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        SandboxLevel,
+        check::{CheckOutcome, TreeKind},
+    };
+
+    fn run(passing: &[&str], failing: &[&str]) -> CheckRun {
+        let failing: Vec<FailedTest> = failing
+            .iter()
+            .map(|id| FailedTest {
+                id: (*id).to_owned(),
+                message: String::new(),
+            })
+            .collect();
+        CheckRun {
+            command: "pytest".to_owned(),
+            directory: String::new(),
+            tree: Some("a".repeat(40).parse().unwrap()),
+            tree_kind: TreeKind::Head,
+            outcome: match failing.is_empty() {
+                true => CheckOutcome::Green,
+                false => CheckOutcome::Red,
+            },
+            reason: String::new(),
+            setup_hint: None,
+            exit_code: Some(0),
+            duration_ms: 5,
+            tests: Some(TestReport {
+                runner: "pytest".to_owned(),
+                passed: u32::try_from(passing.len()).unwrap(),
+                failed: u32::try_from(failing.len()).unwrap(),
+                passing: passing.iter().map(ToString::to_string).collect(),
+                failing,
+                ..TestReport::default()
+            }),
+            output_tail: String::new(),
+            truncated: false,
+            sandbox: SandboxLevel::L1,
+            tampered: Vec::new(),
+        }
+    }
+
+    fn counted(passed: u32, failed: u32) -> CheckRun {
+        let mut run = run(&[], &[]);
+        let tests = run.tests.as_mut().unwrap();
+        (tests.passed, tests.failed) = (passed, failed);
+        run
+    }
+
+    fn removed(name: &str, now: &str) -> RemovedTest {
+        RemovedTest {
+            path: "tests/test_a.py".to_owned(),
+            name: name.to_owned(),
+            now: now.to_owned(),
+        }
+    }
+
+    fn lost(before: &[&str], after: &[&str], removed: &[RemovedTest]) -> Vec<String> {
+        run(before, &[]).tests_not_run_in(&run(after, &[]), removed).names
+    }
+
+    #[test]
+    fn comparison_names_tests_without_a_result() {
+        let base = run(&["a.py::test_a", "a.py::test_b", "a.py::test_c"], &[]);
+        let head = run(&["a.py::test_a"], &["a.py::test_b"]);
+        assert_eq!(base.tests_not_run_in(&head, &[]).names, ["a.py::test_c"]);
+        assert_eq!(base.tests_not_passing_in(&head, &[]).count, 2);
+        let unloaded = CheckRun {
+            tests: None,
+            outcome: CheckOutcome::NoTests,
+            ..head
+        };
+        assert_eq!(base.tests_not_run_in(&unloaded, &[]).count, 3);
+        assert!(unloaded.tests_not_run_in(&base, &[]).is_empty());
+        let mut skipped = run(&["a.py::test_a"], &[]);
+        skipped.tests.as_mut().unwrap().skipping = vec!["a.py::test_b".to_owned()];
+        let failed = run(&["a.py::test_a"], &["a.py::test_b"]);
+        assert_eq!(failed.tests_not_run_in(&skipped, &[]).names, ["a.py::test_b"]);
+    }
+
+    #[test]
+    fn comparison_forgives_removal_in_the_open() {
+        let before = ["test_a.py::test_a", "test_b.py::test_a", "test_a.py::test_ab"];
+        assert_eq!(
+            lost(&before, &[], &[removed("test_a", "")]),
+            [before[1], before[2]]
+        );
+        let renamed = [removed("test_a", "test_z")];
+        assert_eq!(lost(&before[..1], &["test_a.py::test_z"], &renamed), [""; 0]);
+        assert_eq!(
+            lost(&before[..1], &["test_a.py::test_y"], &renamed),
+            [before[0]],
+            "it does not run"
+        );
+    }
+
+    #[test]
+    fn comparison_follows_tests_that_moved() {
+        for (before, after) in [
+            ("tests/test_a.py::test_x", "tests/unit/test_b.py::test_x"),
+            ("cart > adds", "basket > adds"),
+            ("cart::tests::adds", "basket::tests::adds"),
+            ("test_x (tests.a.T.test_x)", "test_x (tests.b.U.test_x)"),
+            ("src/lib.rs - add (line 5)", "src/lib.rs - add (line 9)"),
+            (
+                "test_a.py::test_x[<object at 0x7f01>]",
+                "test_a.py::test_x[<object at 0x7f99>]",
+            ),
+        ] {
+            assert_eq!(lost(&[before], &[after], &[]), [""; 0], "{before}");
+        }
+    }
+
+    #[test]
+    fn comparison_counts_parameters_by_function() {
+        let before = ["a.py::test_x[1-2]", "a.py::test_x[3-4]"];
+        assert_eq!(
+            lost(&before, &["a.py::test_x[1-2]", "a.py::test_x[3-5]"], &[]),
+            [""; 0]
+        );
+        assert_eq!(lost(&before, &["a.py::test_x[1-2]"], &[]), [before[1]]);
+    }
+
+    #[test]
+    fn comparison_falls_back_to_numbers() {
+        assert_eq!(counted(5, 0).tests_not_run_in(&counted(3, 1), &[]).count, 1);
+        assert_eq!(counted(5, 0).tests_not_passing_in(&counted(3, 1), &[]).count, 2);
+        let open = [removed("test_a", "")];
+        assert!(counted(5, 0).tests_not_run_in(&counted(4, 0), &open).is_empty());
+        assert_eq!(counted(5, 2).tests_not_run_in(&counted(0, 0), &[]).count, 5);
+        let mut skipped = counted(3, 0);
+        skipped.tests.as_mut().unwrap().skipped = 1;
+        assert_eq!(
+            counted(2, 2).tests_not_run_in(&skipped, &[]).count,
+            1,
+            "one is repaired, one silenced"
+        );
+        assert!(counted(2, 2).tests_not_run_in(&counted(4, 0), &[]).is_empty());
+    }
+
+    #[test]
+    fn comparisons_share_what_both_say() {
+        let [one, other] = [&["a", "b"][..], &["b", "c"]]
+            .map(|names| LostTests::named(names.iter().map(ToString::to_string).collect()));
+        assert_eq!(one.shared_with(&other).names, ["b"]);
+        assert_eq!(one.shared_with(&LostTests::default()).count, 0);
+    }
+}

@@ -1,0 +1,58 @@
+//! Reasons to ask the model once whether its change is what the ticket asks for.
+
+use domain::check::{ChangeReport, Hunk, Level};
+use domain::{ChangeDoubt, CheckRow, Class, FileRole, TicketKind};
+
+use super::hunks::product_numbers;
+use super::limits::MOST_LINES;
+use crate::run::machine::RunState;
+
+/// Whether the ticket is about something that does not work.
+fn is_bug(state: &RunState) -> bool {
+    let said = state.request().map_or("", |request| request.text.kind.as_str());
+    match state.intake().flatten() {
+        Some(intake) => intake.kind == TicketKind::Bug,
+        None => said.eq_ignore_ascii_case("bug"),
+    }
+}
+
+/// A change of comments alone, and one that is far larger than its ticket.
+pub(super) fn about_size(state: &RunState, change: Option<&ChangeReport>) -> Vec<ChangeDoubt> {
+    let Some(change) = change else {
+        return Vec::new();
+    };
+    let mut doubts = Vec::new();
+    let has_product = change.changed.iter().any(|file| file.role == FileRole::Product);
+    // A change of prose, of tests or of settings may be all that is asked for; one of comments in code seldom is.
+    if change.code_lines == Some(0) && has_product {
+        doubts.push(ChangeDoubt::NoCode);
+    }
+    let lines = change.product_lines.saturating_add(change.test_lines);
+    let [trivial, normal] = MOST_LINES;
+    let most = match state.class() {
+        Class::Trivial => trivial,
+        Class::Normal => normal,
+        Class::Large => u32::MAX,
+    };
+    if lines > most {
+        doubts.push(ChangeDoubt::TooLarge { lines });
+    }
+    doubts
+}
+
+/// The repair of a bug of which no test notices a part.
+pub(super) fn about_cover(
+    state: &RunState,
+    level: Level,
+    rows: &[CheckRow],
+    unnoticed: &[Hunk],
+    change: Option<&ChangeReport>,
+) -> Option<ChangeDoubt> {
+    let change = change?;
+    let parts = product_numbers(change).len();
+    let is_none_noticed = parts > 0 && unnoticed.len() == parts;
+    let has_tests = rows
+        .iter()
+        .any(|row| row.head.is_about_the_code() && !row.is_worse());
+    (is_bug(state) && level == Level::E1 && has_tests && is_none_noticed).then_some(ChangeDoubt::Uncovered)
+}

@@ -1,0 +1,259 @@
+//! Tests that say less with the change than before it, by what their runs show: tests that do not run any more although the
+//! check passes, and tests that fail with the change as the base has them.
+
+use domain::check::{CheckOutcome, CheckSpec, Finding, Severity, TreeKind};
+use domain::comparison::{LostTests, is_named};
+
+use super::command::Command;
+use super::limits::MOST_NAMES;
+
+/// The first run that is still to be made: the tests of the base with the change's product, and again where they fail.
+pub(super) fn missing(command: &Command<'_>) -> Option<CheckSpec> {
+    let old = command.old_tests()?;
+    // What is worse anyway is no question of tests, and without a result on the base nothing can be compared.
+    if command.red().is_some() || !is_comparable(command) {
+        return None;
+    }
+    let first = command.missing_of(vec![(old.clone(), 0)]);
+    first.or_else(|| match not_passing_at(command, 0).is_empty() {
+        true => None,
+        false => command.missing_of(vec![(old, 1)]),
+    })
+}
+
+fn is_comparable(command: &Command<'_>) -> bool {
+    command.telling_head().is_some() && command.telling(TreeKind::Base).is_some()
+}
+
+/// Everything that is found in one command. `ticket`: the ticket's text.
+pub(super) fn findings(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
+    if command.red().is_some() || !is_comparable(command) {
+        return Vec::new();
+    }
+    let not_passing = not_passing(command);
+    let mut found: Vec<Finding> = silenced(command, &not_passing, ticket).into_iter().collect();
+    found.extend(changed(command, &not_passing, ticket));
+    found
+}
+
+/// Tests of the base that do not pass with the change's product, in both runs of them.
+fn not_passing(command: &Command<'_>) -> LostTests {
+    let first = not_passing_at(command, 0);
+    match first.is_empty() {
+        true => first,
+        false => first.shared_with(&not_passing_at(command, 1)),
+    }
+}
+
+fn not_passing_at(command: &Command<'_>, again: u32) -> LostTests {
+    let base = command.telling(TreeKind::Base);
+    let old = command.old_tests().and_then(|tree| command.result(tree, again));
+    match (base, old) {
+        (Some(base), Some(old)) if old.tree.is_some() || old.tests.is_some() => {
+            if old.outcome.is_cut_short() {
+                return LostTests::default();
+            }
+            base.tests_not_passing_in(old, command.removed())
+        }
+        _ => LostTests::default(),
+    }
+}
+
+/// Tests that passed before and have no result any more, while the check passes.
+fn silenced(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Option<Finding> {
+    let lost = command.lost();
+    if lost.is_empty() {
+        return None;
+    }
+    // As the base has them they pass with the change, so nothing is hidden: people are told.
+    let was_tried = command
+        .old_tests()
+        .is_some_and(|tree| command.telling(tree).is_some());
+    let is_hidden = !was_tried
+        || lost.names.iter().any(|name| not_passing.names.contains(name))
+        || (lost.names.is_empty() && !not_passing.is_empty());
+    let words = match is_hidden && was_tried {
+        true => format!(
+            "{} ran before, run no more, and would not pass with the change as before: {}",
+            number(lost.count),
+            names(&lost, command)
+        ),
+        false => format!(
+            "{} ran before and run no more: {}",
+            number(lost.count),
+            names(&lost, command)
+        ),
+    };
+    let severity = match is_hidden {
+        true => Severity::Block,
+        false => Severity::Flag,
+    };
+    Some(finding(
+        command,
+        &lost,
+        ("test_silenced", severity),
+        words,
+        ticket,
+    ))
+}
+
+/// Tests that pass as the change has them and not as the base has them.
+fn changed(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Vec<Finding> {
+    let lost = command.lost();
+    let without = command.telling(command.without());
+    let old = command.old_tests().and_then(|tree| command.telling(tree));
+    if not_passing.is_empty() {
+        return Vec::new();
+    }
+    if not_passing.names.is_empty() {
+        let count = LostTests {
+            count: not_passing.count.saturating_sub(lost.count),
+            names: Vec::new(),
+        };
+        if count.is_empty() {
+            return Vec::new();
+        }
+        // Where no test is named, the check as a whole tells whether the changed tests notice the change.
+        let is_noticed = without.is_some_and(|run| run.outcome == CheckOutcome::Red);
+        return vec![changed_finding(command, &count, is_noticed, ticket)];
+    }
+    let (mut noticed, mut blind, mut unloaded) = (Vec::new(), Vec::new(), Vec::new());
+    for name in &not_passing.names {
+        if lost.names.contains(name) {
+            continue;
+        }
+        let fails = |run: Option<&domain::check::CheckRun>| run.and_then(|run| run.has_failed(name));
+        match (fails(without), fails(old)) {
+            (Some(true), _) => noticed.push(name.clone()),
+            (_, Some(true)) => blind.push(name.clone()),
+            _ => unloaded.push(name.clone()),
+        }
+    }
+    let named = |names: Vec<String>| LostTests {
+        count: u32::try_from(names.len()).unwrap_or(u32::MAX),
+        names,
+    };
+    let mut found = Vec::new();
+    for (tests, is_noticed) in [(named(noticed), true), (named(blind), false)] {
+        if !tests.is_empty() {
+            found.push(changed_finding(command, &tests, is_noticed, ticket));
+        }
+    }
+    let unloaded = named(unloaded);
+    if !unloaded.is_empty() {
+        let words = format!(
+            "as they were before, {} cannot run with the change: {}",
+            number(unloaded.count),
+            names(&unloaded, command)
+        );
+        let kind = ("test_replaced", Severity::Flag);
+        found.push(finding(command, &unloaded, kind, words, ticket));
+    }
+    found
+}
+
+fn changed_finding(command: &Command<'_>, tests: &LostTests, is_noticed: bool, ticket: &str) -> Finding {
+    let (what, names) = (number(tests.count), names(tests, command));
+    if is_noticed {
+        let words = format!(
+            "{what} expect something else than before, fail with the change as they were, and fail without it as they are: {names}"
+        );
+        return finding(
+            command,
+            tests,
+            ("behavior_changed", Severity::Flag),
+            words,
+            ticket,
+        );
+    }
+    let words = format!(
+        "{what} fail with the change as they were before, and as changed pass with and without it, so they were weakened: {names}"
+    );
+    finding(command, tests, ("test_weakened", Severity::Block), words, ticket)
+}
+
+fn number(count: u32) -> String {
+    match count {
+        1 => "1 test".to_owned(),
+        count => format!("{count} tests"),
+    }
+}
+
+fn names(tests: &LostTests, command: &Command<'_>) -> String {
+    let shown: Vec<&str> = tests.names.iter().take(MOST_NAMES).map(String::as_str).collect();
+    match (shown.len(), tests.count as usize) {
+        (0, _) => format!("`{}` names none of them", command.found.command),
+        (some, all) if some < all => format!("{} and {} more", shown.join(", "), all - some),
+        _ => shown.join(", "),
+    }
+}
+
+/// A finding about tests. What the ticket asks for by the name of each test, or of its file, people are only told.
+fn finding(
+    command: &Command<'_>,
+    tests: &LostTests,
+    (kind, severity): (&str, Severity),
+    words: String,
+    ticket: &str,
+) -> Finding {
+    let path = path_of(command, tests);
+    let asked = quote_for(ticket, tests, &path);
+    Finding {
+        path,
+        line: 0,
+        kind: kind.to_owned(),
+        severity: match asked.is_empty() {
+            true => severity,
+            false => Severity::Flag,
+        },
+        words,
+        ticket_words: asked,
+    }
+}
+
+/// The changed file that the first of the tests is in, as far as its name tells.
+fn path_of(command: &Command<'_>, tests: &LostTests) -> String {
+    let Some(change) = command.change else {
+        return String::new();
+    };
+    let all = || {
+        let files = change.test_files.iter().chain(&change.support_files);
+        files.chain(&change.removed_test_files)
+    };
+    let stem = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.split('.').next().unwrap_or(name).to_owned()
+    };
+    let is_it = |path: &&String| tests.names.iter().any(|name| is_named(name, &stem(path)));
+    let product = change.changed.first().map(|file| &file.path);
+    let found = all().find(is_it).or_else(|| all().next()).or(product);
+    found.cloned().unwrap_or_default()
+}
+
+/// The sentence of the ticket that names every one of the tests, or the file that they are in.
+fn quote_for(ticket: &str, tests: &LostTests, path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let sentence = |name: &str| {
+        let mut sentences = ticket.split(['\n', '!', '?']).flat_map(|line| line.split(". "));
+        sentences.find(|sentence| is_named(sentence, name)).map(str::trim)
+    };
+    if let Some(found) = sentence(file).filter(|_| file.contains('.')) {
+        return quoted(found);
+    }
+    let bare = |id: &str| {
+        let leaf = id
+            .rsplit(["::", " > "].iter().next().copied().unwrap_or("::"))
+            .next()
+            .unwrap_or(id);
+        leaf.split(['[', ' ']).next().unwrap_or(leaf).to_owned()
+    };
+    let found: Vec<Option<&str>> = tests.names.iter().map(|id| sentence(&bare(id))).collect();
+    match found.first() {
+        Some(Some(first)) if found.iter().all(Option::is_some) => quoted(first),
+        _ => String::new(),
+    }
+}
+
+fn quoted(sentence: &str) -> String {
+    sentence.chars().take(300).collect()
+}
