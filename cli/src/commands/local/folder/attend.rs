@@ -9,8 +9,8 @@ use std::{
 
 use api::{Client, types::TextBody};
 use domain::{
-    CommitId, Entry, Fact, Plan, Question, Receipt, ReportOutcome, ReportRequest, RunId, StopReason,
-    TicketKey, Timestamp, Verdict, WaitsFor, report,
+    CheckRow, CommitId, Entry, Fact, PhaseOutput, Plan, Question, Receipt, ReportOutcome, ReportRequest,
+    RunId, StopReason, TicketKey, Timestamp, Verdict, WaitsFor, report,
 };
 use futures::{Stream, TryStreamExt};
 use tokio_util::sync::CancellationToken;
@@ -34,6 +34,8 @@ pub(super) struct Attended {
     pub(super) patch: Option<PathBuf>,
     /// What the model's replies cost.
     pub(super) cost: Cost,
+    /// What the checks of the change showed last.
+    pub(super) checks: Vec<CheckRow>,
 }
 
 /// What the model's replies cost.
@@ -165,6 +167,9 @@ impl<'a> Visit<'a> {
                 Receipt::PullRequestOpened(opened) => self.came.patch = Some(opened.url.into()),
                 Receipt::DecisionAsked { .. } | Receipt::Told | Receipt::Rehearsed { .. } => {}
             },
+            Fact::PhaseFinished {
+                output: PhaseOutput::Prove { proof },
+            } => self.came.checks = proof.rows,
             Fact::RunFinished { reason } => self.came.reason = Some(reason),
             _ => {}
         }

@@ -5,6 +5,7 @@ mod attend;
 mod ground;
 mod model;
 mod result;
+mod setup_advice;
 mod state;
 
 use std::{
@@ -66,6 +67,9 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
     at_once.run_until_cancelled(local.stop()).await.transpose()?;
     let attended = attended?;
     result::tell(&attended, asked.dry_run)?;
+    for line in setup_advice::advice(&attended.checks) {
+        say(&line);
+    }
     if asked.accept {
         accept(&folder, &attended)?;
     }
