@@ -474,7 +474,10 @@ fn product_files_hold_at_most_six_hundred_lines() {
         let is_test = name.contains("/tests/") || name.ends_with("tests.rs") || name.starts_with("e2e/");
         let lines = production_lines(&file);
         if lines.len() > 600 && !is_test {
-            breaches.push(format!("{name}: {} lines without tests, at most 600", lines.len()));
+            breaches.push(format!(
+                "{name}: {} lines without tests, at most 600",
+                lines.len()
+            ));
         }
     }
     assert!(breaches.is_empty(), "{breaches:#?}");

@@ -89,6 +89,15 @@ pub fn finish(scope: &str, title: &str) -> Step {
     )
 }
 
+/// A model's end of work without a change.
+#[must_use]
+pub fn nothing_to_do() -> Step {
+    Step::call(
+        "give_up",
+        json!({"kind": "already_done", "evidence": "There is nothing to do."}),
+    )
+}
+
 /// A small change of its own for a ticket: the file that it adds, and what is in it.
 #[must_use]
 pub fn note(key: &str) -> (String, String) {

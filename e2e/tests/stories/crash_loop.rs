@@ -167,6 +167,8 @@ async fn a_call_that_ends_the_whole_process_twice_is_answered_with_an_error() {
     let script = vec![
         Step::call("run_command", json!({ "command": "true" })),
         Step::say("It cannot be run here.").expecting("stopped twice while this call ran"),
+        Step::say("It cannot be run here."),
+        Step::say("It cannot be run here."),
     ];
     let stage = Stage::start(script).await;
     let is_over = |row: &Row| {

@@ -17,7 +17,8 @@ async fn play(options: Options) -> (World, String, StopReason) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_ends_without_a_change_is_told_to_the_ticket() {
-    let script = vec![Step::say("The ticket is already solved on main.")];
+    let said = || Step::say("The ticket is already solved on main.");
+    let script = vec![said(), said().expecting("not handed over yet"), said()];
     let (world, key, reason) = play(Options {
         script: Some(script),
         ..Options::default()

@@ -5,6 +5,7 @@
     reason = "a helper that fails fails its test"
 )]
 
+mod adversaries;
 mod agents;
 mod background;
 mod bad_input;

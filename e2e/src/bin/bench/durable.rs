@@ -8,7 +8,7 @@ use domain::{Entry, Fact, RunFence, RunId, TicketKey};
 use e2e::{Mode, Options, Processes, World};
 use queue::Queue;
 use servers::{FileSync, NatsOptions, NatsServer};
-use testkit::Step;
+use testkit::fixture;
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -171,7 +171,7 @@ async fn recovery(world: &mut World, service: &'static str) -> anyhow::Result<Du
         let marker = format!("crash-{service}-{number}");
         let key = file(world, &marker, |_| {
             let mut script = run_steps(12);
-            script.push(Step::say("There is nothing to do."));
+            script.push(fixture::nothing_to_do());
             script
         });
         let marker = format!("({marker})");
@@ -210,7 +210,7 @@ async fn crowd(world: &mut World) -> anyhow::Result<()> {
     let start = Instant::now();
     for number in 0..PARKED {
         let key = file(world, &format!("parked-{number}"), |_| {
-            vec![Step::say("There is nothing to do.")]
+            vec![fixture::nothing_to_do()]
         });
         world.ask_for_work(&key)?;
     }
@@ -238,7 +238,7 @@ async fn crowd(world: &mut World) -> anyhow::Result<()> {
     for number in 0..ACTIVE {
         let key = file(world, &format!("active-{number}"), |_| {
             let mut script = run_steps(200);
-            script.push(Step::say("There is nothing to do."));
+            script.push(fixture::nothing_to_do());
             script
         });
         world.ask_for_work(&key)?;

@@ -4,7 +4,7 @@ use std::{path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, ensure};
 use servers::{NatsServer, RedisServer};
-use testkit::{ScriptedModel, Step, fixture, model::MODEL_API_KEY};
+use testkit::{ScriptedModel, fixture, model::MODEL_API_KEY};
 use tokio::{process::Command, time::Instant};
 
 use crate::{
@@ -16,7 +16,7 @@ const STARTS: usize = 10;
 
 /// Prints the time from the start of the command to the model's first call.
 pub(crate) async fn first_call() -> anyhow::Result<()> {
-    let model = ScriptedModel::start(vec![Step::say("There is nothing to do.")]).await?;
+    let model = ScriptedModel::start(vec![fixture::nothing_to_do()]).await?;
     let root = tempfile::tempdir()?;
     let folder = root.path().join("shop");
     shop(&folder).await?;

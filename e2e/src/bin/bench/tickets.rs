@@ -60,7 +60,7 @@ pub(crate) async fn ended(
 }
 
 pub(crate) fn no_change(reason: &StopReason) -> bool {
-    matches!(reason, StopReason::NoChange { .. })
+    matches!(reason, StopReason::NoChange { .. } | StopReason::GivenUp { .. })
 }
 
 fn completed(reason: &StopReason) -> bool {
@@ -72,7 +72,7 @@ pub(crate) async fn first_call(world: &World) -> anyhow::Result<()> {
     let mut samples = Samples::default();
     for number in 0..=FIRST_CALLS {
         let key = file(world, &format!("first-{number}"), |_| {
-            vec![Step::say("There is nothing to do.")]
+            vec![fixture::nothing_to_do()]
         });
         let before = world.model.all_calls().len();
         let start = Instant::now();
@@ -105,7 +105,7 @@ pub(crate) async fn turns(world: &World, command: Duration) -> anyhow::Result<()
         let marker = format!("turns-{number}");
         let key = file(world, &marker, |_| {
             let mut script = run_steps(TURNS - 1);
-            script.push(Step::say("There is nothing to do."));
+            script.push(fixture::nothing_to_do());
             script
         });
         world.ask_for_work(&key)?;

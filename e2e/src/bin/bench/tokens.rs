@@ -4,7 +4,7 @@ use anyhow::ensure;
 use domain::{Entry, Fact, StopReason, Usage};
 use e2e::{Options, World};
 use serde_json::json;
-use testkit::Step;
+use testkit::{Step, fixture};
 
 use crate::{
     measure::figure,
@@ -82,7 +82,7 @@ fn script() -> Vec<Step> {
     steps.extend((2..TURNS - 1).map(read));
     let undo = json!({"command": "rm notes.txt"});
     steps.push(Step::call("run_command", undo));
-    steps.push(Step::say("There is nothing to do."));
+    steps.push(fixture::nothing_to_do());
     steps
 }
 
