@@ -129,7 +129,7 @@ async fn an_ordinary_change_is_read_with_its_evidence_by_the_reviewer_and_by_peo
 
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3).
+        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|
@@ -196,7 +196,7 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
         Three mugs at 8.50 and a poster at 12.00 should cost 37.50
         tests/test_cart.py
         Evidence
-        A test that failed before passes with the change, and the others are no worse (E3).
+        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
         check
         before
         with the change
@@ -259,7 +259,7 @@ async fn a_test_that_failed_before_is_not_blamed_on_the_change() {
         assert_snapshot!(evidence(&pull.body), @r#"
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3).
+        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|
@@ -388,7 +388,7 @@ async fn a_test_that_fails_now_and_then_is_named_and_blames_nobody() {
         assert_snapshot!(evidence(&pull.body), @r#"
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3).
+        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|
@@ -474,7 +474,7 @@ async fn a_change_whose_tests_fail_goes_back_to_the_work_with_what_failed() {
         assert_snapshot!(saw(&calls[5]), @r#"
         Noted.
         ---
-        Checks fail with your change that did not fail before it. They ran in a fresh copy of the files.
+        Checks are worse with your change than before it. They ran in a fresh copy of the files.
 
         `python3 -m unittest -q`: tests.test_cart.CartTest.test_an_empty_cart_costs_nothing
         The end of its output:
@@ -514,7 +514,7 @@ async fn a_change_whose_tests_fail_goes_back_to_the_work_with_what_failed() {
         assert_snapshot!(evidence(&only_pull_request(&world).body), @r#"
         ### Evidence
 
-        A test that failed before passes with the change, and the others are no worse (E3).
+        A test that failed before passes with the change, and the others are no worse (E3). Shown by the repository's own tests.
 
         | check | before | with the change |
         |---|---|---|

@@ -19,7 +19,7 @@ fn worst(files: &[File<'_>]) -> (Option<Severity>, String) {
             after: text(after),
         })
         .collect();
-    let found = findings(&files);
+    let found = findings(&files, "");
     (
         found.iter().map(|found| found.severity).max(),
         format!("{found:?}"),

@@ -223,11 +223,7 @@ pub(super) fn proof(proof: &Proof) -> String {
         let _ = writeln!(text, "- `{}` prints {:?} {verdict}", seen.command, seen.prints);
     }
     for finding in &proof.findings {
-        let _ = writeln!(
-            text,
-            "- {} line {}: {}",
-            finding.path, finding.line, finding.words
-        );
+        let _ = writeln!(text, "- {}: {}", place(finding), finding.words);
     }
     if text.is_empty() {
         text.push_str("Nothing could be run.\n");
@@ -349,15 +345,19 @@ fn questioned(doubts: &[ChangeDoubt]) -> String {
     text
 }
 
+/// The place of a finding; line 0 stands for the whole file.
+fn place(finding: &Finding) -> String {
+    match finding.line {
+        0 => finding.path.clone(),
+        line => format!("{} line {line}", finding.path),
+    }
+}
+
 fn weakened(findings: &[Finding]) -> String {
     let mut text =
         "The change weakens checks of the repository, so it needs a person's approval as it is:\n".to_owned();
     for finding in findings {
-        let _ = write!(
-            text,
-            "\n- {} line {}: {}",
-            finding.path, finding.line, finding.words
-        );
+        let _ = write!(text, "\n- {}: {}", place(finding), finding.words);
     }
     text.push_str(
         "\n\nTake that back if the ticket does not ask for it, and call finish again. If it is needed, call finish as it is \

@@ -72,18 +72,11 @@ fn silenced(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Opt
     let is_hidden = !was_tried
         || lost.names.iter().any(|name| not_passing.names.contains(name))
         || (lost.names.is_empty() && !not_passing.is_empty());
-    let words = match is_hidden && was_tried {
-        true => format!(
-            "{} ran before, run no more, and would not pass with the change as before: {}",
-            number(lost.count),
-            names(&lost, command)
-        ),
-        false => format!(
-            "{} ran before and run no more: {}",
-            number(lost.count),
-            names(&lost, command)
-        ),
+    let what = match is_hidden && was_tried {
+        true => "not run any more, and not passing with the change as they were",
+        false => "not run any more",
     };
+    let words = format!("{what}: {}: {}", number(lost.count), names(&lost, command));
     let severity = match is_hidden {
         true => Severity::Block,
         false => Severity::Flag,
