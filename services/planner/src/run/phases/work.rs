@@ -7,8 +7,8 @@ use domain::{
 
 use super::converse::{Progress, converse, postponed};
 use crate::run::machine::{
-    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, Turn, full_reason, idle, park,
-    record_turn, spent, stuck, turn_limit,
+    Action, Call, CallResult, CallState, DialogSpec, PhaseSpec, RunState, Step, Turn, full_reason, idle,
+    park, record_turn, spent, stuck, turn_limit,
 };
 use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
 
