@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::{CheckOutcome, Finding, Hunk, Level, Severity};
 use crate::{
     Answered, ChangeSize, Effort, GiveUp, Intake, Objection, Outside, Phase, Plan, PlannedIssue, Refusal,
-    Review, ReviewOfChange, SetupHint, StopReason, ThreadReply, Widened,
+    Review, ReviewOfChange, SetupHint, StopReason, TemplateAnswer, ThreadReply, Widened,
 };
 
 /// Names of tests that the end of a run keeps.
@@ -64,6 +64,9 @@ pub struct Handover {
     /// Commands whose output shows the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demonstrations: Vec<Demonstration>,
+    /// Answers to the repository's template for pull requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub template: Vec<TemplateAnswer>,
     /// Replies to the comments of a review, where the work is about one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<ThreadReply>,
@@ -160,6 +163,12 @@ pub struct Description {
     /// Whose tests show the change, where tests do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<ShownBy>,
+    /// The repository's template for pull requests with the author's answers; empty: there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub template: String,
+    /// Changed files that others rely on, where the change has no new or changed test.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub untested_contracts: Vec<String>,
     /// Repairs of the rules that failed before the commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrepaired: Vec<String>,

@@ -68,6 +68,7 @@ mod spend;
 mod standing;
 mod stop;
 pub mod stored;
+mod template;
 pub mod text;
 mod ticket;
 mod time;
@@ -160,6 +161,7 @@ pub use spend::{Amount, BudgetOf, Period, RunCost, SharedBudget, TicketCost, Tic
 pub use standing::{ChecksFollow, ChecksSeen, ReviewSeen, Standing};
 pub use stop::{GiveUp, StopReason, Withdrawal};
 pub use stored::{AnyRecord, Stored, Undecodable};
+pub use template::{TemplateAnswer, fill_template};
 pub use ticket::{Account, TicketComment, TicketKey, TicketText};
 pub use time::Timestamp;
 pub use tool::{ToolResult, ToolSpec, ToolStatus};

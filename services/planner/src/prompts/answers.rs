@@ -73,6 +73,9 @@ fn argument(wrong: &Argument) -> String {
         Argument::Malformed(problem) => {
             format!("The arguments do not fit the tool: {problem}. Call it again.")
         }
+        Argument::Scope => "`scope` is missing: the commit messages of this repository name one, as in fix(cart): …. Give the part \
+             of the code that the change is about, in one word."
+            .to_owned(),
         Argument::Title => "title must be one line of 5 to 120 characters: what the change does.".to_owned(),
         Argument::Summary => {
             "summary must have 10 to 8000 characters: what was changed, why, and how it was tested."

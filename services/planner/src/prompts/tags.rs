@@ -260,6 +260,9 @@ impl Tags<'_> {
         if let Some(cause) = &intake.root_cause {
             let _ = writeln!(text, "Possible cause: {cause}");
         }
+        if !intake.components.is_empty() {
+            let _ = writeln!(text, "Affected parts: {}", intake.components.join(", "));
+        }
         for module in &intake.modules {
             let _ = writeln!(text, "Module {}: {}", module.name, module.why);
         }

@@ -45,8 +45,14 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     parts.extend(listed("Open remarks of the review by a model", open.collect()));
     parts.extend(description.went_back.then(|| WENT_BACK.to_owned()));
     parts.extend(description.unreviewed.then(|| UNREVIEWED.to_owned()));
+    parts.extend(template(&description.template));
     parts.extend(description.effort.iter().map(effort::took));
     parts.join("\n\n")
+}
+
+/// The repository's own template, filled; the heading says whose words they are.
+fn template(filled: &str) -> Option<String> {
+    (!filled.is_empty()).then(|| format!("### The repository's template, as the author says\n\n{filled}"))
 }
 
 /// Where the change is beyond the modules of its kind of ticket.
@@ -122,6 +128,11 @@ fn evidence(description: &Description) -> String {
     lines.extend(listed(
         "Not covered by a test: nothing fails without it",
         unnoticed.collect(),
+    ));
+    let contracts = description.untested_contracts.iter();
+    lines.extend(listed(
+        "Changes what other programs rely on, without a new or changed test",
+        contracts.map(|path| code(path)).collect(),
     ));
     let unrepaired = description.unrepaired.iter();
     lines.extend(listed("Failed before the commit", named(unrepaired)));

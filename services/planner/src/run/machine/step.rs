@@ -118,6 +118,8 @@ pub(crate) enum Argument {
     /// Why the arguments do not fit the tool's schema.
     Malformed(String),
     Title,
+    /// The rules want a scope in each commit message, and the call names none.
+    Scope,
     Summary,
     Evidence,
     Questions,

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use domain::check::ChangeReport;
-use domain::{ChangeSize, Description, Handover, JobRequest, Objection, Review};
+use domain::{
+    ChangeSize, Description, FileChange, FileRole, Handover, JobRequest, Objection, Review, fill_template,
+};
 
 use super::forecast::effort;
 use crate::run::machine::RunState;
@@ -31,6 +33,13 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
         outside: proof.map(|proof| proof.outside.clone()).unwrap_or_default(),
         unnoticed: proof.map(|proof| proof.unnoticed.clone()).unwrap_or_default(),
         shown_by: proof.and_then(|proof| proof.shown_by),
+        template: state
+            .open_workspace()
+            .map(|info| fill_template(&info.template, &handover.template))
+            .unwrap_or_default(),
+        untested_contracts: change
+            .map(|change| untested_contracts(request, &change.changed))
+            .unwrap_or_default(),
         unrepaired: proof.map(|proof| proof.unrepaired.clone()).unwrap_or_default(),
         objections: objections(state),
         went_back: state.went_back,
@@ -50,6 +59,17 @@ fn modules(state: &RunState, request: &JobRequest, change: &ChangeReport) -> Vec
         .filter_map(|file| scope.module_of(&file.path));
     let named: BTreeSet<&str> = touched.map(|module| module.name.as_str()).collect();
     named.into_iter().map(str::to_owned).collect()
+}
+
+/// The changed files that others rely on, where no file with tests changed.
+fn untested_contracts(request: &JobRequest, changed: &[FileChange]) -> Vec<String> {
+    if changed.iter().any(|file| file.role == FileRole::Test) {
+        return Vec::new();
+    }
+    let contracts = changed
+        .iter()
+        .filter(|file| request.rules.agent.is_contract(&file.path));
+    contracts.map(|file| file.path.clone()).collect()
 }
 
 /// What the reviewer says and nobody answered.

@@ -2,7 +2,7 @@
 
 use domain::{Fact, FileChange, FileRole, Job, JobRequest, ReportRequest, Return, report};
 
-use super::play::{Play, done, request};
+use super::play::{Play, change, done, finish, request, tools};
 use crate::run::Action;
 use crate::transcript::Message;
 
@@ -99,6 +99,42 @@ fn a_change_to_what_others_rely_on_is_checked_as_a_whole_as_well() {
 }
 
 #[test]
+fn contract_change_without_test_is_named() {
+    let named = |changed: &[(&str, FileRole)]| {
+        let asked = asked(|asked| asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()]);
+        let mut play = Play::implement(asked, done());
+        play.checks.is_there = true;
+        let file = |&(path, role): &(&str, FileRole)| FileChange {
+            path: path.to_owned(),
+            added: 1,
+            removed: 0,
+            role,
+        };
+        play.checks.change.changed = changed.iter().map(file).collect();
+        play.until_model_call();
+        let system = play.transcript().system.concat();
+        assert!(
+            system.contains("These commands run such tests: make e2e"),
+            "{system}"
+        );
+        play.drive();
+        play.pushed();
+        play.drive();
+        match play.last_request() {
+            ReportRequest::OpenPullRequest(report::OpenPullRequest {
+                description: Some(said),
+                ..
+            }) => said.untested_contracts.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let contract = ("api/shop.proto", FileRole::Product);
+    assert_eq!(named(&[contract]), ["api/shop.proto"]);
+    assert!(named(&[contract, ("tests/test_api.py", FileRole::Test)]).is_empty());
+    assert!(named(&[("shop/cart.py", FileRole::Product)]).is_empty());
+}
+
+#[test]
 fn the_model_is_told_what_its_kind_of_ticket_needs_and_the_template_as_data() {
     let told = |kind: &str| {
         let mut play = Play::implement(asked(|asked| asked.text.kind = kind.to_owned()), []);
@@ -115,6 +151,24 @@ fn the_model_is_told_what_its_kind_of_ticket_needs_and_the_template_as_data() {
     let story = told("Story");
     assert!(story.contains("meet every criterion") && !story.contains("root cause first"));
     assert!(told("Chore").contains("must not change"));
+}
+
+#[test]
+fn template_keeps_headings_with_answers() {
+    let mut answered = finish();
+    answered.1["template"] = serde_json::json!([{"heading": "risk", "text": "None."}]);
+    let mut play = Play::implement(asked(|_| ()), [tools(&change()), tools(&[answered])]);
+    play.drive();
+    play.pushed();
+    play.drive();
+    let ReportRequest::OpenPullRequest(report::OpenPullRequest {
+        description: Some(said),
+        ..
+    }) = play.last_request()
+    else {
+        panic!("{:?}", play.last_request())
+    };
+    assert_eq!(said.template, "## Risk\n\nNone.");
 }
 
 #[test]
@@ -136,4 +190,19 @@ fn the_dbt_projects_and_their_manifests_are_told() {
     );
     assert_eq!(play.drive(), Action::Wait);
     assert_eq!(repairs(&play), ["dbt compile --project-dir 'data'"]);
+}
+
+#[test]
+fn finish_without_required_scope_is_refused() {
+    let asked = |is_required| asked(|asked| asked.rules.commits.scope_required = is_required);
+    let mut play = Play::implement(asked(true), done());
+    play.drive();
+    let answer = &play.last_result().content;
+    assert!(answer.contains("`scope` is missing"), "{answer}");
+    let mut scoped = finish();
+    scoped.1["scope"] = "cart".into();
+    let mut play = Play::implement(asked(true), [tools(&change()), tools(&[scoped])]);
+    assert_eq!(play.drive(), Action::Wait);
+    let mut play = Play::implement(asked(false), done());
+    assert_eq!(play.drive(), Action::Wait);
 }

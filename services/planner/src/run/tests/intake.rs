@@ -55,6 +55,7 @@ fn comment(sequence: u64, may_instruct: bool) -> Fact {
 fn the_work_begins_with_what_the_first_look_found_and_the_tickets_own_criteria() {
     let seen = json!({
         "kind": "bug", "one_liner": "Multiply by the quantity.", "class": "trivial", "files": ["shop/cart.py", "../etc"],
+        "components": ["checkout"],
         "criteria": [{"quote": "totals  are WRONG", "testable": true}, {"quote": "taxes stay", "testable": true}],
     });
     let mut play = play(&[look(&seen)]);
@@ -81,7 +82,10 @@ fn the_work_begins_with_what_the_first_look_found_and_the_tickets_own_criteria()
     let Message::User(task) = &play.transcript().messages[0] else {
         panic!("no task")
     };
-    assert!(task.contains("bug: Multiply by the quantity."), "{task}");
+    assert!(
+        task.contains("bug: Multiply by the quantity.\nAffected parts: checkout"),
+        "{task}"
+    );
 }
 
 #[test]

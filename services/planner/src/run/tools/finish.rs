@@ -1,6 +1,9 @@
 //! The model says that its change is complete, and describes it.
 
-use domain::{CriterionNote, Demonstration, FileNote, Handover, JobRequest, ReviewThread, ThreadReply};
+use domain::{
+    CommitRules, CommitStyle, CriterionNote, Demonstration, FileNote, Handover, JobRequest, ReviewThread,
+    TemplateAnswer, ThreadReply,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -26,9 +29,20 @@ pub(in crate::run) const TOOL: Tool = Tool {
     act,
 };
 
-fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
-    let parsed = parse(&call.call.input).and_then(|handover| complete(state, handover));
+fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
+    let parsed = parse(&call.call.input)
+        .and_then(|handover| check_scope(&request.rules.commits, handover))
+        .and_then(|handover| complete(state, handover));
     noted(state, call, parsed)
+}
+
+/// Refuses a handover without a scope where the rules want one in each conventional commit.
+fn check_scope(rules: &CommitRules, handover: Handover) -> Result<Handover, Argument> {
+    let is_wanted = rules.scope_required && rules.style == CommitStyle::Conventional;
+    match is_wanted && handover.scope.is_empty() {
+        true => Err(Argument::Scope),
+        false => Ok(handover),
+    }
 }
 
 /// No point of the ticket is dropped in silence.
@@ -81,6 +95,8 @@ struct Input {
     #[serde(default)]
     demonstrations: Vec<Demonstration>,
     #[serde(default)]
+    template: Vec<TemplateAnswer>,
+    #[serde(default)]
     replies: Vec<ThreadReply>,
 }
 
@@ -119,9 +135,23 @@ pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
         not_done: lines(input.not_done, LINE_CHARS),
         criteria: criteria.collect(),
         demonstrations: input.demonstrations.into_iter().take(DEMONSTRATIONS).collect(),
+        template: input
+            .template
+            .into_iter()
+            .take(LINES)
+            .map(capped_answer)
+            .collect(),
         replies: input.replies.into_iter().map(capped).collect(),
         repaired_by: Vec::new(),
     })
+}
+
+fn capped_answer(answer: TemplateAnswer) -> TemplateAnswer {
+    TemplateAnswer {
+        heading: cut(answer.heading.trim()),
+        text: super::cut(answer.text.trim(), REPLY_CHARS),
+        done: lines(answer.done, LINE_CHARS),
+    }
 }
 
 fn capped(reply: ThreadReply) -> ThreadReply {
