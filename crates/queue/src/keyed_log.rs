@@ -2,9 +2,10 @@
 
 use std::{collections::BTreeSet, marker::PhantomData, sync::Arc, time::Duration};
 
-use async_nats::{HeaderMap, jetstream};
+use async_nats::HeaderMap;
 use bytes::Bytes;
-use domain::{TicketKey, cause::chain};
+use domain::TicketKey;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use uuid::Uuid;
@@ -14,9 +15,8 @@ use crate::{
     connection::Connection,
     error::Error,
     keyed::Keyed,
-    names::{self, LogNames, TIMERS, WAKER},
+    names::LogNames,
     objects::Objects,
-    pull::{self, Held, pause_after},
     token::Tokens,
     trace,
     unreadable::Unreadable,
@@ -24,7 +24,23 @@ use crate::{
     wire::{Compared, Refusal, Stored, Target},
 };
 
-const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// Header of a token: the sequence of the newest record that its publisher knew of.
+const COVERED: &str = "Journeyman-Covers";
+/// Pauses after refusals of the token for a record. With three servers the removal of an acknowledged token is replicated
+/// after the acknowledgement is answered: usually within 2 ms.
+const WAKE_PAUSES: [Duration; 4] = [
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(500),
+];
+
+/// Headers of a token for the record at a sequence.
+pub(crate) fn covering(sequence: u64) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(COVERED, sequence.to_string());
+    headers
+}
 
 /// What became of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +53,8 @@ pub enum Appended {
 
 /// A log by ticket and semantic key, with one outstanding wake-up token per ticket. Cheap to clone.
 pub struct KeyedLog<T> {
-    connection: Arc<Connection>,
-    names: &'static LogNames,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) names: &'static LogNames,
     record: PhantomData<fn() -> T>,
 }
 
@@ -158,12 +174,42 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(last.map(|stored| stored.sequence))
     }
 
-    /// Publishes the ticket's token; an outstanding one counts as success.
+    /// Publishes the ticket's token; an outstanding one counts as success. For a hint that names no record: a record has
+    /// [`KeyedLog::wake_beyond`].
     ///
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn wake(&self, ticket: &TicketKey) -> Result<(), Error> {
-        self.wake_with(ticket, HeaderMap::new()).await
+        self.token(ticket, HeaderMap::new()).await.map(drop)
+    }
+
+    /// Publishes the ticket's token for the record at a sequence, after the caller finished an older token. That one may
+    /// still be there for a moment although its acknowledgement was answered, so a refusal counts as success only when the
+    /// outstanding token is newer than the record. The waker holds the record meanwhile, so this is for speed alone.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn wake_beyond(&self, ticket: &TicketKey, sequence: u64) -> Result<(), Error> {
+        for pause in WAKE_PAUSES {
+            if self.token(ticket, covering(sequence)).await? || self.covered(ticket).await? >= sequence {
+                return Ok(());
+            }
+            sleep(pause).await;
+        }
+        tracing::debug!(%ticket, sequence, "the token is still outstanding; the waker goes on");
+        Ok(())
+    }
+
+    /// The newest record that the publisher of the ticket's outstanding token knew of; 0 without a token.
+    pub(crate) async fn covered(&self, ticket: &TicketKey) -> Result<u64, Error> {
+        let last = self
+            .connection
+            .last(self.names.wakeups, &self.names.token(ticket))
+            .await?;
+        let covered = last.as_ref().and_then(|token| token.headers.get(COVERED));
+        Ok(covered
+            .and_then(|sequence| sequence.as_str().parse().ok())
+            .unwrap_or_default())
     }
 
     /// The same; true when there was no outstanding token, so that one had been lost.
@@ -209,69 +255,14 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(subjects.iter().filter_map(ticket).collect())
     }
 
-    async fn wake_with(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<(), Error> {
-        self.token(ticket, headers).await.map(drop)
-    }
-
     /// Publishes the ticket's token; false when one is outstanding.
-    async fn token(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<bool, Error> {
+    pub(crate) async fn token(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<bool, Error> {
         let subject = self.names.token(ticket);
         let published = self.connection.publish(&subject, headers, Bytes::new());
         match failpoint::around_kind("queue.token.publish", self.names.wakeups, published).await {
             Ok(_) => Ok(true),
             Err(Refusal::SubjectFull) => Ok(false),
             Err(refusal) => Err(refusal.into()),
-        }
-    }
-
-    /// Runs the waker (a durable consumer over the log, and due timers) until shutdown. Any number may run at once.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] when it cannot start; later trouble is logged and tried again.
-    pub async fn run_waker(&self, shutdown: CancellationToken) -> Result<(), Error> {
-        let of_record = |subject: &str| self.names.ticket_of_record(subject);
-        let appends = self.wake_from(self.names.stream, of_record, &shutdown);
-        if self.names.takes_timers {
-            let timers = self.wake_from(TIMERS, names::ticket_of_timer, &shutdown);
-            tokio::try_join!(appends, timers).map(drop)
-        } else {
-            appends.await
-        }
-    }
-
-    async fn wake_from(
-        &self,
-        stream: &str,
-        ticket_of: impl Fn(&str) -> Option<TicketKey>,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Error> {
-        let consumer = self.connection.consumer(stream, WAKER).await?;
-        while !shutdown.is_cancelled() {
-            match pull::one(&self.connection, &consumer, shutdown).await {
-                Ok(Some(message)) => self.wake_for(ticket_of(&message.subject), message).await,
-                Ok(None) => {}
-                Err(error) => pause_after(&error, stream, shutdown).await,
-            }
-        }
-        Ok(())
-    }
-
-    async fn wake_for(&self, ticket: Option<TicketKey>, message: jetstream::Message) {
-        let (message, acker) = message.split();
-        let held = Held::new("waker", acker, self.connection.ack_wait());
-        let Some(ticket) = ticket else {
-            tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
-            forget(held).await;
-            return;
-        };
-        let mut headers = HeaderMap::new();
-        trace::forward(message.headers.as_ref(), &mut headers);
-        match self.wake_with(&ticket, headers).await {
-            Ok(()) => forget(held).await,
-            Err(error) => {
-                tracing::warn!(%ticket, error = %chain(&error), "ticket not woken; tried again in a second");
-                held.release(Some(PAUSE_AFTER_ERROR)).await;
-            }
         }
     }
 
@@ -303,11 +294,5 @@ impl<T: Keyed> KeyedLog<T> {
 
     fn objects(&self) -> Objects {
         Objects::new(self.connection.clone())
-    }
-}
-
-async fn forget(held: Held) {
-    if let Err(error) = held.finish().await {
-        tracing::warn!(error = %chain(&error), "message not acknowledged; it comes again");
     }
 }

@@ -42,6 +42,7 @@ mod token;
 mod topology;
 mod trace;
 mod unreadable;
+mod waker;
 mod watch;
 mod wire;
 

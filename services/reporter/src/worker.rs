@@ -160,14 +160,10 @@ impl Worker {
     async fn wake_if_more(&self, ticket: &TicketKey, settled_to: u64) {
         let reports = self.queue.reports();
         let woken = async {
-            if reports
-                .last_sequence(ticket)
-                .await?
-                .is_some_and(|last| last > settled_to)
-            {
-                reports.wake(ticket).await?;
+            match reports.last_sequence(ticket).await? {
+                Some(last) if last > settled_to => reports.wake_beyond(ticket, last).await,
+                Some(_) | None => Ok(()),
             }
-            Ok::<_, queue::Error>(())
         };
         if let Err(error) = woken.await {
             tracing::warn!(error = %chain(&error), "ticket not woken again; the waker will");

@@ -20,4 +20,5 @@ mod singletons;
 mod tables;
 mod tls;
 mod topology;
+mod wakeups;
 mod world;

@@ -45,8 +45,12 @@ impl Drop for World {
 }
 
 pub(crate) fn settings(server: &NatsServer) -> Settings {
+    settings_for(server.url())
+}
+
+pub(crate) fn settings_for(url: String) -> Settings {
     Settings {
-        url: server.url(),
+        url,
         ..Settings::default()
     }
 }

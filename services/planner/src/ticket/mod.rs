@@ -150,12 +150,14 @@ impl TicketDesk {
     /// A trigger that came between the last look and the acknowledgement would have no token.
     async fn check_again(&self, ticket: &TicketKey, cursor: u64) {
         let triggers = self.queue.triggers();
-        let more = match triggers.last_sequence(ticket).await {
-            Ok(last) => last.is_some_and(|last| last > cursor),
-            Err(_) => true,
+        let woken = async {
+            match triggers.last_sequence(ticket).await? {
+                Some(last) if last > cursor => triggers.wake_beyond(ticket, last).await,
+                Some(_) | None => Ok(()),
+            }
         };
-        if more && let Err(error) = triggers.wake(ticket).await {
-            tracing::warn!(%ticket, error = %chain(&error), "ticket could not be woken again");
+        if let Err(error) = woken.await {
+            tracing::warn!(%ticket, error = %chain(&error), "ticket not woken again; the waker does it");
         }
     }
 

@@ -1,0 +1,171 @@
+//! The waker: turns appended records and due timers into wake-up tokens.
+//!
+//! A message of the waker is forgotten only when a token that is newer than it was stored, or when a worker has consumed
+//! what it is about. A refused token alone proves nothing: the outstanding one may belong to a worker that has read the log
+//! for the last time, and with three servers it may be acknowledged already.
+
+use std::time::Duration;
+
+use async_nats::{HeaderMap, jetstream};
+use domain::{ReportCursor, Row, TicketKey, Timestamp, cause::chain};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    clock::clock,
+    error::Error,
+    keyed::Keyed,
+    keyed_log::{KeyedLog, covering},
+    names::{self, Bucket, Key, TIMERS, WAKER},
+    pull::{self, Held, pause_after},
+    table::Table,
+    trace,
+};
+
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
+/// Pauses until a message is looked at again whose token was refused, by its deliveries; the last one stays.
+const HOLD_PAUSES: [Duration; 4] = [
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+];
+/// Clocks of the server, which fires timers, and of this process may differ by this.
+const CLOCKS_DIFFER_MS: i64 = 60_000;
+
+/// The reason why a ticket needs a token.
+#[derive(Clone, Copy, Debug)]
+enum Need {
+    /// The record at this sequence was appended.
+    Record(u64),
+    /// The ticket's timer is due.
+    Timer,
+}
+
+/// The progress of a ticket's worker, as far as it has stored it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    cursor: u64,
+    due: Option<Timestamp>,
+}
+
+impl<T: Keyed> KeyedLog<T> {
+    /// Runs the waker (a durable consumer over the log, and due timers) until shutdown. Any number may run at once.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it cannot start; later trouble is logged and tried again.
+    pub async fn run_waker(&self, shutdown: CancellationToken) -> Result<(), Error> {
+        let of_record = |subject: &str| self.names.ticket_of_record(subject);
+        let appends = self.wake_from(self.names.stream, of_record, Need::Record, &shutdown);
+        if self.names.takes_timers {
+            let timers = self.wake_from(TIMERS, names::ticket_of_timer, |_| Need::Timer, &shutdown);
+            tokio::try_join!(appends, timers).map(drop)
+        } else {
+            appends.await
+        }
+    }
+
+    async fn wake_from(
+        &self,
+        stream: &str,
+        ticket_of: impl Fn(&str) -> Option<TicketKey>,
+        need_of: impl Fn(u64) -> Need,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Error> {
+        let consumer = self.connection.consumer(stream, WAKER).await?;
+        while !shutdown.is_cancelled() {
+            match pull::one(&self.connection, &consumer, shutdown).await {
+                Ok(Some(message)) => {
+                    self.wake_for(ticket_of(&message.subject), &need_of, message)
+                        .await
+                }
+                Ok(None) => {}
+                Err(error) => pause_after(&error, stream, shutdown).await,
+            }
+        }
+        Ok(())
+    }
+
+    async fn wake_for(
+        &self,
+        ticket: Option<TicketKey>,
+        need_of: impl Fn(u64) -> Need,
+        message: jetstream::Message,
+    ) {
+        let place = message.info().ok();
+        let place = place.map(|info| (info.stream_sequence, info.delivered));
+        let (message, acker) = message.split();
+        let held = Held::new("waker", acker, self.connection.ack_wait());
+        let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
+            tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
+            forget(held).await;
+            return;
+        };
+        let need = need_of(sequence);
+        let mut headers = match need {
+            Need::Record(sequence) => covering(sequence),
+            Need::Timer => HeaderMap::new(),
+        };
+        trace::forward(message.headers.as_ref(), &mut headers);
+        let woken = match self.token(&ticket, headers).await {
+            Ok(false) => self.is_met(&ticket, need).await,
+            woken => woken,
+        };
+        match woken {
+            Ok(true) => forget(held).await,
+            Ok(false) => {
+                let tries = usize::try_from(delivered).unwrap_or_default();
+                let pause = HOLD_PAUSES[tries.saturating_sub(1).min(HOLD_PAUSES.len() - 1)];
+                held.release(Some(pause)).await;
+            }
+            Err(error) => {
+                tracing::warn!(%ticket, error = %chain(&error), "ticket not woken; tried again in a second");
+                held.release(Some(PAUSE_AFTER_ERROR)).await;
+            }
+        }
+    }
+
+    /// Whether the outstanding token or its worker covers what a refused token was for.
+    async fn is_met(&self, ticket: &TicketKey, need: Need) -> Result<bool, Error> {
+        match need {
+            Need::Record(sequence) => Ok(
+                self.covered(ticket).await? >= sequence || self.progress(ticket).await?.cursor >= sequence
+            ),
+            Need::Timer => {
+                let due = self.progress(ticket).await?.due;
+                Ok(due.is_none_or(|due| due > clock().plus_ms(CLOCKS_DIFFER_MS)))
+            }
+        }
+    }
+
+    /// What the ticket's worker has stored; nothing of a record that this release cannot read.
+    async fn progress(&self, ticket: &TicketKey) -> Result<Progress, Error> {
+        let read = if self.names.takes_timers {
+            let rows = Table::<Row>::new(self.connection.clone(), Bucket::Tickets);
+            rows.get(&ticket.to_string()).await.map(|row| {
+                row.map(|(row, _)| Progress {
+                    cursor: row.cursor,
+                    due: row.due,
+                })
+            })
+        } else {
+            let cursors = Table::<ReportCursor>::new(self.connection.clone(), Bucket::Effects);
+            cursors.get(Key::cursor(ticket)).await.map(|cursor| {
+                cursor.map(|(cursor, _)| Progress {
+                    cursor: cursor.sequence,
+                    due: None,
+                })
+            })
+        };
+        match read {
+            Ok(progress) => Ok(progress.unwrap_or_default()),
+            Err(Error::Corrupt { .. } | Error::Newer { .. }) => Ok(Progress::default()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+async fn forget(held: Held) {
+    if let Err(error) = held.finish().await {
+        tracing::warn!(error = %chain(&error), "message not acknowledged; it comes again");
+    }
+}

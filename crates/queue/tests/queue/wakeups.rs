@@ -1,0 +1,161 @@
+//! No wake-up is lost: with three servers, with a worker that dies after its acknowledgement, and with a token in hand.
+
+use std::time::Duration;
+
+use domain::{ReportCursor, Row};
+use queue::{Appended, Bucket, Key, KeyedLog, Queue};
+use servers::{NatsCluster, NatsOptions};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{World, report, settings_for, soon, stays_away, ticket, trigger};
+
+/// Less than the sweeper's interval, so that the sweeper is not what wakes.
+const PROMPT: Duration = Duration::from_secs(10);
+
+fn sequence(appended: Appended) -> u64 {
+    match appended {
+        Appended::New(sequence) | Appended::Known(sequence) => sequence,
+    }
+}
+
+fn run_waker<T: queue::Keyed>(log: &KeyedLog<T>, shutdown: &CancellationToken) {
+    let (log, shutdown) = (log.clone(), shutdown.clone());
+    tokio::spawn(async move { log.run_waker(shutdown).await });
+}
+
+#[tokio::test]
+async fn refused_token_after_ack_is_retried() {
+    let cluster = NatsCluster::start(NatsOptions::default()).await.unwrap();
+    let settings = queue::Settings {
+        replicas: 3,
+        ..settings_for(cluster.url())
+    };
+    let queue = Queue::connect(&settings, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    let shutdown = CancellationToken::new();
+    let log = queue.triggers();
+    let mut tokens = log.tokens(shutdown.clone()).await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    for round in 0..60 {
+        let token = soon(tokens.next()).await.unwrap();
+        let record = trigger(&ticket(1), &format!("comment:{round}"));
+        let appended = sequence(log.append(&record).await.unwrap());
+        token.finish().await.unwrap();
+        // A worker does this after its acknowledgement; the removal of its token may not be applied yet.
+        log.wake_beyond(&ticket(1), appended).await.unwrap();
+        let next = timeout(PROMPT, log.rewake(&ticket(1))).await.unwrap();
+        assert!(!next.unwrap(), "round {round}: the token was lost");
+    }
+    shutdown.cancel();
+}
+
+#[tokio::test]
+async fn worker_dies_after_ack_record_wakes() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    run_waker(&log, &world.shutdown);
+    log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
+    let token = soon(tokens.next()).await.unwrap();
+    log.append(&trigger(&ticket(1), "comment:2")).await.unwrap();
+    // The waker's token for the second record is refused as long as the first one is in hand.
+    assert!(stays_away(tokens.next()).await);
+    token.finish().await.unwrap();
+    let again = timeout(PROMPT, tokens.next())
+        .await
+        .expect("the record woke nobody");
+    assert_eq!(again.unwrap().ticket(), &ticket(1));
+}
+
+#[tokio::test]
+async fn worker_of_reports_dies_record_wakes() {
+    let world = World::new().await;
+    let log = world.queue.reports();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    run_waker(&log, &world.shutdown);
+    log.append(&report(&ticket(1), 1)).await.unwrap();
+    let token = soon(tokens.next()).await.unwrap();
+    log.append(&report(&ticket(1), 2)).await.unwrap();
+    assert!(stays_away(tokens.next()).await);
+    token.finish().await.unwrap();
+    let again = timeout(PROMPT, tokens.next())
+        .await
+        .expect("the record woke nobody");
+    assert_eq!(again.unwrap().ticket(), &ticket(1));
+}
+
+#[tokio::test]
+async fn due_timer_wakes_after_token_in_hand() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    log.wake(&ticket(1)).await.unwrap();
+    let token = soon(tokens.next()).await.unwrap();
+    let due = crate::world::now();
+    let rows = world.queue.table::<Row>(Bucket::Tickets);
+    let row = Row {
+        due: Some(due),
+        ..Row::default()
+    };
+    rows.put(&ticket(1).to_string(), &row, None).await.unwrap();
+    world.queue.timers().set(&ticket(1), due).await.unwrap();
+    run_waker(&log, &world.shutdown);
+    assert!(stays_away(tokens.next()).await);
+    token.finish().await.unwrap();
+    let again = timeout(PROMPT, tokens.next())
+        .await
+        .expect("the timer woke nobody");
+    assert_eq!(again.unwrap().ticket(), &ticket(1));
+}
+
+/// Waits until the waker of a stream holds nothing.
+async fn waker_is_idle(world: &World, stream: &str) -> bool {
+    let mut waker = world
+        .raw()
+        .await
+        .get_consumer_from_stream::<async_nats::jetstream::consumer::pull::Config, _, _>("waker", stream)
+        .await
+        .unwrap();
+    let give_up = Instant::now() + PROMPT;
+    while Instant::now() < give_up {
+        let info = waker.info().await.unwrap();
+        if info.num_pending == 0 && info.num_ack_pending == 0 {
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+    false
+}
+
+#[tokio::test]
+async fn consumed_records_are_not_held() {
+    let world = World::new().await;
+    let (triggers, reports) = (world.queue.triggers(), world.queue.reports());
+    triggers.wake(&ticket(1)).await.unwrap();
+    reports.wake(&ticket(1)).await.unwrap();
+    let mut trigger_tokens = triggers.tokens(world.shutdown.clone()).await.unwrap();
+    let mut report_tokens = reports.tokens(world.shutdown.clone()).await.unwrap();
+    let _in_hand = (
+        soon(trigger_tokens.next()).await.unwrap(),
+        soon(report_tokens.next()).await.unwrap(),
+    );
+    let cursor = sequence(triggers.append(&trigger(&ticket(1), "comment:1")).await.unwrap());
+    let settled = sequence(reports.append(&report(&ticket(1), 1)).await.unwrap());
+    let rows = world.queue.table::<Row>(Bucket::Tickets);
+    let row = Row {
+        cursor,
+        ..Row::default()
+    };
+    rows.put(&ticket(1).to_string(), &row, None).await.unwrap();
+    let cursors = world.queue.table::<ReportCursor>(Bucket::Effects);
+    let cursor = ReportCursor {
+        sequence: settled,
+        ..ReportCursor::default()
+    };
+    cursors.put(Key::cursor(&ticket(1)), &cursor, None).await.unwrap();
+    run_waker(&triggers, &world.shutdown);
+    run_waker(&reports, &world.shutdown);
+    assert!(waker_is_idle(&world, "TRIGGERS").await);
+    assert!(waker_is_idle(&world, "REPORTS").await);
+}
