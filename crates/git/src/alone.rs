@@ -59,7 +59,15 @@ impl Alone {
         let whole = tempfile::tempdir()?;
         drop(git2::Repository::init_bare(whole.path())?);
         let arguments: [OsString; 3] = ["bundle".into(), "unbundle".into(), bundle.into()];
-        let read = cli::run(whole.path(), &arguments, cli::Remote::default(), BUNDLE_LIMIT).await?;
+        let limit = cli::Patience::Total(BUNDLE_LIMIT);
+        let read = cli::run(
+            whole.path(),
+            &arguments,
+            Vec::new(),
+            cli::Remote::default(),
+            limit,
+        )
+        .await?;
         if !read.success {
             return Err(Error::BadPack(cli::summary(&read.stderr)));
         }

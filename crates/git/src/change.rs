@@ -1,6 +1,9 @@
 //! What a change consists of, as policy reads it.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashSet, hash_map::RandomState},
+    hash::BuildHasher as _,
+};
 
 use domain::CommitId;
 
@@ -9,6 +12,8 @@ use crate::{
     elsewhere::{Attributes, holds_pointer},
 };
 
+/// A larger text is not compared line by line; its readable parts are looked at as those of binary content, in bytes.
+const MAX_COMPARED_BYTES: u64 = 1024 * 1024;
 /// Shorter readable parts of binary content say nothing, in bytes.
 const SHORTEST_RUN: usize = 8;
 
@@ -55,6 +60,46 @@ pub enum Cut {
     },
 }
 
+/// Added lines in one piece of memory: millions of short ones cost what their bytes cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddedLines {
+    text: String,
+    count: usize,
+}
+
+impl AddedLines {
+    /// The lines, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.text.split('\n').take(self.count)
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.count += 1;
+    }
+}
+
+impl<T: AsRef<str>> FromIterator<T> for AddedLines {
+    fn from_iter<I: IntoIterator<Item = T>>(lines: I) -> Self {
+        let mut added = Self::default();
+        for line in lines {
+            added.push(line.as_ref());
+        }
+        added
+    }
+}
+
 /// The difference between two commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeSet {
@@ -77,9 +122,10 @@ pub struct FileChange {
     pub mode: FileMode,
     /// Size after the change; 0 for a deletion.
     pub size_bytes: u64,
-    /// Lines that the change adds, without their ends; for a binary file its new readable parts. Empty for a file above the
-    /// budget's `max_file_bytes`, and for contents that an earlier change of the same budget compared.
-    pub added_lines: Vec<String>,
+    /// Lines that the change adds, without their ends; for a binary file, and for a text above 1 MiB, its new readable parts.
+    /// Empty for a file above the budget's `max_file_bytes`, and for contents that an earlier change of the same budget
+    /// compared.
+    pub added_lines: AddedLines,
     /// True when Git LFS keeps the content of this path, before or after the change, and the change puts something else than
     /// a pointer there.
     pub breaks_lfs: bool,
@@ -194,7 +240,7 @@ fn file_change(
         } else {
             size(repository, &new)?
         },
-        added_lines: Vec::new(),
+        added_lines: AddedLines::default(),
         breaks_lfs,
     })
 }
@@ -247,7 +293,14 @@ fn read_added(
         return Ok(false);
     };
     budget.compared_bytes = left;
-    let lines = match git2::Patch::from_diff(diff, index)? {
+    // The library needs some hundred bytes for each line that it compares.
+    let is_compared = old_bytes.max(new_bytes) <= MAX_COMPARED_BYTES;
+    let patch = if is_compared {
+        git2::Patch::from_diff(diff, index)?
+    } else {
+        None
+    };
+    let lines = match patch {
         Some(patch) if patch.num_hunks() > 0 => added_lines(&patch, &mut budget.added_bytes)?,
         // libgit2 compares no lines of what it takes for binary: one NUL byte is enough for that.
         _ => added_runs(repository, &old, &new, &mut budget.added_bytes)?,
@@ -258,8 +311,8 @@ fn read_added(
 }
 
 /// The added lines; absent when there are more bytes than are `left`.
-fn added_lines(patch: &git2::Patch<'_>, left: &mut usize) -> Result<Option<Vec<String>>, Error> {
-    let mut lines = Vec::new();
+fn added_lines(patch: &git2::Patch<'_>, left: &mut usize) -> Result<Option<AddedLines>, Error> {
+    let mut lines = AddedLines::default();
     for hunk in 0..patch.num_hunks() {
         for line in 0..patch.num_lines_in_hunk(hunk)? {
             let line = patch.line_in_hunk(hunk, line)?;
@@ -271,46 +324,71 @@ fn added_lines(patch: &git2::Patch<'_>, left: &mut usize) -> Result<Option<Vec<S
             };
             *left = rest;
             let text = String::from_utf8_lossy(line.content());
-            lines.push(text.trim_end_matches(['\n', '\r']).to_owned());
+            lines.push(text.trim_end_matches(['\n', '\r']));
         }
     }
     Ok(Some(lines))
 }
 
-/// The readable parts of binary content that were not there before; absent when there are more bytes than are `left`.
+/// The readable parts of content that were not there before; absent when there are more bytes than are `left`.
 fn added_runs(
     repository: &git2::Repository,
     old: &git2::DiffFile<'_>,
     new: &git2::DiffFile<'_>,
     left: &mut usize,
-) -> Result<Option<Vec<String>>, Error> {
-    let before: HashSet<String> = readable_runs(repository, old)?.into_iter().collect();
-    let runs = readable_runs(repository, new)?.into_iter();
-    let added: Vec<String> = runs.filter(|run| !before.contains(run)).collect();
-    let bytes = added.iter().map(|run| run.len() + 1).sum();
-    let Some(rest) = left.checked_sub(bytes) else {
-        return Ok(None);
-    };
-    *left = rest;
-    Ok(Some(added))
+) -> Result<Option<AddedLines>, Error> {
+    let hasher = RandomState::new();
+    let mut before = HashSet::new();
+    each_run(repository, old, |run| {
+        before.insert(hasher.hash_one(run));
+        true
+    })?;
+    let (mut added, mut fits) = (AddedLines::default(), true);
+    each_run(repository, new, |run| {
+        if !before.contains(&hasher.hash_one(run)) {
+            fits = left.checked_sub(run.len() + 1).is_some_and(|rest| {
+                *left = rest;
+                true
+            });
+            if fits {
+                added.push(run);
+            }
+        }
+        fits
+    })?;
+    Ok(fits.then_some(added))
 }
 
-/// Runs of printable ASCII with the zero bytes between them taken out, so that UTF-16 is read as well.
-fn readable_runs(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<Vec<String>, Error> {
+/// Calls for each run of printable characters with the zero bytes between them taken out, so that UTF-16 is read as well;
+/// until it is told to end.
+fn each_run(
+    repository: &git2::Repository,
+    file: &git2::DiffFile<'_>,
+    mut take: impl FnMut(&str) -> bool,
+) -> Result<(), Error> {
     let is_blob = !matches!(
         file.mode(),
         git2::FileMode::Commit | git2::FileMode::Unreadable | git2::FileMode::Tree
     );
     if !is_blob || file.id().is_zero() {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let blob = repository.find_blob(file.id())?;
-    let bytes: Vec<u8> = blob.content().iter().copied().filter(|byte| *byte != 0).collect();
-    let runs = bytes.split(|byte| !matches!(byte, b' '..=b'~' | b'\t'));
-    Ok(runs
-        .filter(|run| run.len() >= SHORTEST_RUN)
-        .map(|run| String::from_utf8_lossy(run).into_owned())
-        .collect())
+    let mut run = String::new();
+    // One more, which ends the last run.
+    for byte in blob.content().iter().copied().chain(std::iter::once(b'\n')) {
+        match byte {
+            0 => {}
+            b' '..=b'~' | b'\t' => run.push(char::from(byte)),
+            _ => {
+                if run.len() >= SHORTEST_RUN && !take(&run) {
+                    return Ok(());
+                }
+                run.clear();
+            }
+        }
+    }
+    Ok(())
 }
 
 fn lossy(bytes: Option<&[u8]>) -> String {

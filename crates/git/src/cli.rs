@@ -2,21 +2,31 @@
 
 use std::{ffi::OsString, path::Path, process::Stdio, time::Duration};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
-    process::Command,
+    process::{Child, Command},
 };
 
-use crate::Error;
+use crate::{
+    Error,
+    configuration::write_configuration,
+    fsck::FETCH_SEVERITIES,
+    progress::{FetchWatch, Stalled},
+};
 
 /// How much of each output stream is kept, in bytes.
-const OUTPUT_CAP: usize = 1024 * 1024;
+const OUTPUT_CAP: usize = 8 * 1024 * 1024;
 
 /// Every way in which a repository's or the system's configuration could run a program or leave the remote is off.
 const PINNED: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.askPass=",
+    // An empty command would run an empty script; this one ends without naming a reference.
+    "core.alternateRefsCommand=exit 1",
+    "core.gitProxy=",
+    "core.sshCommand=false",
     "credential.helper=",
     "protocol.ext.allow=never",
     "protocol.file.allow=never",
@@ -25,9 +35,14 @@ const PINNED: &[&str] = &[
     "fetch.fsckObjects=true",
     "transfer.fsckObjects=true",
     "transfer.bundleURI=false",
+    // A fetch that is interrupted leaves its pack, from which the next one goes on, only where it is kept as a pack.
+    "fetch.unpackLimit=1",
     "http.followRedirects=false",
+    "http.cookieFile=",
+    "http.saveCookies=false",
+    "http.sslVerify=true",
     "http.lowSpeedLimit=1",
-    "http.lowSpeedTime=60",
+    "http.lowSpeedTime=120",
     "gc.auto=0",
     "maintenance.auto=false",
 ];
@@ -37,6 +52,9 @@ pub(crate) fn leading_args(git_dir: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["--git-dir".into(), git_dir.into()];
     for setting in PINNED {
         args.extend(["-c".into(), OsString::from(setting)]);
+    }
+    for (id, severity) in FETCH_SEVERITIES {
+        args.extend(["-c".into(), format!("fetch.fsck.{id}={severity}").into()]);
     }
     args
 }
@@ -60,11 +78,25 @@ pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
         ("HOME", "/nonexistent".into()),
         ("GIT_CONFIG_NOSYSTEM", "1".into()),
         ("GIT_CONFIG_GLOBAL", "/dev/null".into()),
+        ("GIT_ATTR_NOSYSTEM", "1".into()),
         ("GIT_TERMINAL_PROMPT", "0".into()),
         ("GIT_NO_REPLACE_OBJECTS", "1".into()),
+        ("GIT_NO_LAZY_FETCH", "1".into()),
         ("GIT_ALLOW_PROTOCOL", "http:https".into()),
     ];
     pinned.into_iter().chain(authorities).collect()
+}
+
+/// A `git` command over a bare repository of ours, with our configuration in it and nothing inherited.
+///
+/// # Errors
+/// [`Error::Failed`] when the disk refuses.
+pub fn prepare_command(git_dir: &Path) -> Result<std::process::Command, Error> {
+    write_configuration(git_dir)?;
+    let mut command = std::process::Command::new("git");
+    command.args(leading_args(git_dir));
+    command.env_clear().envs(environment()).current_dir("/");
+    Ok(command)
 }
 
 pub(crate) struct Output {
@@ -73,49 +105,93 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
-/// What a remote asks of who talks to it, and what it must show.
+/// What a remote asks of its callers, and what it must show.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Remote<'a> {
+    /// The address that headers are for: no other host, and no other repository of the host, is sent one.
+    pub(crate) url: &'a str,
     /// Headers of every request; they may be secrets.
     pub(crate) headers: &'a [&'a str],
     /// The file of the only authorities that count; absent: those of the service.
     pub(crate) authority: Option<&'a Path>,
+    /// Objects of another folder that count as this repository's own.
+    pub(crate) borrowed: Option<&'a Path>,
 }
 
-/// Runs `git` and gives its output, whatever its exit code; killed on drop and at the deadline.
+/// How long a call may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience<'a> {
+    /// This long altogether.
+    Total(Duration),
+    /// As long as it makes progress.
+    Progress(&'a FetchWatch),
+}
+
+/// Runs `git` and gives its output, whatever its exit code. It ends with all that it started on drop, and when it has had
+/// its time.
 pub(crate) async fn run(
     git_dir: &Path,
     args: &[OsString],
+    input: Vec<u8>,
     remote: Remote<'_>,
-    deadline: Duration,
+    patience: Patience<'_>,
 ) -> Result<Output, Error> {
-    let mut command = Command::new("git");
-    command.args(leading_args(git_dir)).args(args);
-    command.env_clear().envs(environment());
+    let place = git_dir.to_owned();
+    let prepared = tokio::task::spawn_blocking(move || prepare_command(&place));
+    let mut command = Command::from(prepared.await.map_err(|error| Error::Failed(error.into()))??);
+    command.args(args);
     if let Some(authority) = remote.authority {
         command
             .env("GIT_SSL_CAINFO", authority)
             .env_remove("GIT_SSL_CAPATH");
     }
+    if let Some(borrowed) = remote.borrowed {
+        command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", borrowed);
+    }
     // The environment, not the command line: other users of the machine can read the latter.
     command.env("GIT_CONFIG_COUNT", remote.headers.len().to_string());
     for (number, header) in remote.headers.iter().enumerate() {
-        command.env(format!("GIT_CONFIG_KEY_{number}"), "http.extraHeader");
+        let key = format!("http.{}.extraHeader", remote.url);
+        command.env(format!("GIT_CONFIG_KEY_{number}"), key);
         command.env(format!("GIT_CONFIG_VALUE_{number}"), header);
     }
     command
-        .stdin(Stdio::null())
+        .stdin(if input.is_empty() {
+            Stdio::null()
+        } else {
+            Stdio::piped()
+        })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    command.current_dir("/").kill_on_drop(true).process_group(0);
-    let mut child = command
+    command.kill_on_drop(true).process_group(0);
+    let child = command
         .spawn()
         .map_err(|error| Error::failed("git cannot be started", error))?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let work = async { tokio::join!(read_capped(stdout), read_capped(stderr), child.wait()) };
-    let (stdout, stderr, status) = tokio::time::timeout(deadline, work)
-        .await
-        .map_err(|_| Error::TimedOut(deadline))?;
+    let mut group = ProcessGroup(child);
+    let (stdin, stdout, stderr) = (group.0.stdin.take(), group.0.stdout.take(), group.0.stderr.take());
+    let watch = match patience {
+        Patience::Total(_) => None,
+        Patience::Progress(watch) => Some(watch),
+    };
+    let writing = async {
+        if let Some(mut stdin) = stdin {
+            // It may have read enough; its exit code says whether that was so.
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stdin, &input).await;
+        }
+    };
+    let work = async {
+        let reading = (read_capped(stdout, None), read_capped(stderr, watch));
+        tokio::join!(reading.0, reading.1, group.0.wait(), writing)
+    };
+    let (stdout, stderr, status, ()) = match patience {
+        Patience::Total(limit) => tokio::time::timeout(limit, work)
+            .await
+            .map_err(|_| Error::TimedOut(limit))?,
+        Patience::Progress(watch) => tokio::select! {
+            done = work => done,
+            Stalled(quiet) = watch.until_stalled(git_dir) => return Err(Error::Stalled(quiet)),
+        },
+    };
     Ok(Output {
         success: status?.success(),
         stdout: stdout?,
@@ -123,16 +199,43 @@ pub(crate) async fn run(
     })
 }
 
-async fn read_capped(stream: Option<impl AsyncRead + Unpin>) -> Result<String, Error> {
+/// A process and all that it started. Dropping this ends them: `git` leaves its helpers running when it is killed alone.
+struct ProcessGroup(Child);
+
+impl Drop for ProcessGroup {
+    fn drop(&mut self) {
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(group) = id.and_then(Pid::from_raw) {
+            // It may have ended at this moment; then nothing is left to end.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+/// Reads a stream to its end and keeps its first bytes; a watch reads along.
+async fn read_capped(
+    stream: Option<impl AsyncRead + Unpin>,
+    watch: Option<&FetchWatch>,
+) -> Result<String, Error> {
     let Some(mut stream) = stream else {
         return Ok(String::new());
     };
-    let mut kept = Vec::new();
-    (&mut stream)
-        .take(OUTPUT_CAP as u64)
-        .read_to_end(&mut kept)
-        .await?;
-    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+    let (mut kept, mut chunk) = (Vec::new(), vec![0; 8 * 1024]);
+    loop {
+        let count = stream.read(&mut chunk).await?;
+        let Some(read) = chunk.get(..count).filter(|read| !read.is_empty()) else {
+            break;
+        };
+        match watch {
+            // What only tells of progress is not kept: it would leave no room for what is wrong.
+            Some(watch) => kept.extend_from_slice(&watch.read(read)),
+            None => kept.extend_from_slice(read),
+        }
+        kept.truncate(OUTPUT_CAP);
+    }
+    if let Some(watch) = watch {
+        kept.extend_from_slice(&watch.read_rest());
+    }
     Ok(String::from_utf8_lossy(&kept).into_owned())
 }
 
@@ -140,7 +243,8 @@ async fn read_capped(stream: Option<impl AsyncRead + Unpin>) -> Result<String, E
 pub(crate) fn summary(stderr: &str) -> String {
     let telling = |line: &&str| {
         let line = line.trim();
-        !line.is_empty() && !line.starts_with("hint:") && !line.starts_with("Please make sure")
+        let is_noise = ["hint:", "Please make sure", "warning: ", "remote: warning"];
+        !line.is_empty() && !is_noise.iter().any(|noise| line.starts_with(noise))
     };
     let lines: Vec<&str> = stderr.lines().filter(telling).map(str::trim).collect();
     let text = lines[lines.len().saturating_sub(3)..].join("; ");

@@ -22,6 +22,36 @@ pub enum Error {
     /// The remote cannot be reached or is in trouble; trying again may help.
     #[error("the remote is unavailable: {0}")]
     Unavailable(String),
+    /// A branch of the remote is where this one would need a folder, or the other way round.
+    #[error("the branch {branch} cannot be made beside {by}: one of the names is a folder of the other")]
+    BranchInTheWay {
+        /// The branch that was to be pushed.
+        branch: String,
+        /// The branch that is there.
+        by: String,
+    },
+    /// The remote's history holds an object that is dangerous to read; the same object comes at every try.
+    #[error("the repository holds an object that is refused: {object} ({fault}{})", after(.detail))]
+    RefusedObject {
+        /// Its id.
+        object: String,
+        /// The id of the fault, as `git help fsck` has it.
+        fault: String,
+        /// What `git` says of it.
+        detail: String,
+    },
+    /// The git gate has not got a branch, because its history holds an object that is refused.
+    #[error("{0}")]
+    RefusedHistory(String),
+    /// The git gate has not got the repository yet; asking again helps.
+    #[error("the repository is being fetched for the first time{}", at(*.percent))]
+    NotReady {
+        /// How far the fetch is, of a hundred.
+        percent: Option<u8>,
+    },
+    /// A fetch brought too little for this long.
+    #[error("the fetch made no progress for {} s", .0.as_secs())]
+    Stalled(Duration),
     /// No answer within the deadline: whether the operation took effect is not known.
     #[error("no answer within {} s; the outcome is unknown", .0.as_secs())]
     TimedOut(Duration),
@@ -39,6 +69,20 @@ pub enum Error {
     /// `git` itself failed, or the disk.
     #[error("git failed")]
     Failed(#[source] Cause),
+}
+
+fn after(detail: &str) -> String {
+    if detail.is_empty() {
+        String::new()
+    } else {
+        format!(": {detail}")
+    }
+}
+
+fn at(percent: Option<u8>) -> String {
+    percent
+        .map(|percent| format!(", {percent} %"))
+        .unwrap_or_default()
 }
 
 /// What was tried, for a cause whose own words do not say it.

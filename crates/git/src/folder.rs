@@ -11,7 +11,7 @@ use domain::CommitId;
 use git2::{Oid, Status, StatusOptions, build::CheckoutBuilder};
 
 use crate::{
-    Error, Pushed, Repository,
+    Error, Pushed, Repository, Transport, branch_in_the_way,
     repository::{commit_id, ignore_settings_of_the_machine},
 };
 
@@ -23,6 +23,28 @@ const MAX_PACK_BYTES: usize = 512 * 1024 * 1024;
 /// A folder that holds a repository. Every method blocks; not to be shared between threads.
 pub struct Folder {
     git: git2::Repository,
+}
+
+/// A bare repository over a folder's objects. It goes on drop.
+#[derive(Debug)]
+pub struct FolderView {
+    place: tempfile::TempDir,
+    objects: PathBuf,
+}
+
+impl FolderView {
+    /// The repository.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when it cannot be read.
+    pub fn open(&self) -> Result<Repository, Error> {
+        Repository::open_with_objects(self.place.path(), &self.objects)
+    }
+
+    /// Its way to a remote.
+    pub fn transport(&self) -> Transport {
+        Transport::new(self.place.path()).with_objects_of(&self.objects)
+    }
 }
 
 /// Where work on a folder starts.
@@ -96,20 +118,16 @@ impl Folder {
         remote.url().map(str::to_owned).ok()
     }
 
-    /// A bare repository at `path` that reads the folder's objects where they are. It has none of the folder's
-    /// configuration, so nothing in that decides where a push goes or what runs on the way.
+    /// A bare repository that reads the folder's objects where they are. It has none of the folder's configuration, so
+    /// nothing in that decides where a push goes or what runs on the way.
     ///
     /// # Errors
     /// [`Error::Failed`] when the disk refuses.
-    pub fn view_at(&self, path: &Path) -> Result<Repository, Error> {
-        let view = Repository::init_bare(path)?;
+    pub fn view(&self) -> Result<FolderView, Error> {
+        let place = tempfile::tempdir()?;
+        Repository::init_bare(place.path())?;
         let objects = std::path::absolute(self.git.commondir())?.join("objects");
-        std::fs::write(
-            path.join("objects/info/alternates"),
-            format!("{}\n", objects.display()),
-        )?;
-        view.objects().odb()?.refresh()?;
-        Ok(view)
+        Ok(FolderView { place, objects })
     }
 
     /// How many files that git knows differ from what is checked out.
@@ -133,7 +151,7 @@ impl Folder {
         Ok(statuses.iter().filter(|entry| known(entry.status())).count())
     }
 
-    /// Brings the head and its history into a mirror. No other branch of the folder is read.
+    /// Brings the head and its history into a mirror, and the names of all branches. No other branch of the folder is read.
     ///
     /// # Errors
     /// [`Error::Missing`] when there is no commit yet, [`Error::Failed`] when either cannot be used.
@@ -149,7 +167,8 @@ impl Folder {
             remote.fetch(&[wanted], Some(&mut options), None)?;
             mirror.objects().odb()?.refresh()?;
         }
-        mirror.set_branch(&head.branch, &head.commit)
+        mirror.set_branch(&head.branch, &head.commit)?;
+        mirror.set_taken(&self.branches()?, &head.commit)
     }
 
     /// Copies a commit of the mirror, which descends from `base`, and sets a branch to it, but only if the branch is at
@@ -172,6 +191,9 @@ impl Folder {
             return Err(Error::LeaseStale(format!("{branch} is somewhere else")));
         }
         self.refuse_checked_out(branch)?;
+        if now.is_none() {
+            self.refuse_name_conflict(branch)?;
+        }
         self.copy(mirror, base, head)?;
         let (name, id) = (reference(branch), Oid::from_str(head.as_str())?);
         let written = match expected {
@@ -187,7 +209,39 @@ impl Folder {
             Err(error) if matches!(error.code(), git2::ErrorCode::Exists | git2::ErrorCode::Modified) => {
                 Err(Error::LeaseStale(error.message().to_owned()))
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                // Somebody made a branch in the way meanwhile, or the name is one that this repository cannot have.
+                self.refuse_name_conflict(branch)?;
+                match error.code() {
+                    git2::ErrorCode::Locked => Err(Error::Unavailable(error.message().to_owned())),
+                    _ => Err(Error::Rejected(error.message().to_owned())),
+                }
+            }
+        }
+    }
+
+    /// Names of the folder's branches.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the repository cannot be read.
+    pub fn branches(&self) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        for reference in self.git.references_glob("refs/heads/*")? {
+            let reference = reference?;
+            let name = reference.name()?.strip_prefix("refs/heads/");
+            names.extend(name.map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    fn refuse_name_conflict(&self, branch: &str) -> Result<(), Error> {
+        let there = self.branches()?;
+        match branch_in_the_way(branch, there.iter().map(String::as_str)) {
+            Some(by) => Err(Error::BranchInTheWay {
+                branch: branch.to_owned(),
+                by: by.to_owned(),
+            }),
+            None => Ok(()),
         }
     }
 

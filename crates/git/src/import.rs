@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{Read, Write},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
     time::Duration,
 };
@@ -13,9 +13,6 @@ use crate::{Error, cli};
 
 /// How long git may check one pack.
 const DEADLINE: Duration = Duration::from_secs(120);
-
-/// What git may allocate while it checks one pack, in bytes.
-const MAX_MEMORY: u64 = 1 << 30;
 
 /// Bounds of a pack that is imported.
 #[derive(Clone, Copy, Debug)]
@@ -28,23 +25,45 @@ pub struct Limits {
     pub max_object_bytes: u64,
     /// Size of all objects once they are unpacked, in bytes.
     pub max_expanded_bytes: u64,
+    /// What git may allocate while it checks the pack, in bytes.
+    pub max_memory_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 256 MiB and 200,000 objects; unpacked 128 MiB an object and 4 GiB all of them.
+    /// 256 MiB and 200,000 objects; unpacked 128 MiB an object and 4 GiB all of them; 1 GiB of memory.
     fn default() -> Self {
         Self {
             max_bytes: 256 * 1024 * 1024,
             max_objects: 200_000,
             max_object_bytes: 128 * 1024 * 1024,
             max_expanded_bytes: 4 * 1024 * 1024 * 1024,
+            max_memory_bytes: 1024 * 1024 * 1024,
         }
     }
 }
 
 /// Checks `pack` in a directory of its own with `git index-pack --strict`, then moves it into `git_dir`. Blocks.
 pub(crate) fn import(git_dir: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
-    let objects = object_count(pack)?;
+    let quarantine = tempfile::Builder::new()
+        .prefix("quarantine-")
+        .tempdir_in(git_dir)?;
+    import_into(&git_dir.join("objects"), quarantine.path(), pack, limits)?;
+    let checked = quarantine.path().join("objects/pack");
+    if checked.exists() {
+        adopt_pack(&checked, &git_dir.join("objects/pack"))?;
+    }
+    Ok(())
+}
+
+/// Checks `pack` with `git index-pack --strict`, together with the objects in a folder, which is only read, and leaves it in
+/// `quarantine/objects/pack`, an empty folder that the caller made. Git reads no configuration but ours. Blocks.
+pub(crate) fn import_into(
+    objects: &Path,
+    quarantine: &Path,
+    pack: &[u8],
+    limits: Limits,
+) -> Result<(), Error> {
+    let count = object_count(pack)?;
     if pack.len() as u64 > limits.max_bytes {
         return Err(Error::BadPack(format!(
             "{} bytes are more than {}",
@@ -52,22 +71,20 @@ pub(crate) fn import(git_dir: &Path, pack: &[u8], limits: Limits) -> Result<(), 
             limits.max_bytes
         )));
     }
-    if objects > limits.max_objects {
+    if count > limits.max_objects {
         return Err(Error::BadPack(format!(
-            "{objects} objects are more than {}",
+            "{count} objects are more than {}",
             limits.max_objects
         )));
     }
-    if objects == 0 {
+    fs::create_dir_all(quarantine.join("objects/pack"))?;
+    fs::create_dir_all(quarantine.join("refs"))?;
+    fs::write(quarantine.join("HEAD"), "ref: refs/heads/main\n")?;
+    if count == 0 {
         return Ok(());
     }
-    let quarantine = tempfile::Builder::new()
-        .prefix("quarantine-")
-        .tempdir_in(git_dir)?;
-    fs::create_dir(quarantine.path().join("pack"))?;
-    index(git_dir, quarantine.path(), pack, limits)?;
-    check_sizes(quarantine.path(), limits)?;
-    adopt(&quarantine.path().join("pack"), &git_dir.join("objects/pack"))
+    index(objects, quarantine, pack, limits)?;
+    check_sizes(&quarantine.join("objects"), limits)
 }
 
 fn object_count(pack: &[u8]) -> Result<u32, Error> {
@@ -101,10 +118,10 @@ fn check_sizes(quarantine: &Path, limits: Limits) -> Result<(), Error> {
 }
 
 /// Bounds what a process may allocate. It has been told nothing yet, so it has allocated nothing to speak of.
-fn bound_memory(child: &Child) -> Result<(), Error> {
+fn bound_memory(child: &Child, bytes: u64) -> Result<(), Error> {
     let bound = rustix::process::Rlimit {
-        current: Some(MAX_MEMORY),
-        maximum: Some(MAX_MEMORY),
+        current: Some(bytes),
+        maximum: Some(bytes),
     };
     let pid = i32::try_from(child.id())
         .ok()
@@ -114,24 +131,20 @@ fn bound_memory(child: &Child) -> Result<(), Error> {
         .map_err(|error| Error::failed("its memory cannot be bounded", error))
 }
 
-fn index(git_dir: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
-    let mut command = Command::new("git");
-    command.args(cli::leading_args(git_dir));
+fn index(objects: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
+    let mut command = cli::prepare_command(quarantine)?;
     // One thread needs one stack; what is large is not held in memory where that can be avoided.
     command.args(["-c", "pack.threads=1", "-c", "core.bigFileThreshold=64m"]);
     command
         .args(["index-pack", "--stdin", "--strict"])
         .arg(format!("--max-input-size={}", limits.max_bytes));
-    command.env_clear().envs(cli::environment());
-    command.env("GIT_OBJECT_DIRECTORY", quarantine);
-    command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", git_dir.join("objects"));
+    command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", objects);
     command
-        .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let mut child = command.spawn()?;
-    if let Err(error) = bound_memory(&child) {
+    if let Err(error) = bound_memory(&child, limits.max_memory_bytes) {
         child.kill()?;
         child.wait()?;
         return Err(error);
@@ -169,19 +182,40 @@ fn kill_after(child: &Mutex<Child>, done: &mpsc::Receiver<()>) -> bool {
     timed_out
 }
 
-/// The index goes last: a pack without its index is invisible.
-fn adopt(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::create_dir_all(to)?;
-    let mut names: Vec<_> = fs::read_dir(from)?
-        .map(|entry| Ok(entry?.file_name()))
-        .collect::<Result<_, Error>>()?;
-    names.sort_by_key(|name| {
-        Path::new(name)
-            .extension()
-            .is_some_and(|extension| extension == "idx")
-    });
-    for name in names {
-        fs::rename(from.join(&name), to.join(&name))?;
+/// Moves a checked pack from its quarantine among the objects of a repository. Nothing but packs with their indexes is
+/// moved: whoever filled the quarantine may have left links and other files there.
+///
+/// # Errors
+/// [`Error::BadPack`] when something else is there, [`Error::Failed`] when the disk refuses.
+pub fn adopt_pack(quarantine: &Path, objects: &Path) -> Result<(), Error> {
+    fs::create_dir_all(objects)?;
+    let mut names = Vec::new();
+    for entry in fs::read_dir(quarantine)? {
+        let entry = entry?;
+        let name = entry.file_name().into_string().unwrap_or_default();
+        let Some(rank) = rank_of(&name).filter(|_| entry.file_type().is_ok_and(|kind| kind.is_file())) else {
+            return Err(Error::BadPack(
+                "its quarantine holds something else than a pack".to_owned(),
+            ));
+        };
+        names.push((rank, name));
+    }
+    // The index goes last: a pack without its index is invisible.
+    names.sort();
+    for (_, name) in names {
+        fs::rename(quarantine.join(&name), objects.join(&name))?;
     }
     Ok(())
+}
+
+/// Where a file of a pack stands in the order of moving; absent for any other file.
+fn rank_of(name: &str) -> Option<u8> {
+    let (id, kind) = name.strip_prefix("pack-")?.split_once('.')?;
+    let is_id = id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match kind {
+        "pack" if is_id => Some(0),
+        "rev" if is_id => Some(1),
+        "idx" if is_id => Some(2),
+        _ => None,
+    }
 }

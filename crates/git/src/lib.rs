@@ -6,22 +6,33 @@ mod ancestry;
 mod author;
 mod change;
 mod cli;
+mod configuration;
 mod elsewhere;
 mod error;
 mod folder;
+mod fsck;
 mod import;
 mod mails;
+mod maintenance;
 mod mirrors;
+mod progress;
+mod recovery;
 mod repository;
 mod transport;
 
 pub use alone::Alone;
 pub use author::{AUTHOR_ADDRESS, AUTHOR_NAME, author_line};
-pub use change::{Budget, ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
+pub use change::{AddedLines, Budget, ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
+pub use cli::prepare_command;
 pub use elsewhere::{Elsewhere, is_lfs_pointer};
 pub use error::Error;
-pub use folder::{Folder, FolderHead};
-pub use import::Limits;
+pub use folder::{Folder, FolderHead, FolderView};
+pub use import::{Limits, adopt_pack};
+pub use maintenance::maintain_mirror;
 pub use mirrors::{DiskFloor, Mirror, MirrorFolder};
+pub use progress::{FetchProgress, FetchSettings, FetchWatch};
 pub use repository::{Repository, UnifiedDiff};
-pub use transport::{Auth, Pushed, Transport};
+pub use transport::{
+    Auth, FetchedBranches, NOT_READY, Pushed, REFUSED_BRANCH, RefusedBranch, Transport, WANTED_BRANCH,
+    WANTED_COMMIT, branch_in_the_way,
+};

@@ -1,6 +1,7 @@
 //! One bare repository, opened by its explicit path.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -10,9 +11,12 @@ use domain::CommitId;
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 
 use crate::{
-    Budget, ChangeSet, CommitInfo, Elsewhere, Error, Limits, change::change_set, elsewhere::elsewhere, import,
+    Budget, ChangeSet, CommitInfo, Elsewhere, Error, Limits, change::change_set,
+    configuration::write_configuration, elsewhere::elsewhere, import, recovery::remove_leftovers,
 };
 
+/// Where names of branches are kept whose objects are not here.
+const TAKEN: &str = "refs/taken/";
 /// Files above this are not read, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 /// Of a larger file no lines are shown: comparing them takes many times their size in memory.
@@ -70,11 +74,12 @@ impl Repository {
             .mkpath(true)
             .initial_head("main");
         ignore_settings_of_the_machine()?;
+        if path.join("HEAD").exists() {
+            // The library reads what is there before it makes the rest.
+            write_configuration(path)?;
+        }
         git2::Repository::init_opts(path, &options)?;
-        fs::write(
-            path.join("config"),
-            "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n",
-        )?;
+        write_configuration(path)?;
         Self::open(path)
     }
 
@@ -89,6 +94,81 @@ impl Repository {
         }
         remove_locks_beneath(&path.join("refs"))?;
         Self::init_bare(path)
+    }
+
+    /// Removes what a killed `git` left in a repository and nobody ever reads, partial packs too. Only for whoever alone
+    /// writes it.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the disk refuses.
+    pub fn remove_leftovers(path: &Path) -> Result<(), Error> {
+        remove_leftovers(path)
+    }
+
+    /// Names of its branches.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the repository cannot be read.
+    pub fn branches(&self) -> Result<BTreeSet<String>, Error> {
+        Ok(self.names_beneath("refs/heads/")?.into_iter().collect())
+    }
+
+    /// Names that a new branch cannot have, because a branch of the remote has them: its own branches, and what
+    /// [`Repository::set_taken`] says.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the repository cannot be read.
+    pub fn taken_names(&self) -> Result<BTreeSet<String>, Error> {
+        let mut names = self.branches()?;
+        names.extend(self.names_beneath(TAKEN)?);
+        Ok(names)
+    }
+
+    /// Notes the names of branches whose objects are not here; each is a reference to a commit that is.
+    pub(crate) fn set_taken(&self, names: &[String], commit: &CommitId) -> Result<(), Error> {
+        let id = self.commit(commit)?.id();
+        for old in self.names_beneath(TAKEN)? {
+            self.git.find_reference(&format!("{TAKEN}{old}"))?.delete()?;
+        }
+        for name in names {
+            self.git
+                .reference(&format!("{TAKEN}{name}"), id, true, "journeyman")?;
+        }
+        Ok(())
+    }
+
+    fn names_beneath(&self, prefix: &str) -> Result<Vec<String>, Error> {
+        let mut names = Vec::new();
+        for reference in self.git.references_glob(&format!("{prefix}*"))? {
+            let reference = reference?;
+            let name = reference.name()?.strip_prefix(prefix);
+            names.extend(name.map(str::to_owned));
+        }
+        Ok(names)
+    }
+
+    /// Removes every branch but these.
+    pub(crate) fn prune_branches(&self, kept: &BTreeSet<String>) -> Result<(), Error> {
+        for branch in self.branches()?.difference(kept) {
+            self.git
+                .find_reference(&format!("refs/heads/{branch}"))?
+                .delete()?;
+        }
+        Ok(())
+    }
+
+    /// Opens the bare repository at exactly this path, with the objects of another folder beside its own. Nothing of that
+    /// is written down.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when there is none.
+    pub fn open_with_objects(path: &Path, objects: &Path) -> Result<Self, Error> {
+        let repository = Self::open(path)?;
+        let place = objects
+            .to_str()
+            .ok_or_else(|| Error::Failed("the path of the objects is not UTF-8".into()))?;
+        repository.git.odb()?.add_disk_alternate(place)?;
+        Ok(repository)
     }
 
     /// Opens the bare repository at exactly this path.
@@ -152,6 +232,23 @@ impl Repository {
     pub fn import_pack(&self, pack: &[u8], limits: Limits) -> Result<(), Error> {
         import::import(&self.path, pack, limits)?;
         self.git.odb()?.refresh()?;
+        Ok(())
+    }
+
+    /// The same without writing here: the checked pack is left in `quarantine/objects/pack`, an empty folder of the
+    /// caller's, and its objects count as this repository's as long as this is open.
+    ///
+    /// # Errors
+    /// As [`Repository::import_pack`].
+    pub fn import_into(&self, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
+        import::import_into(&self.path.join("objects"), quarantine, pack, limits)?;
+        let objects = quarantine.join("objects");
+        let objects = objects
+            .to_str()
+            .ok_or_else(|| Error::Failed("the path of the quarantine is not UTF-8".into()))?;
+        let known = self.git.odb()?;
+        known.add_disk_alternate(objects)?;
+        known.refresh()?;
         Ok(())
     }
 

@@ -1,15 +1,39 @@
 //! Fetch, push and look at a remote over HTTP.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use domain::CommitId;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::{Error, cli};
+use crate::{
+    Error, Repository,
+    cli::{self, Patience},
+    fsck::find_refused_object,
+    progress::{FetchSettings, FetchWatch},
+    recovery::{check_objects, forget_unchecked, recover_partial_packs},
+};
 
-/// How long one operation may take unless told otherwise.
+/// The line in a refusal of the git gate which says that its mirror is not complete yet; its percentage follows.
+pub const NOT_READY: &str = "journeyman: not ready";
+/// The line in a refusal of the git gate which says that a branch's history is refused; the reason follows.
+pub const REFUSED_BRANCH: &str = "journeyman: branch refused";
+/// Headers by which a caller of the git gate says what it is after.
+pub const WANTED_BRANCH: &str = "journeyman-branch";
+/// See [`WANTED_BRANCH`].
+pub const WANTED_COMMIT: &str = "journeyman-commit";
+/// How long a push or a look at a remote may take unless told otherwise. Fetches have no limit but progress.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(300);
+
+/// Work on the disk alone takes no longer.
+const DISK_DEADLINE: Duration = Duration::from_secs(60 * 60);
+/// Objects that are asked for by their ids in one request.
+const MISSING_AT_ONCE: usize = 20_000;
+/// Fetches of parts of the branches that may fail.
+const MOST_FAILURES: u32 = 200;
+/// Objects that are listed at once.
+const MISSING_LISTED: usize = 150_000;
+const EVERY_BRANCH: &str = "+refs/heads/*:refs/heads/*";
 
 /// Credentials for one call: a header that git sends, never an argument and never on disk.
 #[derive(Clone, Debug)]
@@ -46,19 +70,63 @@ pub struct Transport {
     git_dir: PathBuf,
     deadline: Duration,
     authority: Option<PathBuf>,
-    /// A header that tells the remote of the caller's trace.
-    trace: Option<String>,
+    /// Headers for remotes of our own: the caller's trace, what it wants.
+    headers: Vec<String>,
+    /// Objects of another folder that count as the repository's own.
+    borrowed: Option<PathBuf>,
+    watch: FetchWatch,
+}
+
+/// What became of a fetch of many branches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FetchedBranches {
+    /// Branches that could not be fetched; the mirror has none of them, or an older head.
+    pub refused: BTreeMap<String, RefusedBranch>,
+}
+
+/// A branch whose history cannot be fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedBranch {
+    /// Its head at the remote.
+    pub head: CommitId,
+    /// Why, for people.
+    pub reason: String,
 }
 
 impl Transport {
-    /// Transport for the bare repository at `git_dir`, which only trusted code may write. Deadline: 300 s.
+    /// Transport for the bare repository at `git_dir`. Before each call its configuration is written anew. A push or a look
+    /// takes at most 300 s, a fetch as long as it makes progress.
     pub fn new(git_dir: impl Into<PathBuf>) -> Self {
         Self {
             git_dir: git_dir.into(),
             deadline: DEFAULT_DEADLINE,
             authority: None,
-            trace: None,
+            headers: Vec::new(),
+            borrowed: None,
+            watch: FetchWatch::new(FetchSettings::default()),
         }
+    }
+
+    /// The same with the objects of another folder beside the repository's own.
+    #[must_use]
+    pub fn with_objects_of(self, objects: impl Into<PathBuf>) -> Self {
+        Self {
+            borrowed: Some(objects.into()),
+            ..self
+        }
+    }
+
+    /// The same with a watch of its fetches, which has their limits and tells their progress.
+    #[must_use]
+    pub fn with_watch(self, watch: FetchWatch) -> Self {
+        Self { watch, ..self }
+    }
+
+    /// The same with another header in every request; for remotes of our own.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push(format!("{name}: {value}"));
+        self
     }
 
     /// The same for a remote whose certificate is of the authorities in this file, and of no others.
@@ -70,7 +138,7 @@ impl Transport {
         }
     }
 
-    /// The same with another deadline per operation.
+    /// The same with another deadline for pushes and looks.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
@@ -78,15 +146,17 @@ impl Transport {
 
     /// The same with the caller's `traceparent` in the head of every request; for remotes of our own.
     #[must_use]
-    pub fn in_trace(self, traceparent: Option<String>) -> Self {
-        let trace = traceparent.map(|parent| format!("traceparent: {parent}"));
-        Self { trace, ..self }
+    pub fn in_trace(mut self, traceparent: Option<String>) -> Self {
+        self.headers
+            .extend(traceparent.map(|parent| format!("traceparent: {parent}")));
+        self
     }
 
     /// Fetches `refspecs`, e.g. `+refs/heads/*:refs/heads/*`; `prune` deletes what the remote no longer has.
     ///
     /// # Errors
-    /// [`Error::Denied`], [`Error::NotFound`], [`Error::Unavailable`], [`Error::TimedOut`], [`Error::Failed`].
+    /// [`Error::Denied`], [`Error::NotFound`], [`Error::Unavailable`], [`Error::Stalled`], [`Error::RefusedObject`],
+    /// [`Error::NotReady`], [`Error::Failed`].
     pub async fn fetch(
         &self,
         url: &str,
@@ -94,28 +164,237 @@ impl Transport {
         refspecs: &[&str],
         prune: bool,
     ) -> Result<(), Error> {
-        let mut args: Vec<OsString> = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]
-            .map(Into::into)
-            .to_vec();
+        let args = ["fetch", "--progress", "--no-tags", "--no-write-fetch-head"];
+        let mut args: Vec<OsString> = args.map(Into::into).to_vec();
         args.extend(["--no-recurse-submodules", "--no-auto-maintenance", "--force"].map(Into::into));
         if prune {
             args.push("--prune".into());
         }
-        args.extend(["--".into(), OsString::from(url)]);
-        args.extend(refspecs.iter().map(OsString::from));
-        let output = self.run(&args, auth).await?;
+        // Names of many branches do not fit into the arguments of a process.
+        args.extend(["--stdin".into(), "--".into(), OsString::from(url)]);
+        let input = refspecs.join("\n") + "\n";
+        let output = self
+            .run(&args, input.into(), (url, auth), Patience::Progress(&self.watch))
+            .await?;
         if output.success {
             Ok(())
         } else {
-            Err(classify(&output.stderr))
+            Err(find_refused_object(&output.stderr).unwrap_or_else(|| classify(&output.stderr)))
         }
+    }
+
+    /// Fetches every branch: those of `first` before the others, all at once where the remote's objects are in order, and
+    /// otherwise without the branches whose history is refused. `skipped` names heads that were refused before.
+    ///
+    /// # Errors
+    /// As [`Transport::fetch`]; a refused object only when a branch of `first` has it, or every branch.
+    pub async fn fetch_branches(
+        &self,
+        url: &str,
+        auth: Option<&Auth>,
+        first: &[&str],
+        skipped: &BTreeMap<String, RefusedBranch>,
+    ) -> Result<FetchedBranches, Error> {
+        let is_resumed = self.resume(url, auth, first, true).await?;
+        let fetched = self.fetch_heads(url, auth, first, skipped).await?;
+        if is_resumed {
+            let place = self.git_dir.clone();
+            blocking(move || {
+                check_objects(&place)?;
+                forget_unchecked(&place)
+            })
+            .await?;
+        }
+        Ok(fetched)
+    }
+
+    /// Fetches those of these branches that the remote has, and nothing else: the beginning of a first clone.
+    ///
+    /// # Errors
+    /// As [`Transport::fetch`].
+    pub async fn fetch_first(&self, url: &str, auth: Option<&Auth>, branches: &[&str]) -> Result<(), Error> {
+        let is_resumed = self.resume(url, auth, branches, false).await?;
+        let heads = self.heads(url, auth).await?;
+        for branch in branches.iter().filter(|branch| heads.contains_key(**branch)) {
+            let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
+            self.fetch(url, auth, &[&refspec], false).await?;
+        }
+        if is_resumed {
+            let place = self.git_dir.clone();
+            blocking(move || check_objects(&place)).await?;
+        }
+        Ok(())
+    }
+
+    /// Goes on where an interrupted fetch ended: of the branches whose head has come, the objects that have not. True when
+    /// the mirror holds objects that still have to be checked.
+    async fn resume(
+        &self,
+        url: &str,
+        auth: Option<&Auth>,
+        first: &[&str],
+        also_others: bool,
+    ) -> Result<bool, Error> {
+        let place = self.git_dir.clone();
+        if !blocking(move || recover_partial_packs(&place)).await? {
+            return Ok(false);
+        }
+        let heads = self.heads(url, auth).await?;
+        let (wanted, others): (Vec<_>, Vec<_>) = heads
+            .into_iter()
+            .partition(|(branch, _)| first.contains(&branch.as_str()));
+        let parts = [wanted, if also_others { others } else { Vec::new() }];
+        for part in parts {
+            let heads: Vec<CommitId> = part.into_iter().map(|(_, head)| head).collect();
+            // A list of very many objects is cut; the rest is in the next.
+            let mut before = Vec::new();
+            loop {
+                let missing = self.missing_objects(heads.clone()).await?;
+                if missing.is_empty() || missing == before {
+                    break;
+                }
+                for some in missing.chunks(MISSING_AT_ONCE) {
+                    let some: Vec<&str> = some.iter().map(String::as_str).collect();
+                    self.fetch(url, auth, &some, false).await?;
+                }
+                before = missing;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Objects that these heads name and that have not come; none of heads that have not come themselves.
+    async fn missing_objects(&self, heads: Vec<CommitId>) -> Result<Vec<String>, Error> {
+        let place = self.git_dir.clone();
+        let here = blocking(move || {
+            let mirror = Repository::open(&place)?;
+            Ok(heads
+                .into_iter()
+                .filter(|head| mirror.contains(head))
+                .collect::<Vec<_>>())
+        });
+        let here = here.await?;
+        if here.is_empty() {
+            return Ok(Vec::new());
+        }
+        let args = ["rev-list", "--objects", "--missing=print", "--quiet", "--stdin"];
+        let mut input: String = here.iter().map(|head| format!("{head}\n")).collect();
+        input.push_str("--not\n--all\n");
+        let args = args.map(OsString::from);
+        let limit = Patience::Total(DISK_DEADLINE);
+        let listed = self.run(&args, input.into(), ("", None), limit).await?;
+        if !listed.success {
+            // A commit in the middle is missing, which older releases do not list: all of it is fetched once more.
+            return Ok(Vec::new());
+        }
+        let missing = listed.stdout.lines().filter_map(|line| line.strip_prefix('?'));
+        let missing = missing.filter(|id| id.len() == 40).map(str::to_owned);
+        Ok(missing.take(MISSING_LISTED).collect())
+    }
+
+    async fn fetch_heads(
+        &self,
+        url: &str,
+        auth: Option<&Auth>,
+        first: &[&str],
+        skipped: &BTreeMap<String, RefusedBranch>,
+    ) -> Result<FetchedBranches, Error> {
+        if skipped.is_empty() {
+            match self.fetch(url, auth, &[EVERY_BRANCH], true).await {
+                Err(Error::RefusedObject { .. } | Error::Failed(_)) => {}
+                fetched => return fetched.map(|()| FetchedBranches::default()),
+            }
+        }
+        let heads = self.heads(url, auth).await?;
+        let (wanted, others): (Vec<_>, Vec<_>) = heads
+            .iter()
+            .partition(|(branch, _)| first.contains(&branch.as_str()));
+        for (branch, _) in wanted {
+            let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
+            self.fetch(url, auth, &[&refspec], false).await?;
+        }
+        let mut fetched = FetchedBranches::default();
+        let is_skipped = |(branch, head): &(&String, &CommitId)| {
+            skipped.get(*branch).is_some_and(|known| known.head == **head)
+        };
+        let (known, others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_skipped);
+        for (branch, _) in known {
+            let before = skipped.get(branch).cloned();
+            fetched
+                .refused
+                .extend(before.map(|before| (branch.clone(), before)));
+        }
+        let mut parts = vec![
+            others
+                .into_iter()
+                .map(|(branch, _)| branch.clone())
+                .collect::<Vec<_>>(),
+        ];
+        // A part with a refused or damaged object is halved until the branches that have it are alone.
+        let mut failures = 0;
+        while let Some(part) = parts.pop() {
+            if part.is_empty() {
+                continue;
+            }
+            let refspecs: Vec<String> = part
+                .iter()
+                .map(|branch| format!("+refs/heads/{branch}:refs/heads/{branch}"))
+                .collect();
+            let refspecs: Vec<&str> = refspecs.iter().map(String::as_str).collect();
+            match self.fetch(url, auth, &refspecs, false).await {
+                Err(refused @ (Error::RefusedObject { .. } | Error::Failed(_))) => {
+                    failures += 1;
+                    // That many are no odd history: the disk or the remote as a whole is in trouble.
+                    if failures > MOST_FAILURES {
+                        return Err(refused);
+                    }
+                    match part.as_slice() {
+                        [branch] => {
+                            let reason = domain::cause::chain(&refused);
+                            let head = heads.get(branch).cloned();
+                            let refused = head.map(|head| (branch.clone(), RefusedBranch { head, reason }));
+                            fetched.refused.extend(refused);
+                        }
+                        several => {
+                            let (one, other) = several.split_at(several.len() / 2);
+                            parts.extend([one.to_vec(), other.to_vec()]);
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+                Ok(()) => {}
+            }
+        }
+        let (place, kept) = (self.git_dir.clone(), heads.into_keys().collect());
+        blocking(move || Repository::open(&place)?.prune_branches(&kept)).await?;
+        Ok(fetched)
+    }
+
+    /// Every branch of the remote and its head.
+    ///
+    /// # Errors
+    /// As [`Transport::ls_remote`].
+    pub async fn heads(&self, url: &str, auth: Option<&Auth>) -> Result<BTreeMap<String, CommitId>, Error> {
+        let args: Vec<OsString> = ["ls-remote", "--quiet", "--heads", "--", url]
+            .map(Into::into)
+            .to_vec();
+        let limit = Patience::Total(self.deadline);
+        let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
+        if !output.success {
+            return Err(classify(&output.stderr));
+        }
+        let heads = output.stdout.lines().filter_map(|line| {
+            let (id, name) = line.split_once('\t')?;
+            Some((name.strip_prefix("refs/heads/")?.to_owned(), id.parse().ok()?))
+        });
+        Ok(heads.collect())
     }
 
     /// Sets the remote's `branch` to `local_commit`, but only if it is at `expected` (absent: if it does not exist).
     ///
     /// # Errors
-    /// [`Error::LeaseStale`] when the branch is elsewhere, [`Error::Rejected`], [`Error::Denied`], [`Error::NotFound`],
-    /// [`Error::Unavailable`], [`Error::TimedOut`] (look before you push again), [`Error::Failed`].
+    /// [`Error::LeaseStale`] when the branch is elsewhere, [`Error::BranchInTheWay`], [`Error::Rejected`], [`Error::Denied`],
+    /// [`Error::NotFound`], [`Error::Unavailable`], [`Error::TimedOut`] (look before you push again), [`Error::Failed`].
     pub async fn push(
         &self,
         url: &str,
@@ -138,8 +417,17 @@ impl Transport {
             url.into(),
             format!("{local_commit}:refs/heads/{branch}").into(),
         ];
-        let output = self.run(&args, auth).await?;
-        read_push(&output)
+        let limit = Patience::Total(self.deadline);
+        let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
+        match read_push(&output, branch) {
+            Err(Error::BranchInTheWay { branch, by }) if by.is_empty() => {
+                let there = self.heads(url, auth).await?;
+                let by = branch_in_the_way(&branch, there.keys().map(String::as_str));
+                let by = by.unwrap_or("another branch").to_owned();
+                Err(Error::BranchInTheWay { branch, by })
+            }
+            pushed => pushed,
+        }
     }
 
     /// The head of the remote's `branch`, if it has one.
@@ -158,7 +446,8 @@ impl Transport {
         let args: Vec<OsString> = ["ls-remote", "--quiet", "--", url, &name]
             .map(Into::into)
             .to_vec();
-        let output = self.run(&args, auth).await?;
+        let limit = Patience::Total(self.deadline);
+        let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
         if !output.success {
             return Err(classify(&output.stderr));
         }
@@ -175,15 +464,46 @@ impl Transport {
         .transpose()
     }
 
-    async fn run(&self, args: &[OsString], auth: Option<&Auth>) -> Result<cli::Output, Error> {
+    async fn run(
+        &self,
+        args: &[OsString],
+        input: Vec<u8>,
+        (url, auth): (&str, Option<&Auth>),
+        patience: Patience<'_>,
+    ) -> Result<cli::Output, Error> {
         let secret = auth.map(|auth| auth.0.expose_secret());
-        let headers: Vec<&str> = secret.into_iter().chain(self.trace.as_deref()).collect();
+        let headers: Vec<&str> = secret
+            .into_iter()
+            .chain(self.headers.iter().map(String::as_str))
+            .collect();
         let remote = cli::Remote {
+            url,
             headers: &headers,
             authority: self.authority.as_deref(),
+            borrowed: self.borrowed.as_deref(),
         };
-        Box::pin(cli::run(&self.git_dir, args, remote, self.deadline)).await
+        Box::pin(cli::run(&self.git_dir, args, input, remote, patience)).await
     }
+}
+
+/// A branch of these that keeps `branch` from being made: one of the names is a folder of the other.
+pub fn branch_in_the_way<'a>(branch: &str, there: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let is_folder = |folder: &str, name: &str| {
+        name.strip_prefix(folder)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    there
+        .into_iter()
+        .find(|there| is_folder(there, branch) || is_folder(branch, there))
+}
+
+/// Work that blocks, away from the runtime's threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::Failed(error.into()))?
 }
 
 fn check_branch(branch: &str) -> Result<(), Error> {
@@ -197,7 +517,7 @@ fn check_branch(branch: &str) -> Result<(), Error> {
 }
 
 /// Reads `git push --porcelain`: one line for our one ref, `<flag>\t<from>:<to>\t<text>`.
-fn read_push(output: &cli::Output) -> Result<Pushed, Error> {
+fn read_push(output: &cli::Output, branch: &str) -> Result<Pushed, Error> {
     let line = output
         .stdout
         .lines()
@@ -208,6 +528,10 @@ fn read_push(output: &cli::Output) -> Result<Pushed, Error> {
     let text = rest.split_once('\t').map_or(rest, |(_, text)| text);
     match flag {
         "=" => Ok(Pushed::UpToDate),
+        "!" if is_name_conflict(text, &output.stderr) => Err(Error::BranchInTheWay {
+            branch: branch.to_owned(),
+            by: named_in_the_way(&output.stderr).unwrap_or_default(),
+        }),
         "!" if text.contains("stale info") || text.contains("failed to update ref") => {
             Err(Error::LeaseStale(text.to_owned()))
         }
@@ -220,7 +544,39 @@ fn read_push(output: &cli::Output) -> Result<Pushed, Error> {
     }
 }
 
+/// Whether a branch could not be made because of another one's name: in the words of `git`, of its newer releases, and of
+/// GitHub.
+fn is_name_conflict(text: &str, stderr: &str) -> bool {
+    let words = ["directory file conflict", "refname conflict", "name conflict"];
+    words.iter().any(|words| text.contains(words)) || stderr.contains("exists; cannot create")
+}
+
+/// The branch in `cannot lock ref 'refs/heads/fix/a': 'refs/heads/fix' exists; cannot create 'refs/heads/fix/a'`.
+fn named_in_the_way(stderr: &str) -> Option<String> {
+    let (before, _) = stderr.split_once("' exists; cannot create")?;
+    let (_, name) = before.rsplit_once('\'')?;
+    Some(name.strip_prefix("refs/heads/")?.to_owned())
+}
+
+/// The percentage behind [`NOT_READY`] in what the gate said; absent when it said something else.
+fn not_ready(stderr: &str) -> Option<Error> {
+    let (_, rest) = stderr.split_once(NOT_READY)?;
+    let line = rest.lines().next().unwrap_or_default();
+    let digits: String = line.chars().filter(char::is_ascii_digit).take(3).collect();
+    Some(Error::NotReady {
+        percent: digits.parse().ok(),
+    })
+}
+
 fn classify(stderr: &str) -> Error {
+    if let Some(not_ready) = not_ready(stderr) {
+        return not_ready;
+    }
+    if let Some((_, rest)) = stderr.split_once(REFUSED_BRANCH) {
+        let reason = rest.lines().next().unwrap_or_default();
+        let reason = reason.trim_start_matches(':').trim().chars().take(400).collect();
+        return Error::RefusedHistory(reason);
+    }
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let text = cli::summary(stderr);
     if has(&[

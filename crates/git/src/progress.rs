@@ -1,0 +1,288 @@
+//! Progress of a fetch: how far it is, and whether it still gets on.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use serde::Deserialize;
+use tokio::{sync::watch, time::Instant};
+
+/// How often a running fetch is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// No fetch takes longer, whatever progress it makes.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// `[git]`: how long a fetch may bring too little before it is given up. Reporter and executor read the same section.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FetchSettings {
+    /// Seconds in which a fetch must bring `least_kib` or come to another step, 5 to 3,600.
+    pub progress_limit_s: u64,
+    /// KiB that a fetch must bring in that time.
+    pub least_kib: u64,
+}
+
+impl Default for FetchSettings {
+    /// 64 KiB in two minutes.
+    fn default() -> Self {
+        Self {
+            progress_limit_s: 120,
+            least_kib: 64,
+        }
+    }
+}
+
+impl FetchSettings {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The key and what is wrong with it.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        if (1..=3_600).contains(&self.progress_limit_s) {
+            Ok(())
+        } else {
+            Err(("git.progress_limit_s", "must be between 1 and 3600".to_owned()))
+        }
+    }
+}
+
+/// How far a fetch is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FetchProgress {
+    /// Objects that have come, of a hundred; absent before the remote has said how many there are.
+    pub percent: Option<u8>,
+    /// Bytes that have come.
+    pub bytes: u64,
+}
+
+/// A fetch brought too little for this long.
+pub(crate) struct Stalled(pub(crate) Duration);
+
+/// Reads along with what a fetch says, and tells its progress. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct FetchWatch {
+    limit: Duration,
+    least: u64,
+    state: Arc<Mutex<State>>,
+    told: Arc<watch::Sender<FetchProgress>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// A line that has not ended.
+    rest: Vec<u8>,
+    /// The last line of progress without its figures of speed.
+    step: String,
+    percent: Option<u8>,
+}
+
+impl FetchWatch {
+    /// A watch with the limits of the settings.
+    pub fn new(settings: FetchSettings) -> Self {
+        Self {
+            limit: Duration::from_secs(settings.progress_limit_s),
+            least: settings.least_kib.saturating_mul(1024),
+            state: Arc::default(),
+            told: Arc::new(watch::channel(FetchProgress::default()).0),
+        }
+    }
+
+    /// The progress as it changes.
+    pub fn follow(&self) -> watch::Receiver<FetchProgress> {
+        self.told.subscribe()
+    }
+
+    /// Notes progress that somebody else tells.
+    pub fn tell(&self, progress: FetchProgress) {
+        self.told.send_if_modified(|told| {
+            let is_new = *told != progress;
+            *told = progress;
+            is_new
+        });
+    }
+
+    /// Reads more of what `git` says; gives the whole lines that are no progress.
+    pub(crate) fn read(&self, chunk: &[u8]) -> Vec<u8> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = Vec::new();
+        for byte in chunk {
+            match byte {
+                b'\r' | b'\n' => {
+                    let line = std::mem::take(&mut state.rest);
+                    if !state.note(&line) {
+                        kept.extend_from_slice(&line);
+                        kept.push(b'\n');
+                    }
+                }
+                // No line of progress is that long; whatever it is, it need not be held.
+                _ if state.rest.len() < 4096 => state.rest.push(*byte),
+                _ => {}
+            }
+        }
+        kept
+    }
+
+    /// The line that never ended.
+    pub(crate) fn read_rest(&self) -> Vec<u8> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = std::mem::take(&mut state.rest);
+        if state.note(&line) { Vec::new() } else { line }
+    }
+
+    /// Waits until the fetch into a repository has brought too little for too long.
+    pub(crate) async fn until_stalled(&self, git_dir: &Path) -> Stalled {
+        let started = Instant::now();
+        let (mut since, mut bytes_then, mut step_then) = (started, 0, String::new());
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let place = git_dir.join("objects/pack");
+            // A lost task counts as nothing received.
+            let bytes = tokio::task::spawn_blocking(move || partial_bytes(&place))
+                .await
+                .unwrap_or(0);
+            let (step, percent) = {
+                let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+                (state.step.clone(), state.percent)
+            };
+            self.tell(FetchProgress { percent, bytes });
+            if step != step_then
+                || bytes < bytes_then
+                || bytes >= bytes_then.saturating_add(self.least.max(1))
+            {
+                (since, bytes_then, step_then) = (Instant::now(), bytes, step);
+            }
+            if since.elapsed() >= self.limit {
+                return Stalled(self.limit);
+            }
+            if started.elapsed() >= LONGEST {
+                return Stalled(LONGEST);
+            }
+        }
+    }
+}
+
+impl State {
+    /// Notes a line when it tells progress.
+    fn note(&mut self, line: &[u8]) -> bool {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim();
+        let Some(step) = step_of(line) else {
+            return false;
+        };
+        if line.starts_with("Receiving objects") {
+            self.percent = percent_of(line).or(self.percent);
+        }
+        self.step = step;
+        true
+    }
+}
+
+/// What a line of progress says without its speed, e.g. `Receiving objects:  40%`; absent for any other line.
+fn step_of(line: &str) -> Option<String> {
+    const STEPS: [&str; 8] = [
+        "Enumerating objects",
+        "Counting objects",
+        "Compressing objects",
+        "Receiving objects",
+        "Resolving deltas",
+        "Indexing objects",
+        "Checking connectivity",
+        "Unpacking objects",
+    ];
+    let own = line.strip_prefix("remote:").map_or(line, str::trim_start);
+    let step = STEPS.iter().find(|step| own.starts_with(**step))?;
+    match percent_of(own) {
+        Some(percent) => Some(format!("{step} {percent}")),
+        None => Some(own.chars().take(80).collect()),
+    }
+}
+
+fn percent_of(line: &str) -> Option<u8> {
+    let (before, _) = line.split_once('%')?;
+    let digits = before.rsplit(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok().filter(|percent| *percent <= 100)
+}
+
+/// Sizes of the packs that have not come to their end.
+fn partial_bytes(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let partial = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("tmp_pack"));
+    partial
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|found| found.len())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(limit_s: u64) -> FetchWatch {
+        FetchWatch::new(FetchSettings {
+            progress_limit_s: limit_s,
+            least_kib: 1,
+        })
+    }
+
+    #[test]
+    fn progress_is_read_and_errors_are_kept() {
+        let watch = watch(5);
+        let said = "remote: Counting objects:  50% (1/2)\rremote: Counting objects: 100% (2/2), done.\n\
+                    Receiving objects:  40% (2/5), 1.00 MiB | 99.00 KiB/s\rfatal: early EOF\nerror: ob";
+        let mut kept = Vec::new();
+        for chunk in said.as_bytes().chunks(7) {
+            kept.extend(watch.read(chunk));
+        }
+        kept.extend(watch.read_rest());
+        assert_eq!(String::from_utf8(kept).unwrap(), "fatal: early EOF\nerror: ob");
+        let state = watch.state.lock().unwrap();
+        assert_eq!(
+            (state.percent, state.step.as_str()),
+            (Some(40), "Receiving objects 40")
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fetch_that_brings_bytes_is_never_stalled() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let packs = folder.path().join("objects/pack");
+        fs::create_dir_all(&packs).unwrap();
+        let growing = async {
+            for seconds in 1..200_u64 {
+                fs::write(
+                    packs.join("tmp_pack_x"),
+                    vec![0; 2048 * usize::try_from(seconds).unwrap()],
+                )
+                .unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let watch = watch(5);
+        let started = Instant::now();
+        tokio::select! {
+            () = async { growing.await; std::future::pending::<()>().await } => {}
+            Stalled(limit) = watch.until_stalled(folder.path()) => assert_eq!(limit.as_secs(), 5),
+        }
+        assert!(started.elapsed().as_secs() >= 199, "{:?}", started.elapsed());
+        assert!(watch.follow().borrow().bytes > 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn fetch_that_trickles_is_stalled_after_limit() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let packs = folder.path().join("objects/pack");
+        fs::create_dir_all(&packs).unwrap();
+        fs::write(packs.join("tmp_pack_x"), [0; 10]).unwrap();
+        let watch = watch(60);
+        let started = Instant::now();
+        watch.until_stalled(folder.path()).await;
+        assert!(
+            (60..63).contains(&started.elapsed().as_secs()),
+            "{:?}",
+            started.elapsed()
+        );
+    }
+}

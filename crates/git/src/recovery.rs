@@ -1,0 +1,269 @@
+//! Going on with a fetch that was interrupted: the objects that came are kept, and only the others are asked for.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+
+use crate::{Error, cli, fsck::find_refused_object};
+
+/// A file in a mirror that holds objects which were never checked together.
+const UNCHECKED: &str = "recovered";
+/// Reading a partial pack, or checking a mirror, takes no longer.
+const LIMIT: Duration = Duration::from_secs(60 * 60);
+/// The header of a pack, and the checksum at its end.
+const HEADER: usize = 12;
+/// A partial pack with less is not worth the work, in bytes.
+const LEAST: u64 = 64 * 1024;
+
+/// Makes whole packs of those that interrupted fetches left in a mirror, and removes all that is left of them. True when
+/// the mirror holds objects now that nothing names. Blocks.
+pub(crate) fn recover_partial_packs(git_dir: &Path) -> Result<bool, Error> {
+    let folder = git_dir.join("objects/pack");
+    for path in partial_packs(&folder)? {
+        match complete_pack(&path) {
+            Ok(0) => {}
+            Ok(objects) => {
+                fs::write(git_dir.join(UNCHECKED), "")?;
+                let is_kept = index_pack(git_dir, &path)?;
+                tracing::info!(objects, is_kept, "objects of an interrupted fetch");
+            }
+            Err(error) => {
+                let error = domain::cause::chain(&error);
+                tracing::warn!(error, "what an interrupted fetch left cannot be read");
+            }
+        }
+        fs::remove_file(&path)?;
+    }
+    remove_leftovers(git_dir)?;
+    Ok(is_unchecked(git_dir))
+}
+
+/// Whether a mirror holds objects that were not checked together yet.
+pub(crate) fn is_unchecked(git_dir: &Path) -> bool {
+    git_dir.join(UNCHECKED).exists()
+}
+
+/// Removes the files that a killed `git` leaves and nobody ever reads: partial packs, indexes, objects.
+pub(crate) fn remove_leftovers(git_dir: &Path) -> Result<(), Error> {
+    let objects = git_dir.join("objects");
+    for folder in std::iter::once(objects.clone()).chain(folders_in(&objects)?) {
+        for path in files_in(&folder, "tmp_")? {
+            fs::remove_file(path)?;
+        }
+        for path in files_in(&folder, "incoming-")? {
+            fs::remove_dir_all(path)?;
+        }
+    }
+    for prefix in ["tmp_", "quarantine-"] {
+        for path in files_in(git_dir, prefix)? {
+            if path.is_dir() {
+                fs::remove_dir_all(path)?
+            } else {
+                fs::remove_file(path)?
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks every object of a mirror, as a fetch would have done. Blocks.
+pub(crate) fn check_objects(git_dir: &Path) -> Result<(), Error> {
+    let args = ["fsck", "--no-dangling", "--no-reflogs", "--no-progress"];
+    let checked = run_blocking(git_dir, &args.map(OsString::from), Stdio::null())?;
+    if !checked.0 {
+        return Err(
+            find_refused_object(&checked.1).unwrap_or_else(|| Error::BadPack(cli::summary(&checked.1)))
+        );
+    }
+    Ok(())
+}
+
+/// Notes that the objects of a mirror were checked, all branches together.
+pub(crate) fn forget_unchecked(git_dir: &Path) -> Result<(), Error> {
+    fs::remove_file(git_dir.join(UNCHECKED)).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })?;
+    Ok(())
+}
+
+fn partial_packs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for path in files_in(folder, "tmp_pack_")? {
+        let is_worth_it =
+            fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && found.len() >= LEAST);
+        if is_worth_it {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    Ok(files_in(folder, "")?
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .collect())
+}
+
+/// Entries of a folder whose names begin with a prefix; none where there is no folder.
+fn files_in(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// Cuts a partial pack behind its last whole object and gives it the header and checksum of a whole one. The number of its
+/// objects; 0 when none is whole.
+fn complete_pack(path: &Path) -> Result<u32, Error> {
+    let mut file = File::options().read(true).write(true).open(path)?;
+    let (objects, end) = count_objects(&file)?;
+    if objects == 0 {
+        return Ok(0);
+    }
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(8))?;
+    file.write_all(&objects.to_be_bytes())?;
+    file.seek(SeekFrom::Start(0))?;
+    let (mut context, mut chunk) = (Context::new(&SHA1_FOR_LEGACY_USE_ONLY), vec![0; 256 * 1024]);
+    loop {
+        let count = file.read(&mut chunk)?;
+        match chunk.get(..count) {
+            Some([]) | None => break,
+            Some(read) => context.update(read),
+        }
+    }
+    file.write_all(context.finish().as_ref())?;
+    file.sync_all()?;
+    Ok(objects)
+}
+
+/// A reader that knows how many bytes were taken from it.
+struct CountingReader<R> {
+    inner: R,
+    taken: u64,
+}
+
+impl<R: BufRead> Read for CountingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.taken += count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: BufRead> BufRead for CountingReader<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.taken += amount as u64;
+        self.inner.consume(amount);
+    }
+}
+
+/// How many objects of a partial pack are whole, and where the last of them ends.
+fn count_objects(file: &File) -> Result<(u32, u64), Error> {
+    let mut reader = CountingReader {
+        inner: BufReader::with_capacity(256 * 1024, file),
+        taken: 0,
+    };
+    let mut header = [0; HEADER];
+    reader.read_exact(&mut header)?;
+    if !header.starts_with(b"PACK\0\0\0\x02") {
+        return Err(Error::BadPack("it is not a pack of version 2".to_owned()));
+    }
+    let announced = header.last_chunk().map_or(0, |count| u32::from_be_bytes(*count));
+    let (mut whole, mut end) = (0, reader.taken);
+    while whole < announced && skip_object(&mut reader).is_ok() {
+        (whole, end) = (whole + 1, reader.taken);
+    }
+    Ok((whole, end))
+}
+
+/// Reads one object of a pack: kind and size, what it is a difference from, compressed content.
+fn skip_object(reader: &mut impl BufRead) -> io::Result<()> {
+    let mut byte = read_byte(reader)?;
+    let kind = (byte >> 4) & 7;
+    while byte & 0x80 != 0 {
+        byte = read_byte(reader)?;
+    }
+    match kind {
+        6 => while read_byte(reader)? & 0x80 != 0 {},
+        7 => reader.read_exact(&mut [0; 20])?,
+        1..=4 => {}
+        _ => return Err(io::ErrorKind::InvalidData.into()),
+    }
+    io::copy(&mut flate2::bufread::ZlibDecoder::new(reader), &mut io::sink()).map(drop)
+}
+
+fn read_byte(reader: &mut impl Read) -> io::Result<u8> {
+    let mut byte = [0];
+    reader.read_exact(&mut byte)?;
+    Ok(byte[0])
+}
+
+/// Has `git` take in a whole pack; false when it refuses.
+fn index_pack(git_dir: &Path, pack: &Path) -> Result<bool, Error> {
+    let args = ["index-pack", "--stdin", "--fix-thin"].map(OsString::from);
+    let (is_indexed, stderr) = run_blocking(git_dir, &args, File::open(pack)?.into())?;
+    if !is_indexed {
+        tracing::warn!(problem = cli::summary(&stderr), "partial pack not kept");
+    }
+    Ok(is_indexed)
+}
+
+/// Runs `git` on the disk alone; whether it succeeded, and what it said.
+pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> Result<(bool, String), Error> {
+    let mut command = cli::prepare_command(git_dir)?;
+    for (id, severity) in crate::fsck::FETCH_SEVERITIES {
+        command.args(["-c".into(), OsString::from(format!("fsck.{id}={severity}"))]);
+    }
+    command.args(["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]);
+    command.args(args);
+    command.stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command
+        .spawn()
+        .map_err(|error| Error::failed("git cannot be started", error))?;
+    let stderr = child.stderr.take();
+    let reading = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        if let Some(mut stderr) = stderr {
+            // What does not fit is read and dropped, so that git never waits for room.
+            let _ = stderr.by_ref().take(1 << 20).read_to_end(&mut text);
+            let _ = io::copy(&mut stderr, &mut io::sink());
+        }
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let started = std::time::Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if started.elapsed() > LIMIT {
+            child.kill()?;
+            child.wait()?;
+            return Err(Error::TimedOut(LIMIT));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    Ok((status.success(), reading.join().unwrap_or_default()))
+}

@@ -1,0 +1,482 @@
+//! Fetches and pushes over lines that break, from histories that are odd, with repositories that somebody tampered with.
+#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
+
+#[path = "support/cutting_proxy.rs"]
+mod cutting_proxy;
+#[path = "support/http_backend.rs"]
+mod http_backend;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::atomic::Ordering,
+    time::Duration,
+};
+
+use cutting_proxy::CuttingProxy;
+use domain::CommitId;
+use git::{Auth, Error, Repository, Transport, maintain_mirror};
+use http_backend::HttpBackend;
+use secrecy::SecretString;
+use tempfile::TempDir;
+
+const EVERY_BRANCH: &str = "+refs/heads/*:refs/heads/*";
+
+struct World {
+    root: TempDir,
+    remote: PathBuf,
+    mirror: PathBuf,
+    url: String,
+    base_url: String,
+    auth: Auth,
+}
+
+async fn world() -> World {
+    let root = TempDir::new().unwrap();
+    let remote = root.path().join("remote/acme/shop.git");
+    Repository::init_bare(&remote).unwrap();
+    let mirror = root.path().join("mirror.git");
+    Repository::init_bare(&mirror).unwrap();
+    let backend = HttpBackend::start(root.path().join("remote"), "Bearer letmein").await;
+    World {
+        remote,
+        mirror,
+        url: format!("{}/acme/shop.git", backend.url),
+        base_url: backend.url,
+        auth: Auth::bearer(&SecretString::from("letmein")),
+        root,
+    }
+}
+
+fn git(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=A", "-c", "user.email=a@b.example", "--git-dir"]);
+    command
+        .arg(dir)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+impl World {
+    /// A commit with these files, whose heads are as given.
+    fn commit(&self, parent: Option<&str>, author: &str, files: &[(&str, &[u8])]) -> String {
+        let mut tree = String::new();
+        for (name, content) in files {
+            let blob = git(&self.remote, &["hash-object", "-w", "--stdin"], content);
+            tree.push_str(&format!("100644 blob {blob}\t{name}\n"));
+        }
+        let tree = git(&self.remote, &["mktree"], tree.as_bytes());
+        self.raw_commit(&tree, parent, author)
+    }
+
+    fn raw_commit(&self, tree: &str, parent: Option<&str>, author: &str) -> String {
+        let parent = parent
+            .map(|parent| format!("parent {parent}\n"))
+            .unwrap_or_default();
+        let text = format!("tree {tree}\n{parent}{author}\ncommitter {SOUND}\n\nA change\n");
+        let arguments = ["hash-object", "-t", "commit", "-w", "--literally", "--stdin"];
+        git(&self.remote, &arguments, text.as_bytes())
+    }
+
+    fn set(&self, branch: &str, commit: &str) {
+        git(
+            &self.remote,
+            &["update-ref", &format!("refs/heads/{branch}"), commit],
+            b"",
+        );
+    }
+
+    fn transport(&self) -> Transport {
+        Transport::new(&self.mirror).with_deadline(Duration::from_secs(30))
+    }
+
+    fn head(&self, branch: &str) -> Option<String> {
+        let mirror = Repository::open(&self.mirror).unwrap();
+        mirror.branch_head(branch).unwrap().map(|head| head.to_string())
+    }
+}
+
+const SOUND: &str = "A <a@b.example> 1243040974 +0000";
+
+fn sound() -> String {
+    format!("author {SOUND}")
+}
+
+/// What leads git astray when it reads the configuration of a repository that somebody else could write.
+fn plant(mirror: &Path, marker: &Path, elsewhere: &str) {
+    let script = format!("env > {}; true", marker.display());
+    let config = format!(
+        "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\talternateRefsCommand = \"{script}\"\n\
+         \tsshCommand = \"{script}\"\n\tfsmonitor = \"{script}\"\n\
+         [url \"{elsewhere}\"]\n\tinsteadOf = http://127.0.0.1\n\tpushInsteadOf = http://127.0.0.1\n\
+         [http]\n\tproxy = {elsewhere}\n\tsslVerify = false\n\tcookieFile = /etc/passwd\n\
+         [include]\n\tpath = {}\n[remote \"origin\"]\n\tproxy = {elsewhere}\n",
+        marker.display()
+    );
+    fs::write(mirror.join("config"), config).unwrap();
+    fs::create_dir_all(mirror.join("objects/info")).unwrap();
+    fs::create_dir_all(mirror.join("info")).unwrap();
+    fs::write(mirror.join("objects/info/alternates"), "/nonexistent/objects\n").unwrap();
+    fs::write(mirror.join("config.worktree"), "[core]\n\tbare = false\n").unwrap();
+}
+
+#[tokio::test]
+async fn planted_configuration_runs_nothing_and_redirects_nothing() {
+    let world = world().await;
+    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    world.set("main", &base);
+    let spy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = format!("http://{}/", spy.local_addr().unwrap());
+    let marker = world.root.path().join("pwned");
+    plant(&world.mirror, &marker, &elsewhere);
+    let transport = world.transport();
+    let fetched = transport.fetch(&world.url, Some(&world.auth), &[EVERY_BRANCH], true);
+    fetched.await.unwrap();
+    assert_eq!(world.head("main").as_deref(), Some(base.as_str()));
+    plant(&world.mirror, &marker, &elsewhere);
+    // The configuration as a link to one elsewhere is replaced, not followed.
+    let foreign = world.root.path().join("foreign");
+    fs::rename(world.mirror.join("config"), &foreign).unwrap();
+    std::os::unix::fs::symlink(&foreign, world.mirror.join("config")).unwrap();
+    let commit: CommitId = base.parse().unwrap();
+    let pushed = transport.push(&world.url, Some(&world.auth), &commit, "feat/x", None);
+    pushed.await.unwrap();
+    assert!(!marker.exists(), "a planted command ran");
+    assert!(!world.mirror.join("objects/info/alternates").exists());
+    assert!(fs::read_to_string(&foreign).unwrap().contains("insteadOf"));
+    let nobody = tokio::time::timeout(Duration::from_millis(50), spy.accept()).await;
+    assert!(nobody.is_err(), "a request went elsewhere");
+}
+
+#[tokio::test]
+async fn credential_reaches_only_the_address_it_is_for() {
+    let world = world().await;
+    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    world.set("main", &base);
+    // The remote itself sends a caller on to another host: no redirect is followed, and no header would go with it.
+    let spy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = format!("http://{}/acme/shop.git/info/refs", spy.local_addr().unwrap());
+    let redirecting = axum::Router::new().fallback(move || {
+        let target = target.clone();
+        async move { axum::response::Redirect::permanent(&target) }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/acme/shop.git", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, redirecting).await.unwrap() });
+    let fetched = world
+        .transport()
+        .fetch(&url, Some(&world.auth), &[EVERY_BRANCH], true)
+        .await;
+    assert!(fetched.is_err());
+    let nobody = tokio::time::timeout(Duration::from_millis(50), spy.accept()).await;
+    assert!(nobody.is_err(), "a redirect was followed");
+}
+
+#[tokio::test]
+async fn odd_history_of_old_tools_is_fetched() {
+    let world = world().await;
+    let root = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    let mut parent = root.clone();
+    let tree = git(&world.remote, &["rev-parse", &format!("{parent}^{{tree}}")], b"");
+    for author in [
+        "author A <a@b.example> 1243040974 +051800",
+        "author A <a@b.example> 1243040974 -7530",
+        "author A <a@b.example> 01243040974 +0000",
+        "author A <a@b.example> 99999999999999999999 +0000",
+        "author A <a@b.example>1243040974 +0000",
+        "author A<a@b.example> 1243040974 +0000",
+        "author A 1243040974 +0000",
+        "author <a@b.example> 1243040974 +0000",
+        "author A <a@b.example> 1243040974 +0000\nauthor B <b@b.example> 1243040974 +0000",
+        "author A <a<b@b.example> 1243040974 +0000",
+    ] {
+        parent = world.raw_commit(&tree, Some(&parent), author);
+    }
+    // Modes with a zero in front.
+    let blob = git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
+    let padded = raw_tree(&world.remote, &[("0100644", "b.txt", &blob)]);
+    parent = world.raw_commit(&padded, Some(&parent), &sound());
+    world.set("main", &parent);
+    let (transport, none) = (world.transport(), BTreeMap::new());
+    let fetched = transport.fetch_branches(&world.url, Some(&world.auth), &["main"], &none);
+    assert!(fetched.await.unwrap().refused.is_empty());
+    assert_eq!(world.head("main"), Some(parent.clone()));
+    // The library reads it too.
+    let mirror = Repository::open(&world.mirror).unwrap();
+    let [base, head] = [root, parent].map(|id| id.parse().unwrap());
+    assert!(mirror.is_descendant(&head, &base).unwrap());
+}
+
+/// A tree written byte by byte.
+fn raw_tree(remote: &Path, entries: &[(&str, &str, &str)]) -> String {
+    let mut content = Vec::new();
+    for (mode, name, id) in entries {
+        content.extend(format!("{mode} {name}\0").into_bytes());
+        let bytes = (0..40)
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&id[at..at + 2], 16).unwrap());
+        content.extend(bytes);
+    }
+    let arguments = ["hash-object", "-t", "tree", "-w", "--literally", "--stdin"];
+    git(remote, &arguments, &content)
+}
+
+#[tokio::test]
+async fn dangerous_object_is_named_and_blocks_no_other_branch() {
+    let world = world().await;
+    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    world.set("main", &base);
+    let blob = git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
+    let zero = "0".repeat(40);
+    let cases: [(&[(&str, &str, &str)], &str); 5] = [
+        (&[("100644", ".GIT", &blob)], "hasDotgit"),
+        (
+            &[("100644", "a", &blob), ("100644", "a", &blob)],
+            "duplicateEntries",
+        ),
+        (&[("100644", "..", &blob)], "hasDotdot"),
+        (&[("100644", "a", &zero)], "nullSha1"),
+        (&[("100644", "b", &blob), ("100644", "a", &blob)], "treeNotSorted"),
+    ];
+    for (number, (entries, _)) in cases.iter().enumerate() {
+        let tree = raw_tree(&world.remote, entries);
+        world.set(
+            &format!("odd-{number}"),
+            &world.raw_commit(&tree, Some(&base), &sound()),
+        );
+    }
+    for number in 0..9 {
+        let name = format!("{number}.txt");
+        world.set(
+            &format!("work-{number}"),
+            &world.commit(Some(&base), &sound(), &[(&name, b"x\n")]),
+        );
+    }
+    let transport = world.transport();
+    let none = BTreeMap::new();
+    let fetched = transport.fetch_branches(&world.url, Some(&world.auth), &["main"], &none);
+    let fetched = fetched.await.unwrap();
+    for (number, (_, fault)) in cases.iter().enumerate() {
+        let reason = &fetched.refused[&format!("odd-{number}")].reason;
+        // A remote of git cannot even send an entry that names nothing.
+        let is_named = reason.contains(fault) || (*fault == "nullSha1" && reason.contains("corruption"));
+        assert!(is_named, "{reason}");
+        assert_eq!(world.head(&format!("odd-{number}")), None);
+    }
+    assert_eq!(fetched.refused.len(), cases.len());
+    assert!((0..9).all(|number| world.head(&format!("work-{number}")).is_some()));
+    // The branch that the work is about is refused at once, by object and fault.
+    let refused = transport
+        .fetch_branches(&world.url, Some(&world.auth), &["odd-0"], &none)
+        .await;
+    let Err(Error::RefusedObject { object, fault, .. }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((object.len(), fault.as_str()), (40, "hasDotgit"));
+    // What was refused before is not fetched again, and what the remote no longer has goes.
+    let skipped = fetched.refused;
+    git(&world.remote, &["update-ref", "-d", "refs/heads/work-3"], b"");
+    let fetched = transport
+        .fetch_branches(&world.url, Some(&world.auth), &["main"], &skipped)
+        .await;
+    assert_eq!(fetched.unwrap().refused.len(), cases.len());
+    assert_eq!(
+        (world.head("work-3"), world.head("work-4").is_some()),
+        (None, true)
+    );
+}
+
+/// Bytes that do not compress.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+#[tokio::test]
+async fn fetch_that_is_cut_twice_keeps_what_came() {
+    const FILE: usize = 200_000;
+    const FILES: usize = 30;
+    let world = world().await;
+    let contents: Vec<_> = (0..FILES)
+        .map(|number| (format!("{number:02}.bin"), noise(number as u64 + 1, FILE)))
+        .collect();
+    let files: Vec<_> = contents
+        .iter()
+        .map(|(name, content)| (name.as_str(), content.as_slice()))
+        .collect();
+    let head = world.commit(None, &sound(), &files);
+    world.set("main", &head);
+    let whole = (FILE * FILES) as u64;
+    let proxy = CuttingProxy::start(&world.base_url, whole / 2, 2).await;
+    let url = format!("{}/acme/shop.git", proxy.url);
+    let none = BTreeMap::new();
+    let mut cuts = 0;
+    while let Err(error) = world
+        .transport()
+        .fetch_branches(&url, Some(&world.auth), &["main"], &none)
+        .await
+    {
+        assert!(matches!(error, Error::Unavailable(_)), "{error}");
+        cuts += 1;
+        assert!(cuts < 4, "{error}");
+        assert_eq!(world.head("main"), None);
+    }
+    assert_eq!(
+        (world.head("main"), proxy.cuts.load(Ordering::SeqCst)),
+        (Some(head), 0)
+    );
+    let passed = proxy.passed.load(Ordering::SeqCst);
+    assert!(passed < whole + whole / 5, "{passed} bytes for {whole}");
+    let left = fs::read_dir(world.mirror.join("objects/pack"))
+        .unwrap()
+        .filter_map(Result::ok);
+    let left: Vec<_> = left
+        .map(|entry| entry.file_name().into_string().unwrap())
+        .collect();
+    assert!(left.iter().all(|name| !name.starts_with("tmp_")), "{left:?}");
+    assert!(!world.mirror.join("recovered").exists());
+    git(&world.mirror, &["fsck", "--strict", "--no-dangling"], b"");
+}
+
+#[tokio::test]
+async fn recovered_objects_that_are_dangerous_are_refused() {
+    let world = world().await;
+    let blob = git(
+        &world.remote,
+        &["hash-object", "-w", "--stdin"],
+        &noise(7, 400_000),
+    );
+    let other = git(
+        &world.remote,
+        &["hash-object", "-w", "--stdin"],
+        &noise(8, 400_000),
+    );
+    let tree = raw_tree(
+        &world.remote,
+        &[("100644", ".git", &blob), ("100644", "z", &other)],
+    );
+    world.set("main", &world.raw_commit(&tree, None, &sound()));
+    let proxy = CuttingProxy::start(&world.base_url, 500_000, 1).await;
+    let url = format!("{}/acme/shop.git", proxy.url);
+    let none = BTreeMap::new();
+    for _ in 0..3 {
+        let fetched = world
+            .transport()
+            .fetch_branches(&url, Some(&world.auth), &["main"], &none)
+            .await;
+        if let Err(Error::RefusedObject { fault, .. }) = &fetched {
+            assert_eq!(fault, "hasDotgit");
+            return;
+        }
+        assert!(fetched.is_err(), "a dangerous object was taken in");
+    }
+    panic!("the object was never named");
+}
+
+#[tokio::test]
+async fn branch_in_the_way_is_named() {
+    let world = world().await;
+    let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
+    world.set("main", &base);
+    world.set("fix", &base);
+    world.set("feat/ENG-1/part", &base);
+    let transport = world.transport();
+    transport
+        .fetch(&world.url, Some(&world.auth), &[EVERY_BRANCH], true)
+        .await
+        .unwrap();
+    let commit: CommitId = base.parse().unwrap();
+    for (branch, in_the_way) in [("fix/ENG-2-x", "fix"), ("feat/ENG-1", "feat/ENG-1/part")] {
+        let pushed = transport
+            .push(&world.url, Some(&world.auth), &commit, branch, None)
+            .await;
+        let Err(Error::BranchInTheWay { by, .. }) = pushed else {
+            panic!("{pushed:?}");
+        };
+        assert_eq!(by, in_the_way);
+    }
+    let pushed = transport
+        .push(&world.url, Some(&world.auth), &commit, "fix-ENG-2-x", None)
+        .await;
+    assert!(pushed.is_ok(), "{pushed:?}");
+}
+
+#[tokio::test]
+async fn fetch_without_progress_ends_with_all_it_started() {
+    let world = world().await;
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());
+    let settings = git::FetchSettings {
+        progress_limit_s: 1,
+        least_kib: 1,
+    };
+    let transport = world.transport().with_watch(git::FetchWatch::new(settings));
+    let fetched = transport.fetch(&url, None, &[EVERY_BRANCH], true).await;
+    assert!(matches!(fetched, Err(Error::Stalled(_))), "{fetched:?}");
+    // The helper that git started for the transfer has the address among its arguments.
+    let is_left = || {
+        let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        processes.into_iter().any(|entry| {
+            fs::read(entry.path().join("cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains(&url))
+        })
+    };
+    let gone = async {
+        while is_left() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+}
+
+#[tokio::test]
+async fn maintenance_packs_a_mirror_and_drops_leftovers() {
+    let world = world().await;
+    let transport = world.transport();
+    let mut head = world.commit(None, &sound(), &[("a.txt", b"0\n")]);
+    for number in 0..5 {
+        head = world.commit(
+            Some(&head),
+            &sound(),
+            &[("a.txt", format!("{number}\n").as_bytes())],
+        );
+        world.set("main", &head);
+        transport
+            .fetch(&world.url, Some(&world.auth), &[EVERY_BRANCH], true)
+            .await
+            .unwrap();
+    }
+    let packs = || {
+        let entries = fs::read_dir(world.mirror.join("objects/pack"))
+            .unwrap()
+            .filter_map(Result::ok);
+        entries
+            .filter(|entry| entry.path().extension().is_some_and(|end| end == "pack"))
+            .count()
+    };
+    assert_eq!(packs(), 5);
+    fs::write(world.mirror.join("objects/pack/tmp_pack_old"), noise(3, 100)).unwrap();
+    maintain_mirror(&world.mirror).unwrap();
+    assert_eq!(packs(), 1);
+    assert!(!world.mirror.join("objects/pack/tmp_pack_old").exists());
+    assert!(
+        world.mirror.join("objects/info/commit-graph").exists()
+            || world.mirror.join("objects/info/commit-graphs").exists()
+    );
+    assert_eq!(world.head("main"), Some(head));
+}
