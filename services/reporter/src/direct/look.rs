@@ -1,12 +1,11 @@
 //! What is there before anything is written. Reads only.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use domain::{CommitId, RepositoryName, SecretPlace, TicketKey};
-use git::{Folder, Repository};
+use git::{Folder, FolderView};
 use github::PullRequestState;
 use pullrequest::{Heads, IssueSeen, Kind, Open, Place, Problem, Request, Seen, repository_path};
-use tempfile::TempDir;
 
 use super::{
     Direct, jira_problem, problem,
@@ -25,20 +24,19 @@ pub struct Ground {
     pub(super) title: Outgoing,
     pub(super) body: Outgoing,
     /// A view of the folder's objects from which the branch is pushed; absent without a folder.
-    pub(super) view: Option<TempDir>,
+    pub(super) view: Option<Arc<FolderView>>,
 }
 
 /// What the working directory says.
 struct Local {
     origin: Option<String>,
     head: Option<CommitId>,
-    view: TempDir,
+    view: Arc<FolderView>,
 }
 
 fn read_folder(place: &Path, branch: &str) -> Result<Local, git::Error> {
     let folder = Folder::open(place)?;
-    let view = tempfile::tempdir()?;
-    folder.view_at(view.path())?;
+    let view = Arc::new(folder.view()?);
     Ok(Local {
         origin: folder.origin(),
         head: folder.branch_head(branch)?,
@@ -47,8 +45,8 @@ fn read_folder(place: &Path, branch: &str) -> Result<Local, git::Error> {
 }
 
 /// Whether a push only adds commits. A commit that the folder does not have is not among those it descends from.
-fn is_forward(view: &Path, local: &CommitId, remote: &CommitId) -> Result<bool, git::Error> {
-    let view = Repository::open(view)?;
+fn is_forward(view: &FolderView, local: &CommitId, remote: &CommitId) -> Result<bool, git::Error> {
+    let view = view.open()?;
     Ok(view.contains(remote) && view.is_descendant(local, remote)?)
 }
 
@@ -126,7 +124,7 @@ impl Direct {
             Ok(self.github.branch_head(&draft.repository, &draft.branch).await?)
         });
         let remote = remote.await.map_err(|gave_up| not_created(draft, &gave_up))?;
-        let head = local.and_then(|local| Some((local.head.clone()?, local.view.path().to_owned())));
+        let head = local.and_then(|local| Some((local.head.clone()?, Arc::clone(&local.view))));
         let forward = match (head.clone(), remote.clone()) {
             (Some((head, view)), Some(remote)) => {
                 let asked = blocking(move || is_forward(&view, &head, &remote));

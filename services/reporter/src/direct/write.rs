@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use domain::{CommitId, PullRequestRef, Refusal, TicketKey};
-use git::Transport;
 use pullrequest::{Answer, Kind, Open, Plan, Problem, Request, Step};
 
 use super::{
@@ -96,7 +95,7 @@ impl Direct {
                 Problem::new(Kind::UnknownError, "There is no folder to push from").about_branch(branch),
             );
         };
-        let transport = Transport::new(view.path());
+        let transport = view.transport();
         let pushed = tried(Kind::GitPushFailed.retries(), || async {
             let (url, auth) = addressed(self.github.push_remote(&ground.draft.repository)).await?;
             let pushed = transport.push(&url, Some(&auth), commit, branch, expected);

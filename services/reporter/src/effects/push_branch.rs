@@ -189,8 +189,9 @@ pub(super) async fn inspected(
         modules: rules.modules.clone(),
         show,
     };
+    let turn = outside.inspector.turn().await?;
     let pack = outside.objects.get(&push.pack).await?;
-    let inspection = outside.inspector.inspect(&mirror, &task, pack);
+    let inspection = outside.inspector.inspect(&turn, &mirror, &task, pack);
     match failpoint::around("reporter.pack.import", inspection).await? {
         Verdict::Clean { shown, outside } => Ok((shown, outside)),
         Verdict::Breach { violations } => Err(Trouble::Refused(Refusal::Policy { violations })),

@@ -20,8 +20,6 @@ use seccompiler::{
 const LANDLOCK: ABI = ABI::V6;
 /// Processor time of this process, and of each one that it starts, in seconds.
 pub(super) const CPU_S: u64 = 60;
-/// What each process may allocate, in bytes: two contents of the largest size, their lines and the comparison.
-const MAX_DATA: u64 = 1536 << 20;
 /// The largest file that is written, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 const MAX_OPEN_FILES: u64 = 1024;
@@ -84,14 +82,14 @@ const DENIED: &[i64] = &[
 /// On x86-64 every call has a second number for the x32 ABI.
 const X32: i64 = 0x4000_0000;
 
-/// Limits that hold with or without the kernel's help for the rest.
-pub(super) fn set_limits() -> Result<(), String> {
+/// Limits that hold with or without the kernel's help for the rest. `memory` is what each process may allocate, in bytes.
+pub(super) fn set_limits(memory: u64) -> Result<(), String> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| error.to_string())?;
     for (resource, wanted) in [
         (Resource::Core, 0),
         (Resource::Cpu, CPU_S),
-        (Resource::Data, MAX_DATA),
+        (Resource::Data, memory),
         (Resource::Fsize, MAX_FILE),
         (Resource::Nofile, MAX_OPEN_FILES),
     ] {
@@ -106,14 +104,14 @@ pub(super) fn set_limits() -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves this process nothing but programs to read and `folder` to write.
-pub(super) fn confine(folder: &Path) -> Result<(), String> {
+/// Leaves this process nothing but programs and a mirror to read, and its quarantine to write.
+pub(super) fn confine(mirror: &Path, quarantine: &Path) -> Result<(), String> {
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
-    restrict_files(folder)?;
+    restrict_files(mirror, quarantine)?;
     refuse_calls().map_err(|error| format!("seccomp: {error}"))
 }
 
-fn restrict_files(folder: &Path) -> Result<(), String> {
+fn restrict_files(mirror: &Path, quarantine: &Path) -> Result<(), String> {
     let (all, read) = (AccessFs::from_all(LANDLOCK), AccessFs::from_read(LANDLOCK));
     let restrict = || {
         Ruleset::default()
@@ -125,7 +123,8 @@ fn restrict_files(folder: &Path) -> Result<(), String> {
             .add_rules(path_beneath_rules(PROGRAMS, read))?
             .add_rules(path_beneath_rules(folders_of_git(), read))?
             .add_rules(path_beneath_rules(DEVICES, all))?
-            .add_rules(path_beneath_rules([folder], all))?
+            .add_rules(path_beneath_rules([mirror], read))?
+            .add_rules(path_beneath_rules([quarantine], all))?
             .restrict_self()
     };
     let status = restrict().map_err(|error: landlock::RulesetError| format!("landlock: {error}"))?;

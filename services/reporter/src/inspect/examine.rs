@@ -12,9 +12,9 @@ const MAX_OBJECTS: u32 = 200_000;
 /// A difference that a person decides about must be whole.
 const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
 
-/// Looks at a push whose mirror is at `dir`.
-pub(super) fn examine(dir: &Path, task: &Task, pack: &[u8]) -> Verdict {
-    match try_examine(dir, task, pack) {
+/// Looks at a push whose mirror is at `mirror`. Its checked pack is left in `quarantine/objects/pack`.
+pub(super) fn examine(mirror: &Path, quarantine: &Path, task: &Task, pack: &[u8], memory: u64) -> Verdict {
+    match try_examine(mirror, quarantine, task, pack, memory) {
         Ok(verdict) => verdict,
         Err(git::Error::BadPack(detail)) => Verdict::BadPack { detail },
         Err(error) => Verdict::Trouble {
@@ -23,19 +23,28 @@ pub(super) fn examine(dir: &Path, task: &Task, pack: &[u8]) -> Verdict {
     }
 }
 
-fn try_examine(dir: &Path, task: &Task, pack: &[u8]) -> Result<Verdict, git::Error> {
-    let repository = Repository::open(dir)?;
+fn try_examine(
+    mirror: &Path,
+    quarantine: &Path,
+    task: &Task,
+    pack: &[u8],
+    memory: u64,
+) -> Result<Verdict, git::Error> {
+    let repository = Repository::open(mirror)?;
     let (base, head) = (&task.push.base, &task.push.head);
     if !is_in_history(&repository, base, &task.branches)? {
         return Ok(breach(Violation::ForeignBase {
             base: base.short().to_owned(),
         }));
     }
-    repository.import_pack(
+    repository.import_into(
+        quarantine,
         pack,
         git::Limits {
             max_bytes: task.limits.max_pack_bytes,
             max_objects: MAX_OBJECTS,
+            // Both processes are there at once, and this one holds the pack.
+            max_memory_bytes: memory / 2,
             ..git::Limits::default()
         },
     )?;

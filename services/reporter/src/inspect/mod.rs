@@ -1,6 +1,7 @@
 //! Looks at what somebody who is not trusted wants to push: imports the pack, compares, checks, renders the difference.
 //! That reads hostile objects with C libraries, so it happens in a process of its own: no credentials, no network, no
-//! files but the repository's mirror, bounded in time and memory.
+//! files but the repository's mirror, which it reads, and one quarantine folder, which it writes; bounded in time and memory.
+//! The reporter itself moves the pack of a change that may be pushed from the quarantine into the mirror.
 
 mod confine;
 mod examine;
@@ -35,7 +36,7 @@ pub(crate) struct Task {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// It may be pushed; its objects are in the mirror.
+    /// It may be pushed; its checked pack is in the quarantine.
     Clean {
         /// The difference, where it was wanted.
         shown: Option<Rendered>,

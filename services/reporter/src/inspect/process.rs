@@ -8,22 +8,27 @@ use std::{
 
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, Command},
-    sync::Semaphore,
+    sync::{Semaphore, SemaphorePermit},
 };
 
 use super::{Task, Verdict};
-use crate::trouble::Trouble;
+use crate::{mirror::blocking, trouble::Trouble};
 
 pub(super) const UNCONFINED: &str = "--unconfined";
+pub(super) const MEMORY: &str = "--memory=";
 const NAME: &str = "inspector";
 /// Longer than its processor time and that of the `git` it runs.
 const DEADLINE: Duration = Duration::from_secs(150);
 const PROBE_DEADLINE: Duration = Duration::from_secs(20);
-/// Inspectors at once: each may use as much memory as all the rest of the reporter.
-const MAX_AT_ONCE: usize = 2;
+/// Inspectors at once: one may use half of the container's memory.
+const MAX_AT_ONCE: usize = 1;
+/// What an inspector may allocate where nothing limits the reporter, and at least, in bytes.
+pub(super) const MOST_MEMORY: u64 = 1536 << 20;
+const LEAST_MEMORY: u64 = 256 << 20;
 /// Room for a whole difference with every character escaped.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 const MAX_COMPLAINT: u64 = 4 * 1024;
@@ -34,14 +39,29 @@ pub(crate) struct Inspector {
     is_confined: bool,
     places: Semaphore,
     deadline: Duration,
+    /// Where each inspector gets a folder to write in, on the disk of the mirrors.
+    quarantines: PathBuf,
+    /// What each process of an inspector may allocate, in bytes.
+    memory: u64,
+}
+
+/// The right to be the one inspector that works.
+pub(crate) struct InspectionTurn<'a>(
+    #[expect(dead_code, reason = "held until the inspection ends")] SemaphorePermit<'a>,
+);
+
+/// Half of what the container has, within bounds: beside an inspector there are its pack, its verdict and the reporter itself.
+fn inspector_memory() -> u64 {
+    let container = bootstrap::memory::container_limit();
+    container.map_or(MOST_MEMORY, |bytes| (bytes / 2).clamp(LEAST_MEMORY, MOST_MEMORY))
 }
 
 impl Inspector {
     /// `program`: from the settings; absent: beside the running program. Refused when the kernel cannot confine it,
-    /// unless `allow_unconfined`. `folder` is where the mirrors are.
+    /// unless `allow_unconfined`. What an earlier process left in `quarantines`, a folder on the mirrors' disk, goes.
     pub(crate) async fn open(
         program: Option<&Path>,
-        folder: &Path,
+        quarantines: &Path,
         allow_unconfined: bool,
     ) -> Result<Self, String> {
         let program = program
@@ -53,8 +73,13 @@ impl Inspector {
             is_confined: true,
             places: Semaphore::new(MAX_AT_ONCE),
             deadline: DEADLINE,
+            quarantines: quarantines.to_owned(),
+            memory: inspector_memory(),
         };
-        let Err(problem) = inspector.probe(folder).await else {
+        inspector
+            .make_quarantines()
+            .map_err(|error| format!("{}: {error}", quarantines.display()))?;
+        let Err(problem) = inspector.probe().await else {
             return Ok(inspector);
         };
         if !allow_unconfined {
@@ -76,11 +101,34 @@ impl Inspector {
             is_confined: true,
             places: Semaphore::new(MAX_AT_ONCE),
             deadline: DEADLINE,
+            quarantines: PathBuf::from("/nonexistent"),
+            memory: MOST_MEMORY,
         }
     }
 
-    async fn probe(&self, folder: &Path) -> Result<(), String> {
-        let mut command = self.command(folder);
+    fn make_quarantines(&self) -> std::io::Result<()> {
+        match std::fs::remove_dir_all(&self.quarantines) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        std::fs::create_dir_all(&self.quarantines)
+    }
+
+    fn quarantine(&self) -> std::io::Result<TempDir> {
+        tempfile::Builder::new()
+            .prefix("push-")
+            .tempdir_in(&self.quarantines)
+    }
+
+    async fn probe(&self) -> Result<(), String> {
+        let trouble = |error: std::io::Error| error.to_string();
+        let (mirror, quarantine) = (
+            self.quarantine().map_err(trouble)?,
+            self.quarantine().map_err(trouble)?,
+        );
+        let mirror = mirror.path().join("mirror.git");
+        git::Repository::init_bare(&mirror).map_err(|error| domain::cause::chain(&error))?;
+        let mut command = self.command(&mirror, quarantine.path());
         command.arg("--probe").stdin(Stdio::null());
         let probed = tokio::time::timeout(PROBE_DEADLINE, command.output()).await;
         let output = probed
@@ -93,10 +141,45 @@ impl Inspector {
         Err(said.trim().chars().take(300).collect())
     }
 
-    /// Looks at a push whose mirror is at `mirror`. An inspector that dies or takes too long refuses the change.
-    pub(crate) async fn inspect(&self, mirror: &Path, task: &Task, pack: Bytes) -> Result<Verdict, Trouble> {
-        let _place = self.places.acquire().await.map_err(|_| Trouble::Shutdown)?;
-        let mut command = self.command(mirror);
+    /// Waits until no other inspector works. The pack is read after that: packs that wait would fill the memory.
+    pub(crate) async fn turn(&self) -> Result<InspectionTurn<'_>, Trouble> {
+        let permit = self.places.acquire().await;
+        permit.map(InspectionTurn).map_err(|_| Trouble::Shutdown)
+    }
+
+    /// Looks at a push whose mirror is at `mirror`, and moves the pack of one that may be pushed into it. An inspector that
+    /// dies or takes too long refuses the change.
+    pub(crate) async fn inspect(
+        &self,
+        _turn: &InspectionTurn<'_>,
+        mirror: &Path,
+        task: &Task,
+        pack: Bytes,
+    ) -> Result<Verdict, Trouble> {
+        let quarantine = self.quarantine().map_err(|error| Trouble::Later {
+            detail: format!("no folder can be made for the inspector: {error}"),
+            after: None,
+        })?;
+        let verdict = self.examine(mirror, quarantine.path(), task, pack).await?;
+        if let Verdict::Clean { .. } = verdict {
+            let mirror = mirror.to_owned();
+            blocking(move || {
+                let checked = quarantine.path().join("objects/pack");
+                git::adopt_pack(&checked, &mirror.join("objects/pack"))
+            })
+            .await?;
+        }
+        Ok(verdict)
+    }
+
+    async fn examine(
+        &self,
+        mirror: &Path,
+        quarantine: &Path,
+        task: &Task,
+        pack: Bytes,
+    ) -> Result<Verdict, Trouble> {
+        let mut command = self.command(mirror, quarantine);
         if !self.is_confined {
             command.arg(UNCONFINED);
         }
@@ -121,10 +204,12 @@ impl Inspector {
         }
     }
 
-    fn command(&self, folder: &Path) -> Command {
+    fn command(&self, mirror: &Path, quarantine: &Path) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let mut command = Command::new(&self.program);
-        command.arg(folder).env_clear().env("PATH", path);
+        command.arg(mirror).arg(quarantine);
+        command.arg(format!("{MEMORY}{}", self.memory));
+        command.env_clear().env("PATH", path);
         command.current_dir("/").process_group(0).kill_on_drop(true);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -8,33 +8,44 @@ use std::{
     process::ExitCode,
 };
 
-use super::{Task, confine, examine::examine, process::UNCONFINED};
+use super::{
+    Task, confine,
+    examine::examine,
+    process::{MEMORY, MOST_MEMORY, UNCONFINED},
+};
 
 /// The longest task, in bytes.
 const MAX_TASK: u64 = 1024 * 1024;
 
 /// The inspector's main; the reporter starts it.
 ///
-/// `inspector FOLDER [--unconfined]` looks at what comes in on its standard input. `inspector FOLDER --probe` says
-/// whether it can confine itself here, and that it cannot read any `--forbidden=FILE`.
+/// `inspector MIRROR QUARANTINE [--memory=BYTES] [--unconfined]` looks at what comes in on its standard input. With `--probe`
+/// it says whether it can confine itself here, that it can write nothing in `MIRROR`, and that it cannot read any
+/// `--forbidden=FILE`.
 pub fn run() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some((folder, options)) = arguments.split_first() else {
-        return complain("usage: inspector FOLDER [--probe|--unconfined]; the reporter starts it");
+    let [mirror, quarantine, options @ ..] = arguments.as_slice() else {
+        return complain(
+            "usage: inspector MIRROR QUARANTINE [--memory=BYTES] [--probe|--unconfined]; the reporter starts it",
+        );
     };
     let has = |name: &str| options.iter().any(|option| option == name);
-    let folder = PathBuf::from(folder);
-    let confined = confine::set_limits().and_then(|()| {
+    let (mirror, quarantine) = (PathBuf::from(mirror), PathBuf::from(quarantine));
+    let memory = options
+        .iter()
+        .find_map(|option| option.strip_prefix(MEMORY)?.parse().ok())
+        .unwrap_or(MOST_MEMORY);
+    let confined = confine::set_limits(memory).and_then(|()| {
         if has(UNCONFINED) {
             return Ok(());
         }
-        confine::confine(&folder)
+        confine::confine(&mirror, &quarantine)
     });
     let done = confined.and_then(|()| {
         if has("--probe") {
-            probe(&folder, options)
+            probe(&mirror, &quarantine, options)
         } else {
-            inspect(&folder)
+            inspect(&mirror, &quarantine, memory)
         }
     });
     match done {
@@ -43,7 +54,7 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn inspect(folder: &Path) -> Result<(), String> {
+fn inspect(mirror: &Path, quarantine: &Path, memory: u64) -> Result<(), String> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     let text = |error: io::Error| format!("standard input: {error}");
@@ -57,16 +68,16 @@ fn inspect(folder: &Path) -> Result<(), String> {
         .take(task.limits.max_pack_bytes + 1)
         .read_to_end(&mut pack)
         .map_err(text)?;
-    let verdict = examine(folder, &task, &pack);
+    let verdict = examine(mirror, quarantine, &task, &pack, memory);
     let mut output = io::stdout().lock();
     serde_json::to_writer(&mut output, &verdict).map_err(|error| error.to_string())?;
     output.flush().map_err(|error| error.to_string())
 }
 
 /// What the work needs is possible, and what it must not do is not.
-fn probe(folder: &Path, options: &[String]) -> Result<(), String> {
-    let inside = tempfile::Builder::new().prefix("probe-").tempdir_in(folder);
-    let inside = inside.map_err(|error| format!("{} cannot be written: {error}", folder.display()))?;
+fn probe(mirror: &Path, quarantine: &Path, options: &[String]) -> Result<(), String> {
+    let inside = tempfile::Builder::new().prefix("probe-").tempdir_in(quarantine);
+    let inside = inside.map_err(|error| format!("{} cannot be written: {error}", quarantine.display()))?;
     let (from, to) = (inside.path().join("from"), inside.path().join("to"));
     let moved = fs::create_dir(&from)
         .and_then(|()| fs::create_dir(&to))
@@ -76,6 +87,7 @@ fn probe(folder: &Path, options: &[String]) -> Result<(), String> {
     moved.map_err(|error| {
         format!("the kernel's Landlock is too old (Linux 5.19 or newer is needed): {error}")
     })?;
+    refuse_writes(mirror, &from)?;
     let mut forbidden = options
         .iter()
         .filter_map(|option| option.strip_prefix("--forbidden="));
@@ -87,6 +99,33 @@ fn probe(folder: &Path, options: &[String]) -> Result<(), String> {
     }
     if std::net::TcpListener::bind("127.0.0.1:0").is_ok() {
         return Err("the network stays reachable".to_owned());
+    }
+    Ok(())
+}
+
+/// Whatever `git` obeys in a mirror stays as it is: configuration, other objects, refs, hooks.
+fn refuse_writes(mirror: &Path, inside: &Path) -> Result<(), String> {
+    fs::read_dir(mirror).map_err(|error| format!("{} cannot be read: {error}", mirror.display()))?;
+    let names = [
+        "config",
+        "HEAD",
+        "packed-refs",
+        "probe",
+        "objects/info/alternates",
+        "refs/heads/probe",
+        "hooks/probe",
+    ];
+    for name in names {
+        let place = mirror.join(name);
+        let opened = fs::OpenOptions::new().append(true).create(true).open(&place);
+        let renamed = fs::rename(inside, &place);
+        let linked = std::os::unix::fs::symlink("/etc/passwd", mirror.join("probe-link"));
+        if opened.is_ok() || renamed.is_ok() || linked.is_ok() {
+            return Err(format!("{} stays writable", place.display()));
+        }
+    }
+    if fs::remove_file(mirror.join("config")).is_ok() {
+        return Err(format!("{} stays writable", mirror.display()));
     }
     Ok(())
 }

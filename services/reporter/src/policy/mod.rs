@@ -229,7 +229,7 @@ fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     if let Some(kind) = scan::find(&file.path) {
         violations.push(secret(kind, Place::Path));
     }
-    if let Some(kind) = file.added_lines.iter().find_map(|line| scan::find(line)) {
+    if let Some(kind) = file.added_lines.iter().find_map(scan::find) {
         violations.push(secret(kind, Place::File { path: path() }));
     }
     violations
@@ -272,7 +272,7 @@ mod tests {
             kind: ChangeKind::Added,
             mode: FileMode::Regular,
             size_bytes: 10,
-            added_lines: vec!["hello".to_owned()],
+            added_lines: ["hello"].into_iter().collect(),
             breaks_lfs: false,
         }
     }
@@ -400,7 +400,7 @@ mod tests {
             ),
             (
                 FileChange {
-                    added_lines: vec![token],
+                    added_lines: [token].into_iter().collect(),
                     ..file("settings.py")
                 },
                 "GitHub token",
@@ -480,6 +480,12 @@ mod tests {
             "pkg/.npmrc",
             "bitbucket-pipelines.yml",
             ".travis.yml",
+            ".vscode/tasks.json",
+            "sub/.husky/pre-commit",
+            ".envrc",
+            "crate/.cargo/config.toml",
+            "gradle/wrapper/gradle-wrapper.properties",
+            ".claude/settings.json",
         ] {
             assert!(verdict(file(path)).contains("protected"), "{path}");
         }

@@ -181,17 +181,19 @@ async fn probed(arguments: &[&str]) -> (Option<i32>, String) {
 async fn the_inspector_reaches_its_mirror_and_neither_planted_secrets_nor_the_network() {
     let folder = tempfile::tempdir().unwrap();
     let mirror = folder.path().join("mirror");
-    std::fs::create_dir(&mirror).unwrap();
+    git::Repository::init_bare(&mirror).unwrap();
+    let quarantine = folder.path().join("quarantine");
+    std::fs::create_dir(&quarantine).unwrap();
     let secret = folder.path().join("writer_token");
     std::fs::write(&secret, "planted").unwrap();
     let forbidden = format!("--forbidden={}", secret.display());
-    let here = mirror.to_str().unwrap();
-    let (code, said) = probed(&[here, "--probe", &forbidden]).await;
+    let [here, there] = [&mirror, &quarantine].map(|path| path.to_str().unwrap());
+    let (code, said) = probed(&[here, there, "--probe", &forbidden]).await;
     assert_eq!(code, Some(0), "{said}");
     // The same without confinement tells that the trial would have noticed.
-    let (code, said) = probed(&[here, "--probe", "--unconfined", &forbidden]).await;
+    let (code, said) = probed(&[here, there, "--probe", "--unconfined", &forbidden]).await;
     assert_eq!(code, Some(1));
-    assert!(said.contains("stays readable"), "{said}");
+    assert!(said.contains("stays writable"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

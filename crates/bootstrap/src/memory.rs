@@ -1,0 +1,56 @@
+//! Memory that this process's container may use.
+
+use std::{fs, path::Path};
+
+/// Control groups of version 2, and those of version 1 for memory.
+const SECOND: &str = "/sys/fs/cgroup";
+const FIRST: &str = "/sys/fs/cgroup/memory";
+/// Without a limit version 1 says a number that no machine has.
+const UNLIMITED: u64 = 1 << 50;
+
+/// The lowest memory limit of this process's control group and the groups around it, in bytes; absent where none is set.
+pub fn container_limit() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group_of = |mark: &str| {
+        groups
+            .lines()
+            .find_map(|line| Some(line.split_once(mark)?.1.to_owned()))
+    };
+    let second = group_of("0::").and_then(|group| lowest(Path::new(SECOND), &group, "memory.max"));
+    let first =
+        group_of(":memory:").and_then(|group| lowest(Path::new(FIRST), &group, "memory.limit_in_bytes"));
+    second.into_iter().chain(first).min()
+}
+
+/// The lowest limit on the way from a group to the mount. A container that sees its own group as the root has it there.
+fn lowest(mount: &Path, group: &str, file: &str) -> Option<u64> {
+    let own = mount.join(group.trim_start_matches('/'));
+    let around = own.ancestors().take_while(|folder| folder.starts_with(mount));
+    let limits = around.filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok());
+    limits.filter(|limit| *limit < UNLIMITED).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lowest_limit_around_a_group_counts() {
+        let mount = tempfile::TempDir::new().unwrap();
+        let group = mount.path().join("pods/one");
+        fs::create_dir_all(&group).unwrap();
+        let found = || lowest(mount.path(), "/pods/one", "memory.max");
+        fs::write(group.join("memory.max"), "max\n").unwrap();
+        assert_eq!(found(), None);
+        fs::write(mount.path().join("pods/memory.max"), "1073741824\n").unwrap();
+        assert_eq!(found(), Some(1 << 30));
+        fs::write(group.join("memory.max"), "536870912\n").unwrap();
+        assert_eq!(found(), Some(512 << 20));
+        // A group that this process does not see: the root of what it sees has its limit.
+        fs::write(mount.path().join("memory.max"), "268435456\n").unwrap();
+        assert_eq!(
+            lowest(mount.path(), "/../elsewhere", "memory.max"),
+            Some(256 << 20)
+        );
+    }
+}
