@@ -66,6 +66,13 @@ pub enum Refusal {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<CommitId>,
     },
+    /// The branch cannot be made beside another one: one of the names is a folder of the other.
+    BranchInTheWay {
+        /// The branch.
+        branch: String,
+        /// The one that is there.
+        by: String,
+    },
     /// There is nothing on the remote that a pull request could be opened from.
     NotPushed {
         /// The branch.

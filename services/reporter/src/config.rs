@@ -34,6 +34,9 @@ pub struct Config {
     /// `[rules]`.
     #[serde(default)]
     pub rules: rules::Settings,
+    /// `[git]`.
+    #[serde(default)]
+    pub git: git::FetchSettings,
     /// `[reporter]`.
     #[serde(default)]
     pub reporter: Settings,
@@ -124,9 +127,9 @@ pub struct Settings {
     pub github_writes_per_hour: Option<u32>,
 }
 
-/// What runs, publishes, owns or rewrites things when it is on a branch: pipelines, their actions, owners, and what git
-/// and package managers obey.
-const PROTECTED_PATHS: [&str; 35] = [
+/// What runs, publishes, owns or rewrites things when it is on a branch: pipelines, their actions, owners, what git and
+/// package managers obey, and what runs on the machine of whoever checks the branch out, opens it in an editor or builds it.
+const PROTECTED_PATHS: [&str; 56] = [
     ".github/workflows/**",
     ".github/actions/**",
     "**/action.yml",
@@ -162,6 +165,27 @@ const PROTECTED_PATHS: [&str; 35] = [
     "**/.yarnrc.yml",
     "**/.pypirc",
     "**/.pre-commit-config.yaml",
+    "**/.vscode/**",
+    "**/.idea/**",
+    "**/.devcontainer/**",
+    "**/.devcontainer.json",
+    "**/.husky/**",
+    "**/.githooks/**",
+    "**/lefthook.yml",
+    "**/.lefthook.yml",
+    "**/.envrc",
+    "**/.mcp.json",
+    "**/.claude/**",
+    "**/.cursor/**",
+    ".github/copilot-instructions.md",
+    "**/.cargo/config.toml",
+    "**/.cargo/config",
+    "**/gradle/wrapper/**",
+    "**/.mvn/**",
+    "**/.yarn/releases/**",
+    "**/.yarn/plugins/**",
+    "**/.pnpmfile.cjs",
+    "**/.bazelrc",
 ];
 
 impl Settings {
@@ -212,6 +236,9 @@ impl ServiceConfig for Config {
     fn check(&self) -> Result<(), settings::Error> {
         let wrong =
             |key: &str, problem: String| Err(settings::Error::new(format!("reporter.{key}"), problem));
+        if let Err((key, problem)) = self.git.check() {
+            return Err(settings::Error::new(key.to_owned(), problem));
+        }
         if self.reporter.slots == 0 {
             return wrong("slots", "must be at least 1".to_owned());
         }

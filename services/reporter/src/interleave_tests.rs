@@ -69,6 +69,11 @@ impl Scene {
         })
         .unwrap();
         let dir = self.folder.path().to_owned();
+        let rules = RulesStore::open(
+            &rules::Settings { dir: dir.clone() },
+            rules::Connections::default(),
+        )
+        .unwrap();
         Performer {
             outside: Outside {
                 mirrors: Arc::new(Mirrors::new(
@@ -76,6 +81,7 @@ impl Scene {
                     git::DiskFloor(0),
                     github.clone(),
                     Folders::new(BTreeMap::new(), &dir),
+                    (rules.clone(), git::FetchSettings::default()),
                 )),
                 github,
                 jira,
@@ -87,7 +93,7 @@ impl Scene {
                 limits: Settings::default().limits(),
             },
             ledger: Ledger::new(&self.queue),
-            rules: RulesStore::open(&rules::Settings { dir }, rules::Connections::default()).unwrap(),
+            rules,
             run_url: None,
             windows: Windows {
                 unknown: Duration::from_millis(100),

@@ -61,7 +61,17 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     );
     std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
     let folders = Folders::new(config.folder.clone(), &data_dir(&config.reporter)?);
-    let mirrors = Arc::new(Mirrors::new(mirrors, floor, github.clone(), folders));
+    let mirrors = Arc::new(Mirrors::new(
+        mirrors,
+        floor,
+        github.clone(),
+        folders,
+        (rules.clone(), config.git),
+    ));
+    let maintaining = tokio::spawn({
+        let (mirrors, shutdown) = (Arc::clone(&mirrors), shutdown.clone());
+        async move { mirrors.maintain(shutdown).await }
+    });
     let verifier = Verifier::new(&config.reporter.grant_keys).context("reporter.grant_keys")?;
     let deadline = Duration::from_secs(config.reporter.clone_limit_s);
     let router = Gate::new(Arc::clone(&mirrors), verifier, deadline)
@@ -105,6 +115,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     };
     health.set_ready(false);
     reloading.abort();
+    maintaining.abort();
     if worked.is_err() {
         http.abort();
         return worked;
@@ -221,8 +232,9 @@ fn default_jira(config: &Config) -> bool {
 }
 
 async fn inspector(settings: &Settings) -> anyhow::Result<Inspector> {
-    let (program, folder) = (settings.inspector.as_deref(), mirrors_folder(settings)?);
-    let inspector = Inspector::open(program, &folder, settings.allow_unconfined).await;
+    let program = settings.inspector.as_deref();
+    let quarantines = data_dir(settings)?.join("quarantine");
+    let inspector = Inspector::open(program, &quarantines, settings.allow_unconfined).await;
     inspector.map_err(anyhow::Error::msg)
 }
 

@@ -6,6 +6,9 @@ use domain::{Refusal, Report, cause::chain};
 
 use crate::ledger;
 
+/// How long a report rests whose repository is still being fetched.
+pub(crate) const FETCH_WAIT: Duration = Duration::from_secs(15);
+
 /// An account that writes. Which section of the settings holds it follows from the instance that is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Account {
@@ -109,6 +112,40 @@ impl Trouble {
     }
 }
 
+impl Trouble {
+    /// The same for another of those who waited for one fetch.
+    pub(crate) fn repeat(&self) -> Self {
+        match self {
+            Self::Refused(refusal) => Self::Refused(refusal.clone()),
+            Self::Failed(detail) => Self::Failed(detail.clone()),
+            Self::Missing(detail) => Self::Missing(detail.clone()),
+            Self::Credentials { account, detail } => Self::Credentials {
+                account: *account,
+                detail: detail.clone(),
+            },
+            Self::Denied { account, detail } => Self::Denied {
+                account: *account,
+                detail: detail.clone(),
+            },
+            Self::Later { detail, after } => Self::Later {
+                detail: detail.clone(),
+                after: *after,
+            },
+            Self::HeldBack { detail, wait } => Self::HeldBack {
+                detail: detail.clone(),
+                wait: *wait,
+            },
+            Self::Unknown(detail) => Self::Unknown(detail.clone()),
+            Self::Ledger(_) => Self::Later {
+                detail: chain(self),
+                after: None,
+            },
+            Self::HandBack(wait) => Self::HandBack(*wait),
+            Self::Shutdown => Self::Shutdown,
+        }
+    }
+}
+
 impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
         match error {
@@ -201,8 +238,20 @@ impl From<git::Error> for Trouble {
                 detail,
             },
             git::Error::NotFound(_) => Self::Missing(detail),
-            git::Error::Missing { .. } => Self::Failed(detail),
-            git::Error::Unavailable(_) | git::Error::Failed(_) => Self::Later { detail, after: None },
+            // The same object comes at every try.
+            git::Error::Missing { .. } | git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => {
+                Self::Failed(detail)
+            }
+            git::Error::BranchInTheWay { branch, by } => {
+                Self::Refused(Refusal::BranchInTheWay { branch, by })
+            }
+            git::Error::Unavailable(_) | git::Error::Failed(_) | git::Error::Stalled(_) => {
+                Self::Later { detail, after: None }
+            }
+            git::Error::NotReady { .. } => Self::HeldBack {
+                detail,
+                wait: FETCH_WAIT,
+            },
             git::Error::TimedOut(_) => Self::Unknown(detail),
         }
     }

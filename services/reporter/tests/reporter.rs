@@ -423,6 +423,7 @@ async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked(
     let folder = tempfile::tempdir().unwrap();
     let keys = grant::generate();
     let config = reporter::Config {
+        git: git::FetchSettings::default(),
         // Nothing listens on the discard port of a loopback address.
         nats: queue::Settings {
             url: "nats://127.0.0.1:9".to_owned(),

@@ -50,6 +50,7 @@ fn refused(refusal: &Refusal) -> String {
         | Refusal::ForeignBranch { .. }
         | Refusal::BranchOfAnotherTicket { .. }
         | Refusal::BranchMoved { .. }
+        | Refusal::BranchInTheWay { .. }
         | Refusal::NotPushed { .. }
         | Refusal::ForeignPullRequest { .. }
         | Refusal::UnknownPullRequest { .. }
@@ -93,6 +94,12 @@ fn place(refusal: &Refusal) -> String {
         Refusal::BranchMoved { branch, head: None } => format!(
             "the branch {} is gone from the remote, or is not where this work left it",
             code(branch)
+        ),
+        Refusal::BranchInTheWay { branch, by } => format!(
+            "the branch {} cannot be made while there is a branch {}, because one of the names is a folder of the other; \
+             rename that branch, or change the pattern of branch names in the rules",
+            code(branch),
+            code(by)
         ),
         Refusal::NotPushed { branch } => format!("the branch {} was not pushed", code(branch)),
         Refusal::ForeignPullRequest { number, author } => format!(

@@ -24,10 +24,15 @@ use serde::Deserialize;
 use tracing::Instrument as _;
 
 use self::{slots::Slots, upload_pack::Process};
-use crate::{mirror::Mirrors, trouble::Trouble};
+use crate::{
+    mirror::{MirrorView, Mirrors, WantedHead},
+    trouble::Trouble,
+};
 
 /// Wants and haves of a large repository; git sends at most a few hundred kilobytes.
 const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
+/// How long a caller waits for a fetch before it is told how far that is; shorter than git's own patience with silence.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// For all requests that are being read.
 const BODY_MEMORY: usize = 64 * 1024 * 1024;
 
@@ -138,6 +143,10 @@ enum Refusal {
     Busy,
     #[error("the repository cannot be fetched at the moment: {0}")]
     Unavailable(String),
+    #[error("{}: {}", git::NOT_READY, .0.map_or_else(|| "first clone".to_owned(), |percent| format!("{percent} %")))]
+    NotReady(Option<u8>),
+    #[error("{}: {reason}", git::REFUSED_BRANCH)]
+    RefusedBranch { reason: String },
 }
 
 impl IntoResponse for Refusal {
@@ -148,9 +157,14 @@ impl IntoResponse for Refusal {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::BadRequest(_) => StatusCode::BAD_REQUEST,
             Self::Body(error) => error.status(),
-            Self::Busy | Self::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::RefusedBranch { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Busy | Self::Unavailable(_) | Self::NotReady(_) => StatusCode::SERVICE_UNAVAILABLE,
         };
-        (status, format!("{self}\n")).into_response()
+        let text = format!("{self}\n");
+        match self {
+            Self::NotReady(_) => (status, [(header::RETRY_AFTER, "5")], text).into_response(),
+            _ => (status, text).into_response(),
+        }
     }
 }
 
@@ -188,7 +202,12 @@ async fn advertise(
 }
 
 async fn list(admitted: Admitted, gate: Gate, headers: HeaderMap) -> Result<Response, Refusal> {
-    let dir = gate.mirrors.fresh(&admitted.repository).await?;
+    let wanted = wanted_head(&headers);
+    let dir = match gate.mirrors.view(&admitted.repository, &wanted, PATIENCE).await? {
+        MirrorView::Ready(dir) => dir,
+        MirrorView::NotReady { percent } => return Err(Refusal::NotReady(percent)),
+        MirrorView::RefusedBranch { reason } => return Err(Refusal::RefusedBranch { reason }),
+    };
     let protocol = protocol(&headers);
     let opening = if protocol.is_some_and(|version| version.contains("version=2")) {
         Bytes::new()
@@ -240,6 +259,25 @@ fn answer(content_type: &'static str, body: Body) -> Response {
         (header::CACHE_CONTROL, "no-cache"),
     ];
     (headers, body).into_response()
+}
+
+/// What the executor is after, where it says so.
+fn wanted_head(headers: &HeaderMap) -> WantedHead {
+    // Names of branches need not be ASCII.
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value| std::str::from_utf8(value.as_bytes()).ok())
+    };
+    let commit = text(git::WANTED_COMMIT).and_then(|commit| commit.parse().ok());
+    let branch = text(git::WANTED_BRANCH)
+        .map(str::to_owned)
+        .filter(|branch| !branch.is_empty() && branch.len() <= 512);
+    WantedHead {
+        // A commit says all; its branch may be gone.
+        branch: branch.filter(|_| commit.is_none()),
+        commit,
+    }
 }
 
 fn protocol(headers: &HeaderMap) -> Option<&str> {

@@ -16,14 +16,6 @@ use tokio_util::{
 
 use super::slots::Slot;
 
-/// Nothing of the machine's or a user's configuration.
-const GIT_ENVIRONMENT: [(&str, &str); 4] = [
-    ("LC_ALL", "C"),
-    ("HOME", "/nonexistent"),
-    ("GIT_CONFIG_NOSYSTEM", "1"),
-    ("GIT_CONFIG_GLOBAL", "/dev/null"),
-];
-
 /// A running process. Dropping it, or its output, kills it.
 pub(super) struct Process {
     output: ChildStdout,
@@ -42,7 +34,8 @@ pub(super) fn spawn(
     deadline: Duration,
     slot: Slot,
 ) -> io::Result<Process> {
-    let mut child = command(&mirror, protocol, extra).spawn()?;
+    let mut command = command(&mirror, protocol, extra).map_err(io::Error::other)?;
+    let mut child = command.spawn()?;
     let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     if let Some(mut stdin) = child.stdin.take() {
         // The process reads and writes at the same time; when it dies, the write fails and that is all.
@@ -81,19 +74,13 @@ async fn watch<H: Send>(
     }
 }
 
-fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Command {
-    let mut command = Command::new("git");
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    command.env_clear().env("PATH", path).envs(GIT_ENVIRONMENT);
+fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Result<Command, git::Error> {
+    // The mirror's own configuration is ours, or replaced by ours here.
+    let mut command = Command::from(git::prepare_command(mirror)?);
     if let Some(protocol) = protocol {
         command.env("GIT_PROTOCOL", protocol);
     }
-    let settings = [
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-c",
-        "transfer.hideRefs=refs/journeyman",
-    ];
+    let settings = ["-c", "transfer.hideRefs=refs/journeyman"];
     command
         .args(settings)
         .args(["upload-pack", "--strict", "--stateless-rpc"])
@@ -104,7 +91,7 @@ fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Command {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true);
-    command
+    Ok(command)
 }
 
 impl Process {

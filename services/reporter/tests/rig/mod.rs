@@ -107,6 +107,7 @@ impl Rig {
             ..queue::Settings::default()
         };
         let config = Config {
+            git: git::FetchSettings::default(),
             nats: queue_settings.clone(),
             redis: lease::Settings {
                 // Nothing listens on the discard port of a loopback address.
