@@ -92,6 +92,11 @@ impl ReportId {
         Self(format!("notice:{ticket}@{sequence}"))
     }
 
+    /// The notice of how far the first clone is that a call waits for.
+    pub fn first_clone(call: &CallId, percent: u8) -> Self {
+        Self(format!("{call}:clone:{percent}"))
+    }
+
     /// The notice that the ticket is quarantined, its triggers folded up to `cursor`.
     pub fn quarantine(ticket: &TicketKey, cursor: u64) -> Self {
         Self(format!("quarantine:{ticket}@{cursor}"))

@@ -85,6 +85,9 @@ pub(crate) struct Standing {
     /// What the model is asked for now; absent when the run waits or has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) phase: Option<Phase>,
+    /// How far the first clone is that it waits for, of a hundred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) clone_percent: Option<u8>,
     /// What it has spent; absent where the price of a model is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<Dollars>,
@@ -151,8 +154,19 @@ impl Board {
 
     /// Takes in how far the run is; `phase` is known only while the model is at work.
     pub(crate) fn stand(&mut self, at: Timestamp, progress: Progress, phase: Option<Phase>) {
-        let Progress { job, cost, .. } = progress;
-        let now = Standing { at, job, phase, cost };
+        let Progress {
+            job,
+            cost,
+            clone_percent,
+            ..
+        } = progress;
+        let now = Standing {
+            at,
+            job,
+            phase,
+            clone_percent,
+            cost,
+        };
         if self.standing.is_some_and(|known| Standing { at, ..known } == now) {
             return;
         }

@@ -271,6 +271,7 @@ impl Rounds {
 /// A push by somebody else is no work of ours, so its report tells of no progress.
 fn of_others(request: &ReportRequest) -> Option<Progress> {
     matches!(request, ReportRequest::PushedByOthers(_)).then_some(Progress {
+        clone_percent: None,
         job: Job::BackToDraft,
         phase: None,
         cost: Some(Dollars::from_micros(0)),

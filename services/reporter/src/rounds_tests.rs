@@ -17,6 +17,7 @@ fn report(run: u64, position: u64, job: Job) -> Report {
         fence: RunFence::default(),
         at: Timestamp::from_unix_ms(1000),
         progress: Some(Progress {
+            clone_percent: None,
             job,
             phase: None,
             cost: Some(Dollars::from_micros(position * 10_000)),

@@ -13,6 +13,9 @@ pub struct Progress {
     /// What the model was asked for last; absent before it was asked for anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
+    /// How far the first clone of the repository is, of a hundred; absent unless the run waits for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone_percent: Option<u8>,
     /// What the run has spent; absent where the price of a model is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,

@@ -59,9 +59,10 @@ fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
 }
 
 fn work(standing: Standing) -> String {
-    match standing.phase {
-        Some(phase) => format!("{}: {}", standing.job, doing(phase)),
-        None => standing.job.to_string(),
+    match (standing.phase, standing.clone_percent) {
+        (Some(phase), _) => format!("{}: {}", standing.job, doing(phase)),
+        (None, Some(percent)) => format!("{}: first clone of the repository, {percent} %", standing.job),
+        (None, None) => standing.job.to_string(),
     }
 }
 

@@ -117,6 +117,7 @@ fn times_are_short() {
 fn the_comment_tells_the_work_its_phase_its_cost_and_where_to_watch_it() {
     let mut board = board(&[(0, "Journeyman has started to work on this ticket in `acme/shop`.")]);
     let progress = Progress {
+        clone_percent: None,
         job: Job::Implement,
         phase: Some(Phase::Plan),
         cost: Some(Dollars::from_micros(415_000)),

@@ -1038,6 +1038,7 @@ impl Case {
                 ticket: self.ticket.clone(),
                 run: Some(run),
                 progress: Some(report::Progress {
+                    clone_percent: None,
                     job: Job::Implement,
                     phase: None,
                     cost: None,

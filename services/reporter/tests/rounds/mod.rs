@@ -17,6 +17,7 @@ const NAME: &str = "Journeyman";
 
 fn progress(job: Job, cents: u64) -> Option<report::Progress> {
     Some(report::Progress {
+        clone_percent: None,
         job,
         phase: Some(Phase::Work),
         cost: Some(Dollars::from_micros(cents * 10_000)),
