@@ -25,6 +25,10 @@ pub mod executor {
     /// The largest pack that a snapshot may have, in bytes.
     pub const MAX_PACK_BYTES: usize = 256 * 1024 * 1024;
 
+    /// Metadata of an `unavailable` answer to `OpenWorkspace` while the repository is fetched for the first time: how far that
+    /// is, of a hundred; empty when nobody knows.
+    pub const NOT_READY: &str = "journeyman-not-ready";
+
     /// The messages of one `OpenWorkspace` request. `pack` is that of `spec.restore`, and empty without one.
     pub fn open_request(
         spec: WorkspaceSpec,

@@ -16,6 +16,9 @@ use crate::sandbox::{Limits, Mechanism};
 pub struct Config {
     /// `[executor]`.
     pub executor: Executor,
+    /// `[git]`.
+    #[serde(default)]
+    pub git: git::FetchSettings,
     /// `[tls]`; absent: connections are plain.
     #[serde(default)]
     pub tls: Option<bootstrap::tls::Settings>,

@@ -58,7 +58,7 @@ use unready::Isolation;
 /// # Errors
 /// When the data folder cannot be used, the launcher is missing, or the sandbox level is below the wanted one.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let settings = config.executor;
+    let (settings, fetches) = (config.executor, config.git);
     let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
     anyhow::ensure!(parser::is_there(), "the program `parser` is not beside this one");
     let data_dir = prepare(settings.data_dir).await?;
@@ -102,7 +102,13 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     // A runner makes every worktree itself.
     let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
     let floor = git::DiskFloor(settings.disk_floor_mib << 20);
-    let store = Store::new(&data_dir, checkouts, setup_cache_mib << 20, settings.index, floor);
+    let store = Store::new(
+        &data_dir,
+        checkouts,
+        setup_cache_mib << 20,
+        settings.index,
+        (floor, fetches),
+    );
     let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store, trust));
     telemetry::follow(&registry);
     let health = Health::new();

@@ -38,7 +38,7 @@ pub(crate) async fn open(
     registry.check_fence(&grant.run, fence)?;
     let lock = registry.opening(&grant.run);
     let _one_at_a_time = lock.lock().await;
-    let wanted = wanted(grant, &spec, &registry.trust)?;
+    let wanted = Arc::new(wanted(grant, &spec, &registry.trust)?);
     if let Some(used) = registry.of_run(&grant.run) {
         let open = &used.open.workspace.base;
         if wanted.base.as_ref().is_none_or(|base| base == open) {
@@ -81,7 +81,7 @@ pub(crate) async fn open(
         run: grant.run.clone(),
         repository: wanted.repository.clone(),
         base,
-        base_branch: wanted.base_branch,
+        base_branch: wanted.base_branch.clone(),
         mirror,
         foundation: None,
         runner: registry.sandbox.runner().cloned(),
@@ -236,15 +236,30 @@ fn optional_commit(text: &str) -> Result<Option<CommitId>, Status> {
         .map_err(|error: domain::InvalidId| Status::invalid_argument(error.to_string()))
 }
 
+/// The repository is on its way: the planner asks again, and does not count this as a failure.
+fn not_ready(text: String, percent: Option<u8>) -> Status {
+    let mut status = Status::unavailable(text);
+    let percent = percent.map_or_else(String::new, |percent| percent.to_string());
+    if let Ok(value) = percent.parse() {
+        status.metadata_mut().insert(proto::executor::NOT_READY, value);
+    }
+    status
+}
+
 fn for_caller(error: &git::Error) -> Status {
     let text = chain(error);
     match error {
         git::Error::NotFound(_) | git::Error::Missing { .. } => Status::not_found(text),
         git::Error::Denied(_) => Status::permission_denied(text),
+        // The same object comes at every try.
+        git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => Status::data_loss(text),
+        git::Error::NotReady { percent } => not_ready(text, *percent),
         git::Error::LeaseStale(_)
         | git::Error::Rejected(_)
         | git::Error::Unavailable(_)
         | git::Error::TimedOut(_)
+        | git::Error::Stalled(_)
+        | git::Error::BranchInTheWay { .. }
         | git::Error::BadPack(_)
         | git::Error::Failed(_) => status_of(text),
     }

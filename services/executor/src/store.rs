@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use git::DiskFloor;
+use git::{DiskFloor, FetchSettings};
 
 use crate::{mirror::Mirrors, pool::Pool, retrieval::Indexes, setup_cache::SetupCache, workspace::Start};
 
@@ -24,10 +24,10 @@ impl Store {
         checkouts: usize,
         setup_bytes: u64,
         has_index: bool,
-        floor: DiskFloor,
+        (floor, fetches): (DiskFloor, FetchSettings),
     ) -> Self {
         Self {
-            mirrors: Mirrors::new(data_dir.join("mirrors")),
+            mirrors: Mirrors::new(data_dir.join("mirrors"), fetches),
             pool: Pool::new(data_dir.join("ready"), checkouts),
             setups: SetupCache::new(data_dir, setup_bytes, floor),
             indexes: Indexes::new(has_index, floor),

@@ -103,6 +103,7 @@ fn seed(folder: &TempDir) -> CommitId {
 
 fn config(folder: &std::path::Path, address: std::net::SocketAddr, pair: grant::KeyPair) -> Config {
     Config {
+        git: git::FetchSettings::default(),
         executor: Executor {
             listen: address,
             metrics_listen: None,

@@ -1,6 +1,7 @@
 //! Branch, commit, snapshot and diff of a workspace.
 
 use domain::CommitId;
+use git::Repository;
 use git2::{Oid, Signature, Time};
 use proto::executor::MAX_PACK_BYTES;
 
@@ -52,6 +53,11 @@ impl Workspace {
             return refuse("is not a branch name that git accepts");
         }
         let (branch, head) = self.branch();
+        let free = match &branch {
+            Some(branch) if branch == name => name.to_owned(),
+            Some(_) | None => self.free_name(name).map_err(|problem| for_model(&problem))?,
+        };
+        let (asked, name) = (name, free.as_str());
         match branch {
             Some(branch) if branch == name => {
                 return Ok(format!("The branch {name} exists and is checked out."));
@@ -66,10 +72,55 @@ impl Workspace {
                 " It has no commits yet: the files are as they were on {old}, and commit_changes commits all of it in one commit."
             )
         });
+        let other = match asked == name {
+            true => String::new(),
+            false => {
+                format!(" The remote has a branch with the name {asked}, or one that stands in its way.")
+            }
+        };
         Ok(format!(
-            "Created the branch {name} at {} and checked it out.{rest}",
+            "Created the branch {name} at {} and checked it out.{other}{rest}",
             self.base.short()
         ))
+    }
+
+    /// The name itself when a new branch can have it at the remote; else the first like it that can: with `-` for `/`, then
+    /// with a number.
+    fn free_name(&self, name: &str) -> Result<String, Problem> {
+        let mirror = Repository::open(&self.mirror)?;
+        if self.goes_on_with(&mirror, name)? {
+            return Ok(name.to_owned());
+        }
+        let taken = mirror.taken_names()?;
+        let is_free = |name: &str| {
+            !taken.contains(name) && git::branch_in_the_way(name, taken.iter().map(String::as_str)).is_none()
+        };
+        if is_free(name) {
+            return Ok(name.to_owned());
+        }
+        let flat = name.replace('/', "-");
+        let base = match taken.contains(name) || taken.contains(&flat) {
+            // A number is enough, unless its folder is the trouble.
+            true if git::branch_in_the_way(name, taken.iter().map(String::as_str)).is_none() => name,
+            true | false => flat.as_str(),
+        };
+        let numbered = (2..10_000).map(|number| format!("{base}-{number}"));
+        let mut names = std::iter::once(base.to_owned()).chain(numbered);
+        let free = names.find(|name| is_free(name));
+        Ok(free.unwrap_or_else(|| name.to_owned()))
+    }
+
+    /// Whether the branch is the one that this work goes on with: its head is the base, which is no commit of the base
+    /// branch.
+    fn goes_on_with(&self, mirror: &Repository, name: &str) -> Result<bool, Problem> {
+        let Some(head) = mirror.branch_head(name)? else {
+            return Ok(false);
+        };
+        let is_ours = mirror.is_descendant(&head, &self.base)?;
+        let Some(main) = mirror.branch_head(&self.base_branch)? else {
+            return Ok(is_ours);
+        };
+        Ok(is_ours && !mirror.is_descendant(&main, &self.base)?)
     }
 
     fn set_branch(&self, name: &str, old: Option<&str>) -> Result<(), Problem> {
