@@ -72,6 +72,9 @@ pub enum Fact {
         detail: String,
         /// True when the repository's setup commands failed; the detail is the end of their log.
         setup: bool,
+        /// True when the same comes at every try, e.g. because the history holds an object that is refused.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        permanent: bool,
         /// The repository; absent: the run's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,

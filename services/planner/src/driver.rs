@@ -9,8 +9,8 @@ mod recover;
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, Fact, ModelFault, Report, ReportId, ReportRequest, RunFence, Snapshot, Timestamp, ToolCall,
-    ToolResult, WorkspaceInfo, cause::chain,
+    CallId, CommitId, Fact, JobRequest, ModelFault, Report, ReportId, ReportRequest, RunFence, Snapshot,
+    Timestamp, ToolCall, ToolResult, WorkspaceInfo, cause::chain,
 };
 use queue::Queue;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use tracing::Instrument as _;
 
 use crate::budgets::Budgets;
 use crate::embeddings::Embeddings;
-use crate::executors::{CallError, Caller, Executors, commit};
+use crate::executors::{CallError, Caller, Executors, OpenError, commit};
 use crate::live;
 use crate::model::{self, Models};
 use crate::prompts;
@@ -29,6 +29,12 @@ pub(crate) use crate::trouble::Trouble;
 use recover::{Cut, failed, unkept, workspace_failed};
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
+/// How often an executor is asked again while a repository is cloned for the first time.
+const CLONE_PAUSE: Duration = Duration::from_secs(3);
+/// A first clone that stays where it is for this long has failed.
+const CLONE_LIMIT: Duration = Duration::from_secs(20 * 60);
+/// The ticket is told of every so many percent.
+const CLONE_STEP: u8 = 10;
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -198,13 +204,44 @@ impl Driver {
             return Err(self.impossible(state, "no request"));
         };
         let base = request.about.base();
-        match self.slots.open(caller, request, base, None).await {
+        match self.open_when_cloned(caller, state, &id, (request, base)).await? {
             Ok(workspace) => Ok(Outcome::from(Fact::WorkspaceOpened {
                 id,
                 workspace,
                 repository: None,
             })),
             Err(error) => workspace_failed(id, error),
+        }
+    }
+
+    /// Asks for a workspace as long as the repository's first clone makes progress, and has the ticket told how far it is.
+    async fn open_when_cloned(
+        &self,
+        caller: &Caller,
+        state: &RunState,
+        id: &CallId,
+        (request, base): (&JobRequest, Option<&CommitId>),
+    ) -> Result<Result<WorkspaceInfo, OpenError>, Trouble> {
+        let (mut shown, mut known, mut since) = (None, None, Instant::now());
+        loop {
+            let opened = self.slots.open(caller, request, base, None).await;
+            let Err(OpenError::NotReady { percent }) = opened else {
+                return Ok(opened);
+            };
+            if percent != known {
+                (known, since) = (percent, Instant::now());
+            }
+            if since.elapsed() > CLONE_LIMIT {
+                let words = "the first clone of the repository makes no progress".to_owned();
+                return Ok(Err(OpenError::Unavailable(words)));
+            }
+            let step = percent.unwrap_or(0) / CLONE_STEP * CLONE_STEP;
+            if shown != Some(step) {
+                self.show_clone(state, caller.fence, id, step).await?;
+                tracing::info!(run = %caller.run, percent, "waiting for the first clone");
+                shown = Some(step);
+            }
+            tokio::time::sleep(CLONE_PAUSE).await;
         }
     }
 

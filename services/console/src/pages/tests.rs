@@ -189,6 +189,7 @@ fn a_run_tells_what_happened() {
                 id: "jira:ENG-12@57".parse::<domain::RunId>().unwrap().call(2),
                 detail: hostile(),
                 setup: true,
+                permanent: false,
                 repository: None,
             },
             Fact::RunFinished { reason: gave_up() },

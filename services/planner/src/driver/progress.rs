@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use domain::{
-    CallId, Dollars, Report, ReportRequest, RunFence,
+    CallId, Dollars, Report, ReportId, ReportRequest, RunFence,
     report::{Progress, Progressed},
 };
 
@@ -16,6 +16,7 @@ pub(super) fn of(state: &RunState) -> Option<Progress> {
     Some(Progress {
         job,
         phase: state.dialog().map(|dialog| dialog.phase),
+        clone_percent: None,
         cost: spending
             .unpriced
             .is_none()
@@ -34,6 +35,32 @@ fn begun<'a>(action: &'a Action, state: &RunState) -> Option<&'a CallId> {
 }
 
 impl Driver {
+    /// Has the status comment show how far the first clone is that the run waits for.
+    pub(super) async fn show_clone(
+        &self,
+        state: &RunState,
+        fence: RunFence,
+        id: &CallId,
+        percent: u8,
+    ) -> Result<(), Trouble> {
+        let progress = of(state).map(|progress| Progress {
+            phase: None,
+            clone_percent: Some(percent),
+            ..progress
+        });
+        let report = Report {
+            progress,
+            ..Report::notice(
+                ReportId::first_clone(id, percent),
+                state.run.ticket().clone(),
+                fence,
+                bootstrap::now(),
+                ReportRequest::Progressed(Progressed {}),
+            )
+        };
+        Ok(self.queue.reports().append(&report).await.map(drop)?)
+    }
+
     /// Has the status comment show how far the run is, when this step changes that.
     pub(super) async fn show_progress(
         &self,

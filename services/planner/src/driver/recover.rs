@@ -116,17 +116,20 @@ pub(super) fn unkept(caller: &Caller, reason: String) -> Fact {
 }
 
 pub(super) fn workspace_failed(id: CallId, error: OpenError) -> Result<Outcome, Trouble> {
-    let (detail, setup) = match error {
+    let (detail, setup, permanent) = match error {
         OpenError::Stale => return Err(Trouble::Lost),
         OpenError::NoSlot => return Ok(Outcome::AwaitsSlot),
         OpenError::Queue(error) => return Err(error.into()),
-        OpenError::Unavailable(detail) => (detail, false),
-        OpenError::Setup(detail) => (detail, true),
+        OpenError::Unavailable(detail) => (detail, false, false),
+        not_ready @ OpenError::NotReady { .. } => (not_ready.to_string(), false, false),
+        OpenError::Permanent(detail) => (detail, false, true),
+        OpenError::Setup(detail) => (detail, true, false),
     };
     Ok(Outcome::from(Fact::WorkspaceFailed {
         id,
         detail,
         setup,
+        permanent,
         repository: None,
     }))
 }
@@ -136,6 +139,7 @@ pub(super) fn failed(state: &RunState, detail: &str) -> Fact {
         id: state.next_id(),
         detail: detail.to_owned(),
         setup: false,
+        permanent: false,
         repository: None,
     }
 }

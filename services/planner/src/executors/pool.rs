@@ -16,7 +16,7 @@ const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
 const TROUBLE_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Why no workspace was opened; the texts of the last two are for people.
+/// Why no workspace was opened; texts that it holds are for people.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     /// A newer planner has the ticket.
@@ -31,6 +31,15 @@ pub(crate) enum OpenError {
     /// No executor opened one.
     #[error("{0}")]
     Unavailable(String),
+    /// The repository is being fetched for the first time; asking again helps.
+    #[error("the repository is being fetched for the first time")]
+    NotReady {
+        /// How far that is, of a hundred.
+        percent: Option<u8>,
+    },
+    /// The same comes at every try, of every executor.
+    #[error("{0}")]
+    Permanent(String),
     /// The setup commands failed; the end of their log.
     #[error("the setup commands failed")]
     Setup(String),
@@ -169,6 +178,12 @@ const NO_PROXY: &str = "The rules name hosts for the setup (executor.network), a
 fn refusal(status: &tonic::Status) -> Refusal {
     let words = status.message().to_owned();
     match status.code() {
+        Code::Unavailable if status.metadata().contains_key(wire::NOT_READY) => {
+            let told = status.metadata().get(wire::NOT_READY);
+            let percent = told.and_then(|told| told.to_str().ok()?.parse().ok());
+            Refusal::Final(OpenError::NotReady { percent })
+        }
+        Code::DataLoss => Refusal::Final(OpenError::Permanent(words)),
         Code::ResourceExhausted => Refusal::Full,
         Code::FailedPrecondition => Refusal::Final(OpenError::Stale),
         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Aborted => Refusal::Trouble(words),
@@ -181,7 +196,6 @@ fn refusal(status: &tonic::Status) -> Refusal {
         | Code::AlreadyExists
         | Code::OutOfRange
         | Code::Unimplemented
-        | Code::DataLoss
         | Code::Ok => Refusal::Final(OpenError::Unavailable(words)),
     }
 }

@@ -104,6 +104,11 @@ fn place(refusal: &Refusal, ground: Ground<'_>) -> String {
                 .map_or_else(String::new, |head| format!(", it is at {}", head.short())),
             ground.another_branch()
         ),
+        Refusal::BranchInTheWay { branch, by } => format!(
+            "the branch `{branch}` cannot be made beside the branch `{by}` of the remote, because one of the names is a folder of \
+             the other; {}",
+            ground.another_branch()
+        ),
         Refusal::NotPushed { branch } => format!("the branch `{branch}` was not pushed; push it first"),
         Refusal::ForeignPullRequest { number, author } => format!(
             "the pull request #{number} by {} is open for this branch already; create a branch with another name, push it, and \

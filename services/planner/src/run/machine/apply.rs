@@ -166,9 +166,10 @@ impl RunState {
             Fact::WorkspaceFailed {
                 detail,
                 setup,
+                permanent,
                 repository,
                 ..
-            } => self.workspace_failed(detail, *setup, repository.as_ref()),
+            } => self.workspace_failed(detail, (*setup, *permanent), repository.as_ref()),
             Fact::WorkspaceRestored {
                 workspace,
                 snapshot,
@@ -265,10 +266,10 @@ impl RunState {
     fn workspace_failed(
         &mut self,
         detail: &str,
-        setup: bool,
+        (setup, permanent): (bool, bool),
         repository: Option<&RepositoryName>,
     ) -> Applied {
-        self.work_in(repository)?.failed(detail, setup);
+        self.work_in(repository)?.failed(detail, setup, permanent);
         Ok(())
     }
 

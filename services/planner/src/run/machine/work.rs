@@ -32,6 +32,8 @@ pub(crate) enum Workspace {
     Failed {
         detail: String,
         setup: bool,
+        /// The same comes at every try.
+        permanent: bool,
         /// The one that was lost, when there was one: a retry restores it.
         lost: Option<Box<WorkspaceInfo>>,
     },
@@ -95,7 +97,7 @@ impl Work {
         self.unkept = None;
     }
 
-    pub(super) fn failed(&mut self, detail: &str, setup: bool) {
+    pub(super) fn failed(&mut self, detail: &str, setup: bool, permanent: bool) {
         let lost = match std::mem::take(&mut self.workspace) {
             Workspace::Open(info) => Some(info),
             Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
@@ -103,6 +105,7 @@ impl Work {
         self.workspace = Workspace::Failed {
             detail: detail.to_owned(),
             setup,
+            permanent,
             lost,
         };
     }

@@ -22,6 +22,13 @@ fn next(state: &RunState) -> Step {
             log_tail: tail(detail, LOG_CHARS),
         }),
         Workspace::Failed {
+            detail,
+            permanent: true,
+            ..
+        } => Step::Close(StopReason::WorkspaceUnavailable {
+            detail: detail.clone(),
+        }),
+        Workspace::Failed {
             detail, setup: false, ..
         } => Step::Retry(StopReason::WorkspaceUnavailable {
             detail: detail.clone(),

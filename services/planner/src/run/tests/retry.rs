@@ -147,6 +147,7 @@ fn failures_end_the_run_with_their_reason() {
             id,
             detail: "gone".to_owned(),
             setup,
+            permanent: false,
             repository: None,
         });
         if setup {
