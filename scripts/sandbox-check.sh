@@ -14,9 +14,9 @@ trap 'rm -f "$log" "$log.rows"' EXIT
 run() {
     "$cargo" test --locked -p executor -p git -p reporter -p e2e "$@" >>"$log" 2>&1 || failed=1
 }
-run --lib --bin launcher --test executor --test runner --test sandbox --test git --no-fail-fast -- --nocapture
+run --lib --bin launcher --test executor --test runner --test sandbox --test git --test remotes --no-fail-fast -- --nocapture
 "$cargo" test --locked -p egress --test memory -- --nocapture >>"$log" 2>&1 || failed=1
-run --test reporter -- the_gate_serves a_change_that_breaks_policy
+run --test reporter -- the_gate_serves a_change_that_breaks_policy the_inspector_reaches
 
 # check, test that shows it
 other_checks="
@@ -44,6 +44,10 @@ other_checks="
 45 packs of too many or too large objects, memory;a_pack_of_too_many_or_too_large_objects_is_refused_within_bounds_of_memory
 45 packs that are made;a_pack_is_made_up_to_its_limit_and_not_beyond
 45 damaged packs;a_damaged_pack_is_refused_wherever_the_damage_is
+45 the quarantine of a pack;the_inspector_reaches_its_mirror_and_neither_planted_secrets_nor_the_network
+36 planted configuration of a mirror;planted_configuration_runs_nothing_and_redirects_nothing
+36 a credential goes to its address alone;credential_reaches_only_the_address_it_is_for
+40 dangerous objects of a remote;dangerous_object_is_named_and_blocks_no_other_branch
 46 the same commit again;the_same_change_at_the_same_time_is_the_same_commit
 "
 grep -ao '^| .* |$' "$log" >"$log.rows" || true
