@@ -208,22 +208,30 @@ impl Transport {
         Ok(fetched)
     }
 
-    /// Fetches those of these branches that the remote has, and nothing else: the beginning of a first clone.
+    /// Fetches those of these branches that the remote has, and nothing else: the beginning of a first clone. False
+    /// when it has none of them.
     ///
     /// # Errors
     /// As [`Transport::fetch`].
-    pub async fn fetch_first(&self, url: &str, auth: Option<&Auth>, branches: &[&str]) -> Result<(), Error> {
+    pub async fn fetch_first(
+        &self,
+        url: &str,
+        auth: Option<&Auth>,
+        branches: &[&str],
+    ) -> Result<bool, Error> {
         let is_resumed = self.resume(url, auth, branches, false).await?;
         let heads = self.heads(url, auth).await?;
+        let mut is_any = false;
         for branch in branches.iter().filter(|branch| heads.contains_key(**branch)) {
             let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
             self.fetch(url, auth, &[&refspec], false).await?;
+            is_any = true;
         }
         if is_resumed {
             let place = self.git_dir.clone();
             blocking(move || check_objects(&place)).await?;
         }
-        Ok(())
+        Ok(is_any)
     }
 
     /// Goes on where an interrupted fetch ended: of the branches whose head has come, the objects that have not. True when

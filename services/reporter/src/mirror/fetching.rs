@@ -158,10 +158,11 @@ impl Fetches {
     pub(super) fn join(self: &Arc<Self>, repository: &RepositoryName) -> watch::Receiver<FetchState> {
         let mut notes = self.notes();
         let note = notes.entry(repository.clone()).or_default();
+        // A task that died tells nothing more; another one takes its place.
         if let Some(running) = note
             .running
             .as_ref()
-            .filter(|running| !running.borrow().is_done())
+            .filter(|running| running.has_changed().is_ok() && !running.borrow().is_done())
         {
             return running.clone();
         }
@@ -228,10 +229,10 @@ impl Fetches {
         let fetching = async {
             if is_empty(&mirror.path).await? {
                 let (url, auth) = addressed(self.github.fetch_remote(repository)).await?;
-                transport.fetch_first(&url, Some(&auth), &bases).await?;
+                let is_any = transport.fetch_first(&url, Some(&auth), &bases).await?;
                 told.send_modify(|state| {
                     if let FetchState::Running { is_usable, .. } = state {
-                        *is_usable = true;
+                        *is_usable = is_any;
                     }
                 });
             }
