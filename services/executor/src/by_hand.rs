@@ -291,7 +291,9 @@ async fn call(machine: Machine, dir: &Path, limits: Limits) -> anyhow::Result<Ca
     let dir = dir.canonicalize().with_context(|| dir.display().to_string())?;
     let workspaces = std::env::temp_dir().canonicalize()?;
     let runner = sandbox.runner().cloned();
-    let opened = tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &dir, runner.as_ref()));
+    let can_cover = sandbox.probe().offers.namespaces;
+    let opened =
+        tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &dir, runner.as_ref(), can_cover));
     Ok(Call {
         workspace: Arc::new(opened.await??),
         sandbox,

@@ -83,7 +83,9 @@ impl Bench {
         cancel: &CancellationToken,
     ) -> anyhow::Result<Checked> {
         let (workspaces, tree) = (self.workspaces.clone(), tree.canonicalize()?);
-        let adopted = tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &tree, None));
+        let can_cover = self.sandbox.probe().offers.namespaces;
+        let adopted =
+            tokio::task::spawn_blocking(move || Workspace::adopt(&workspaces, &tree, None, can_cover));
         let workspace = Arc::new(adopted.await??);
         for command in setup {
             let end = self.run(&workspace, command, SETUP_LIMIT, cancel).await?;

@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::{
     mounts::{Tree, in_memory, seal},
-    policy::Policy,
+    policy::{Cover, Policy},
 };
 
 /// Folders that every command gets empty and for itself.
@@ -57,6 +57,7 @@ pub(crate) fn enter(policy: &Policy) -> Result<(), String> {
     let devices = trees(devices.iter().filter(|path| path.exists()), Ok)?;
     let exposed = trees(&policy.exposed, Tree::writable)?;
     let readable = trees(&policy.readable, Tree::read_only)?;
+    let covers = covers(&policy.covers)?;
     replace_root().map_err(|error| format!("the new root: {error}"))?;
     let options = private_options(policy.limits.memory_mib);
     for path in PRIVATE.map(Path::new) {
@@ -72,6 +73,7 @@ pub(crate) fn enter(policy: &Policy) -> Result<(), String> {
     let covered = cover_all(policy.hidden.iter().cloned())?;
     attach_all(exposed)?;
     attach_all(readable)?;
+    attach_all(covers)?;
     for path in covered.iter().map(PathBuf::as_path).chain([Path::new("/")]) {
         seal(path).map_err(told(path))?;
     }
@@ -135,6 +137,20 @@ fn trees<'a>(
     let copied = paths.into_iter().map(|path| {
         let tree = Tree::copy(path).and_then(restrict);
         tree.map(|tree| (path.as_path(), tree)).map_err(told(path))
+    });
+    copied.collect()
+}
+
+fn covers(covers: &[Cover]) -> Result<Trees<'_>, String> {
+    let copied = covers.iter().map(|cover| {
+        let restrict = if cover.writable {
+            Tree::writable
+        } else {
+            Tree::read_only
+        };
+        let tree = Tree::copy(&cover.from).and_then(restrict);
+        tree.map(|tree| (cover.at.as_path(), tree))
+            .map_err(told(&cover.from))
     });
     copied.collect()
 }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Sandbox, Way,
     output::{END_BYTES, Output},
-    policy::{Policy, REACH, WAITS_FOR_NEXT, frame},
+    policy::{Cover, Policy, REACH, WAITS_FOR_NEXT, frame},
     way_out::{Door, WayOut},
     wire,
 };
@@ -77,6 +77,8 @@ pub(crate) struct Place {
     pub(crate) readable: Vec<PathBuf>,
     /// Folders that stay in place where a hidden one around them is covered.
     pub(crate) exposed: Vec<PathBuf>,
+    /// What it sees at another place than it lies.
+    pub(crate) covers: Vec<Cover>,
     /// Port of its own loopback at which it gets out; absent: it does not.
     pub(crate) door: Option<u16>,
     /// Its whole environment.
@@ -266,6 +268,7 @@ impl Sandbox {
                 writable: Vec::new(),
                 readable: Vec::new(),
                 exposed: Vec::new(),
+                covers: Vec::new(),
                 door: None,
                 environment: Vec::new(),
             },
@@ -313,6 +316,7 @@ impl Sandbox {
             visible: self.view.visible.clone(),
             hidden: self.view.hidden.clone(),
             exposed: place.exposed.clone(),
+            covers: place.covers.clone(),
             limits: self.limits,
             confinement: self.probe.offers,
             cgroup: self.probe.cgroup.clone(),

@@ -31,7 +31,7 @@ pub(crate) use command::{CommandEnd, CommandSpec, Ending, Place, Spare, shell};
 #[cfg(test)]
 use policy::Confinement;
 pub use policy::Limits;
-pub(crate) use policy::{Cgroup, Probe, Toolchain};
+pub(crate) use policy::{Cgroup, Cover, Probe, Toolchain};
 
 pub(crate) use output::END_BYTES;
 pub(crate) use runner::{Runner, Session};

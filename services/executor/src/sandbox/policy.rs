@@ -55,6 +55,9 @@ pub(crate) struct Policy {
     /// The workspace's folders around the writable ones, each as one mount: a file can be renamed between writable
     /// folders inside the same one.
     pub(crate) exposed: Vec<PathBuf>,
+    /// What it sees at another place than it lies, in this order; only with namespaces.
+    #[serde(default)]
+    pub(crate) covers: Vec<Cover>,
     /// What it may use.
     pub(crate) limits: Limits,
     /// What confines it.
@@ -68,6 +71,17 @@ pub(crate) struct Policy {
     /// The executor's user; the launcher fills it in, because inside namespaces nobody can tell.
     #[serde(default)]
     pub(crate) uid: u32,
+}
+
+/// A folder or file that a command sees at the place of another of the same kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cover {
+    /// Where it lies.
+    pub(crate) from: PathBuf,
+    /// Where the command sees it.
+    pub(crate) at: PathBuf,
+    /// Whether the command may write it.
+    pub(crate) writable: bool,
 }
 
 /// A value as a frame.

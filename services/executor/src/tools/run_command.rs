@@ -1,6 +1,6 @@
 //! `run_command`: a shell command, confined and killed with everything it started.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use domain::cause::chain;
 use schemars::JsonSchema;
@@ -20,17 +20,21 @@ const MAX_TIMEOUT: u64 = 600;
 /// The kernel takes no longer single argument, in bytes.
 const MAX_SCRIPT: usize = 100 * 1024;
 
-/// After git could not write.
-const GIT_HINT: &str = "[git can only read here: use create_branch for a branch, commit_changes to commit, undo to take changes \
-     back, and push_branch to push]";
+/// After git could not write, or missed a remote.
+const GIT_HINT: &str = "[git moves no branches here, and there is no remote: use create_branch for a branch, commit_changes to \
+     commit, undo to take changes back, and push_branch to push. git add, restore, checkout FILE and stash work.]";
+/// After a command moved git's head or a branch.
+const HEAD_HINT: &str = "[git's head or branch was moved and is back where the workspace is, because commits and branches are made with \
+     commit_changes and create_branch. The files stay as the command left them: git status shows how they differ from \
+     the branch, undo takes that back.]";
 
 pub(super) const TOOL: Tool = Tool {
     name: "run_command",
     description: "Runs a shell command in the workspace's root and answers with its exit code and output (standard \
                   output and error together, of long output both ends). Every call is a new shell; processes left in \
                   the background are killed when it ends. There is no input and no network, but servers on \
-                  localhost work within one call. git can look at the repository (status, diff, log, blame, restore); use \
-                  commit_changes to commit.",
+                  localhost work within one call. git works on files and index (status, diff, log, blame, add, restore, \
+                  stash); use create_branch for branches and commit_changes to commit.",
     schema: super::schema::<Input>,
     read_only: false,
     run: Run::Command,
@@ -57,7 +61,7 @@ pub(super) async fn run(call: &Call, input: Value, sink: &mpsc::Sender<Vec<u8>>)
         .sandbox
         .run(spec, &call.cancel, Some(sink), &call.workspace.spare);
     match failpoint::around("executor.command.run", ran).await {
-        Ok(end) => ended(call, end, seconds),
+        Ok(end) => ended(call, end, seconds).await,
         Err(error) => {
             tracing::error!(error = %chain(&error), "a command could not be started");
             Outcome::failed("The command could not be started; this is not its fault. Try again.")
@@ -83,7 +87,7 @@ fn asked(call: &Call, input: Input) -> Result<(String, u64), String> {
     Ok((script, seconds.clamp(1, MAX_TIMEOUT)))
 }
 
-fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
+async fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
     let CommandEnd {
         ending,
         output,
@@ -102,8 +106,16 @@ fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
     };
     outcome.truncated |= truncated;
     outcome.whole = whole;
-    if outcome.exit_code != Some(0) && call.workspace.is_about_its_git(&output) {
+    // Whatever the exit code says: in a pipe it is another program's.
+    if call.workspace.is_about_its_git(&output) {
         outcome.add(GIT_HINT);
+    }
+    let workspace = Arc::clone(&call.workspace);
+    if tokio::task::spawn_blocking(move || workspace.mend_git())
+        .await
+        .unwrap_or(false)
+    {
+        outcome.add(HEAD_HINT);
     }
     outcome
 }
@@ -127,6 +139,7 @@ pub(crate) fn place(workspace: &Workspace) -> Place {
         writable: workspace.writable(),
         readable: workspace.readable(),
         exposed: workspace.exposed(),
+        covers: workspace.covers(),
         door: None,
         environment: workspace.environment(),
     }

@@ -1,26 +1,77 @@
-//! A workspace over a folder that is there already, for one tool or command by hand.
+//! A workspace over a folder that is there already, for one tool or command by hand. Its git starts at the commit that the
+//! folder has checked out; where the folder is no repository, at its files as they are.
 
 use std::{
-    fs,
-    path::Path,
+    fs, io,
+    path::{Path, PathBuf},
     sync::{Mutex, OnceLock},
 };
 
 use domain::{CommitId, RunId, TicketKey};
 use git2::{Oid, Signature, Time};
 
-use super::{Folder, Problem, Results, Root, Workspace};
+use super::{Folder, Problem, Results, Root, Workspace, git_view::VIEW};
 use crate::{
     parser::Parser,
-    sandbox::{Runner, Spare},
+    sandbox::{Cover, Runner, Spare},
 };
 
 const BRANCH: &str = "main";
+/// Where a repository is found in a worktree.
+const GIT_FILE: &str = ".git";
+/// A file in the scratch space that names the view, for a folder whose `.git` is a file.
+const POINTER: &str = "checkout.gitfile";
+/// In the git directory: where commands find the folder's own objects, one place for each folder of them.
+const SHARED: &str = "shared";
+/// Folders of objects that name each other; git itself follows five.
+const MAX_OBJECT_FOLDERS: usize = 8;
+/// A list of them is never longer, in bytes.
+const MAX_LIST_BYTES: u64 = 64 * 1024;
+
+/// What makes a folder that was there before a workspace.
+pub(super) struct Adopted {
+    /// The folder's own objects, where commands find them.
+    pub(super) objects: Vec<PathBuf>,
+    /// What commands see at another place than this process; empty: git is told by variables.
+    pub(super) covers: Vec<Cover>,
+    /// Kept for its end only.
+    _git_folder: Option<MadeFolder>,
+}
+
+impl Adopted {
+    /// Whether git in commands finds the repository by itself.
+    pub(super) fn is_covered(&self) -> bool {
+        !self.covers.is_empty()
+    }
+}
+
+/// An empty folder `.git` in a folder that had none, which goes with the workspace.
+struct MadeFolder(PathBuf);
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        // What somebody put into it meanwhile is theirs.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// Where a worktree starts: its repository, if it is the root of one.
+struct Beginning {
+    repository: git::Repository,
+    head: Option<git::FolderHead>,
+    objects: Vec<PathBuf>,
+}
 
 impl Workspace {
-    /// Takes `tree` as the worktree, its files as they are as the base. Its own git directory is neither read nor
-    /// written; what the tools need lies under `workspaces` and goes with the workspace. Blocks.
-    pub(crate) fn adopt(workspaces: &Path, tree: &Path, runner: Option<&Runner>) -> Result<Self, Problem> {
+    /// Takes `tree` as the worktree. Its own git directory is not written, and read no further than for objects and head;
+    /// what the tools need lies under `workspaces` and goes with the workspace. `can_cover`: commands have a file system of
+    /// their own. Blocks.
+    pub(crate) fn adopt(
+        workspaces: &Path,
+        tree: &Path,
+        runner: Option<&Runner>,
+        can_cover: bool,
+    ) -> Result<Self, Problem> {
         let strange = |error: domain::InvalidId| Problem::Trouble(error.to_string());
         let id = uuid::Uuid::new_v4().simple().to_string();
         let folder = Folder(workspaces.join(&id));
@@ -31,20 +82,32 @@ impl Workspace {
             None => (Root::open(tree)?, Root::open(&folder.0.join("tmp"))?),
         };
         let git_dir = folder.0.join("git");
-        git::Repository::init_bare(&git_dir)?;
-        let repository = git::Repository::open(&git_dir)?;
+        let Beginning {
+            repository,
+            head,
+            objects,
+        } = begin(&git_dir, tree)?;
+        let adopted = adopted(tree, &scratch, &git_dir, objects, can_cover)?;
+        let (base_branch, start) = match head {
+            Some(head) => (head.branch, Some(head.commit)),
+            None => (BRANCH.to_owned(), None),
+        };
         let empty = repository.objects().treebuilder(None)?.write()?;
+        let base = match &start {
+            Some(start) => start.clone(),
+            None => base(&repository, empty)?,
+        };
         let mut workspace = Self {
             id,
             run: RunId::new(TicketKey::jira("LOCAL-1").map_err(strange)?, 1),
             repository: "local/folder".parse().map_err(strange)?,
-            base: base(&repository, empty)?,
-            base_branch: BRANCH.to_owned(),
+            base,
+            base_branch,
             mirror: git_dir.into(),
             root,
             scratch,
             session,
-            is_adopted: true,
+            adopted: Some(adopted),
             results: Results::beneath(&folder.0),
             folder,
             elsewhere: OnceLock::new(),
@@ -53,13 +116,154 @@ impl Workspace {
             spare: Spare::default(),
             parser: Parser::default(),
         };
-        let files = workspace.tree(repository.objects())?;
-        workspace.base = base(&repository, files)?;
-        repository.set_branch(BRANCH, &workspace.base)?;
-        repository.objects().set_head(&format!("refs/heads/{BRANCH}"))?;
+        if start.is_none() {
+            let files = workspace.tree(repository.objects())?;
+            workspace.base = self::base(&repository, files)?;
+        }
+        repository.set_branch(&workspace.base_branch, &workspace.base)?;
+        let head = format!("refs/heads/{}", workspace.base_branch);
+        repository.objects().set_head(&head)?;
         workspace.write_index(&repository)?;
         Ok(workspace)
     }
+}
+
+/// The git directory for a folder: one that reads the folder's objects when the folder is the root of a repository with a
+/// commit.
+fn begin(git_dir: &Path, tree: &Path) -> Result<Beginning, Problem> {
+    let own = git::Folder::open(tree).ok().filter(|own| own.path() == tree);
+    if let Some(own) = own
+        && let Ok(head) = own.head()
+    {
+        let repository = own.view_at(git_dir)?;
+        if is_whole(&repository, &head.commit) {
+            return Ok(Beginning {
+                objects: object_folders(&git_dir.join("objects")),
+                head: Some(head),
+                repository,
+            });
+        }
+        // Objects that are elsewhere, as of a partial clone.
+        fs::remove_dir_all(git_dir)?;
+    }
+    git::Repository::init_bare(git_dir)?;
+    Ok(Beginning {
+        repository: git::Repository::open(git_dir)?,
+        head: None,
+        objects: Vec::new(),
+    })
+}
+
+fn is_whole(repository: &git::Repository, commit: &CommitId) -> bool {
+    let git = repository.objects();
+    let tree = Oid::from_str(commit.as_str()).and_then(|id| git.find_commit(id)?.tree());
+    let files = tree
+        .map_err(Problem::from)
+        .and_then(|tree| super::scan::tracked(git, &tree));
+    files.is_ok_and(|files| {
+        let odb = git.odb();
+        let is_here = |id: &Oid| odb.as_ref().is_ok_and(|odb| odb.exists(*id));
+        let blobs = files.values().filter(|(_, mode)| *mode != 0o160_000);
+        blobs.map(|(id, _)| id).all(is_here)
+    })
+}
+
+/// Folders of objects that this one names, and those that they name, without itself.
+fn object_folders(objects: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut queue = vec![objects.to_owned()];
+    while let Some(folder) = queue.pop() {
+        let list = folder.join("info/alternates");
+        let is_short = fs::metadata(&list).is_ok_and(|list| list.len() <= MAX_LIST_BYTES);
+        let list = if is_short {
+            fs::read_to_string(list)
+        } else {
+            Ok(String::new())
+        };
+        let named = list.unwrap_or_default();
+        for line in named
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
+            // A relative one is relative to the folder that names it.
+            let Ok(path) = folder.join(line).canonicalize() else {
+                continue;
+            };
+            if found.len() < MAX_OBJECT_FOLDERS && path.is_dir() && !found.contains(&path) {
+                found.push(path.clone());
+                queue.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// What commands see: with a file system of their own, the view in the place of `.git` and the folder's objects, which
+/// that hides, at a place of their own.
+fn adopted(
+    tree: &Path,
+    scratch: &Root,
+    git_dir: &Path,
+    objects: Vec<PathBuf>,
+    can_cover: bool,
+) -> Result<Adopted, Problem> {
+    let git_file = tree.join(GIT_FILE);
+    let there = fs::symlink_metadata(&git_file);
+    let made = match &there {
+        Err(error) if can_cover && error.kind() == io::ErrorKind::NotFound => fs::create_dir(&git_file).ok(),
+        Ok(_) | Err(_) => None,
+    };
+    let made = made.map(|()| MadeFolder(git_file.clone()));
+    let from = match there {
+        Ok(there) if there.is_dir() => Some(scratch.path().join(VIEW)),
+        Ok(there) if there.is_file() => {
+            let content = format!("gitdir: {}\n", scratch.path().join(VIEW).display());
+            scratch.write(Path::new(POINTER), content.as_bytes())?;
+            Some(scratch.path().join(POINTER))
+        }
+        _ => made.as_ref().map(|_| scratch.path().join(VIEW)),
+    };
+    let Some(from) = from.filter(|_| can_cover) else {
+        return Ok(Adopted {
+            objects,
+            covers: Vec::new(),
+            _git_folder: made,
+        });
+    };
+    let mut covers = Vec::new();
+    let mut seen = Vec::new();
+    for (number, folder) in objects.into_iter().enumerate() {
+        let at = git_dir.join(SHARED).join(number.to_string());
+        fs::create_dir_all(&at)?;
+        seen.push(at.clone());
+        let list = Path::new("info/alternates");
+        let names_others = folder.join(list).exists();
+        covers.push(Cover {
+            from: folder,
+            at: at.clone(),
+            writable: false,
+        });
+        if names_others {
+            // The places that it names are not there for commands; all of them are named by the view.
+            let from = git_dir.join(SHARED).join("alternates");
+            fs::write(&from, "")?;
+            covers.push(Cover {
+                from,
+                at: at.join(list),
+                writable: false,
+            });
+        }
+    }
+    covers.push(Cover {
+        from,
+        at: git_file,
+        writable: true,
+    });
+    Ok(Adopted {
+        objects: seen,
+        covers,
+        _git_folder: made,
+    })
 }
 
 fn base(repository: &git::Repository, tree: Oid) -> Result<CommitId, Problem> {

@@ -32,6 +32,7 @@ use std::{
 use domain::{CommitId, RepositoryName, RunId, cause::chain};
 use git::Elsewhere;
 
+use adopt::Adopted;
 pub(crate) use change::ChangedFile;
 pub(crate) use copy::Amount;
 use environment::Environment;
@@ -50,7 +51,7 @@ use crate::{
     disk,
     mirror::MirrorPath,
     parser::Parser,
-    sandbox::{self, Runner, Session, Spare},
+    sandbox::{self, Cover, Runner, Session, Spare},
 };
 
 /// What is wrong with a workspace, for the log and the caller's status.
@@ -130,7 +131,7 @@ pub(crate) struct Workspace {
     scratch: Root,
     session: Option<Arc<Session>>,
     /// The worktree was there before, and stays.
-    is_adopted: bool,
+    adopted: Option<Adopted>,
     elsewhere: OnceLock<Elsewhere>,
     /// What the setup left; absent: it left nothing.
     environment: OnceLock<Environment>,
@@ -159,6 +160,8 @@ struct State {
     undo: Vec<Seen>,
     /// The next change is an undo, which is not undone in turn.
     undone: bool,
+    /// Head and branches that commands see, each file as it was written last.
+    shown: Vec<(String, Option<Stat>)>,
 }
 
 /// The tree of all files, the branch and its head.
@@ -211,7 +214,7 @@ impl Workspace {
             root,
             scratch,
             session,
-            is_adopted: false,
+            adopted: None,
             elsewhere: OnceLock::new(),
             environment: OnceLock::new(),
             state: Mutex::default(),
@@ -317,7 +320,19 @@ impl Workspace {
 
     /// Folders that commands may read although they are the executor's.
     pub(crate) fn readable(&self) -> Vec<PathBuf> {
-        vec![self.git_dir(), self.mirror.join("objects")]
+        let own = self.adopted.iter().filter(|adopted| !adopted.is_covered());
+        let own = own.flat_map(|adopted| adopted.objects.clone());
+        [self.git_dir(), self.mirror.join("objects")]
+            .into_iter()
+            .chain(own)
+            .collect()
+    }
+
+    /// What commands see at another place than this process.
+    pub(crate) fn covers(&self) -> Vec<Cover> {
+        self.adopted
+            .as_ref()
+            .map_or_else(Vec::new, |adopted| adopted.covers.clone())
     }
 
     /// Folders that commands must find where they are. One mount holds worktree and scratch space, so that a file can

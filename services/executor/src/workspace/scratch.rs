@@ -57,7 +57,7 @@ impl Scratch {
     /// Makes the files in a folder of their own, `beside`, which is on the file system of the workspace. No tool and no
     /// command may run in the workspace as long as this lives. Blocks.
     pub(crate) fn make(workspace: Arc<Workspace>, beside: &Path, wanted: &Wanted) -> Result<Self, Problem> {
-        if workspace.is_adopted {
+        if workspace.adopted.is_some() {
             return Err(Problem::Unkeepable(
                 "checks need a workspace of their own, not a folder that was there before".to_owned(),
             ));

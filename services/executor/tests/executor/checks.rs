@@ -16,7 +16,7 @@ fn base() -> Kind {
     Kind::Base(BaseTree {})
 }
 
-fn head() -> Kind {
+pub(super) fn head() -> Kind {
     Kind::Head(HeadTree {})
 }
 
@@ -89,7 +89,7 @@ async fn with_setup(world: &World, commands: &[&str]) -> Session {
 }
 
 /// Worlds at the levels of this machine: with namespaces, without, and at a runner where the user allows it.
-async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
+pub(super) async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
     let mut worlds = vec![
         (World::start(1).await, None),
         (

@@ -1,5 +1,5 @@
-//! git in commands: repositories of their own work, the workspace's can be looked at, and what cannot be written there is
-//! answered with the tool that does it.
+//! git in commands: repositories of their own work, the workspace's files and index can be changed, and what moves a
+//! branch is answered with the tool that does it.
 
 use super::*;
 
@@ -26,20 +26,62 @@ async fn git_works_in_folders_of_its_own_and_reads_the_workspace() {
     assert!(diff.contains("Nothing has changed"), "{diff}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_git_cannot_write_is_answered_with_the_tool_that_does_it() {
-    for without in [vec![], vec![executor::Mechanism::Namespaces]] {
-        let world = World::start_without(1, without).await;
+#[tokio::test(flavor = "multi_thread")]
+async fn workspace_git_works_on_files_and_index() {
+    let edit = "set -e; echo '# Store' > README.md; echo new > new; git add -A; git diff --cached --name-status; git stash -q; \
+                cat README.md; git stash pop -q; git checkout -q -- README.md; git restore --staged .; git status --short; \
+                git config user.name Own; git reset -q --hard; git log --format=%s; rm new; git fsck --no-dangling; \
+                git worktree add -q --detach $TMPDIR/aside HEAD; cat $TMPDIR/aside/README.md";
+    for (world, _runner) in checks::worlds().await {
+        let session = world.open(1).await;
+        assert_eq!(
+            session.shell("edit", edit).await,
+            "exit code: 0\nM\tREADME.md\nA\tnew\n# Shop\n?? new\nfirst\n# Shop\n"
+        );
+        // A killed git leaves its lock, and the next one works nevertheless.
+        let result = session
+            .call(
+                "lock",
+                "run_command",
+                json!({ "command": "touch $(git rev-parse --git-dir)/index.lock" }),
+            )
+            .await;
+        assert_eq!(result.exit_code, Some(0), "{}", result.content);
+        assert_eq!(session.shell("add", "git add README.md").await, "exit code: 0\n");
+        assert!(session.snapshot().await.0.files_changed == 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branch_moves_name_the_tools_instead() {
+    for (world, _runner) in checks::worlds().await {
         let session = world.open(1).await;
         session
             .ok("branch", "create_branch", json!({ "branch_name": "feat/x" }))
             .await;
+        session
+            .ok("file", "write_file", json!({ "path": "a", "content": "0\n" }))
+            .await;
+        session
+            .ok("commit", "commit_changes", json!({ "message": "Add a" }))
+            .await;
         for (number, command) in [
-            "git commit -am x",
-            "git add a",
+            "git add -A; git commit -m x",
+            "git commit -qam x | cat",
+            "git commit --no-verify --amend -m x",
             "git branch other",
+            "git branch -D main",
+            "git checkout -b other",
+            "git switch -c other",
             "git tag v1",
-            "git stash",
+            "git reset --hard HEAD~1",
+            "git push origin feat/x",
+            "git push",
+            "git pull",
+            "git -c core.hooksPath=/dev/null commit -qam x",
+            "git checkout -q --detach; git commit -qam x",
+            "git checkout -q -f main",
+            "rm $(git rev-parse --git-dir)/HEAD",
         ]
         .into_iter()
         .enumerate()
@@ -49,29 +91,157 @@ async fn what_git_cannot_write_is_answered_with_the_tool_that_does_it() {
                 .call(&format!("c{number}"), "run_command", json!({ "command": script }))
                 .await;
             assert!(
-                result.content.contains("commit_changes to commit"),
+                result.content.contains("commit_changes") && result.content.contains("create_branch"),
                 "{command}: {}",
                 result.content
             );
-            assert_ne!(result.exit_code, Some(0), "{command}");
+            let seen = session
+                .shell(
+                    &format!("s{number}"),
+                    "git log -1 --format=%s; git branch; git tag; git rev-parse main~0",
+                )
+                .await;
+            let expected = format!("exit code: 0\nAdd a\n* feat/x\n  main\n{}\n", world.base);
+            assert_eq!(seen, expected, "{command}");
         }
         session
-            .ok("commit", "commit_changes", json!({ "message": "Add a" }))
+            .ok("again", "commit_changes", json!({ "message": "Change a" }))
             .await;
         let seen = session
-            .shell(
-                "seen",
-                "git log -1 --format=%s; git branch --show-current; git status --short",
+            .shell("seen", "git log --format=%s; git status --short")
+            .await;
+        assert_eq!(seen, "exit code: 0\nChange a\nAdd a\nfirst\n");
+        session
+            .ok("other", "create_branch", json!({ "branch_name": "other" }))
+            .await;
+        let seen = session.shell("branches", "git branch").await;
+        assert_eq!(seen, "exit code: 0\n  main\n* other\n");
+    }
+}
+
+/// Program, what makes its files, and the command that must end well.
+const TOOLS: [(&str, &str, &str); 5] = [
+    (
+        "cargo",
+        "mkdir src; printf '[package]\\nname = \"x\"\\nversion = \"0.1.0\"\\nedition = \"2021\"\\n' > Cargo.toml; \
+         echo 'fn main() {}' > build.rs; echo '#[test] fn adds() {}' > src/lib.rs",
+        "cargo test --offline -q",
+    ),
+    (
+        "npm",
+        "printf '{\"name\":\"x\",\"version\":\"1.0.0\",\"scripts\":{\"test\":\"node -e 0\"}}' > package.json",
+        "npm test --silent && npm pack --silent && npm version --no-git-tag-version --allow-same-version 1.0.1",
+    ),
+    (
+        "go",
+        "printf 'module example.com/x\\n\\ngo 1.20\\n' > go.mod; printf 'package main\\n\\nfunc main() {}\\n' > main.go",
+        "GOFLAGS=-mod=mod go build -buildvcs=true -o /dev/null . && go vet ./...",
+    ),
+    (
+        "setuptools-scm",
+        "printf '[project]\\nname = \"x\"\\ndynamic = [\"version\"]\\n[tool.setuptools_scm]\\n' > pyproject.toml",
+        "setuptools-scm && setuptools-scm ls | grep README.md",
+    ),
+    ("git-lfs", "true", "git lfs version"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn real_build_tools_find_a_worktree() {
+    let session_world = World::start(1).await;
+    let session = session_world.open(1).await;
+    for (number, (program, files, command)) in TOOLS.into_iter().enumerate() {
+        let found = session
+            .call(
+                &format!("which{number}"),
+                "run_command",
+                json!({ "command": format!("command -v {program}") }),
             )
             .await;
-        assert_eq!(seen, "exit code: 0\nAdd a\nfeat/x\n");
-        let failed = session
-            .call("failed", "run_command", json!({ "command": "exit 3" }))
+        if found.exit_code != Some(0) {
+            println!("| {program} in a workspace | any | not run: it is not installed |");
+            continue;
+        }
+        let files = session
+            .call(
+                &format!("files{number}"),
+                "run_command",
+                json!({ "command": files }),
+            )
             .await;
-        assert_eq!(
-            (failed.exit_code, failed.content.as_str()),
-            (Some(3), "exit code: 3\n")
+        assert_eq!(files.exit_code, Some(0), "{program}: {}", files.content);
+        let ran = session
+            .call(
+                &format!("ran{number}"),
+                "run_command",
+                json!({ "command": command, "timeout_s": 300 }),
+            )
+            .await;
+        assert_eq!(ran.exit_code, Some(0), "{program}: {}", ran.content);
+        let check = session
+            .check(&format!("check{number}"), checks::head(), command)
+            .await;
+        assert_eq!(check.exit_code, Some(0), "{program}: {check:?}");
+        println!("| {program} in a workspace and a check | any | held |");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_hand_git_starts_at_the_folders_commit() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().canonicalize().unwrap().join("work");
+    let git = |args: &[&str]| {
+        let done = std::process::Command::new("git")
+            .arg("-C")
+            .arg(&path)
+            .args(args)
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "{args:?}: {}",
+            String::from_utf8_lossy(&done.stderr)
         );
+        String::from_utf8(done.stdout).unwrap()
+    };
+    std::fs::create_dir(&path).unwrap();
+    git(&["init", "-q", "-b", "trunk"]);
+    std::fs::write(path.join("a.txt"), "one\n").unwrap();
+    git(&["add", "-A"]);
+    git(&[
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@acme.example",
+        "commit",
+        "-qm",
+        "first",
+    ]);
+    let script = "set -e; echo two >> a.txt; echo b > b; git diff --stat | tail -1; git checkout -q a.txt; git add -A; \
+                  git diff --cached --name-status; git stash -q; git status --short; git stash pop -q; git log --format=%s; \
+                  git branch --show-current; git commit -m x 2>&1 | grep -o commit_changes | head -1; \
+                  cd $(mktemp -d); git init -q; git commit -q --allow-empty -m own; git log --format=%s";
+    for options in [&[][..], &["--without", "namespaces"]] {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_executor"))
+            .args(["exec", "--launcher", env!("CARGO_BIN_EXE_launcher"), "--dir"])
+            .arg(&path)
+            .args(options)
+            .args(["--", "bash", "-c", script])
+            .output()
+            .unwrap();
+        let text = [done.stdout, done.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        let own = " 1 file changed, 1 insertion(+)\nA\tb\nfirst\ntrunk\ncommit_changes\n";
+        if options.is_empty() {
+            assert_eq!(text, format!("{own}own\n"));
+        } else {
+            // There variables tell git, so repositories elsewhere are the same one.
+            assert!(text.starts_with(own), "{text}");
+        }
+        // Nothing of it is in the folder's own repository.
+        assert_eq!(git(&["status", "--short"]), "?? b\n");
+        assert_eq!(git(&["stash", "list"]), "");
+        assert_eq!(git(&["log", "--all", "--format=%s"]), "first\n");
+        std::fs::remove_file(path.join("b")).unwrap();
     }
 }
 
