@@ -130,6 +130,22 @@ impl Folder {
         Ok(FolderView { place, objects })
     }
 
+    /// A bare repository at `path` that reads the folder's objects by an alternate of its own, for a caller that keeps the
+    /// repository and lets nobody else write into it. It has none of the folder's configuration.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] when the disk refuses.
+    pub fn view_at(&self, path: &Path) -> Result<Repository, Error> {
+        let view = Repository::init_bare(path)?;
+        let objects = std::path::absolute(self.git.commondir())?.join("objects");
+        std::fs::write(
+            path.join("objects/info/alternates"),
+            format!("{}\n", objects.display()),
+        )?;
+        view.objects().odb()?.refresh()?;
+        Ok(view)
+    }
+
     /// How many files that git knows differ from what is checked out.
     ///
     /// # Errors
