@@ -449,9 +449,9 @@ fn texts_on_jira_and_github_are_worded_in_one_place() {
 fn of_the_services_the_reporter_alone_opens_local_folders() {
     let openers = SERVICES.into_iter().filter(|service| {
         let files = rust_files(&root().join("services").join(service).join("src"));
-        files
-            .iter()
-            .any(|file| production_lines(file).join("\n").contains("Folder::open("))
+        // A person who runs a tool of the executor by hand names the folder that it works in.
+        let mut files = files.iter().filter(|file| !file.ends_with("workspace/adopt.rs"));
+        files.any(|file| production_lines(file).join("\n").contains("Folder::open("))
     });
     assert_eq!(openers.collect::<Vec<_>>(), ["reporter"]);
 }

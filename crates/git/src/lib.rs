@@ -16,6 +16,7 @@ mod mails;
 mod maintenance;
 mod mirrors;
 mod progress;
+mod push_answer;
 mod recovery;
 mod repository;
 mod transport;
@@ -31,8 +32,8 @@ pub use import::{Limits, adopt_pack};
 pub use maintenance::maintain_mirror;
 pub use mirrors::{DiskFloor, Mirror, MirrorFolder};
 pub use progress::{FetchProgress, FetchSettings, FetchWatch};
+pub use push_answer::{NOT_READY, Pushed, REFUSED_BRANCH};
 pub use repository::{Repository, UnifiedDiff};
 pub use transport::{
-    Auth, FetchedBranches, NOT_READY, Pushed, REFUSED_BRANCH, RefusedBranch, Transport, WANTED_BRANCH,
-    WANTED_COMMIT, branch_in_the_way,
+    Auth, FetchedBranches, RefusedBranch, Transport, WANTED_BRANCH, WANTED_COMMIT, branch_in_the_way,
 };

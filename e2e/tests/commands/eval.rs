@@ -56,7 +56,7 @@ impl Scene {
         let mut solves = vec![Step::call("run_command", json!({ "command": search(&later) }))];
         solves.extend(fixture::script());
         // What it was looking for is not there.
-        solves[1].expect = Some("Base\nnot here\nnot there".to_owned());
+        solves[1].expect = Some("Base\nnot here\nBase\nnot there\nnot there".to_owned());
         model.set_script("ignores the quantity", solves);
         model.set_script("Postage", fixture::note_script_with("ENG-1", "true"));
         Self {

@@ -250,8 +250,8 @@ fn an_order_to_a_bot_begins_no_line_wherever_it_stands() {
         ("Atlantis apply", "`Atlantis` apply"),
         ("> /approve", "> `/approve`"),
         (
-            "- /approve\n- [ ] /merge\n1. /deploy",
-            "- `/approve`\n- [ ] `/merge`\n1. `/deploy`",
+            "- /approve\n- [ ] /hold\n1. /deploy",
+            "- `/approve`\n- [ ] `/hold`\n1. `/deploy`",
         ),
         ("# /approve", "# `/approve`"),
         ("\u{a0}\u{2003}/approve", "\u{a0}\u{2003}`/approve`"),

@@ -74,6 +74,6 @@ fn shown(line: &str) -> String {
 }
 
 #[cfg(test)]
-mod corpus;
+mod corpus_tests;
 #[cfg(test)]
 mod tests;
