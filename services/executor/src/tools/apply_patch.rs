@@ -563,6 +563,7 @@ fn write(call: &Call, changes: &[Change]) -> Result<(), String> {
 
 fn put(call: &Call, change: &Change, content: Option<&str>) -> std::io::Result<()> {
     let (root, path) = (call.workspace.root(), change.path.as_path());
+    call.workspace.note_written(path);
     match content {
         None => root.remove(path),
         Some(content) if change.is_executable && change.before.is_none() => {

@@ -79,6 +79,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
         .root()
         .write(&path, edited.as_bytes())
         .map_err(|error| explain(&path, &error))?;
+    call.workspace.note_written(&path);
     notes.dedup();
     let (path, notes) = (path.display(), notes.concat());
     let shown = changes(before.texts(), after.texts());

@@ -47,6 +47,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
         .root()
         .write(&path, input.content.as_bytes())
         .map_err(|error| explain(&path, &error))?;
+    call.workspace.note_written(&path);
     Ok(format!(
         "Wrote {} ({} lines).{unchecked}",
         path.display(),

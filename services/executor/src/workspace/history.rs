@@ -1,5 +1,7 @@
 //! Branch, commit, snapshot and diff of a workspace.
 
+use std::path::Path;
+
 use domain::CommitId;
 use git::Repository;
 use git2::{Oid, Signature, Time};
@@ -181,6 +183,11 @@ impl Workspace {
         let mut state = self.lock();
         state.told = state.omitted.clone();
         state.omitted.told()
+    }
+
+    /// Notes that a file belongs to the change, even where commands leave their by-products.
+    pub(crate) fn note_written(&self, path: &Path) {
+        self.lock().written.insert(path.to_owned());
     }
 
     /// The same, if the model does not know it yet.

@@ -3,6 +3,7 @@
 
 mod adopt;
 mod advance;
+mod byproduct;
 mod change;
 mod checkout;
 mod copy;
@@ -23,6 +24,7 @@ mod undo;
 mod walk;
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
@@ -152,6 +154,8 @@ struct State {
     cache: StatCache,
     /// What the last look at the files left out.
     omitted: Omitted,
+    /// Paths that a tool of the model wrote, or that were restored: they belong to the change wherever they are.
+    written: BTreeSet<PathBuf>,
     /// The same, as the model was told of it last.
     told: Omitted,
     /// Tree, branch and head after the last look, so that a change is noticed.

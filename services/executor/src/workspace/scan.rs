@@ -1,7 +1,7 @@
 //! Reading the worktree as a git tree: tracked files and untracked ones that no ignore rule names.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
     fs::FileType,
     io,
@@ -15,6 +15,7 @@ use ignore::{DirEntry, WalkBuilder};
 
 use super::{
     Problem, Workspace,
+    byproduct::{self, OwnByproducts},
     omitted::{Omitted, reason, unwalked},
     paths::is_git_folder,
     root::{Kind, Stat},
@@ -171,7 +172,15 @@ impl Workspace {
         let id = match look.old.get(path, &stat) {
             Some(id) => id,
             None if stat.kind == Kind::Link => look.git.blob(&self.root().read_link(path)?)?,
-            None => look.git.blob(&self.root().read(path, MAX_FILE_BYTES)?)?,
+            None => {
+                let content = self.root().read(path, MAX_FILE_BYTES)?;
+                let is_made = tracked.is_none() && mode == 0o100_755 && byproduct::is_program(&content);
+                if is_made {
+                    look.omitted.add(path, byproduct::WHY);
+                    return Ok(None);
+                }
+                look.git.blob(&content)?
+            }
         };
         look.new.put(path.to_owned(), stat, id);
         Ok(Some((id, mode)))
@@ -180,6 +189,9 @@ impl Workspace {
     /// Paths of new files that no ignore rule names. Ignore files above the worktree and the system's do not count.
     fn untracked(&self, tracked: &Files, omitted: &mut Omitted) -> Vec<PathBuf> {
         let mut found = Vec::new();
+        let own = OwnByproducts::among(tracked.keys());
+        let written = self.lock().written.clone();
+        let mut left_behind = BTreeSet::new();
         let skipped = Arc::<Mutex<Vec<PathBuf>>>::default();
         for entry in self.walk(&skipped).build() {
             let entry = match entry {
@@ -201,6 +213,12 @@ impl Workspace {
             // What lies in a submodule's folder is not this repository's.
             let is_new = |path: &PathBuf| !tracked.contains_key(path) && self.submodule_of(path).is_none();
             let Some(path) = path.filter(is_new) else { continue };
+            if let Some(left) = own.find(&path).filter(|_| !written.contains(&path)) {
+                if left_behind.insert(left.to_owned()) {
+                    omitted.add(left, byproduct::WHY);
+                }
+                continue;
+            }
             if found.len() == MAX_NEW_FILES {
                 let why = format!(
                     "there are more than {MAX_NEW_FILES} new files; name generated folders in .gitignore"
@@ -209,6 +227,19 @@ impl Workspace {
                 break;
             }
             found.push(path);
+        }
+        let known: BTreeSet<&PathBuf> = found.iter().collect();
+        for path in written
+            .iter()
+            .filter(|path| !known.contains(path) && !tracked.contains_key(*path))
+        {
+            let is_there = self
+                .root()
+                .stat(path)
+                .is_ok_and(|stat| stat.is_some_and(|stat| stat.kind != Kind::Folder));
+            if is_there {
+                omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
+            }
         }
         for path in skipped.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             omitted.add(path, "its .gitignore cannot be read: too large, or not a file");

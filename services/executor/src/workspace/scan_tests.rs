@@ -148,3 +148,67 @@ fn rules_that_are_too_large_leave_their_folder_out_with_a_word() {
         workspace.left_out()
     );
 }
+
+/// Paths of the snapshot's tree that the base does not have.
+fn new_paths(world: &World) -> Vec<String> {
+    let diff = world.call.workspace.diff(1 << 20).unwrap().text;
+    let added = diff.lines().filter_map(|line| line.strip_prefix("+++ b/"));
+    added.map(str::to_owned).collect()
+}
+
+#[test]
+fn byproducts_of_commands_stay_out_of_changes() {
+    let world = branched();
+    let workspace = &world.call.workspace;
+    let root = workspace.root().path();
+    for path in [
+        "shop/__pycache__/a.pyc",
+        "node_modules/x/y.js",
+        "dist/app.js",
+        "debug.log",
+        "shop/new.py",
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "x\n").unwrap();
+    }
+    fs::write(root.join("tool"), b"\x7fELF\x02").unwrap();
+    fs::set_permissions(root.join("tool"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(new_paths(&world), ["shop/new.py"]);
+    let news = workspace.news();
+    for left in [
+        "  node_modules: ",
+        "  shop/__pycache__: ",
+        "  dist: ",
+        "  debug.log: ",
+        "  tool: ",
+    ] {
+        assert!(news.contains(left), "{left}: {news}");
+    }
+}
+
+#[test]
+fn byproduct_paths_of_tools_enter_changes() {
+    let world = branched();
+    world
+        .run("write_file", &json!({ "path": "dist/app.js", "content": "x\n" }))
+        .unwrap();
+    world
+        .run("write_file", &json!({ "path": "debug.log", "content": "x\n" }))
+        .unwrap();
+    fs::write(world.call.workspace.root().path().join("dist/made.js"), "x\n").unwrap();
+    assert_eq!(new_paths(&world), ["debug.log", "dist/app.js"]);
+}
+
+#[test]
+fn ignored_paths_of_tools_are_named() {
+    let world = branched();
+    for (path, content) in [(".gitignore", "*.gen.py\n"), ("b.gen.py", "x = 1\n")] {
+        world
+            .run("write_file", &json!({ "path": path, "content": content }))
+            .unwrap();
+    }
+    assert_eq!(new_paths(&world), [".gitignore"]);
+    let news = world.call.workspace.news();
+    assert!(news.contains("  b.gen.py: an ignore rule names it"), "{news}");
+}

@@ -109,6 +109,7 @@ impl Workspace {
                 continue;
             }
             self.clear_place(path)?;
+            self.note_written(path);
             let blob = git.find_blob(file.id())?;
             if let Some(stat) = write_blob(self.root(), blob.content(), mode, path)? {
                 cache.put(path.to_owned(), stat, file.id());
