@@ -28,8 +28,10 @@ const ERRORS: [&str; 7] = [
     "cannot find symbol",
 ];
 
-/// What fails in a log: the tests by their names and the errors that kept tests from running; where there is neither, every
-/// line that speaks of an error or names a place in a file. Numbers in such lines do not count: lines of code move.
+/// Lists the failures of a log: tests by their names, and errors that kept tests from running.
+///
+/// Where there is neither, every line counts that speaks of an error or names a place in a file. Numbers in such lines do
+/// not count: lines of code move.
 pub fn list_failures(log: &str) -> BTreeSet<String> {
     let lines = || log.lines().map(strip_prefixes).filter(|line| !line.is_empty());
     let certain: BTreeSet<String> = lines()

@@ -50,9 +50,10 @@ pub fn is_whole(text: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(text).is_ok()
 }
 
-/// The problem with an answer that an API did not write, although its status says so: a page of a proxy, of a log-in or of a
-/// maintenance, or an answer that was cut. Absent: it is JSON, of whatever shape. An answer without a content type is judged
-/// by its body.
+/// Finds the problem of an answer that an API did not write, although its status says so.
+///
+/// Such an answer is a page of a proxy, of a log-in or of a maintenance, or one that was cut. Absent: it is JSON, of whatever
+/// shape. An answer without a content type is judged by its body.
 pub fn find_foreign_answer(content_type: &str, body: &[u8]) -> Option<&'static str> {
     if !content_type.is_empty() && !content_type.to_ascii_lowercase().contains("json") {
         return Some("a content type that is not JSON");
@@ -71,8 +72,9 @@ pub fn is_page(content_type: &str) -> bool {
         .starts_with("text/html")
 }
 
-/// The text with U+FFFD for each escape of half a surrogate pair (`\ud83d`) and each byte that is not UTF-8. A text that
-/// was cut within an emoji holds such halves, and `serde_json` would refuse the whole document for one of them.
+/// The text with U+FFFD for each escape of half a surrogate pair (`\ud83d`) and each byte that is not UTF-8.
+///
+/// A text that was cut within an emoji holds such halves, and `serde_json` would refuse the whole document for one of them.
 pub fn replace_broken_characters(text: &[u8]) -> Cow<'_, [u8]> {
     let whole = match String::from_utf8_lossy(text) {
         Cow::Borrowed(_) => Cow::Borrowed(text),

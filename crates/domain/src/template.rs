@@ -16,8 +16,9 @@ pub struct TemplateAnswer {
     pub done: Vec<String>,
 }
 
-/// Fills a template: its headings and checkboxes stay, its instructions and comments go, and each answer stands below its
-/// heading. A box is ticked where an answer names its item or the template ticks it. Headings without an answer and without
+/// Fills a template: headings and checkboxes stay, instructions and comments go, each answer follows its heading.
+///
+/// A box is ticked where an answer names its item or the template ticks it. Headings without an answer and without
 /// boxes say so. Empty for a template that has neither headings nor boxes.
 #[must_use]
 pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {

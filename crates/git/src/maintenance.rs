@@ -7,8 +7,9 @@ use crate::{
     recovery::{remove_leftovers, run_blocking},
 };
 
-/// Packs its objects and refs, drops objects that nothing has named for a day (refused changes, moved branches), writes
-/// the graph of its commits, and removes what killed processes left. Packs of 512 MiB or more stay as they are, so that
+/// Packs a mirror's objects and refs, drops objects that nothing has named for a day, and removes what killed processes left.
+///
+/// It also writes the graph of the commits. Packs of 512 MiB or more stay as they are, so that
 /// the work of one day is bounded. Blocks.
 ///
 /// # Errors

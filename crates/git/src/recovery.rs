@@ -253,17 +253,29 @@ pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> R
         }
         String::from_utf8_lossy(&text).into_owned()
     });
-    let started = std::time::Instant::now();
+    let mut waited = Duration::ZERO;
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if started.elapsed() > LIMIT {
+        if waited > LIMIT {
             child.kill()?;
             child.wait()?;
             return Err(Error::TimedOut(LIMIT));
         }
-        std::thread::sleep(Duration::from_millis(10));
+        wait_briefly();
+        waited += PAUSE;
     };
     Ok((status.success(), reading.join().unwrap_or_default()))
+}
+
+/// Between two looks at a child process.
+const PAUSE: Duration = Duration::from_millis(10);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the caller blocks on a thread of its own, outside of the runtime"
+)]
+fn wait_briefly() {
+    std::thread::sleep(PAUSE);
 }

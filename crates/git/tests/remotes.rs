@@ -235,7 +235,8 @@ async fn dangerous_object_is_named_and_blocks_no_other_branch() {
     world.set("main", &base);
     let blob = git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
     let zero = "0".repeat(40);
-    let cases: [(&[(&str, &str, &str)], &str); 5] = [
+    type TreeEntries<'e> = &'e [(&'e str, &'e str, &'e str)];
+    let cases: [(TreeEntries<'_>, &str); 5] = [
         (&[("100644", ".GIT", &blob)], "hasDotgit"),
         (
             &[("100644", "a", &blob), ("100644", "a", &blob)],

@@ -1,4 +1,10 @@
 //! Servers of an owner that is killed by a signal that it cannot handle.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::print_stdout,
+    reason = "a plain process watches another one and tells it its children"
+)]
 
 use std::{
     io::{BufRead as _, BufReader},

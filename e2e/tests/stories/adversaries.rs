@@ -110,12 +110,11 @@ async fn adversary_insists_without_false_evidence() {
     let world = world().await;
     for disguise in disguises() {
         let hand_over = || fixture::finish("cart", "Make the total quicker");
-        let script = vec![
+        let mut script = vec![
             write("shop/cart.py", BROKEN),
             write(disguise.path, &disguise.content),
-            hand_over(),
-            hand_over(),
         ];
+        script.extend((0..5).map(|_| hand_over()));
         world.model.set_script("", script);
         let key = world.ask().unwrap();
         let told = comment_with(&world, &key, "/approve").await;
@@ -143,7 +142,8 @@ async fn adversary_insists_without_false_evidence() {
 async fn change_that_breaks_everything_is_not_completed() {
     let world = World::start(Options::default()).await.unwrap();
     let hand_over = || fixture::finish("cart", "Count every piece in the cart's total");
-    let mut script = vec![write("shop/cart.py", "def total(:\n")];
+    let broken = json!({"path": "shop/cart.py", "content": "def total(:\n", "force": true});
+    let mut script = vec![Step::call("write_file", broken)];
     script.extend((0..4).map(|_| hand_over()));
     script[2].expect = Some("do not run any more".to_owned());
     world.model.set_script("", script);

@@ -176,6 +176,7 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
         The change weakens checks of the repository, so it needs a person's approval as it is:
 
         - tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now
+        - tests/test_cart.py: not run any more: 1 test: `python3 -m unittest -q` names none of them
 
         Take that back if the ticket does not ask for it, and call finish again. If it is needed, call finish as it is and say why under `decisions`.
         "#);

@@ -773,7 +773,7 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
         "exit code: 0\nCI GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM HOME LC_CTYPE PATH PWD SHLVL TERM TMPDIR _ "
     );
     let reach = format!(
-        "cat {}; touch $(git rev-parse --git-common-dir)/x; touch /etc/x",
+        "cat {}; touch $(head -n 1 $(git rev-parse --git-common-dir)/objects/info/alternates)/x; touch /etc/x",
         theirs(&world)
     );
     let text = session.shell("c2", &format!("{reach}; true")).await;
@@ -801,7 +801,7 @@ async fn without_namespaces_commands_are_kept_to_their_workspace_as_well() {
     let world = World::start_without(2, vec![executor::Mechanism::Namespaces]).await;
     let (session, _other) = (world.open(1).await, world.open(2).await);
     let reach = format!(
-        "cat {}; touch /tmp/escaped; touch $(git rev-parse --git-common-dir)/x",
+        "cat {}; touch /tmp/escaped; touch $(head -n 1 $(git rev-parse --git-common-dir)/objects/info/alternates)/x",
         theirs(&world)
     );
     let text = session

@@ -26,10 +26,13 @@ pub(crate) fn names_account(text: &str, accounts: &BTreeSet<String>) -> bool {
                 in_address = matches!(link_type, LinkType::Autolink | LinkType::Email);
             }
             Event::End(TagEnd::Link) => in_address = false,
-            Event::Text(words) if quoted == 0 && !in_code && !in_address => {
-                if mentions_in(&words).any(|rest| is_named(rest, accounts, &names)) {
-                    return true;
-                }
+            Event::Text(words)
+                if quoted == 0
+                    && !in_code
+                    && !in_address
+                    && mentions_in(&words).any(|rest| is_named(rest, accounts, &names)) =>
+            {
+                return true;
             }
             _ => {}
         }

@@ -115,7 +115,8 @@ impl Mirrors {
             let mut state = self.fetches.join(repository);
             let is_over = |state: &FetchState| state.is_done() || state.is_usable();
             let now = fetching::wait_until(&mut state, patience, is_over).await?;
-            if !now.is_done() && !(now.is_usable() && holds(&mirror, wanted).await?) {
+            let is_enough = now.is_done() || (now.is_usable() && holds(&mirror, wanted).await?);
+            if !is_enough {
                 let percent = now.percent();
                 return Ok(MirrorView::NotReady { percent });
             }

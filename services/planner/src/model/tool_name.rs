@@ -75,7 +75,7 @@ fn bare(name: &str) -> &str {
 fn is_repeated(name: &str, other: &str) -> bool {
     !other.is_empty()
         && name.len() > other.len()
-        && name.len() % other.len() == 0
+        && name.len().is_multiple_of(other.len())
         && name.replace(other, "").is_empty()
 }
 

@@ -370,7 +370,8 @@ fn original(id: &str, text: String, input: &Value, mut extra: Value) -> Value {
     let mut kept = Map::new();
     let is_strict =
         input.is_object() && serde_json::from_str::<Value>(&text).is_ok_and(|value| value == *input);
-    if is_strict && text.len() <= MOST_ORIGINAL_BYTES && text != input.to_string() {
+    let canonical = input.to_string();
+    if is_strict && text.len() <= MOST_ORIGINAL_BYTES && text != canonical {
         kept.insert("arguments".to_owned(), Value::String(text));
     }
     if extra.is_object() && extra.to_string().len() <= MOST_ORIGINAL_BYTES {

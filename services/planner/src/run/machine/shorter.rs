@@ -149,7 +149,7 @@ impl RunState {
         dialog.room.overflows += 1;
         dialog.room.refusal = refusal.map(str::to_owned);
         let replies = || dialog.turns.iter().filter_map(|turn| turn.reply.as_ref());
-        if let Some(last) = replies().last() {
+        if let Some(last) = replies().next_back() {
             let of_model = replies().filter(|reply| reply.model == last.model);
             let taken = of_model.map(|reply| reply.usage.input_tokens).max().unwrap_or(0);
             let taken = taken.max(super::context::length(dialog, &dialog.turns) / 2);

@@ -31,12 +31,15 @@ pub(crate) struct Bench {
     /// The runs in which memory, disk or network fail.
     pub(crate) surroundings_fail: fn(&CheckSpec) -> bool,
     /// Names of the tests that pass and that fail in a tree; they take the place of the lists above.
-    pub(crate) shown: Option<fn(&TreeKind) -> (&'static [&'static str], &'static [&'static str])>,
+    pub(crate) shown: Option<fn(&TreeKind) -> ShownTests>,
     /// How many tests pass in a tree, where none is named.
     pub(crate) passed: fn(&TreeKind) -> u32,
     /// How a run ends, where that does not follow from its tests.
     pub(crate) outcome: fn(&CheckSpec) -> Option<CheckOutcome>,
 }
+
+/// Names of the tests that pass, and of those that fail.
+pub(crate) type ShownTests = (&'static [&'static str], &'static [&'static str]);
 
 impl Default for Bench {
     fn default() -> Self {

@@ -234,10 +234,7 @@ fn quote_for(ticket: &str, tests: &LostTests, path: &str) -> String {
         return quoted(found);
     }
     let bare = |id: &str| {
-        let leaf = id
-            .rsplit(["::", " > "].iter().next().copied().unwrap_or("::"))
-            .next()
-            .unwrap_or(id);
+        let leaf = id.rsplit("::").next().unwrap_or(id);
         leaf.split(['[', ' ']).next().unwrap_or(leaf).to_owned()
     };
     let found: Vec<Option<&str>> = tests.names.iter().map(|id| sentence(&bare(id))).collect();
