@@ -193,6 +193,28 @@ fn weakened_test_that_the_ticket_names_is_flagged() {
 }
 
 #[test]
+fn weakened_test_that_the_ticket_only_mentions_blocks() {
+    for text in [
+        "test_total fails since Monday.",
+        "The check test_total shows it; it is right.",
+        "Do not change test_total.",
+    ] {
+        let mut asked = request(domain::Job::Implement);
+        asked.text.description = text.to_owned();
+        let mut play = Play::implement(asked, (0..6).flat_map(|_| done()));
+        play.checks = Bench {
+            is_there: true,
+            ..bench(|tree| match tree {
+                TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
+                _ => (&ALL, &[]),
+            })
+        };
+        play.drive();
+        assert_eq!(findings(&play), [("test_weakened", Severity::Block)], "{text}");
+    }
+}
+
+#[test]
 fn forged_repair_is_no_evidence() {
     // A support file of the change makes a test pass that still fails with the files of the base.
     let mut bench = bench(|tree| match tree {

@@ -223,12 +223,30 @@ fn path_of(command: &Command<'_>, tests: &LostTests) -> String {
     found.cloned().unwrap_or_default()
 }
 
-/// The sentence of the ticket that names every one of the tests, or the file that they are in.
+/// Words of a sentence that asks for another test, by their beginnings.
+const ASKS: [&str; 20] = [
+    "accept", "adapt", "adjust", "allow", "chang", "delet", "disabl", "drop", "let", "loosen", "merg", "mov",
+    "obsolet", "outdat", "remov", "renam", "replac", "rewrit", "skip", "updat",
+];
+/// Words of a sentence that wants the tests as they are.
+const KEEPS: [&str; 7] = ["correct", "don't", "keep", "never", "not", "right", "unchanged"];
+
+/// Whether a sentence asks for a test to be another one; a ticket that only says where a failure shows does not.
+fn asks_for_change(sentence: &str) -> bool {
+    let lower = sentence.to_lowercase();
+    let words = || lower.split(|c: char| !c.is_alphanumeric() && c != '\'');
+    words().any(|word| ASKS.iter().any(|start| word.starts_with(start)))
+        && !words().any(|word| KEEPS.contains(&word))
+}
+
+/// The sentence of the ticket that asks to change every one of the tests, or the file that they are in.
 fn quote_for(ticket: &str, tests: &LostTests, path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     let sentence = |name: &str| {
         let mut sentences = ticket.split(['\n', '!', '?']).flat_map(|line| line.split(". "));
-        sentences.find(|sentence| is_named(sentence, name)).map(str::trim)
+        sentences
+            .find(|sentence| is_named(sentence, name) && asks_for_change(sentence))
+            .map(str::trim)
     };
     if let Some(found) = sentence(file).filter(|_| file.contains('.')) {
         return quoted(found);
