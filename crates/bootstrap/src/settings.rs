@@ -11,10 +11,11 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use crate::secret_files;
 
 /// Every top-level section, so that a misspelled one is refused instead of ignored.
-const SECTIONS: [&str; 20] = [
+const SECTIONS: [&str; 21] = [
     "nats",
     "redis",
     "telemetry",
+    "git",
     "tls",
     "rules",
     "folder",

@@ -204,13 +204,13 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
         python3 -m unittest -q
         fails
         passes, 3 passed
+        Ran before and does not run with the change: 1 test of python3 -m unittest -q
         Failed before and passes now
         tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole
         tests.test_cart.CartTest.test_every_piece_is_paid
-        Ran before and does not run with the change: 1 test of python3 -m unittest -q
         Changes that weaken checks
         tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now (needs a person's approval)
-        tests/test_cart.py: not run any more: 1 test: python3 -m unittest -q names none of them (needs a person's approval)
+        tests/test_cart.py: not run any more: 1 test: python3 -m unittest -q names none of them
         It took [time] of work and [n] tokens of models whose price is not known.
         diff --git a/shop/cart.py b/shop/cart.py
         index b044048..23e50da 100644
