@@ -114,7 +114,7 @@ impl Repository {
     }
 
     /// Names that a new branch cannot have, because a branch of the remote has them: its own branches, and what
-    /// [`Repository::set_taken`] says.
+    /// `Repository::set_taken` says.
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.

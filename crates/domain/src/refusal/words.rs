@@ -322,6 +322,7 @@ mod tests {
         GH013: a ruleset forbids it
         the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`)
         the issue has parts already, so no others are opened
+        the branch `fix/ENG-12-cart` cannot be made while there is a branch `fix`, because one of the names is a folder of the other; rename that branch, or change the pattern of branch names in the rules
         ");
     }
 }

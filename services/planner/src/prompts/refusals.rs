@@ -353,6 +353,7 @@ mod tests {
         GH013: a ruleset forbids it
         the ticket would get 5 parts, and the rules of the repository allow 3 (`triage.most_sub_issues`); choose fewer
         the issue has parts already, so no others are opened
+        the branch `fix/ENG-12-cart` cannot be made beside the branch `fix` of the remote, because one of the names is a folder of the other; create a branch with another name
         ");
     }
 
