@@ -165,7 +165,7 @@ fn byproducts_of_commands_stay_out_of_changes() {
         "shop/__pycache__/a.pyc",
         "node_modules/x/y.js",
         "dist/app.js",
-        "debug.log",
+        "left.tmp",
         "shop/new.py",
     ] {
         let path = root.join(path);
@@ -180,7 +180,7 @@ fn byproducts_of_commands_stay_out_of_changes() {
         "  node_modules: ",
         "  shop/__pycache__: ",
         "  dist: ",
-        "  debug.log: ",
+        "  left.tmp: ",
         "  tool: ",
     ] {
         assert!(news.contains(left), "{left}: {news}");
@@ -194,10 +194,10 @@ fn byproduct_paths_of_tools_enter_changes() {
         .run("write_file", &json!({ "path": "dist/app.js", "content": "x\n" }))
         .unwrap();
     world
-        .run("write_file", &json!({ "path": "debug.log", "content": "x\n" }))
+        .run("write_file", &json!({ "path": "left.tmp", "content": "x\n" }))
         .unwrap();
     fs::write(world.call.workspace.root().path().join("dist/made.js"), "x\n").unwrap();
-    assert_eq!(new_paths(&world), ["debug.log", "dist/app.js"]);
+    assert_eq!(new_paths(&world), ["dist/app.js", "left.tmp"]);
 }
 
 #[test]
