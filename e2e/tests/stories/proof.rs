@@ -176,7 +176,7 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
         The change weakens checks of the repository, so it needs a person's approval as it is:
 
         - tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now
-        - tests/test_cart.py: not run any more: 1 test: `python3 -m unittest -q` names none of them
+        - tests/test_cart.py: Runs no more: 1 test: `python3 -m unittest -q` names none of them
 
         Take that back if the ticket does not ask for it, and call finish again. If it is needed, call finish as it is and say why under `decisions`.
         "#);
@@ -210,7 +210,7 @@ async fn a_change_that_weakens_a_test_is_pushed_only_with_a_persons_word() {
         tests.test_cart.CartTest.test_every_piece_is_paid
         Changes that weaken checks
         tests/test_cart.py line 7: test_an_empty_cart_costs_nothing is left out now (needs a person's approval)
-        tests/test_cart.py: not run any more: 1 test: python3 -m unittest -q names none of them
+        tests/test_cart.py: Runs no more: 1 test: python3 -m unittest -q names none of them
         It took [time] of work and [n] tokens of models whose price is not known.
         diff --git a/shop/cart.py b/shop/cart.py
         index b044048..23e50da 100644

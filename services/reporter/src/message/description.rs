@@ -224,7 +224,7 @@ fn count(tests: u32) -> String {
 
 fn level(description: &Description) -> &'static str {
     let any = |is_it: fn(&CheckRow) -> bool| description.checks.iter().any(is_it);
-    let is_weak = |kind: &str| description.findings.iter().any(|finding| finding.kind == kind);
+    let is_weakened = (description.findings.iter()).any(|finding| finding.severity == Severity::Block);
     match description.level {
         Some(Level::E3) => match description.shown_by {
             Some(ShownBy::OwnTests) => {
@@ -242,14 +242,14 @@ fn level(description: &Description) -> &'static str {
         {
             "Tests that ran before do not run any more with the change, see below; nothing shows that the change is right."
         }
-        Some(Level::E1) if is_weak("test_weakened") || is_weak("test_silenced") => {
-            "Tests were changed so that they say less than before, see below; no test shows that the change is right (E1)."
-        }
         Some(Level::E2) => {
             "A command prints what the change is for, and did not before; no test shows it (E2)."
         }
         Some(Level::E1) if any(|row| !row.broken.is_empty()) => {
             "What passed before fails with the change, see below; no test shows that the change is right (E1)."
+        }
+        Some(Level::E1) if is_weakened => {
+            "The change weakens tests or checks, see below; nothing shows that it is right (E1)."
         }
         Some(Level::E1) if any(|row| row.head == CheckOutcome::Red) => {
             "The existing checks fail as they did before; no test shows the change itself (E1)."

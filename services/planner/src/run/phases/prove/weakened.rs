@@ -73,8 +73,8 @@ fn silenced(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Opt
         || lost.names.iter().any(|name| not_passing.names.contains(name))
         || (lost.names.is_empty() && !not_passing.is_empty());
     let what = match is_hidden && was_tried {
-        true => "not run any more, and not passing with the change as they were",
-        false => "not run any more",
+        true => "Runs no more, and the former version does not pass with the change",
+        false => "Runs no more",
     };
     let words = format!("{what}: {}: {}", number(lost.count), names(&lost, command));
     let severity = match is_hidden {
@@ -135,7 +135,7 @@ fn changed(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Vec<
     let unloaded = named(unloaded);
     if !unloaded.is_empty() {
         let words = format!(
-            "as they were before, {} cannot run with the change: {}",
+            "Replaced: {}. The former version cannot run with the change: {}",
             number(unloaded.count),
             names(&unloaded, command)
         );
@@ -149,7 +149,7 @@ fn changed_finding(command: &Command<'_>, tests: &LostTests, is_noticed: bool, t
     let (what, names) = (number(tests.count), names(tests, command));
     if is_noticed {
         let words = format!(
-            "{what} expect something else than before, fail with the change as they were, and fail without it as they are: {names}"
+            "Expectation changed: {what}. The former version fails with the change; the changed version fails without it: {names}"
         );
         return finding(
             command,
@@ -160,7 +160,7 @@ fn changed_finding(command: &Command<'_>, tests: &LostTests, is_noticed: bool, t
         );
     }
     let words = format!(
-        "{what} fail with the change as they were before, and as changed pass with and without it, so they were weakened: {names}"
+        "Weakened: {what}. The former version fails with the change; the changed version passes with and without it: {names}"
     );
     finding(command, tests, ("test_weakened", Severity::Block), words, ticket)
 }
