@@ -58,7 +58,7 @@ static UNFIT: Pattern = Pattern::new(
     | \s(?:install|uninstall|publish|deploy)(?:\s|$) | ^(?:exec|open|start|code|set|\.)\s | ^(?:cd|pushd|popd|pwd|echo|printf|exit|return|true|false|man|which|type|\#|//|>|\$\s*$)(?:\s|$)
     | (?:^|&&\s*|;\s*)(?:[\w./-]+\s+(?:run(?:-script)?\s+)?)?(?:\.{0,2}/)?(?:[\w-]+/)*(?:install|uninstall|add|remove|publish|deploy|release|login|logout|init|create|clean|destroy|drop|reset|purge|migrate|seed|upgrade|serve|start|watch|daemon|repl|shell|console|generate|scaffold|push|upload|download|sync|clone|fetch|restore)(?:[\s:.-]|$) | ^[\w./-]+\s+(?:run\s+)?dev(?:\s|$) | :(?:watch|dev|debug|ui|update)\b | [\w-]*-(?:deploy|publish|release)\b
     | -m\s+(?:venv|pip|http\.server|build|twine)\b | \bcargo\s+(?:install|publish|run|clean|add)\b | \bgo\s+(?:install|get|run|mod)\b | --watch\b | --watchAll\b(?:\s|$) | \s-w(?:\s|$) | --ui\b | --headed\b | --debug\b | --inspect | --pdb\b | --update\S* | \s-u(?:\s|$)
-    | [<>]|\||`|\$\(|&\s*$|\.\.\.|…|\bpath/to\b|\bpath\\to\b|\byour[_-]|\bmy[_-]|\bexample\b|::|\bNAME\b|\bFILE\b|\{\w+\}|\[[\w\s-]+\]",
+    | [<>]|\||`|\$\(|&\s*$|(?:^|[^/])\.\.\.|…|\bpath/to\b|\bpath\\to\b|\byour[_-]|\bmy[_-]|\bexample\b|::|\bNAME\b|\bFILE\b|\{\w+\}|\[[\w\s-]+\]",
 );
 /// `--watch=false` ends by itself.
 static WATCHES_NOT: Pattern = Pattern::new(r"--watch(?:All)?=false|--no-watch");
@@ -271,16 +271,12 @@ mod tests {
             "bundle exec rspec",
             "php artisan test",
             "go test ./...",
+            "go test -race -count=1 ./...",
             "prove -l t",
             "zig build test",
             "dune runtest",
         ] {
-            let taken = if command.contains("...") {
-                Vec::new()
-            } else {
-                vec![command.to_owned()]
-            };
-            assert_eq!(found(&format!("```\n{command}\n```\n")), taken, "{command}");
+            assert_eq!(found(&format!("```\n{command}\n```\n")), [command], "{command}");
         }
     }
 
@@ -319,6 +315,8 @@ mod tests {
             "pytest path/to/test_file.py",
             "pytest tests/test_a.py::test_b",
             "pytest <file>",
+            "pytest ...",
+            "cargo test foo...",
             "kubectl delete ns test",
             "python -m venv .venv",
             "source .venv/bin/activate",

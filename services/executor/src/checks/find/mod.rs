@@ -110,8 +110,10 @@ fn covers(guide: &str, implied: &str) -> bool {
     };
     let same_runner = match (runner(guide), runner(implied)) {
         (Some((guided, end)), Some((own, _))) => {
+            // Go's and Bazel's names for everything are not a part of it.
             let rest = guide.get(end..).unwrap_or_default();
-            guided == own && !NARROW.is_match(rest)
+            let rest = rest.replace(" ./...", "").replace(" //...", "");
+            guided == own && !NARROW.is_match(&rest)
         }
         _ => false,
     };
@@ -218,6 +220,13 @@ mod tests {
                 "cargo test --workspace",
             ),
             (vec![("go.mod", "module acme/shop\n")], "go test ./..."),
+            (
+                vec![
+                    ("go.mod", "module acme/shop\n"),
+                    ("AGENTS.md", "```sh\ngo test -vet=off ./...\n```\n"),
+                ],
+                "go test -vet=off ./...",
+            ),
             (vec![("gradlew", ""), ("build.gradle", "")], "./gradlew test"),
             (vec![("pom.xml", "<project/>")], "mvn -B -q test"),
             (vec![("pom.xml", "<project/>"), ("mvnw", "")], "./mvnw -B -q test"),
