@@ -37,6 +37,7 @@ mod repairs;
 mod requested;
 mod reviews;
 mod rolling;
+mod runners;
 mod seen;
 mod signals;
 mod skips;
