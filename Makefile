@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint advisories fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release install
+.PHONY: help setup demo test lint advisories fmt bench faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release install whole-stories
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -23,6 +23,10 @@ demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai 
 test: setup ## Run every test: unit, contract, end to end
 	$(CARGO) build --locked --workspace --bins --tests
 	$(CARGO) test --locked --workspace
+
+whole-stories: setup ## Play at their whole size the stories that `make test` plays small: a first clone of 400 s
+	$(CARGO) build --locked --workspace --bins --tests
+	JOURNEYMAN_WHOLE_STORIES=1 $(CARGO) test --locked --workspace --test stories slow_clone -- --nocapture
 
 # The names of these properties begin with fuzz_; `make test` tries each of them 4,000 times.
 fuzz: ## Try parsers of foreign text with broken input: [CASES=200000]

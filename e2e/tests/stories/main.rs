@@ -41,6 +41,7 @@ mod runners;
 mod seen;
 mod signals;
 mod skips;
+mod slow_clone;
 mod spend;
 mod steering;
 mod strangers;

@@ -30,10 +30,6 @@ pub(crate) struct Wanted {
 /// The git gate serves a mirror that it fetched so recently without asking the remote again, and a little more.
 const GATE_FRESH: Duration = Duration::from_millis(5_200);
 
-/// How long a caller waits while the gate has not got the repository; then the planner asks again, with a new grant.
-const NOT_READY_WAIT: Duration = Duration::from_secs(40);
-const NOT_READY_PAUSE: Duration = Duration::from_secs(2);
-
 /// Branches, and names of branches that the gate has not got.
 const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/taken/*:refs/taken/*"];
 
@@ -95,7 +91,8 @@ impl Mirrors {
     }
 }
 
-/// Fetches once more when the wanted commit is not there: it may have been pushed after the gate fetched last.
+/// Fetches once more when the wanted commit is not there: it may have been pushed after the gate fetched last. While the gate
+/// waits for its first clone the planner asks again, with a new grant, and shows how far the clone is.
 async fn fetch(
     wanted: &Wanted,
     path: &Path,
@@ -107,30 +104,12 @@ async fn fetch(
     {
         return Ok(base.clone());
     }
-    match fetch_when_ready(wanted, path, is_clean, &watch).await {
+    match fetch_once(wanted, path, is_clean, &watch).await {
         Err(git::Error::NotFound(_)) if wanted.base.is_some() => {
             tokio::time::sleep(GATE_FRESH).await;
-            fetch_when_ready(wanted, path, is_clean, &watch).await
+            fetch_once(wanted, path, is_clean, &watch).await
         }
         fetched => fetched,
-    }
-}
-
-/// Asks the gate again while it says that the repository is on its way.
-async fn fetch_when_ready(
-    wanted: &Wanted,
-    path: &Path,
-    is_clean: &mut bool,
-    watch: &FetchWatch,
-) -> Result<CommitId, git::Error> {
-    let started = tokio::time::Instant::now();
-    loop {
-        match fetch_once(wanted, path, is_clean, watch).await {
-            Err(git::Error::NotReady { .. }) if started.elapsed() < NOT_READY_WAIT => {
-                tokio::time::sleep(NOT_READY_PAUSE).await;
-            }
-            fetched => return fetched,
-        }
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::auth::token_of;
 use super::hub::Hub;
-use super::{READER_LOGIN, WRITER_LOGIN, repository};
+use super::{READER_LOGIN, WRITER_LOGIN, link, repository};
 use crate::http::{basic_auth, header_text};
 
 /// The longest that one git request may take.
@@ -57,6 +57,9 @@ pub(super) async fn handle(
         return (StatusCode::FORBIDDEN, "Write access to repository not granted.").into_response();
     }
     let login = if writes { WRITER_LOGIN } else { READER_LOGIN };
+    if rest == "git-upload-pack" {
+        return link::slow(request.run(&hub, login).await, &hub);
+    }
     if rest != "git-receive-pack" {
         return request.run(&hub, login).await;
     }

@@ -172,6 +172,13 @@ impl FakeGitHub {
         self.hub.log.faults_left()
     }
 
+    /// Bytes of packs that passed since [`FakeGitHub::set_link`](super::FakeGitHub::set_link), and the interruptions that are still to come.
+    #[must_use]
+    pub fn line(&self) -> (u64, usize) {
+        let line = lock(&self.hub.line);
+        (line.passed(), line.interruptions_left())
+    }
+
     /// How many calls count against the rate limit: neither git nor conditional reads of what did not change.
     #[must_use]
     pub fn rate_limit_used(&self) -> u64 {

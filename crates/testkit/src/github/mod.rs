@@ -18,6 +18,7 @@ mod hub;
 mod hunks;
 mod issues;
 mod issues_rest;
+mod link;
 mod logs;
 mod look;
 mod moved;
@@ -50,6 +51,7 @@ use crate::webhook::{Style, Webhooks};
 pub use actions::RunState;
 pub use discussing::{DiscussionState, TalkState};
 use hub::{Hub, NewPull, World};
+pub use link::SlowLink;
 pub use look::{CommentState, IssueState, PullRequestState, ReviewState};
 pub use reactions::Reacted;
 pub use registration::HookConfig;
@@ -351,6 +353,11 @@ impl FakeGitHub {
         self.hub.log.set_list_lag(lag);
     }
 
+    /// Sends packs over such a line from now on.
+    pub fn set_link(&self, link: link::SlowLink) {
+        lock(&self.hub.line).set(link);
+    }
+
     /// How many calls an hour the rate limit allows; 5,000 until then.
     pub fn set_rate_limit(&self, calls: u64) {
         lock(&self.hub.quota).set_limit(calls);
@@ -374,6 +381,7 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) ->
         world: Mutex::new(World::default()),
         pushes: tokio::sync::Mutex::new(()),
         early: Mutex::default(),
+        line: Mutex::default(),
         quota: Mutex::default(),
         _temporary: temporary,
     })

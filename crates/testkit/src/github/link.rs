@@ -1,0 +1,98 @@
+//! Slow line between the stand-in and its clients for the packs that it serves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use futures::StreamExt as _;
+
+use super::hub::Hub;
+use crate::http::lock;
+
+/// Bytes of one piece of an answer on a slow line.
+const PIECE: usize = 16 * 1024;
+
+/// Speed of a line and the answers that it interrupts.
+#[derive(Clone, Debug, Default)]
+pub struct SlowLink {
+    /// Bytes that pass in one second; 0: as fast as the machine can.
+    pub bytes_per_second: u64,
+    /// The line is interrupted each time that another of these numbers of bytes has passed in one answer; the first is next.
+    pub interruptions: Vec<u64>,
+}
+
+/// Line of a stand-in, and what passed over it.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    link: Option<SlowLink>,
+    passed: u64,
+}
+
+impl Line {
+    pub(super) fn set(&mut self, link: SlowLink) {
+        *self = Self {
+            link: Some(link),
+            passed: 0,
+        };
+    }
+
+    /// Bytes of packs that passed since the line was set.
+    pub(super) const fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Interruptions that are still to come.
+    pub(super) fn interruptions_left(&self) -> usize {
+        self.link.as_ref().map_or(0, |link| link.interruptions.len())
+    }
+
+    /// Counts a piece, and says whether the line breaks before it.
+    fn pass(&mut self, before: u64, length: u64) -> bool {
+        if let Some(link) = &mut self.link
+            && link.interruptions.first().is_some_and(|after| before >= *after)
+        {
+            link.interruptions.remove(0);
+            return true;
+        }
+        self.passed += length;
+        false
+    }
+}
+
+/// The answer over the line, in pieces; unchanged where no line was set.
+pub(super) fn slow(response: Response, hub: &Arc<Hub>) -> Response {
+    let speed = lock(&hub.line).link.as_ref().map(|link| link.bytes_per_second);
+    let Some(speed) = speed else {
+        return response;
+    };
+    let hub = Arc::clone(hub);
+    let (head, body) = response.into_parts();
+    let mut sent = 0_u64;
+    let pieces = body.into_data_stream().flat_map(|data| {
+        let pieces: Vec<_> = match data {
+            Ok(data) => (0..data.len().div_ceil(PIECE))
+                .map(|at| Ok(data.slice(at * PIECE..data.len().min((at + 1) * PIECE))))
+                .collect(),
+            Err(error) => vec![Err(std::io::Error::other(error))],
+        };
+        futures::stream::iter(pieces)
+    });
+    let pieces = pieces.then(move |piece: std::io::Result<Bytes>| {
+        let hub = Arc::clone(&hub);
+        let before = sent;
+        sent += piece.as_ref().map_or(0, Bytes::len) as u64;
+        async move {
+            let piece = piece?;
+            let length = piece.len() as u64;
+            if let Some(micros) = (length * 1_000_000).checked_div(speed) {
+                tokio::time::sleep(Duration::from_micros(micros)).await;
+            }
+            match lock(&hub.line).pass(before, length) {
+                true => Err(std::io::Error::other("the line is interrupted")),
+                false => Ok(piece),
+            }
+        }
+    });
+    Response::from_parts(head, Body::from_stream(pieces))
+}

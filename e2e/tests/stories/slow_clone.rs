@@ -1,0 +1,100 @@
+//! First clone over a slow line that is interrupted twice: it goes on where it was, the ticket shows how far it is, and the
+//! work begins when the base branch is there.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use domain::StopReason;
+use e2e::{Options, World};
+use testkit::github::SlowLink;
+use testkit::{eventually, fixture};
+
+use crate::{comments, end_of};
+
+/// Size of a repository, and the line to it.
+struct SlowClone {
+    files: u32,
+    bytes_per_second: u64,
+    /// Longest that the clone may take.
+    patience: Duration,
+}
+
+/// Bytes of one file.
+const FILE: u32 = 100_000;
+
+impl SlowClone {
+    /// 400 s at 100 kB/s where `JOURNEYMAN_WHOLE_STORIES` is set (`make slow-clone`), a sample of it otherwise.
+    fn from_environment() -> Self {
+        match std::env::var_os("JOURNEYMAN_WHOLE_STORIES") {
+            Some(_) => Self {
+                files: 500,
+                bytes_per_second: 100_000,
+                patience: Duration::from_secs(900),
+            },
+            None => Self {
+                files: 40,
+                // Long enough for the ticket to be told: the git gate waits 20 s before it says how far the clone is.
+                bytes_per_second: 60_000,
+                patience: Duration::from_secs(120),
+            },
+        }
+    }
+}
+
+/// Hexadecimal digits that compress to about half.
+fn noise(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut text = String::new();
+    while text.len() < FILE as usize {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        writeln!(text, "{state:016x}").unwrap();
+    }
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interrupted_slow_clone_goes_on_to_its_end() {
+    let clone = SlowClone::from_environment();
+    let world = World::start(Options::default()).await.unwrap();
+    let files: Vec<_> = (0..clone.files)
+        .map(|number| (format!("assets/{number:03}.txt"), noise(u64::from(number) + 1)))
+        .collect();
+    let files: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    let committed = world
+        .github
+        .commit(fixture::REPOSITORY, "main", "Many assets", &files);
+    committed.unwrap();
+    // At least this much has to pass.
+    let size = u64::from(clone.files * FILE / 2);
+    world.github.set_link(SlowLink {
+        bytes_per_second: clone.bytes_per_second,
+        interruptions: vec![size / 8, size / 8],
+    });
+    let key = world.ask().unwrap();
+    let mut is_shown = false;
+    eventually("the whole clone", clone.patience, async || {
+        is_shown |= comments(&world, &key)
+            .iter()
+            .any(|comment| comment.contains("first clone"));
+        let (passed, interruptions) = world.github.line();
+        let has_begun = world.github.pull_requests(fixture::REPOSITORY).len() == 1;
+        (has_begun && interruptions == 0).then_some(passed)
+    })
+    .await
+    .unwrap();
+    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let (passed, _) = world.github.line();
+    assert!(passed >= size, "{passed} of {size}");
+    assert!(
+        passed < size * 5 / 4 + 200_000,
+        "what had come was sent again: {passed} of {size}"
+    );
+    assert!(is_shown, "{:#?}", comments(&world, &key));
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop().await.unwrap();
+}
