@@ -11,10 +11,10 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    BranchRecord, CredentialEnds, Entry, Fact, Hint, History, Job, NewerRecord, Overview, Place,
-    PullRequestAnswer, PullRequestCall, PullRequestRecord, Reason, Receipt, Refusal, Report, ReportCursor,
-    ReportOutcome, ReportRequest, Row, RunStatus, SecretPlace, SkipReason, SlotQueue, StopAll, StopReason,
-    Stored, Trigger, Violation, WaitsFor,
+    BranchRecord, CredentialEnds, Entry, Fact, Hint, History, Job, MaintenanceAnswer, MaintenanceOrder,
+    NewerRecord, Overview, Place, PullRequestAnswer, PullRequestCall, PullRequestRecord, Reason, Receipt,
+    Refusal, Report, ReportCursor, ReportOutcome, ReportRequest, Row, RunStatus, SecretPlace, SkipReason,
+    SlotQueue, StopAll, StopReason, Stored, Trigger, Violation, WaitsFor,
     stored::{decode, encode},
 };
 use serde::de::DeserializeOwned;
@@ -80,6 +80,8 @@ fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
     hold::<PullRequestRecord>("pull_request");
     hold::<PullRequestCall>("pull_request_call");
     hold::<PullRequestAnswer>("pull_request_answer");
+    hold::<MaintenanceOrder>("maintenance_order");
+    hold::<MaintenanceAnswer>("maintenance_answer");
     hold::<SlotQueue>("slots");
     hold::<History>("history");
     hold::<StopAll>("stop_all");
@@ -302,6 +304,8 @@ fn a_field_that_a_later_release_puts_anywhere_into_a_record_is_ignored() {
     ignores::<PullRequestRecord>("pull_request", &mut refused);
     ignores::<PullRequestCall>("pull_request_call", &mut refused);
     ignores::<PullRequestAnswer>("pull_request_answer", &mut refused);
+    ignores::<MaintenanceOrder>("maintenance_order", &mut refused);
+    ignores::<MaintenanceAnswer>("maintenance_answer", &mut refused);
     ignores::<SlotQueue>("slots", &mut refused);
     ignores::<History>("history", &mut refused);
     ignores::<StopAll>("stop_all", &mut refused);

@@ -17,7 +17,7 @@ use crate::{
         letters, object_chunks,
     },
     objects::Objects,
-    wire::{Refusal, Stored, replacing},
+    wire::{Refusal, Stored, succeeding},
 };
 
 /// How many objects one search holds in memory: some 15 MB of names.
@@ -82,7 +82,9 @@ impl Objects {
         let info = read(&stored)?;
         let chunks = object_chunks(&info.nuid);
         if info.deleted {
-            self.connection.purge(OBJECTS, &chunks).await?;
+            // An older description would be the last one again.
+            self.forget_older(&stored).await?;
+            self.remove_chunks(&chunks).await?;
             self.connection.forget(OBJECTS, garbage.sequence).await?;
             return Ok(false);
         }
@@ -92,7 +94,7 @@ impl Objects {
             chunks: 0,
             ..info
         };
-        let headers = replacing(stored.sequence);
+        let headers = succeeding(stored.sequence);
         // The server's own format, not a record of ours.
         let payload = serde_json::to_vec(&tombstone)
             .map_err(|error| Error::corrupt("an object", error))?
@@ -102,8 +104,56 @@ impl Objects {
             Err(Refusal::WrongLast) => return Ok(false),
             Err(refusal) => return Err(refusal.into()),
         }
-        self.connection.purge(OBJECTS, &chunks).await?;
+        self.forget_older(&stored).await?;
+        self.connection.forget(OBJECTS, stored.sequence).await?;
+        self.remove_chunks(&chunks).await?;
         Ok(true)
+    }
+
+    /// Removes each description that a newer one of the same object stands behind; gives how many there were.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; a later round finds what is left.
+    pub async fn remove_superseded(&self) -> Result<u64, Error> {
+        let (mut last, mut removed, mut next) = (HashMap::new(), 0, 0);
+        loop {
+            let page = self.connection.page(OBJECTS, OBJECT_METAS, next).await?;
+            let Some(newest) = page.last() else {
+                return Ok(removed);
+            };
+            next = newest.sequence + 1;
+            for stored in page {
+                if let Some(older) = last.insert(stored.subject, stored.sequence) {
+                    removed += u64::from(self.connection.forget(OBJECTS, older).await?);
+                }
+            }
+        }
+    }
+
+    /// Removes the descriptions of an object before this one.
+    async fn forget_older(&self, than: &Stored) -> Result<(), Error> {
+        while let Some(first) = self.connection.first(OBJECTS, &than.subject, 1).await? {
+            if first.sequence >= than.sequence {
+                break;
+            }
+            self.connection.forget(OBJECTS, first.sequence).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes chunks one by one: who may purge the stream may empty it at once.
+    async fn remove_chunks(&self, chunks: &str) -> Result<(), Error> {
+        let mut next = 0;
+        loop {
+            let page = self.connection.page(OBJECTS, chunks, next).await?;
+            let Some(newest) = page.last() else {
+                return Ok(());
+            };
+            next = newest.sequence + 1;
+            for chunk in page {
+                self.connection.delete(OBJECTS, chunk.sequence).await?;
+            }
+        }
     }
 
     /// Removes chunks that belong to no object, because whoever stored them before an instant (of the server's clock)
@@ -119,7 +169,7 @@ impl Objects {
                 let chunks = self.connection.page(OBJECTS, subject, 0).await?;
                 let is_old = |chunk: &Stored| chunk.at().is_some_and(|at| at < before);
                 if !chunks.is_empty() && chunks.iter().all(is_old) {
-                    self.connection.purge(OBJECTS, subject).await?;
+                    self.remove_chunks(subject).await?;
                     removed += 1;
                 }
             }

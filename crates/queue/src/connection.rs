@@ -4,14 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use async_nats::{
     ConnectOptions, Event,
-    jetstream::{self, context::ContextBuilder, object_store::ObjectStore},
+    jetstream::{self, context::ContextBuilder},
 };
 use domain::RecordKind;
 use secrecy::ExposeSecret as _;
-use tokio::{
-    sync::{OnceCell, watch},
-    time::timeout,
-};
+use tokio::{sync::watch, time::timeout};
 
 use crate::{error::Error, once_a_minute::OnceAMinute, permissions, settings::Settings};
 
@@ -31,7 +28,6 @@ const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 pub(crate) struct Connection {
     pub(crate) client: async_nats::Client,
     pub(crate) context: jetstream::Context,
-    pub(crate) object_store: OnceCell<ObjectStore>,
     pub(crate) settings: Settings,
     pub(crate) newer_written: OnceAMinute<RecordKind>,
     /// Rises each time the connection is lost.
@@ -58,7 +54,6 @@ impl Connection {
         Ok(Self {
             client,
             context,
-            object_store: OnceCell::new(),
             settings: settings.clone(),
             newer_written: OnceAMinute::default(),
             losses: lost,

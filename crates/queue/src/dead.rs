@@ -166,12 +166,35 @@ impl DeadLetters {
         self.connection.forget(DEAD, sequence).await
     }
 
-    /// Hands a delivery to the router once more, or a trigger or report that could not be read to a release that can,
-    /// and forgets the letter; false when the letter is about something else or is gone.
+    /// Whether a letter is about a report. Its subject decides, on which the reporter alone may publish.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub(crate) async fn is_of_report(&self, sequence: u64) -> Result<bool, Error> {
+        let stored = self.connection.at(DEAD, sequence).await?;
+        let about = names::letters_about(RecordKind::Report);
+        let prefix = about.trim_end_matches('*');
+        Ok(stored.is_some_and(|stored| stored.subject.starts_with(prefix)))
+    }
+
+    /// The same as [`Self::resend`], and forgets the letter. The reporter alone may.
     ///
     /// # Errors
     /// [`Error::Unavailable`]; the letter is then still there.
     pub async fn revive(&self, sequence: u64) -> Result<bool, Error> {
+        if !self.resend(sequence).await? {
+            return Ok(false);
+        }
+        self.remove(sequence).await?;
+        Ok(true)
+    }
+
+    /// Appends what a letter is about to its stream again: a delivery for the router, a trigger or report that could not be
+    /// read for a release that can. The letter stays. False when it is about something else or is gone.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn resend(&self, sequence: u64) -> Result<bool, Error> {
         let Some(stored) = self.connection.at(DEAD, sequence).await? else {
             return Ok(false);
         };
@@ -182,7 +205,6 @@ impl DeadLetters {
         // The delivery's own id is still known as a duplicate.
         headers.insert(header::NATS_MESSAGE_ID, format!("revived.{sequence}"));
         self.connection.publish(&subject, headers, stored.payload).await?;
-        self.remove(sequence).await?;
         Ok(true)
     }
 

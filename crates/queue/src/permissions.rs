@@ -4,19 +4,27 @@ use std::fmt::Write as _;
 
 use domain::{NewerRecord, RecordKind};
 
-use crate::names::{
-    self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
-    ROUTER, TIMERS, TRIGGERS, WAKER,
+use crate::{
+    names::{
+        self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS,
+        REPORTS, ROUTER, TIMERS, TRIGGERS, WAKER,
+    },
+    singleton,
 };
+
+/// Name of the work that one reporter of all does: see [`crate::Queue::singleton`].
+pub const UPKEEP: &str = "upkeep";
 
 /// Who has a user of its own. Executor and egress have none: they know neither the server nor a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Stores deliveries, appends triggers, collects what is not needed any more, serves the API.
+    /// Stores deliveries, appends triggers, serves the API. Strangers reach it, so it deletes nothing and asks the reporter for
+    /// nothing but maintenance.
     Ingest,
     /// Takes tickets, writes journals and rows, asks for reports.
     Planner,
-    /// Settles reports, keeps the ledger, and owns the topology: it is the service that strangers' text reaches least.
+    /// Settles reports, keeps the ledger, owns the topology and deletes what is not needed any more: it is the service that
+    /// strangers' text reaches least.
     Reporter,
     /// An operator's command, when it backs up or restores: it reads and makes whole streams, and no single record.
     Backup,
@@ -106,6 +114,17 @@ impl Role {
         }
     }
 
+    /// The kinds of records about which it writes dead letters. A letter of the reporter's alone becomes a report again, so no
+    /// other service may write one.
+    const fn letters(self) -> &'static [RecordKind] {
+        match self {
+            Self::Ingest => &[RecordKind::Delivery, RecordKind::Ticket],
+            Self::Planner => &[RecordKind::Trigger, RecordKind::Row, RecordKind::Ticket],
+            Self::Reporter => &[RecordKind::Report, RecordKind::Ledger],
+            Self::Backup => &[],
+        }
+    }
+
     /// The durable consumers that it takes messages from, by stream.
     pub(crate) const fn consumers(self) -> &'static [(&'static str, &'static str)] {
         match self {
@@ -135,8 +154,9 @@ impl Role {
         // met a record of a newer release.
         allowed.publish(OBJECT_CHUNKS);
         allowed.publish(OBJECT_METAS);
-        allowed.publish(format!("$JS.API.STREAM.PURGE.{OBJECTS}"));
-        allowed.publish(names::letters());
+        for what in self.letters() {
+            allowed.publish(names::letters_about(*what));
+        }
         for kind in RecordKind::ALL {
             let met = NewerRecord::key(kind);
             allowed.publish(Bucket::Control.subject(&Key::from(met.as_str())));
@@ -174,15 +194,8 @@ impl Permissions {
     fn ingest(&mut self) {
         self.publish(names::deliveries());
         self.publish(TRIGGERS.records());
-        // A dead report goes back where it came from.
-        self.publish(REPORTS.records());
         self.follow(JOURNAL);
         self.subscribe.push(names::lives());
-        // Purging a ticket, expiring journals, collecting objects.
-        for stream in Role::Ingest.streams() {
-            self.publish(format!("$JS.API.STREAM.PURGE.{stream}"));
-            self.publish(format!("$JS.API.STREAM.MSG.DELETE.{stream}"));
-        }
     }
 
     fn planner(&mut self) {
@@ -208,6 +221,37 @@ impl Permissions {
         self.read(TRIGGERS.wakeups);
         self.epoch(&TRIGGERS);
         self.publish(Bucket::Control.subject(&Role::Reporter.credential_ends()));
+        self.upkeep();
+    }
+
+    /// Forgetting tickets, old journals, old calls and orders, collecting objects: ingest asks for it, or its time has come.
+    /// Whole objects go message by message, so that nobody needs the right to purge the object store.
+    fn upkeep(&mut self) {
+        let (buckets, logs) = (Bucket::ALL.map(Bucket::stream), [&TRIGGERS, &REPORTS]);
+        let held = [DELIVERIES, TIMERS].map(str::to_owned);
+        for stream in buckets.iter().chain(&held) {
+            self.read(stream);
+        }
+        let purged = [
+            JOURNAL.to_owned(),
+            TIMERS.to_owned(),
+            DEAD.to_owned(),
+            Bucket::Tickets.stream(),
+            Bucket::Effects.stream(),
+            Bucket::Runs.stream(),
+            Bucket::Branches.stream(),
+            Bucket::PullRequests.stream(),
+            Bucket::Control.stream(),
+        ];
+        let of_logs = logs.iter().flat_map(|log| [log.stream, log.wakeups]);
+        for stream in purged.into_iter().chain(of_logs.map(str::to_owned)) {
+            self.publish(format!("$JS.API.STREAM.PURGE.{stream}"));
+        }
+        for stream in [OBJECTS, DEAD] {
+            self.publish(format!("$JS.API.STREAM.MSG.DELETE.{stream}"));
+        }
+        let holder = Key::from(singleton::key(UPKEEP).as_str());
+        self.publish(Bucket::Control.subject(&holder));
     }
 
     fn backup(&mut self) {

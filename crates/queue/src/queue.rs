@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use domain::{Report, Stored, TicketKey, Trigger};
+use domain::{Report, Stored, TicketKey, Timestamp, Trigger};
 
 use crate::{
     backup::{self, Kept},
@@ -14,6 +14,7 @@ use crate::{
     journal::Journal,
     keyed_log::KeyedLog,
     live::Live,
+    maintenance::MaintenanceOrders,
     names::{self, Bucket},
     objects::Objects,
     permissions::Role,
@@ -139,6 +140,20 @@ impl Queue {
     /// Pull requests that callers of the API ask for.
     pub fn pull_request_calls(&self) -> PullRequestCalls {
         PullRequestCalls::new(self.connection.clone())
+    }
+
+    /// Maintenance that ingest asks the reporter for.
+    pub fn maintenance_orders(&self) -> MaintenanceOrders {
+        MaintenanceOrders::new(self.connection.clone())
+    }
+
+    /// Forbids rollups in the object store, by which one message can take the place of all others, once nobody has rolled up
+    /// since an instant (of the server's clock): processes of earlier releases need them. True when they are forbidden.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn forbid_rollups(&self, quiet_since: Timestamp) -> Result<bool, Error> {
+        topology::forbid_rollups(&self.connection, quiet_since).await
     }
 
     /// The runs as people see them.

@@ -52,11 +52,16 @@ struct Hold {
     until: Instant,
 }
 
+/// The key of its record.
+pub(crate) fn key(name: &str) -> String {
+    format!("singleton:{name}")
+}
+
 impl Singleton {
     pub(crate) fn new(table: Table<Holder>, name: &str, ttl: Duration) -> Self {
         Self {
             table,
-            name: format!("singleton:{name}"),
+            name: key(name),
             holder: Uuid::new_v4().to_string(),
             ttl,
         }

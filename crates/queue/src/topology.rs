@@ -2,12 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use async_nats::jetstream::{
-    ErrorCode,
-    consumer::{self, AckPolicy, DeliverPolicy, pull},
-    context::{CreateStreamErrorKind, GetStreamErrorKind, UpdateStreamError},
-    stream::{self, ConsumerUpdateErrorKind, DiscardPolicy, RetentionPolicy},
+use async_nats::{
+    header,
+    jetstream::{
+        ErrorCode,
+        consumer::{self, AckPolicy, DeliverPolicy, pull},
+        context::{CreateStreamErrorKind, GetStreamErrorKind, UpdateStreamError},
+        stream::{self, ConsumerUpdateErrorKind, DiscardPolicy, RetentionPolicy},
+    },
 };
+use domain::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -109,7 +113,6 @@ fn bucket(bucket: Bucket) -> stream::Config {
         },
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
-        allow_rollup: true,
         deny_delete: true,
         ..log(&bucket.stream(), bucket.all())
     }
@@ -277,7 +280,12 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
         Err(error) if is_missing_stream(&error.kind()) => create_stream(connection, wanted).await?,
         Err(error) => return Err(Error::unavailable(format!("look for stream {name}"), error)),
     };
-    let what = format!("stream {name}");
+    let mut wanted = wanted.clone();
+    if *name == OBJECTS {
+        // Upkeep forbids rollups when no process of an earlier release needs them any more.
+        wanted.allow_rollup = found.allow_rollup;
+    }
+    let (wanted, what) = (&wanted, format!("stream {name}"));
     let (fields, loss) = if name == DEAD {
         (&DEAD_FIELDS[..], Loss::Wanted)
     } else {
@@ -288,6 +296,40 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     };
     match connection.context.update_stream(&config).await {
         Ok(_) => Ok(()),
+        Err(error) => Err(not_updated(&what, error)),
+    }
+}
+
+/// Forbids rollups in the object store, by which one message can take the place of all others, once nobody has rolled up
+/// since an instant (of the server's clock): processes of earlier releases write descriptions so. True when they are forbidden.
+pub(crate) async fn forbid_rollups(connection: &Connection, quiet_since: Timestamp) -> Result<bool, Error> {
+    let what = format!("stream {OBJECTS}");
+    let found = connection.context.get_stream(OBJECTS).await;
+    let found = found.map_err(|error| Error::unavailable(format!("look for {what}"), error))?;
+    let info = found.cached_info();
+    if !info.config.allow_rollup {
+        return Ok(true);
+    }
+    if info.created.unix_timestamp() >= quiet_since.unix_ms() / 1_000 {
+        return Ok(false);
+    }
+    let mut recent = connection.page_since(OBJECTS, OBJECT_METAS, quiet_since).await?;
+    while let Some(newest) = recent.last() {
+        let next = newest.sequence + 1;
+        if recent
+            .iter()
+            .any(|stored| stored.headers.get(header::NATS_ROLLUP).is_some())
+        {
+            return Ok(false);
+        }
+        recent = connection.page(OBJECTS, OBJECT_METAS, next).await?;
+    }
+    let config = stream::Config {
+        allow_rollup: false,
+        ..info.config.clone()
+    };
+    match connection.context.update_stream(&config).await {
+        Ok(_) => Ok(true),
         Err(error) => Err(not_updated(&what, error)),
     }
 }

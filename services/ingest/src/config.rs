@@ -147,10 +147,10 @@ pub struct Settings {
     pub checks_pending_s: u64,
     /// Seconds between two looks for tickets whose wake-up was lost, 1 to 86,400.
     pub sweep_interval_s: u64,
-    /// Days that the journal of a run is kept after its end; 0: for ever.
+    /// Days that the journal of a run is kept after its end; 0: for ever. The reporter keeps to it.
     pub journal_days: u32,
     /// Hours that an object (pack, large body) is kept after it was stored last, though nothing refers to it, at most
-    /// 8,760; 0: for ever.
+    /// 8,760; 0: for ever. The reporter keeps to it.
     pub object_grace_h: u32,
     /// The Jira group whose members may ask for work, order `/stop` and `/retry` in comments, and whose comments are
     /// instructions; `*`: everybody who can act on the ticket; empty: nobody.

@@ -7,7 +7,6 @@ mod background;
 mod body;
 mod catch_up;
 mod census;
-mod collector;
 mod command;
 mod config;
 mod cost;

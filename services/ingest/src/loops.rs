@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Settings, census::Census, collector::Collector, extent::Extent, poller::Poller, projector::Projector,
-    router::Router, sweeper::Sweeper,
+    Settings, census::Census, extent::Extent, poller::Poller, projector::Projector, router::Router,
+    sweeper::Sweeper,
 };
 
 /// How soon another process takes over a loop whose process died.
@@ -80,12 +80,9 @@ fn spawn_once(
         Box::pin(Poller::new(routed.clone(), interval, (settle, pending)).run(stopped.clone()))
     }));
     let (swept, stopped) = (queue.clone(), stop.clone());
-    let (interval, journal_days) = (
-        Duration::from_secs(settings.sweep_interval_s),
-        settings.journal_days,
-    );
+    let interval = Duration::from_secs(settings.sweep_interval_s);
     tasks.spawn(once(queue, "sweeper", stop, move || {
-        Box::pin(Sweeper::new(swept.clone(), interval, journal_days).run(stopped.clone()))
+        Box::pin(Sweeper::new(swept.clone(), interval).run(stopped.clone()))
     }));
     let (projected, stopped) = (queue.clone(), stop.clone());
     tasks.spawn(once(queue, "projector", stop, move || {
@@ -94,11 +91,6 @@ fn spawn_once(
     let (counted, rules, stopped) = (queue.clone(), Arc::clone(&router.rules), stop.clone());
     tasks.spawn(once(queue, "census", stop, move || {
         Box::pin(Census::new(counted.clone(), Arc::clone(&rules)).run(stopped.clone()))
-    }));
-    let (collected, stopped) = (queue.clone(), stop.clone());
-    let grace_h = settings.object_grace_h;
-    tasks.spawn(once(queue, "collector", stop, move || {
-        Box::pin(Collector::new(collected.clone(), grace_h).run(stopped.clone()))
     }));
 }
 

@@ -8,17 +8,12 @@ use std::{
 use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp, cause::chain};
 use opentelemetry::metrics::Counter;
 use queue::{Bucket, Key, Keyed, KeyedLog, Queue};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Wakes what should be awake.
 pub(crate) struct Sweeper {
     queue: Queue,
     interval: Duration,
-    /// How long a journal is kept after its run's end; 0: for ever.
-    journal_days: u32,
     triggers: Heard,
     reports: Heard,
     swept: Counter<u64>,
@@ -74,7 +69,7 @@ impl Heard {
 }
 
 impl Sweeper {
-    pub(crate) fn new(queue: Queue, interval: Duration, journal_days: u32) -> Self {
+    pub(crate) fn new(queue: Queue, interval: Duration) -> Self {
         let swept = opentelemetry::global::meter("journeyman")
             .u64_counter("journeyman.wakeups.swept")
             .with_description("Tickets that had work and no wake-up token.")
@@ -82,7 +77,6 @@ impl Sweeper {
         Self {
             queue,
             interval,
-            journal_days,
             triggers: Heard::default(),
             reports: Heard::default(),
             swept,
@@ -91,18 +85,10 @@ impl Sweeper {
 
     /// Sweeps after every interval, until shutdown.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        let mut expired: Option<Instant> = None;
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = tokio::time::sleep(self.interval) => {}
-            }
-            if expired.is_none_or(|last| last.elapsed() >= DAY) {
-                expired = Some(Instant::now());
-                tokio::select! {
-                    () = shutdown.cancelled() => return,
-                    () = self.expire(bootstrap::now()) => {}
-                }
             }
             let swept = tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -115,19 +101,6 @@ impl Sweeper {
                     tracing::warn!(error = %chain(&error), "sweep not finished; the next one goes on")
                 }
             }
-        }
-    }
-
-    /// Forgets old journals.
-    async fn expire(&self, now: Timestamp) {
-        if self.journal_days == 0 {
-            return;
-        }
-        let before = now.plus_ms(-i64::from(self.journal_days) * 24 * 60 * 60 * 1000);
-        match self.queue.journal().expire(before).await {
-            Ok(0) => {}
-            Ok(runs) => tracing::info!(runs, days = self.journal_days, "old journals forgotten"),
-            Err(error) => tracing::warn!(error = %chain(&error), "old journals could not be looked through"),
         }
     }
 

@@ -55,6 +55,28 @@ pub struct Config {
     /// `[folder.<name>]`: local folders with a repository.
     #[serde(default)]
     pub folder: BTreeMap<Instance, FolderSettings>,
+    /// The keys of `[ingest]` that the reporter keeps to.
+    #[serde(default)]
+    pub ingest: RetentionSettings,
+}
+
+/// Keys of `[ingest]` about the time that records are kept. They have this section because ingest once deleted what is old.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(default)]
+pub struct RetentionSettings {
+    /// Days that the journal of a run is kept after its end; 0: for ever.
+    pub journal_days: u32,
+    /// Hours that an object is kept after it was stored last, though nothing refers to it; 0: for ever.
+    pub object_grace_h: u32,
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        Self {
+            journal_days: 90,
+            object_grace_h: 24,
+        }
+    }
 }
 
 /// `[folder.<name>]`: a repository on this machine. Its changes become branches of it, and patches.

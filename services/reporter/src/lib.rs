@@ -32,9 +32,10 @@ mod stored_tests;
 mod telemetry;
 mod tell;
 mod trouble;
+mod upkeep;
 mod worker;
 
-pub use config::{Config, FolderSettings, Settings};
+pub use config::{Config, FolderSettings, RetentionSettings, Settings};
 pub use direct::{Direct, DirectSettings, Ground, only_looked, without_credentials};
 pub use inspect::run_inspector;
 pub use serve::serve;

@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use github::Gated;
 use grant::Verifier;
 use lease::Limits;
-use queue::{Queue, Role};
+use queue::{MaintenanceWorker, Queue, Role};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +30,7 @@ use crate::{
     mirror::Mirrors,
     perform::{Performer, Windows},
     scan,
+    upkeep::Upkeep,
     worker::Worker,
 };
 
@@ -222,7 +223,21 @@ async fn work(
         queue.tell_credential_ends(Role::Reporter, &ends)
     });
     let telling = telling.map(Ok);
-    tokio::try_join!(working, waking, answering, readiness, telling)?;
+    let maintenance = MaintenanceWorker::new(queue.clone(), bootstrap::now);
+    let maintaining = service::keep_running("maintenance", shutdown, is_fatal, || {
+        maintenance.run(shutdown.clone())
+    });
+    let upkeep = Upkeep::new(queue.clone(), config.ingest);
+    let keeping_up = upkeep.run(shutdown.clone()).map(Ok);
+    tokio::try_join!(
+        working,
+        waking,
+        answering,
+        readiness,
+        telling,
+        maintaining,
+        keeping_up
+    )?;
     Ok(())
 }
 

@@ -452,6 +452,7 @@ async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked(
         github: std::collections::BTreeMap::new(),
         jira: std::collections::BTreeMap::new(),
         folder: std::collections::BTreeMap::new(),
+        ingest: reporter::RetentionSettings::default(),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -202,6 +202,11 @@ pub(crate) fn letters_of(ticket: &TicketKey) -> String {
     format!("{DEAD_PREFIX}.*.{}", encode(&ticket.to_string()))
 }
 
+/// Every dead letter about a kind of record.
+pub(crate) fn letters_about(what: RecordKind) -> String {
+    format!("{}.*", under(DEAD_PREFIX, what.as_str()))
+}
+
 /// Every dead letter.
 pub(crate) fn letters() -> String {
     format!("{DEAD_PREFIX}.>")

@@ -102,11 +102,10 @@ pub(crate) enum Compared {
     Lost(Option<Stored>),
 }
 
-/// Headers that replace the one message of a subject, if it is still at this sequence.
-pub(crate) fn replacing(sequence: u64) -> HeaderMap {
+/// Headers that append to a subject, if its last message is still at this sequence.
+pub(crate) fn succeeding(sequence: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
-    headers.insert(header::NATS_ROLLUP, "sub");
     headers
 }
 
@@ -232,10 +231,15 @@ impl Connection {
 
     /// Deletes the message at a sequence; false when there was none.
     pub(crate) async fn forget(&self, stream: &str, sequence: u64) -> Result<bool, Error> {
-        const DOING: &str = "delete in";
         if self.at(stream, sequence).await?.is_none() {
             return Ok(false);
         }
+        self.delete(stream, sequence).await
+    }
+
+    /// The same for a message that was there a moment ago.
+    pub(crate) async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, Error> {
+        const DOING: &str = "delete in";
         let handle = self.stream(stream, DOING).await?;
         match handle.delete_message(sequence).await {
             Ok(deleted) => Ok(deleted),

@@ -3,9 +3,14 @@
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, Event};
-use domain::{CredentialEnd, CredentialEnds, RecordKind, cause::chain};
+use domain::{
+    CredentialEnd, CredentialEnds, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, RecordKind,
+    cause::chain,
+};
 use futures::StreamExt as _;
-use queue::{Bucket, DeadLetter, Disposition, Identity, Queue, Role, Settings, authorization};
+use queue::{
+    Bucket, DeadLetter, Disposition, Identity, MaintenanceWorker, Queue, Role, Settings, authorization,
+};
 use secrecy::ExposeSecret as _;
 use servers::{NatsOptions, NatsServer};
 use tokio::sync::mpsc;
@@ -52,6 +57,7 @@ impl Users {
     async fn raw(&self, role: Role) -> (async_nats::Client, mpsc::UnboundedReceiver<String>) {
         let (sender, refusals) = mpsc::unbounded_channel();
         let options = ConnectOptions::new()
+            .custom_inbox_prefix(format!("_INBOX.{}", role.name()))
             .nkey(self.seed(role).expose_secret().to_owned())
             .event_callback(move |event| {
                 let sender = sender.clone();
@@ -86,7 +92,7 @@ async fn every_service_can_do_its_part_as_its_own_user() {
     work(&ingest, &planner, &stop).await;
     reports(&planner, &reporter, &stop).await;
     credentials(&ingest, &reporter).await;
-    upkeep(&ingest).await;
+    upkeep(&ingest, &reporter, &stop).await;
     stop.cancel();
 }
 
@@ -221,15 +227,15 @@ async fn reports(planner: &Queue, reporter: &Queue, stop: &CancellationToken) {
         .publish(&letter, "body".into())
         .await
         .unwrap();
-    planner
-        .dead_letters()
-        .publish(&letter, "body".into())
-        .await
-        .unwrap();
+    let row = DeadLetter {
+        what: RecordKind::Row,
+        ..letter
+    };
+    planner.dead_letters().publish(&row, "body".into()).await.unwrap();
     token.finish().await.unwrap();
 }
 
-async fn upkeep(ingest: &Queue) {
+async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
     let letters = ingest.dead_letters();
     let listed = letters.list(10).await.unwrap();
     assert!(listed.len() >= 2, "{listed:?}");
@@ -237,19 +243,105 @@ async fn upkeep(ingest: &Queue) {
         .iter()
         .find(|(_, letter)| letter.what == RecordKind::Report)
         .unwrap();
-    assert!(letters.remove(*sequence).await.unwrap());
     let control = ingest.table::<Text>(Bucket::Control);
     control.put("stop-all", &text("on"), None).await.unwrap();
     control.delete("stop-all").await.unwrap();
     ingest.reports().wake(&ticket(1)).await.unwrap();
-    ingest.forget_ticket(&ticket(1)).await.unwrap();
+    let (worker, shutdown) = (
+        MaintenanceWorker::new(reporter.clone(), || domain::Timestamp::from_unix_ms(1_000)),
+        stop.clone(),
+    );
+    tokio::spawn(async move { worker.run(shutdown).await });
+    let drop_letter = MaintenanceTask::DropLetter { letter: *sequence };
+    let done = MaintenanceOutcome::Done;
+    assert_eq!(ordered(ingest, "one", drop_letter.clone()).await, done);
+    assert_eq!(
+        ordered(ingest, "two", drop_letter).await,
+        MaintenanceOutcome::Missing
+    );
+    let forget = MaintenanceTask::ForgetTicket { ticket: ticket(1) };
+    assert_eq!(ordered(ingest, "three", forget).await, done);
+    assert_eq!(ingest.triggers().last_sequence(&ticket(1)).await.unwrap(), None);
     let far = domain::Timestamp::parse("2100-01-01T00:00:00Z").unwrap();
-    let search = ingest.objects().unreferenced(far, 0).await.unwrap();
+    reporter.objects().remove_superseded().await.unwrap();
+    let search = reporter.objects().unreferenced(far, 0).await.unwrap();
     for garbage in &search.garbage {
-        assert!(ingest.objects().remove(garbage).await.unwrap());
+        assert!(reporter.objects().remove(garbage).await.unwrap());
     }
     assert!(!search.garbage.is_empty());
-    ingest.objects().remove_torn(far).await.unwrap();
+    reporter.objects().remove_torn(far).await.unwrap();
+    reporter.journal().expire(far).await.unwrap();
+    let singleton = reporter.singleton(queue::UPKEEP, Duration::from_secs(5));
+    let (begun, shutdown) = (CancellationToken::new(), stop.child_token());
+    let (told, ended) = (begun.clone(), shutdown.clone());
+    let held = tokio::spawn(async move {
+        singleton
+            .run(ended, || {
+                told.cancel();
+                std::future::pending()
+            })
+            .await;
+    });
+    soon(begun.cancelled()).await;
+    shutdown.cancel();
+    held.await.unwrap();
+}
+
+async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> MaintenanceOutcome {
+    let orders = ingest.maintenance_orders();
+    let order = MaintenanceOrder {
+        id: id.to_owned(),
+        at: domain::Timestamp::from_unix_ms(1_000),
+        by: "ops".to_owned(),
+        task,
+    };
+    orders.ask(&order).await.unwrap();
+    let answered = async {
+        loop {
+            if let Some(outcome) = orders.outcome(id).await.unwrap() {
+                return outcome;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(answered).await
+}
+
+/// A message that takes the place of all others needs no right to purge.
+#[tokio::test(flavor = "multi_thread")]
+async fn rollups_empty_no_bucket_and_no_quiet_object_store() {
+    let users = Users::start().await;
+    let reporter = users.queue(Role::Reporter).await;
+    reporter.ensure_topology().await.unwrap();
+    let object = reporter.objects().put("kept".into()).await.unwrap();
+    let far = domain::Timestamp::parse("2100-01-01T00:00:00Z").unwrap();
+    let long_ago = domain::Timestamp::from_unix_ms(0);
+    assert!(
+        !reporter.forbid_rollups(long_ago).await.unwrap(),
+        "it was made after that"
+    );
+    assert!(reporter.forbid_rollups(far).await.unwrap());
+    assert!(reporter.forbid_rollups(long_ago).await.unwrap(), "it stays so");
+    reporter.ensure_topology().await.unwrap();
+    for (role, subject) in [
+        (Role::Ingest, "$O.objects.C.x"),
+        (Role::Planner, "$O.objects.M.x"),
+        (Role::Ingest, "$KV.control.x"),
+        (Role::Planner, "$KV.control.newer=3Atrigger"),
+    ] {
+        let (client, _refusals) = users.raw(role).await;
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert("Nats-Rollup", "all");
+        let context = async_nats::jetstream::new(client);
+        let sent = context.publish_with_headers(subject, headers, "{}".into());
+        let refused = chain(&sent.await.unwrap().await.unwrap_err());
+        assert!(refused.contains("rollup"), "{subject}: {refused}");
+    }
+    assert_eq!(reporter.objects().get(&object).await.unwrap(), "kept");
+    let again = reporter.objects().put("kept".into()).await.unwrap();
+    assert_eq!(again, object);
+    assert_eq!(reporter.objects().remove_superseded().await.unwrap(), 1);
+    assert_eq!(reporter.objects().get(&object).await.unwrap(), "kept");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,6 +350,7 @@ async fn no_service_can_do_anothers_part() {
     users.queue(Role::Reporter).await.ensure_topology().await.unwrap();
     let everybody = [
         "$JS.API.STREAM.DELETE.JOURNAL",
+        "$JS.API.STREAM.PURGE.OBJ_objects",
         "$JS.API.CONSUMER.DELETE.WAKEUPS.planners",
         "$SYS.REQ.SERVER.PING",
     ];
@@ -266,6 +359,9 @@ async fn no_service_can_do_anothers_part() {
             Role::Ingest,
             &[
                 "journeyman.journal.x",
+                "journeyman.reports.x.y",
+                "journeyman.dead.report.x",
+                "journeyman.dead.ledger.x",
                 "$KV.tickets.x",
                 "$KV.effects.x",
                 "$KV.branches.x",
@@ -276,6 +372,15 @@ async fn no_service_can_do_anothers_part() {
                 "$JS.API.STREAM.UPDATE.TRIGGERS",
                 "$JS.API.CONSUMER.CREATE.REPORTS.x",
                 "$JS.API.CONSUMER.MSG.NEXT.WAKEUPS.planners",
+                "$JS.API.STREAM.PURGE.TRIGGERS",
+                "$JS.API.STREAM.PURGE.REPORTS",
+                "$JS.API.STREAM.PURGE.JOURNAL",
+                "$JS.API.STREAM.PURGE.DELIVERIES",
+                "$JS.API.STREAM.PURGE.KV_effects",
+                "$JS.API.STREAM.PURGE.KV_control",
+                "$JS.API.STREAM.MSG.DELETE.DEAD",
+                "$JS.API.STREAM.MSG.DELETE.JOURNAL",
+                "$JS.API.STREAM.MSG.DELETE.OBJ_objects",
                 "_INBOX.planner.x",
             ],
         ),
@@ -285,6 +390,7 @@ async fn no_service_can_do_anothers_part() {
                 "journeyman.deliveries.github",
                 "journeyman.triggers.x.y",
                 "journeyman.report-wakeups.x",
+                "journeyman.dead.report.x",
                 "$KV.effects.x",
                 "$KV.branches.x",
                 "$KV.pull-requests.x",
@@ -311,11 +417,11 @@ async fn no_service_can_do_anothers_part() {
                 "$KV.tickets.x",
                 "$KV.slots.x",
                 "$KV.pools.x",
-                "$JS.API.DIRECT.GET.KV_pools.x",
                 "$KV.control.stop-all",
                 "$KV.control.credentials=3Aingest",
-                "$JS.API.STREAM.MSG.GET.KV_tickets",
-                "$JS.API.STREAM.PURGE.KV_effects",
+                "$KV.control.maintenance-order.id.x",
+                "$JS.API.STREAM.PURGE.DELIVERIES",
+                "$JS.API.STREAM.MSG.DELETE.JOURNAL",
                 "$JS.API.CONSUMER.MSG.NEXT.DELIVERIES.router",
                 "_INBOX.ingest.x",
             ],

@@ -8,13 +8,14 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use domain::RecordKind;
+use domain::{MaintenanceOutcome, MaintenanceTask, RecordKind};
 use queue::DeadLetter;
 
 use super::{
     ApiState, Operator, Problem, Viewer,
     auth::Caller,
     decisions::{retry as retry_ticket, would, would_retry},
+    maintenance::{answered, order_maintenance},
 };
 use crate::router::Router;
 
@@ -55,7 +56,8 @@ pub(super) async fn show(
 #[utoipa::path(post, path = "/v1/dead/{sequence}/retry", security(("bearer" = [])),
     params(("sequence" = u64, Path, description = "Its place."), DryRun),
     responses((status = 204), (status = 200, body = Would), (status = 404, body = ProblemView),
-        (status = 409, body = ProblemView, description = "It cannot be tried again.")))]
+        (status = 409, body = ProblemView, description = "It cannot be tried again."),
+        (status = 503, body = ProblemView, description = "The reporter, which does it, has not answered yet.")))]
 pub(super) async fn retry(
     Operator(caller): Operator,
     State(state): State<ApiState>,
@@ -70,14 +72,23 @@ pub(super) async fn retry(
         let tried = would_try(router, letter, caller.name).await?;
         return Ok(would([tried, forgotten(sequence)]));
     }
-    match (letter.what, letter.ticket) {
+    let drop_letter = MaintenanceTask::DropLetter { letter: sequence };
+    let (what, by) = (letter.what, caller.name.clone());
+    let task = match (what, letter.ticket) {
         (RecordKind::Ticket, Some(ticket)) => {
             let _ = retry_ticket(router, ticket, caller.name).await?;
-            letters.remove(sequence).await?;
+            drop_letter
         }
-        (RecordKind::Delivery | RecordKind::Trigger | RecordKind::Report, _)
-            if letters.revive(sequence).await? => {}
+        (RecordKind::Delivery | RecordKind::Trigger, _) if letters.resend(sequence).await? => drop_letter,
+        // Reports are the reporter's own to bring back.
+        (RecordKind::Report, _) => MaintenanceTask::ReviveReport { letter: sequence },
         (what, _) => return Err(not_again(what)),
+    };
+    let outcome = order_maintenance(&router.queue, &by, task).await?;
+    match outcome {
+        // Somebody else dropped the letter meanwhile; it was handed over all the same.
+        MaintenanceOutcome::Missing if what != RecordKind::Report => {}
+        outcome => answered(outcome, || not_again(what))?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -106,7 +117,8 @@ fn forgotten(sequence: u64) -> String {
 /// Forgets a dead letter.
 #[utoipa::path(delete, path = "/v1/dead/{sequence}", security(("bearer" = [])),
     params(("sequence" = u64, Path, description = "Its place."), DryRun),
-    responses((status = 204), (status = 200, body = Would), (status = 404, body = ProblemView)))]
+    responses((status = 204), (status = 200, body = Would), (status = 404, body = ProblemView),
+        (status = 503, body = ProblemView, description = "The reporter, which drops it, has not answered yet.")))]
 pub(super) async fn remove(
     Operator(caller): Operator,
     State(state): State<ApiState>,
@@ -119,12 +131,10 @@ pub(super) async fn remove(
     if dry_run {
         return Ok(would([forgotten(sequence)]));
     }
-    if router.queue.dead_letters().remove(sequence).await? {
-        tracing::info!(sequence, by = caller.name, "dead letter dropped");
-        Ok(StatusCode::NO_CONTENT.into_response())
-    } else {
-        Err(gone(sequence))
-    }
+    let task = MaintenanceTask::DropLetter { letter: sequence };
+    let outcome = order_maintenance(&router.queue, &caller.name, task).await?;
+    answered(outcome, || gone(sequence))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The letter with its body, when there is one that the caller may know of.

@@ -12,6 +12,7 @@ mod followed;
 mod jobs;
 mod known_runs;
 mod listing;
+mod maintenance;
 mod person;
 mod pools;
 mod problem;

@@ -10,13 +10,16 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use domain::{Marks, PullRequestRef, Reason, Row, Source, Standing, TicketKey, Trigger, TriggerKey};
+use domain::{
+    MaintenanceTask, Marks, PullRequestRef, Reason, Row, Source, Standing, TicketKey, Trigger, TriggerKey,
+};
 use queue::{Bucket, Found, Queue};
 
 use super::{
     Admin, ApiState, Operator, Problem, Viewer,
     auth::{InScope, OfTicket},
     decisions::{Answer, accepted, would},
+    maintenance::{answered, order_maintenance},
 };
 use crate::kinds::comment::Comment;
 
@@ -103,7 +106,8 @@ pub(super) async fn comment(
 #[utoipa::path(delete, path = "/v1/tickets/{key}",
     params(("key" = String, Path, description = "Percent-encoded ticket key."), DryRun), security(("bearer" = [])),
     responses((status = 204), (status = 200, body = Would), (status = 403, body = ProblemView),
-        (status = 409, body = ProblemView, description = "It has live runs.")))]
+        (status = 409, body = ProblemView, description = "It has live runs, or as many tickets were forgotten within an hour as may be."),
+        (status = 503, body = ProblemView, description = "The reporter, which forgets it, has not answered yet.")))]
 pub(super) async fn purge(
     InScope(Admin(caller), ticket): InScope<Admin, TicketKey>,
     State(state): State<ApiState>,
@@ -131,7 +135,10 @@ pub(super) async fn purge(
         let kept = format!("forget {triggers} triggers of {ticket}{runs}, with all that is stored of it");
         return Ok(would((triggers > 0 || row.is_some()).then_some(kept)));
     }
-    queue.forget_ticket(&ticket).await?;
-    tracing::warn!(%ticket, by = caller.name, "ticket purged");
+    let task = MaintenanceTask::ForgetTicket {
+        ticket: ticket.clone(),
+    };
+    let outcome = order_maintenance(queue, &caller.name, task).await?;
+    answered(outcome, || ticket.unknown())?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

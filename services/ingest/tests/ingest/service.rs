@@ -1439,6 +1439,8 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
         .unwrap()
         .into_iter()
         .map(|(key, _)| key)
+        // What the reporter answered the order stays for a week.
+        .filter(|key| !key.to_string().starts_with("maintenance-order"))
         .collect();
     assert_eq!(left, [other]);
     assert!(branches.list().await.unwrap().is_empty());

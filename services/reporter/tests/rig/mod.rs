@@ -148,6 +148,7 @@ impl Rig {
             github: BTreeMap::new(),
             jira: BTreeMap::new(),
             folder: BTreeMap::new(),
+            ingest: reporter::RetentionSettings::default(),
         };
         let queue = Queue::connect(&queue_settings, "test").await.unwrap();
         queue.ensure_topology().await.unwrap();

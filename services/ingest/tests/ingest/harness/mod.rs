@@ -12,7 +12,7 @@ use domain::{
     Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use ingest::{ApiToken, Config, SecretList};
-use queue::Queue;
+use queue::{MaintenanceWorker, Queue};
 use reqwest::StatusCode;
 use ring::{digest, hmac};
 use serde_json::{Value, json};
@@ -88,7 +88,6 @@ fn config(nats: &NatsServer, jira: &FakeJira, github: &Forge, rules: &std::path:
     .into();
     config.ingest.poll_interval_s = poll;
     config.ingest.sweep_interval_s = 1;
-    config.ingest.journal_days = 0;
     config.ingest.checks_settle_s = 0;
     config.ingest.jira_trigger_group = "agents".to_owned();
     config.ingest.own_accounts = [OURS.to_owned()].into();
@@ -148,6 +147,15 @@ impl Harness {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("port");
         let base = format!("http://{}", listener.local_addr().expect("address"));
         let shutdown = CancellationToken::new();
+        // The reporter's part, too: nothing is deleted without it.
+        let worker = MaintenanceWorker::new(queue.clone(), bootstrap::now);
+        let stopped = shutdown.clone();
+        tokio::spawn(async move {
+            while !stopped.is_cancelled() {
+                let _ = worker.run(stopped.clone()).await;
+                tokio::task::yield_now().await;
+            }
+        });
         let service = tokio::spawn(ingest::serve(config, listener, shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().expect("client");
         Self {

@@ -1,0 +1,239 @@
+//! Maintenance that ingest asks for: the orders among the control records, which ingest writes, and their answers in the
+//! ledger, which the reporter writes.
+
+use std::{sync::Arc, time::Duration};
+
+use domain::{
+    MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask, Row, TicketKey, Timestamp,
+    cause::chain,
+};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    connection::Connection,
+    error::Error,
+    names::{Bucket, Key},
+    pull_request_calls::Taken,
+    queue::Queue,
+    table::Table,
+    unreadable::{Found, Revision},
+};
+
+/// Time without an outcome after which a reporter is taken for dead. Every task may be repeated.
+const TAKEN_FOR: Duration = Duration::from_secs(60);
+/// Time between two reads of new orders.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+const HOUR_MS: i64 = 60 * 60 * 1000;
+
+/// The orders and their answers. Cheap to clone.
+#[derive(Clone)]
+pub struct MaintenanceOrders {
+    connection: Arc<Connection>,
+    orders: Table<MaintenanceOrder>,
+    answers: Table<MaintenanceAnswer>,
+}
+
+impl MaintenanceOrders {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        Self {
+            orders: Table::new(connection.clone(), Bucket::Control),
+            answers: Table::new(connection.clone(), Bucket::Effects),
+            connection,
+        }
+    }
+
+    /// Stores an order.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when its id is taken; [`Error::Unavailable`].
+    pub async fn ask(&self, order: &MaintenanceOrder) -> Result<(), Error> {
+        self.orders.put(key(&order.id), order, None).await.map(drop)
+    }
+
+    /// The outcome of an order; absent: it is not carried out yet.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn outcome(&self, id: &str) -> Result<Option<MaintenanceOutcome>, Error> {
+        let answer = self.answers.get(key(id)).await?;
+        Ok(answer.and_then(|(answer, _)| answer.outcome))
+    }
+
+    /// The orders after a revision, oldest first, and the revision to ask with the next time.
+    async fn changes_after(&self, after: Revision) -> Result<(Vec<MaintenanceOrder>, Revision), Error> {
+        let filter = Bucket::Control.under(&all());
+        self.orders.changes_under(&filter, after).await
+    }
+
+    /// Takes an order, so that no other reporter carries it out at the same time.
+    async fn take(&self, id: &str, now: Timestamp) -> Result<Taken, Error> {
+        let last = match self.answers.get(key(id)).await? {
+            None => None,
+            Some((known, _)) if known.outcome.is_some() => return Ok(Taken::Answered),
+            Some((known, _)) if now < known.taken_at.plus(TAKEN_FOR) => return Ok(Taken::Theirs),
+            Some((_, revision)) => Some(revision),
+        };
+        let ours = MaintenanceAnswer {
+            taken_at: now,
+            outcome: None,
+            forgot_ticket: false,
+        };
+        match self.answers.put(key(id), &ours, last).await {
+            Ok(revision) => Ok(Taken::Ours(revision)),
+            Err(Error::Conflict) => Ok(Taken::Theirs),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tickets that were forgotten since an instant.
+    async fn forgotten_since(&self, since: Timestamp) -> Result<usize, Error> {
+        let answers = self.answers.list_under(&Bucket::Effects.under(&all())).await?;
+        let is_recent =
+            |answer: &MaintenanceAnswer| answer.forgot_ticket && answer.taken_at.unix_ms() >= since.unix_ms();
+        Ok(answers.iter().filter(|(_, answer)| is_recent(answer)).count())
+    }
+
+    /// Forgets the orders that were made before this, with their answers; gives how many. The reporter alone may.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`]; repeating it goes on.
+    pub async fn forget_before(&self, before: Timestamp) -> Result<u64, Error> {
+        let (orders, _) = self.changes_after(Revision::default()).await?;
+        let mut forgotten = 0;
+        for order in orders.iter().filter(|order| order.at < before) {
+            for bucket in [Bucket::Effects, Bucket::Control] {
+                let subject = bucket.subject(&key(&order.id));
+                self.connection.purge(&bucket.stream(), &subject).await?;
+            }
+            forgotten += 1;
+        }
+        Ok(forgotten)
+    }
+}
+
+/// Carries out orders, one after another.
+pub struct MaintenanceWorker {
+    queue: Queue,
+    now: fn() -> Timestamp,
+}
+
+impl MaintenanceWorker {
+    /// A worker with a clock.
+    pub const fn new(queue: Queue, now: fn() -> Timestamp) -> Self {
+        Self { queue, now }
+    }
+
+    /// Carries out orders until shutdown.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when orders cannot be read; running again goes on.
+    pub async fn run(&self, shutdown: CancellationToken) -> Result<(), Error> {
+        let orders = self.queue.maintenance_orders();
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut seen, mut waiting) = (Revision::default(), Vec::new());
+        while shutdown.run_until_cancelled(ticks.tick()).await.is_some() {
+            let (new, newest) = orders.changes_after(seen).await?;
+            waiting.extend(new);
+            seen = newest;
+            let mut left = Vec::new();
+            for order in waiting {
+                if !self.has_ended(&orders, &order).await {
+                    left.push(order);
+                }
+            }
+            waiting = left;
+        }
+        Ok(())
+    }
+
+    /// Whether the order needs nothing more: it has its outcome. Trouble that may pass is tried again.
+    async fn has_ended(&self, orders: &MaintenanceOrders, order: &MaintenanceOrder) -> bool {
+        match self.carry_out(orders, order).await {
+            Ok(has_ended) => has_ended,
+            Err(error) => {
+                tracing::warn!(order = order.id, error = %chain(&error), "maintenance not carried out; tried again");
+                false
+            }
+        }
+    }
+
+    async fn carry_out(&self, orders: &MaintenanceOrders, order: &MaintenanceOrder) -> Result<bool, Error> {
+        let now = (self.now)();
+        if order.at < now.plus_ms(-i64::try_from(MaintenanceOrder::KEPT.as_millis()).unwrap_or(i64::MAX)) {
+            return Ok(true);
+        }
+        let taken = match orders.take(&order.id, now).await? {
+            Taken::Answered => return Ok(true),
+            Taken::Theirs => return Ok(false),
+            Taken::Ours(revision) => revision,
+        };
+        let outcome = match &order.task {
+            MaintenanceTask::ForgetTicket { ticket } => self.forget_ticket(orders, ticket, now).await?,
+            MaintenanceTask::ReviveReport { letter } => self.revive_report(*letter).await?,
+            MaintenanceTask::DropLetter { letter } => {
+                done_or_missing(self.queue.dead_letters().remove(*letter).await?)
+            }
+        };
+        tracing::warn!(order = order.id, by = order.by, task = ?order.task, ?outcome, "maintenance carried out");
+        let is_ticket = matches!(order.task, MaintenanceTask::ForgetTicket { .. });
+        let answer = MaintenanceAnswer {
+            taken_at: now,
+            forgot_ticket: is_ticket && outcome == MaintenanceOutcome::Done,
+            outcome: Some(outcome),
+        };
+        orders.answers.put(key(&order.id), &answer, Some(taken)).await?;
+        Ok(true)
+    }
+
+    /// Forgets a ticket that nobody works on; whoever asks, the row decides.
+    async fn forget_ticket(
+        &self,
+        orders: &MaintenanceOrders,
+        ticket: &TicketKey,
+        now: Timestamp,
+    ) -> Result<MaintenanceOutcome, Error> {
+        let rows = self.queue.table::<Row>(Bucket::Tickets);
+        let row = rows.find(&ticket.to_string()).await?;
+        // A row that cannot be read keeps nobody from forgetting it.
+        if matches!(&row, Some(Found::Value(row, _)) if !row.pending.is_empty()) {
+            return Ok(MaintenanceOutcome::Refused {
+                reason: format!("{ticket} has live runs; stop them first"),
+            });
+        }
+        let most = MaintenanceOrder::TICKETS_AN_HOUR;
+        if orders.forgotten_since(now.plus_ms(-HOUR_MS)).await? >= most {
+            return Ok(MaintenanceOutcome::Refused {
+                reason: format!("{most} tickets were forgotten within the last hour; try again in an hour"),
+            });
+        }
+        self.queue.forget_ticket(ticket).await?;
+        Ok(MaintenanceOutcome::Done)
+    }
+
+    async fn revive_report(&self, letter: u64) -> Result<MaintenanceOutcome, Error> {
+        let letters = self.queue.dead_letters();
+        if !letters.is_of_report(letter).await? {
+            return Ok(MaintenanceOutcome::Missing);
+        }
+        Ok(done_or_missing(letters.revive(letter).await?))
+    }
+}
+
+const fn done_or_missing(is_done: bool) -> MaintenanceOutcome {
+    if is_done {
+        MaintenanceOutcome::Done
+    } else {
+        MaintenanceOutcome::Missing
+    }
+}
+
+/// What their keys begin with, in both tables.
+fn all() -> Key {
+    Key::from("maintenance-order").and("id")
+}
+
+fn key(id: &str) -> Key {
+    all().and(id)
+}

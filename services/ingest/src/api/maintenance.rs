@@ -1,0 +1,54 @@
+//! Maintenance that the reporter carries out: ingest faces strangers, so its account at NATS deletes nothing and writes no
+//! report.
+
+use std::time::Duration;
+
+use domain::{MaintenanceOrder, MaintenanceOutcome, MaintenanceTask};
+use queue::Queue;
+use tokio::time::{Instant, sleep};
+
+use super::Problem;
+
+/// Time that a caller waits for the reporter.
+const PATIENCE: Duration = Duration::from_secs(15);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Asks for a task and waits for its outcome.
+pub(super) async fn order_maintenance(
+    queue: &Queue,
+    by: &str,
+    task: MaintenanceTask,
+) -> Result<MaintenanceOutcome, Problem> {
+    let order = MaintenanceOrder {
+        id: uuid::Uuid::new_v4().to_string(),
+        at: bootstrap::now(),
+        by: by.to_owned(),
+        task,
+    };
+    let orders = queue.maintenance_orders();
+    orders.ask(&order).await?;
+    tracing::warn!(order = order.id, by, task = ?order.task, "maintenance asked for");
+    let give_up = Instant::now() + PATIENCE;
+    while Instant::now() < give_up {
+        if let Some(outcome) = orders.outcome(&order.id).await? {
+            return Ok(outcome);
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    Err(Problem::Unavailable(format!(
+        "the reporter has not carried it out within {} s; it does so when it runs again, within seven days",
+        PATIENCE.as_secs()
+    )))
+}
+
+/// What a caller is answered: nothing where it is done.
+pub(super) fn answered(
+    outcome: MaintenanceOutcome,
+    missing: impl FnOnce() -> Problem,
+) -> Result<(), Problem> {
+    match outcome {
+        MaintenanceOutcome::Done => Ok(()),
+        MaintenanceOutcome::Missing => Err(missing()),
+        MaintenanceOutcome::Refused { reason } => Err(Problem::Conflict(reason)),
+    }
+}

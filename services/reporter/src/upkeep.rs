@@ -1,0 +1,181 @@
+//! Upkeep of the streams: old journals, old calls and orders, and objects (packs, large bodies) that nothing refers to. The
+//! reporter does it, because no stranger reaches it.
+
+use std::time::Duration;
+
+use domain::{MaintenanceOrder, PullRequestCall, Timestamp, cause::chain};
+use opentelemetry::metrics::Counter;
+use queue::{Queue, UPKEEP};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::RetentionSettings;
+
+const HOUR_MS: i64 = 60 * 60 * 1000;
+const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time in which another reporter takes the upkeep over.
+const TAKEOVER: Duration = Duration::from_secs(15);
+/// Time without a rollup after which no process of an earlier release is left that needs them.
+const QUIET_H: i64 = 24;
+
+/// Deletes what is not needed any more.
+#[derive(Clone)]
+pub(crate) struct Upkeep {
+    queue: Queue,
+    retention: RetentionSettings,
+    collected: Counter<u64>,
+}
+
+impl Upkeep {
+    pub(crate) fn new(queue: Queue, retention: RetentionSettings) -> Self {
+        let collected = opentelemetry::global::meter("journeyman")
+            .u64_counter("journeyman.objects.collected")
+            .with_description("Objects removed because nothing refers to them any more.")
+            .build();
+        Self {
+            queue,
+            retention,
+            collected,
+        }
+    }
+
+    /// Works at the start and then daily, in one reporter of all, until shutdown.
+    pub(crate) async fn run(self, shutdown: CancellationToken) {
+        let singleton = self.queue.singleton(UPKEEP, TAKEOVER);
+        let stop = shutdown.clone();
+        let work = move || {
+            let (upkeep, stop) = (self.clone(), stop.clone());
+            async move { Box::pin(upkeep.work(stop)).await }
+        };
+        singleton.run(shutdown, work).await;
+    }
+
+    async fn work(&self, shutdown: CancellationToken) {
+        loop {
+            let round = shutdown
+                .run_until_cancelled(Box::pin(self.round(bootstrap::now())))
+                .await;
+            let waited = shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await;
+            if round.is_none() || waited.is_none() {
+                return;
+            }
+        }
+    }
+
+    /// One round. What fails is left to the next one.
+    async fn round(&self, now: Timestamp) {
+        match self.expire(now).await {
+            Ok(0) => {}
+            Ok(runs) => tracing::info!(runs, days = self.retention.journal_days, "old journals forgotten"),
+            Err(error) => tracing::warn!(error = %chain(&error), "old journals could not be looked through"),
+        }
+        match self.forget_requests(now).await {
+            Ok(0) => {}
+            Ok(requests) => {
+                tracing::info!(
+                    requests,
+                    "old pull request calls, orders of maintenance forgotten"
+                )
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "old calls not forgotten; the next round goes on")
+            }
+        }
+        match self.collect(now).await {
+            Ok((0, _)) => {}
+            Ok((objects, bytes)) => tracing::info!(objects, bytes, "objects collected"),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "collection not finished; the next one goes on")
+            }
+        }
+        match self.queue.forbid_rollups(now.plus_ms(-QUIET_H * HOUR_MS)).await {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::info!(
+                    "rollups in the object store stay allowed: it is new, or an earlier release writes them"
+                )
+            }
+            Err(error) => tracing::warn!(error = %chain(&error), "rollups in the object store not forbidden"),
+        }
+    }
+
+    /// Forgets the journals of runs that ended long ago; gives how many there were.
+    async fn expire(&self, now: Timestamp) -> Result<u64, queue::Error> {
+        if self.retention.journal_days == 0 {
+            return Ok(0);
+        }
+        let before = now.plus_ms(-i64::from(self.retention.journal_days) * 24 * HOUR_MS);
+        self.queue.journal().expire(before).await
+    }
+
+    async fn forget_requests(&self, now: Timestamp) -> Result<u64, queue::Error> {
+        let before = |kept: Duration| now.plus_ms(-i64::try_from(kept.as_millis()).unwrap_or(i64::MAX));
+        let calls = self.queue.pull_request_calls();
+        let orders = self.queue.maintenance_orders();
+        let forgotten = calls.forget_before(before(PullRequestCall::KEPT)).await?;
+        Ok(forgotten + orders.forget_before(before(MaintenanceOrder::KEPT)).await?)
+    }
+
+    /// Collects objects, unless they are kept for ever; gives how many were removed and their bytes.
+    async fn collect(&self, now: Timestamp) -> Result<(u64, u64), queue::Error> {
+        if self.retention.object_grace_h == 0 {
+            return Ok((0, 0));
+        }
+        let (objects, before) = (
+            self.queue.objects(),
+            now.plus_ms(-i64::from(self.retention.object_grace_h) * HOUR_MS),
+        );
+        objects.remove_superseded().await?;
+        let (mut removed, mut bytes, mut from) = (0, 0, Some(0));
+        while let Some(place) = from {
+            let search = objects.unreferenced(before, place).await?;
+            for garbage in &search.garbage {
+                if objects.remove(garbage).await? {
+                    tracing::debug!(object = garbage.name, "object collected");
+                    (removed, bytes) = (removed + 1, bytes + garbage.size_bytes);
+                    self.collected.add(1, &[]);
+                }
+            }
+            from = search.next;
+        }
+        let torn = objects.remove_torn(before).await?;
+        if torn > 0 {
+            tracing::info!(
+                objects = torn,
+                "chunks of objects that were never finished collected"
+            );
+        }
+        Ok((removed, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use testkit::NatsServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_unreferenced_object_is_kept_for_the_grace_time_and_then_collected() {
+        let nats = NatsServer::start().await.unwrap();
+        let settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&settings, "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let object = queue.objects().put(Bytes::from_static(b"pack")).await.unwrap();
+        let collector = Upkeep::new(queue.clone(), RetentionSettings::default());
+        let now = bootstrap::now();
+        assert_eq!(
+            collector.collect(now.plus_ms(23 * HOUR_MS)).await.unwrap(),
+            (0, 0)
+        );
+        assert_eq!(queue.objects().get(&object).await.unwrap(), "pack");
+        assert_eq!(
+            collector.collect(now.plus_ms(25 * HOUR_MS)).await.unwrap(),
+            (1, 4)
+        );
+        assert!(queue.objects().get(&object).await.is_err());
+    }
+}
