@@ -3,6 +3,7 @@
 
 mod board;
 mod bot_orders;
+mod clearance;
 mod config;
 mod direct;
 mod draft;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    clearance::TicketRecords,
     effects::{Asked, Effect, Outside, Thread},
     ledger::{self, Claim, Intent, Ledger},
     made::{How, Made, Settled},
@@ -70,15 +71,32 @@ impl Performer {
         let book: Arc<RulesBook> = self.rules.book();
         let rules = rules_of(&book, report);
         let effects = plan(report, rules.unwrap_or(&Rules::default()));
+        let records = TicketRecords::new(&self.outside, report, rules);
+        // All of them before the first is done: a report that names what is not its ticket's does nothing at all.
+        let mut clearances = Vec::with_capacity(effects.len());
+        for effect in &effects {
+            match Box::pin(records.clear(&**effect)).await {
+                Ok(cleared) => clearances.push(cleared),
+                Err(trouble) => {
+                    let outcome = settled(report, trouble, patience)?;
+                    return Ok(Performed {
+                        outcome,
+                        untold: None,
+                    });
+                }
+            }
+        }
         let is_told_only = effects.iter().all(|effect| effect.only_tells());
         let mut made = Made::default();
         let mut failed: Option<ReportOutcome> = None;
         let nothing = Outgoing::default();
-        for (name, effect) in named(&effects) {
+        for ((name, effect), cleared) in named(&effects).zip(&clearances) {
+            let Some(cleared) = cleared else { continue };
             let id = format!("{}/{name}", report.id);
             let asked = Asked {
                 report,
                 rules,
+                cleared,
                 made: &made,
                 id: &id,
                 text: &nothing,
@@ -149,6 +167,9 @@ impl Performer {
         effect: &dyn Effect,
         fence: ReportFence,
     ) -> Result<Settled, Trouble> {
+        if !asked.cleared.covers(effect) {
+            return Err(Trouble::Failed(message::unchecked_effect()));
+        }
         let mut intent = match self.ledger.claim(&asked.report.ticket, asked.id, fence).await? {
             Claim::Done(made) => {
                 return Ok(Settled {

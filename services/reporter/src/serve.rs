@@ -187,6 +187,7 @@ async fn work(
         triggers: queue.triggers(),
         inspector: inspector(&config.reporter).await?,
         limits: config.reporter.limits(),
+        reports: queue.reports(),
     };
     let performer = Performer {
         outside,

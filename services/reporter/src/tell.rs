@@ -6,6 +6,7 @@ use domain::{ReportFence, RepositoryName, Rules, TicketKey, Timestamp, cause::ch
 
 use crate::{
     board::{Board, Entry},
+    clearance::TicketRecords,
     effects::{Asked, Effect, Thread},
     ledger,
     made::{How, Made, Settled},
@@ -135,6 +136,15 @@ impl Performer {
             repository: &on.repository,
             run_url: self.run_url.as_deref(),
         };
+        // Where the commit is no head of the ticket's, somebody else's commit would get our word.
+        let records = TicketRecords::new(&self.outside, asked.report, asked.rules);
+        if !records.is_head(&on.repository, &on.head).await? {
+            tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");
+            return Ok(Settled {
+                made: Made::default(),
+                how: How::Known,
+            });
+        }
         let text = message::rounds(&rounds, &links);
         let asked = Asked {
             rounds: Some((&on, &text)),

@@ -7,6 +7,7 @@
 
 mod approval;
 mod faults;
+mod foreign;
 mod gate;
 mod issues;
 mod leaks;

@@ -5,6 +5,7 @@ use domain::RepositoryName;
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Made, MadeIssue},
     trouble::Trouble,
 };
@@ -30,6 +31,10 @@ impl AddSubIssue {
 impl Effect for AddSubIssue {
     fn name(&self) -> &'static str {
         "add_sub_issue"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::IssuePart(&self.repository, self.parent)
     }
 
     fn only_tells(&self) -> bool {

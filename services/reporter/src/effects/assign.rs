@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{Assign, RepositoryName, Rules, TicketKey};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Let people see on the ticket who works on it. Whoever has it already keeps it.
 #[derive(Debug)]
@@ -16,6 +16,10 @@ pub(crate) struct AssignTicket {
 impl Effect for AssignTicket {
     fn name(&self) -> &'static str {
         "assign"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.ticket)
     }
 
     fn only_tells(&self) -> bool {

@@ -5,7 +5,7 @@ use domain::PullRequestRef;
 use github::PullRequestState;
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Make a pull request of ours a draft again: its head changed, and its checks have to pass first.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub(crate) struct BackToDraft {
 impl Effect for BackToDraft {
     fn name(&self) -> &'static str {
         "back_to_draft"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
     }
 
     /// Done when it is a draft, or over.

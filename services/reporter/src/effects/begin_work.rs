@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{About, JobRequest, Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Begin the work that a comment asks for, exactly as it was allowed and pinned when the comment came in. A planner can
 /// choose that it begins, and nothing of what it is.
@@ -15,6 +15,10 @@ pub(crate) struct BeginWork;
 impl Effect for BeginWork {
     fn name(&self) -> &'static str {
         "begin_work"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::OwnRecords
     }
 
     fn only_tells(&self) -> bool {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::report::{ChecksFailed, ReviewAddressed};
 
 use super::{Asked, Effect, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// A comment of its own beside the status comment: an edited one would notify nobody on GitHub.
 #[derive(Debug)]
@@ -26,6 +26,10 @@ pub(crate) enum CallFor {
 impl Effect for Call {
     fn name(&self) -> &'static str {
         "call"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Thread(&self.thread)
     }
 
     fn only_tells(&self) -> bool {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::RepositoryName;
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, rounds::RoundEvent, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, rounds::RoundEvent, trouble::Trouble};
 
 /// Whoever looks at the checks of a pull request sees what Journeyman did there.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub(crate) struct CheckRun {
 impl Effect for CheckRun {
     fn name(&self) -> &'static str {
         "check_run"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::CheckRun(self.repository.as_ref())
     }
 
     fn only_tells(&self) -> bool {

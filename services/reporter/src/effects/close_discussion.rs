@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::RepositoryName;
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Close a discussion as resolved.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub(crate) struct CloseDiscussion {
 impl Effect for CloseDiscussion {
     fn name(&self) -> &'static str {
         "close_discussion"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Discussion(&self.repository, self.number)
     }
 
     async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {

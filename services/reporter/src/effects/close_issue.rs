@@ -5,6 +5,7 @@ use domain::RepositoryName;
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Made, Moved},
     trouble::Trouble,
 };
@@ -21,6 +22,10 @@ pub(crate) struct CloseIssue {
 impl Effect for CloseIssue {
     fn name(&self) -> &'static str {
         "close_issue"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Issue(&self.repository, self.number)
     }
 
     fn only_tells(&self) -> bool {

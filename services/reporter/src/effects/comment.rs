@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::{Asked, Effect, Outside, Thread};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Tell people: in the ticket's status comment, or in a comment of its own.
 #[derive(Debug)]
@@ -15,6 +15,10 @@ pub(crate) struct Comment {
 impl Effect for Comment {
     fn name(&self) -> &'static str {
         "comment"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Thread(&self.thread)
     }
 
     fn only_tells(&self) -> bool {

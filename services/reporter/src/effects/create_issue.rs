@@ -8,6 +8,7 @@ use super::{
     letters::{find_issue, open_issue},
 };
 use crate::{
+    clearance::EffectTarget,
     made::{Made, MadeIssue},
     message,
     outgoing::Outgoing,
@@ -29,6 +30,10 @@ pub(crate) struct CreateIssue {
 impl Effect for CreateIssue {
     fn name(&self) -> &'static str {
         "create_issue"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::IssuePart(&self.repository, self.parent)
     }
 
     fn absorbs_repetition(&self) -> bool {

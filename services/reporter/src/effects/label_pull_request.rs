@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Put these labels on the pull request of the report; those that are there stay.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub(crate) struct LabelPullRequest {
 impl Effect for LabelPullRequest {
     fn name(&self) -> &'static str {
         "label_pull_request"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::OpenedPullRequest
     }
 
     fn only_tells(&self) -> bool {

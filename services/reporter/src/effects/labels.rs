@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, outgoing::Outgoing, trouble::Trouble};
 
 /// Put labels on the ticket; those that are there stay.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub(crate) struct AddLabels {
 impl Effect for AddLabels {
     fn name(&self) -> &'static str {
         "add_labels"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.ticket)
     }
 
     async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {

@@ -5,6 +5,7 @@ use domain::TicketKey;
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Left, Made, Why, Wish},
     trouble::Trouble,
 };
@@ -24,6 +25,10 @@ pub(crate) struct LinkIssues {
 impl Effect for LinkIssues {
     fn name(&self) -> &'static str {
         "link_issues"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.issue)
     }
 
     fn only_tells(&self) -> bool {

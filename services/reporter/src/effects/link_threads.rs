@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{Answered, RepositoryName};
 
 use super::{Asked, Effect, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Link the threads that a research began from the comment that sums it up.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub(crate) struct LinkThreads {
 impl Effect for LinkThreads {
     fn name(&self) -> &'static str {
         "link_threads"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Discussion(&self.repository, self.number)
     }
 
     fn only_tells(&self) -> bool {

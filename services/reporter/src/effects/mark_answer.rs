@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::RepositoryName;
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Mark the comment of the same report as the answer, where the category has answers and people marked none.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub(crate) struct MarkAnswer {
 impl Effect for MarkAnswer {
     fn name(&self) -> &'static str {
         "mark_answer"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Discussion(&self.repository, self.number)
     }
 
     fn only_tells(&self) -> bool {

@@ -5,7 +5,7 @@ use domain::{CiRequired, CommitId, PullRequestRef, Refusal, TicketKey};
 use github::PullRequestState;
 
 use super::{Asked, Effect, Outside, ci};
-use crate::{made::Made, message, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, trouble::Trouble};
 
 /// Take a draft out of draft.
 #[derive(Debug)]
@@ -19,6 +19,10 @@ pub(crate) struct MarkReady {
 impl Effect for MarkReady {
     fn name(&self) -> &'static str {
         "mark_ready"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
     }
 
     async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
@@ -44,6 +48,10 @@ pub(crate) struct MarkReadyUnchecked {
 impl Effect for MarkReadyUnchecked {
     fn name(&self) -> &'static str {
         "mark_ready_unchecked"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
     }
 
     async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {

@@ -50,6 +50,7 @@ use domain::{BranchRecord, PullRequestRef, Refusal, Report, RepositoryName, Rule
 use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
+    clearance::{EffectClearance, EffectTarget},
     inspect::Inspector,
     made::Made,
     message::RoundsText,
@@ -105,6 +106,9 @@ pub(crate) trait Effect: Debug + Send + Sync {
     /// Its kind: the name in the ledger, of its failpoints and in metrics. It never changes.
     fn name(&self) -> &'static str;
 
+    /// The thing that it writes to, as its report names it; it is checked before anything is done.
+    fn target(&self) -> EffectTarget<'_>;
+
     /// Whether it only tells people of what is there anyway: that it failed does not undo what the report did.
     fn only_tells(&self) -> bool {
         false
@@ -147,6 +151,8 @@ pub(crate) struct Outside {
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: Inspector,
     pub(crate) limits: LimitSettings,
+    /// What was asked for.
+    pub(crate) reports: KeyedLog<Report>,
 }
 
 /// Whose effect it is.
@@ -154,6 +160,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) report: &'a Report,
     /// Absent when the repository has no usable rules.
     pub(crate) rules: Option<&'a Rules>,
+    /// The proof that what it writes to is the ticket's.
+    pub(crate) cleared: &'a EffectClearance,
     /// What the earlier effects of the report made.
     pub(crate) made: &'a Made,
     /// The effect's id in the ledger and in markers.

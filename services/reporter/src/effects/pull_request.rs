@@ -7,7 +7,9 @@ use domain::{
 use github::PullRequestState;
 
 use super::{Asked, Effect, Outside, letters::open_pull_request, patch};
-use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{
+    clearance::EffectTarget, draft::Draft, made::Made, message, outgoing::Outgoing, trouble::Trouble,
+};
 
 /// Open the draft, or adopt the open one of the same branch.
 #[derive(Debug)]
@@ -17,6 +19,10 @@ pub(crate) struct OpenPullRequest(pub(crate) Draft);
 impl Effect for OpenPullRequest {
     fn name(&self) -> &'static str {
         "open_pull_request"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Repository(&self.0.repository)
     }
 
     async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {

@@ -2,12 +2,13 @@
 
 use async_trait::async_trait;
 use domain::{
-    Approval, BranchRecord, CommitId, PushBranch as Push, Reason, Refusal, Rules, RunId, Verdict as Answer,
-    Violation,
+    Approval, BranchRecord, CommitId, PushBranch as Push, Reason, Refusal, ReportRequest, Rules, RunId,
+    Verdict as Answer, Violation,
 };
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     inspect::{Rendered, Task, Verdict},
     made::Made,
     message, policy,
@@ -22,6 +23,10 @@ pub(crate) struct PushBranch(pub(crate) Push);
 impl Effect for PushBranch {
     fn name(&self) -> &'static str {
         "push_branch"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Repository(&self.0.repository)
     }
 
     async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
@@ -92,15 +97,26 @@ fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble
     }
 }
 
-/// Whether a person approved this very commit of the run. Only ingest writes decisions; what a planner says of one does
-/// not count.
+/// Whether a person approved this very commit of the run. Only ingest writes decisions, about what the reporter showed; what a
+/// planner says of one does not count, nor does a decision about a plan that the planner calls like the commit.
 async fn is_approved(outside: &Outside, asked: &Asked<'_>, head: &CommitId) -> Result<bool, Trouble> {
     let Some(run) = asked.report.run.as_ref() else {
         return Ok(false);
     };
-    let triggers = outside.triggers.read_each_after(&asked.report.ticket, 0).await?;
+    let ticket = &asked.report.ticket;
+    let triggers = outside.triggers.read_each_after(ticket, 0).await?;
     let mut known = triggers.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
-    Ok(known.any(|trigger| approves(&trigger.reason, run, head)))
+    if !known.any(|trigger| approves(&trigger.reason, run, head)) {
+        return Ok(false);
+    }
+    let reports = outside.reports.read_each_after(ticket, 0).await?;
+    let mut known = reports.iter().filter_map(|(_, report)| report.as_ref().ok());
+    Ok(!known.any(|report| proposes(&report.request, head)))
+}
+
+/// Whether it asks about a plan of this id.
+fn proposes(request: &ReportRequest, id: &CommitId) -> bool {
+    matches!(request, ReportRequest::PlanProposed(proposed) if proposed.id == *id)
 }
 
 fn approves(reason: &Reason, run: &RunId, head: &CommitId) -> bool {

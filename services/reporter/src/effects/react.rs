@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{Reactable, Reaction};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Whoever asked for something sees in their list that it was seen, and that it is done.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub(crate) struct React {
 impl Effect for React {
     fn name(&self) -> &'static str {
         self.reaction.as_str()
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Reactable(&self.to)
     }
 
     fn only_tells(&self) -> bool {

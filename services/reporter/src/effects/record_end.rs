@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Write into our index that a pull request is over, so that nobody asks about it again. What keeps it from being written
 /// leaves the report unsettled anyway.
@@ -19,6 +19,10 @@ pub(crate) struct RecordEnd {
 impl Effect for RecordEnd {
     fn name(&self) -> &'static str {
         "record_end"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
     }
 
     fn only_tells(&self) -> bool {

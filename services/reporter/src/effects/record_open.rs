@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus};
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Write into our index that a pull request is open again, so that its checks and reviews are followed.
 #[derive(Debug)]
@@ -17,6 +17,10 @@ pub(crate) struct RecordOpen {
 impl Effect for RecordOpen {
     fn name(&self) -> &'static str {
         "record_open"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
     }
 
     fn only_tells(&self) -> bool {

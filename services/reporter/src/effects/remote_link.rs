@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::TicketKey;
 
 use super::{Asked, Effect, Outside, letters::link_pull_request};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Link the pull request of the report on the Jira issue; a repetition replaces the link. What Jira refuses for good is
 /// said on the ticket, where the comment has the link instead.
@@ -18,6 +18,10 @@ pub(crate) struct LinkPullRequest {
 impl Effect for LinkPullRequest {
     fn name(&self) -> &'static str {
         "link_pull_request"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.issue)
     }
 
     fn only_tells(&self) -> bool {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{CommitId, LeftThreads, PullRequestRef, ThreadReply};
 
 use super::{Asked, Effect, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Reply to a comment of a review, in its thread.
 #[derive(Debug)]
@@ -37,6 +37,10 @@ impl Reply {
 impl Effect for Reply {
     fn name(&self) -> &'static str {
         "reply"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::ReviewThread(&self.pull_request, self.comment)
     }
 
     fn only_tells(&self) -> bool {

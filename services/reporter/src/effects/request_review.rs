@@ -7,7 +7,7 @@ use domain::{PullRequestRef, PullRequestRules};
 use github::{Review, ReviewState};
 
 use super::{Asked, Effect, Outside, touched};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Ask those for a review whose last one was no approval, never the author and no program.
 #[derive(Debug)]
@@ -21,6 +21,10 @@ pub(crate) struct RequestReview {
 impl Effect for RequestReview {
     fn name(&self) -> &'static str {
         "request_review"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
     }
 
     /// The pull request is ready whether or not somebody is asked.

@@ -1,10 +1,11 @@
 //! Run the failed jobs of a pull request again.
 
 use async_trait::async_trait;
-use domain::{CommitId, RepositoryName, cause::chain};
+use domain::{CommitId, PullRequestRef, cause::chain};
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Made, Rerun},
     message,
     trouble::Trouble,
@@ -13,7 +14,7 @@ use crate::{
 /// Run the failed jobs of these runs of GitHub Actions again, each run once at most, whoever did it.
 #[derive(Debug)]
 pub(crate) struct RerunChecks {
-    pub(crate) repository: RepositoryName,
+    pub(crate) pull_request: PullRequestRef,
     /// The commit that they check.
     pub(crate) head: CommitId,
     pub(crate) runs: Vec<u64>,
@@ -25,12 +26,26 @@ impl Effect for RerunChecks {
         "rerun_checks"
     }
 
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::PullRequest(&self.pull_request)
+    }
+
     /// That the checks failed is told all the same.
     fn only_tells(&self) -> bool {
         true
     }
 
     async fn create(&self, outside: &Outside, _: &Asked<'_>) -> Result<Made, Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = &self.pull_request;
+        let now = outside.github.pull_request(repository, *number).await?;
+        if now.head != self.head {
+            return Ok(Made {
+                rerun: Some(of_another_commit()),
+                ..Made::default()
+            });
+        }
         let mut ends = Vec::new();
         for run in &self.runs {
             ends.push(self.again(outside, *run).await?);
@@ -51,16 +66,14 @@ impl Effect for RerunChecks {
 impl RerunChecks {
     /// A run that is at its second attempt has run again. So a repetition after an answer that was lost does nothing.
     async fn again(&self, outside: &Outside, run: u64) -> Result<Rerun, Trouble> {
-        let repository = &self.repository;
+        let repository = &self.pull_request.repository;
         let now = match outside.github.workflow_run(repository, run).await {
             Ok(now) => now,
             Err(error) => return refused(run, error),
         };
         if now.head != self.head {
             // Any App may name any address as that of its check.
-            return Ok(Rerun::Refused {
-                detail: message::run_of_another_commit(),
-            });
+            return Ok(of_another_commit());
         }
         match (now.attempt > 1, now.is_complete) {
             // Also when we started them and did not hear of it.
@@ -75,6 +88,12 @@ impl RerunChecks {
             }
             Err(error) => refused(run, error),
         }
+    }
+}
+
+fn of_another_commit() -> Rerun {
+    Rerun::Refused {
+        detail: message::run_of_another_commit(),
     }
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{AnsweredQuestion, RepositoryName};
 
 use super::{Asked, Effect, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Begin a thread about one question that a research found: a comment of its own, so that people can go on with it there.
 #[derive(Debug)]
@@ -33,6 +33,10 @@ impl ResearchThread {
 impl Effect for ResearchThread {
     fn name(&self) -> &'static str {
         "research_thread"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Discussion(&self.repository, self.number)
     }
 
     fn only_tells(&self) -> bool {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::PullRequestRef;
 
 use super::{Asked, Effect, Outside};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Resolve the thread that a comment began: what it asked for was done, and the reply says where. A person can open it
 /// again.
@@ -19,6 +19,10 @@ pub(crate) struct ResolveThread {
 impl Effect for ResolveThread {
     fn name(&self) -> &'static str {
         "resolve_thread"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::ReviewThread(&self.pull_request, self.comment)
     }
 
     fn only_tells(&self) -> bool {

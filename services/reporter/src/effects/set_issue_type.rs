@@ -5,6 +5,7 @@ use domain::TicketKey;
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Left, Made, Why, Wish},
     trouble::Trouble,
 };
@@ -21,6 +22,10 @@ pub(crate) struct SetIssueType {
 impl Effect for SetIssueType {
     fn name(&self) -> &'static str {
         "set_issue_type"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.ticket)
     }
 
     fn only_tells(&self) -> bool {

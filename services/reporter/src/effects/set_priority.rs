@@ -5,6 +5,7 @@ use domain::{SecretPlace, TicketKey, TriageRules};
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Left, Made, Wish},
     outgoing::Outgoing,
     trouble::Trouble,
@@ -21,6 +22,10 @@ pub(crate) struct SetPriority {
 impl Effect for SetPriority {
     fn name(&self) -> &'static str {
         "set_priority"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.ticket)
     }
 
     fn only_tells(&self) -> bool {

@@ -6,6 +6,7 @@ use github::{Project, ProjectItem};
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Left, Made, Why, Wish},
     trouble::Trouble,
 };
@@ -25,6 +26,10 @@ pub(crate) struct SetProjectFields {
 impl Effect for SetProjectFields {
     fn name(&self) -> &'static str {
         "set_project_fields"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Issue(&self.repository, self.number)
     }
 
     fn only_tells(&self) -> bool {

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::{Asked, Effect, Outside, push_branch::inspected};
 use crate::{
+    clearance::EffectTarget,
     made::{Made, Shown},
     message,
     trouble::Trouble,
@@ -18,6 +19,10 @@ pub(crate) struct ShowChange(pub(crate) domain::PushBranch);
 impl Effect for ShowChange {
     fn name(&self) -> &'static str {
         "show_change"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Repository(&self.0.repository)
     }
 
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Changed, Made},
     message,
     trouble::Trouble,
@@ -20,6 +21,13 @@ pub(crate) struct ShowFiles {
 impl Effect for ShowFiles {
     fn name(&self) -> &'static str {
         "show_files"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        match &self.pull_request {
+            Some(named) => EffectTarget::PullRequest(named),
+            None => EffectTarget::OpenedPullRequest,
+        }
     }
 
     fn only_tells(&self) -> bool {

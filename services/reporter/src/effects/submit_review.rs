@@ -8,7 +8,7 @@ use super::{
     Asked, Effect, Outside,
     letters::{marked, marker_of},
 };
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Submit a review, all its comments at once. It never approves: that is for people.
 #[derive(Debug)]
@@ -18,6 +18,10 @@ pub(crate) struct SubmitReview(pub(crate) PullRequestReviewed);
 impl Effect for SubmitReview {
     fn name(&self) -> &'static str {
         "submit_review"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::ReviewedPullRequest(&self.0.pull_request)
     }
 
     fn absorbs_repetition(&self) -> bool {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{Answered, DiscussionTask, TicketKey};
 
 use super::{Asked, Effect, Outside, Thread};
-use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Write the summary, or write it over the last one: people find it where it was.
 #[derive(Debug)]
@@ -23,6 +23,10 @@ fn summary_of(ticket: &TicketKey) -> String {
 impl Effect for Summary {
     fn name(&self) -> &'static str {
         "summary"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Thread(&self.thread)
     }
 
     fn absorbs_repetition(&self) -> bool {

@@ -9,6 +9,7 @@ use pullrequest::transition::to_statuses;
 
 use super::{Asked, Effect, Outside};
 use crate::{
+    clearance::EffectTarget,
     made::{Made, Moved},
     trouble::Trouble,
 };
@@ -26,6 +27,10 @@ pub(crate) struct Transition {
 impl Effect for Transition {
     fn name(&self) -> &'static str {
         "transition"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.issue)
     }
 
     fn only_tells(&self) -> bool {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use domain::{Account, RepositoryName, Rules, TicketKey};
 
 use super::{Asked, Effect, Outside, assign};
-use crate::{made::Made, trouble::Trouble};
+use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
 
 /// Leave a Jira issue to nobody, and take from an issue of GitHub what asks for work on it, so that giving it to us again
 /// asks for work again.
@@ -19,6 +19,10 @@ pub(crate) struct Unassign {
 impl Effect for Unassign {
     fn name(&self) -> &'static str {
         "unassign"
+    }
+
+    fn target(&self) -> EffectTarget<'_> {
+        EffectTarget::Ticket(&self.ticket)
     }
 
     fn only_tells(&self) -> bool {

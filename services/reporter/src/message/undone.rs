@@ -12,6 +12,21 @@ pub(crate) fn no_tracker(ticket: &TicketKey) -> String {
     format!("{ticket} is in no tracker: nothing can be written on it")
 }
 
+/// A report names a ticket, thread or comment that is not its ticket's.
+pub(crate) fn foreign_target(ticket: &TicketKey) -> String {
+    format!("what was to be written to does not belong to {ticket}")
+}
+
+/// An effect came without the check of its target.
+pub(crate) fn unchecked_effect() -> String {
+    "the reporter did not check what this writes to".to_owned()
+}
+
+/// Neither rules nor records know the ticket.
+pub(crate) fn unknown_ticket(ticket: &TicketKey) -> String {
+    format!("no rules cover {ticket}, and nobody asked for work on it")
+}
+
 /// GitHub or Jira do not know us.
 pub(crate) fn credentials_refused() -> String {
     "the reporter's credentials are refused; an operator must look into it".to_owned()

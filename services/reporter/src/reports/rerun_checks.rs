@@ -8,7 +8,7 @@ use crate::{effects, message, rounds::Checked};
 impl Kind for RerunChecks {
     fn effects(&self, _: &Asked<'_>) -> Effects {
         let rerun = Box::new(effects::RerunChecks {
-            repository: self.pull_request.repository.clone(),
+            pull_request: self.pull_request.clone(),
             head: self.head.clone(),
             runs: self.runs.clone(),
         });

@@ -91,6 +91,25 @@ async fn a_push_whose_commit_nobody_approved_is_refused_whoever_asks_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn approval_of_plan_allows_no_push_of_commit() {
+    let mut rig = gated().await;
+    let push = rig
+        .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
+        .await;
+    let plan = ReportRequest::PlanProposed(domain::report::PlanProposed {
+        repository: push.repository.clone(),
+        id: push.head.clone(),
+        plan: Box::default(),
+    });
+    rig.settled(&rig.report(2, plan)).await;
+    decide(&rig, rig.run(), &push.head, Verdict::Approve).await;
+    let asked = rig.report(4, ReportRequest::PushBranch(push));
+    let outcome = rig.settled(&asked).await;
+    assert!(refusal(&outcome).contains("nobody approved"), "{outcome:?}");
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_is_shown_the_commits_that_would_be_pushed_as_the_reporter_reads_them() {
     let mut rig = gated().await;
     let long: String = (0..1_000).map(|line| format!("line {line}\n")).collect();

@@ -8,6 +8,7 @@ use domain::{
     ReportRequest, ReviewOfChange, RunId, SkipReason, StopReason, ThreadReply, TicketKey, Weight, report,
 };
 use futures::future::join_all;
+use serde_json::json;
 use testkit::{
     Fault, eventually,
     github::{Conclusion, READER_TOKEN, Reacted, WRITER_LOGIN, WRITER_TOKEN},
@@ -666,6 +667,19 @@ async fn addressed(stage: &Stage<'_>) -> Vec<Case> {
     let (_, ticket) = stage.issue("With a review that was worked on");
     let (changed, head) = stage.ours("fix/changed", false).await;
     let (number, comment) = (changed.number, stage.objection(changed.number));
+    let record = BranchRecord {
+        repository: changed.repository.clone(),
+        branch: changed.branch.clone(),
+        run: RunId::new(ticket.clone(), 1),
+        ticket: ticket.clone(),
+        head: head.clone(),
+        pull_request: Some(changed.clone()),
+    };
+    stage.rig.queue.branches().put(&record, None).await.unwrap();
+    let thread = json!({"id": comment, "path": "notes.md", "line": 1, "text": "Why?"});
+    let round = json!({"type": "review", "pull_request": changed, "head": stage.rig.github.branches(SHOP)["main"],
+        "id": 1, "author": "rita", "asks_for_changes": true, "body": "Not yet.", "threads": [thread]});
+    stage.rig.ask_for(&ticket, "address_review", round).await;
     let reply = |disposition| ThreadReply {
         id: comment,
         disposition,
@@ -1045,6 +1059,9 @@ impl Case {
                 }),
                 ..rig.report(position, request.clone())
             };
+            if self.ticket != rig.ticket {
+                rig.remember(&self.ticket, request).await;
+            }
             let outcome = rig.settled(&report).await;
             assert!(
                 matches!(outcome, ReportOutcome::Done(_)),

@@ -1,10 +1,18 @@
 //! A running reporter with a real queue and stand-ins for the outside.
 
-use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::PathBuf,
+    process::Stdio,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use domain::{
-    AnyRecord, CommitId, ObjectRef, PushBranch, Reason, Report, ReportOutcome, ReportRequest, RepositoryName,
-    RunFence, RunId, TicketKey,
+    AnyRecord, CommitId, ObjectRef, PullRequestRecord, PullRequestRef, PullRequestStatus, PushBranch,
+    Reactable, Reason, Report, ReportOutcome, ReportRequest, RepositoryName, RunFence, RunId, Source,
+    TicketKey, Trigger, TriggerKey,
 };
 use grant::{Audience, Grant, Signer};
 use queue::{Bucket, Key, Queue};
@@ -183,6 +191,67 @@ impl Rig {
             at: bootstrap::now(),
             progress: None,
             request,
+        }
+    }
+
+    /// Makes what a report is about the ticket's own: the records that the reporter keeps, and the triggers that ingest writes.
+    pub(crate) async fn remember(&self, ticket: &TicketKey, request: &ReportRequest) {
+        let json = serde_json::to_value(request).unwrap();
+        let named = [
+            &json["pull_request"],
+            &json["on"],
+            &json["question"]["pull_request"],
+        ];
+        let named = named
+            .into_iter()
+            .find_map(|named| serde_json::from_value::<PullRequestRef>(named.clone()).ok());
+        match (request, named) {
+            (ReportRequest::PullRequestReviewed(reviewed), _) => {
+                let change = serde_json::json!({"type": "change", "pull_request": reviewed.pull_request,
+                    "head": reviewed.head, "is_here": true, "base_branch": "main", "author": "ann", "files": []});
+                self.ask_for(ticket, "review", change).await;
+            }
+            (ReportRequest::React(react), _) if react.to.is_comment() => {
+                let seen = self.trigger(ticket, Reason::RetryRequested, Some(react.to.clone()));
+                self.queue.triggers().append(&seen).await.unwrap();
+            }
+            (_, Some(pull_request)) => self.record(ticket, &pull_request).await,
+            (_, None) => {}
+        }
+    }
+
+    /// The reporter's record of a pull request that it opened.
+    pub(crate) async fn record(&self, ticket: &TicketKey, pull_request: &PullRequestRef) {
+        let record = PullRequestRecord {
+            pull_request: pull_request.clone(),
+            ticket: ticket.clone(),
+            head: None,
+            status: PullRequestStatus::Open,
+        };
+        self.queue.pull_requests().keep(&record).await.unwrap();
+    }
+
+    /// A job as ingest pins it.
+    pub(crate) async fn ask_for(&self, ticket: &TicketKey, job: &str, about: serde_json::Value) {
+        let text = serde_json::json!({"summary": "s", "description": "", "kind": "", "priority": "", "labels": [],
+            "comments": [], "url": "", "sha256": ""});
+        let reason = serde_json::json!({"type": "job_requested", "job": job, "repository": "acme/shop", "text": text,
+            "rules": {}, "about": about});
+        let asked = self.trigger(ticket, serde_json::from_value(reason).unwrap(), None);
+        self.queue.triggers().append(&asked).await.unwrap();
+    }
+
+    fn trigger(&self, ticket: &TicketKey, reason: Reason, seen: Option<Reactable>) -> Trigger {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let key = format!("{ticket}:{}", LAST.fetch_add(1, Ordering::Relaxed));
+        Trigger {
+            ticket: ticket.clone(),
+            key: TriggerKey::new(key),
+            at: bootstrap::now(),
+            source: Source::Webhook,
+            actor: None,
+            seen,
+            reason,
         }
     }
 

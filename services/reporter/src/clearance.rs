@@ -1,0 +1,398 @@
+//! The one check of what a report writes to, against the reporter's own records: a planner names tickets, pull requests, threads
+//! and comments, and is believed in none of them.
+//!
+//! What counts is what no planner writes: the rules of the operator, the records of branches and pull requests, which the
+//! reporter writes, and the ticket's triggers, which ingest writes.
+
+use domain::{
+    About, BranchRecord, CommitId, PullRequestRef, Reactable, Reason, Refusal, Report, RepositoryName,
+    ReviewRound, ReviewedChange, Rules, TicketKey, Trigger,
+};
+use tokio::sync::OnceCell;
+
+use crate::{
+    effects::{Effect, Outside, Thread},
+    message,
+    trouble::Trouble,
+};
+
+/// The thing that an effect writes to, as its report names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum EffectTarget<'a> {
+    /// A ticket: the report's own.
+    Ticket(&'a TicketKey),
+    /// A repository, where something new is made for the ticket.
+    Repository(&'a RepositoryName),
+    /// A new issue of a repository, as a part of this one.
+    IssuePart(&'a RepositoryName, Option<u64>),
+    /// An issue of GitHub: the report's own ticket.
+    Issue(&'a RepositoryName, u64),
+    /// A discussion: the report's own ticket.
+    Discussion(&'a RepositoryName, u64),
+    /// A pull request that was opened for the ticket.
+    PullRequest(&'a PullRequestRef),
+    /// A thread of a review of such a pull request, by the comment that began it.
+    ReviewThread(&'a PullRequestRef, u64),
+    /// A pull request of somebody that a run of the ticket was asked to review.
+    ReviewedPullRequest(&'a PullRequestRef),
+    /// The pull request that an earlier effect of the report opened or adopted.
+    OpenedPullRequest,
+    /// A thread that people talk in.
+    Thread(&'a Thread),
+    /// The thing that gets a reaction.
+    Reactable(&'a Reactable),
+    /// A check run in a repository; absent: it is only noted. Its commit is compared when it is shown.
+    CheckRun(Option<&'a RepositoryName>),
+    /// Nothing outside: records of the reporter's and triggers that ingest pinned.
+    OwnRecords,
+}
+
+/// The proof that an effect's target was checked. Effects get their context with it alone, and nothing else makes one.
+#[derive(Debug)]
+pub(crate) struct EffectClearance {
+    /// The effect's name.
+    effect: &'static str,
+}
+
+impl EffectClearance {
+    /// Whether it is this effect that was checked.
+    pub(crate) fn covers(&self, effect: &dyn Effect) -> bool {
+        self.effect == effect.name()
+    }
+}
+
+/// What the reporter knows of a report's ticket. Each part is read once, when an effect needs it.
+pub(crate) struct TicketRecords<'a> {
+    outside: &'a Outside,
+    report: &'a Report,
+    rules: Option<&'a Rules>,
+    triggers: OnceCell<Vec<(u64, Trigger)>>,
+    branches: OnceCell<Vec<BranchRecord>>,
+}
+
+impl<'a> TicketRecords<'a> {
+    /// Nothing is read yet. The rules are those of the report's repository, or of its ticket.
+    pub(crate) fn new(outside: &'a Outside, report: &'a Report, rules: Option<&'a Rules>) -> Self {
+        Self {
+            outside,
+            report,
+            rules,
+            triggers: OnceCell::new(),
+            branches: OnceCell::new(),
+        }
+    }
+
+    /// Clears an effect, or says why it may not write there; absent for a thread that is not at the pull request (any more),
+    /// where nobody would read it.
+    pub(crate) async fn clear(&self, effect: &dyn Effect) -> Result<Option<EffectClearance>, Trouble> {
+        let ticket = &self.report.ticket;
+        let target = effect.target();
+        if let EffectTarget::ReviewThread(named, comment) = &target
+            && self.has_pull_request(&named.repository, named.number).await?
+            && !self.has_review_thread(named, *comment).await?
+        {
+            tracing::warn!(effect = effect.name(), comment, %ticket, "effect left out: the pull request has no such thread");
+            return Ok(None);
+        }
+        let checked = match &target {
+            EffectTarget::OwnRecords | EffectTarget::OpenedPullRequest => Ok(()),
+            EffectTarget::CheckRun(repository) => {
+                repository.map_or(Ok(()), |repository| self.check_repository(repository))
+            }
+            EffectTarget::Ticket(named) => self.check_ticket(named).await,
+            EffectTarget::Repository(repository) => self.check_repository(repository),
+            EffectTarget::IssuePart(repository, parent) => self.check_parent(repository, *parent),
+            EffectTarget::Issue(repository, number) => {
+                self.check_ticket(&issue_key(repository, *number)).await
+            }
+            EffectTarget::Discussion(repository, number) => {
+                self.check_ticket(&discussion_key(repository, *number)).await
+            }
+            EffectTarget::PullRequest(named) | EffectTarget::ReviewThread(named, _) => {
+                self.check_pull_request(&named.repository, named.number).await
+            }
+            EffectTarget::ReviewedPullRequest(named) => {
+                self.check_reviewed(&named.repository, named.number).await
+            }
+            EffectTarget::Thread(thread) => self.check_thread(thread).await,
+            EffectTarget::Reactable(reactable) => self.check_reactable(reactable).await,
+        };
+        if let Err(trouble @ Trouble::Refused(_)) = &checked {
+            tracing::error!(
+                effect = effect.name(),
+                ?target,
+                %ticket,
+                problem = %trouble,
+                "effect refused: its target is no record of the ticket"
+            );
+        }
+        checked.map(|()| {
+            Some(EffectClearance {
+                effect: effect.name(),
+            })
+        })
+    }
+
+    /// Whether a commit is the head of a pull request of the ticket, as far as our records or GitHub say.
+    pub(crate) async fn is_head(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<bool, Trouble> {
+        let mut numbers = Vec::new();
+        for record in self.branches().await? {
+            if record.repository == *repository {
+                if record.head == *head {
+                    return Ok(true);
+                }
+                numbers.extend(record.pull_request.as_ref().map(|known| known.number));
+            }
+        }
+        for number in numbers {
+            match self.outside.github.pull_request(repository, number).await {
+                Ok(now) if now.head == *head => return Ok(true),
+                Ok(_) | Err(github::Error::NotFound { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Work is done for the ticket of the report alone, and only where rules, a record or a trigger of it say that it is ours.
+    async fn check_ticket(&self, named: &TicketKey) -> Result<(), Trouble> {
+        let ticket = &self.report.ticket;
+        if named != ticket {
+            return Err(refused(message::foreign_target(ticket)));
+        }
+        if self.rules.is_some_and(|rules| rules.cover(ticket))
+            || !self.branches().await?.is_empty()
+            || !self.triggers().await?.is_empty()
+        {
+            return Ok(());
+        }
+        Err(refused(message::unknown_ticket(ticket)))
+    }
+
+    /// The operator's rules of the repository are for tickets like this one.
+    fn check_repository(&self, repository: &RepositoryName) -> Result<(), Trouble> {
+        let Some(rules) = self
+            .rules
+            .filter(|rules| rules.repository().is_ok_and(|own| own == *repository))
+        else {
+            return Err(Trouble::Refused(Refusal::NoRules {
+                repository: repository.clone(),
+            }));
+        };
+        if rules.cover(&self.report.ticket) {
+            return Ok(());
+        }
+        Err(Trouble::Refused(Refusal::ForeignProject {
+            ticket: self.report.ticket.clone(),
+            repository: repository.clone(),
+        }))
+    }
+
+    fn check_parent(&self, repository: &RepositoryName, parent: Option<u64>) -> Result<(), Trouble> {
+        self.check_repository(repository)?;
+        match parent {
+            Some(number) if issue_key(repository, number) != self.report.ticket => {
+                Err(refused(message::foreign_target(&self.report.ticket)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    async fn check_pull_request(&self, repository: &RepositoryName, number: u64) -> Result<(), Trouble> {
+        if self.has_pull_request(repository, number).await? {
+            return Ok(());
+        }
+        Err(Trouble::Refused(Refusal::UnknownPullRequest { number }))
+    }
+
+    async fn has_pull_request(&self, repository: &RepositoryName, number: u64) -> Result<bool, Trouble> {
+        let ticket = &self.report.ticket;
+        let is_it = |record: &BranchRecord| {
+            let opened = record.pull_request.as_ref();
+            opened.is_some_and(|opened| opened.repository == *repository && opened.number == number)
+        };
+        if self.branches().await?.iter().any(is_it) {
+            return Ok(true);
+        }
+        let indexed = self.outside.pull_requests.get(repository, number).await?;
+        Ok(indexed.is_some_and(|record| record.ticket == *ticket))
+    }
+
+    /// Whether ingest pinned the thread with a review, or GitHub lists it at the pull request.
+    async fn has_review_thread(&self, named: &PullRequestRef, comment: u64) -> Result<bool, Trouble> {
+        let PullRequestRef {
+            repository, number, ..
+        } = named;
+        let is_pinned = self.rounds().await?.any(|round| {
+            round.pull_request.repository == *repository
+                && round.pull_request.number == *number
+                && has_thread(round, comment)
+        });
+        if is_pinned {
+            return Ok(true);
+        }
+        let listed = self.outside.github.line_comments(repository, *number).await?;
+        Ok(listed.iter().any(|one| one.id == comment))
+    }
+
+    /// The reviews that runs of the ticket were asked to work on.
+    async fn rounds(&self) -> Result<impl Iterator<Item = &ReviewRound>, Trouble> {
+        let triggers = self.triggers().await?.iter();
+        Ok(triggers.filter_map(|(_, trigger)| match &trigger.reason {
+            Reason::JobRequested(request) => request.about.round(),
+            _ => None,
+        }))
+    }
+
+    async fn check_reviewed(&self, repository: &RepositoryName, number: u64) -> Result<(), Trouble> {
+        if self.is_reviewed(repository, number).await? {
+            return Ok(());
+        }
+        Err(Trouble::Refused(Refusal::UnknownPullRequest { number }))
+    }
+
+    async fn is_reviewed(&self, repository: &RepositoryName, number: u64) -> Result<bool, Trouble> {
+        let pinned = self
+            .triggers()
+            .await?
+            .iter()
+            .filter_map(|(_, trigger)| match &trigger.reason {
+                Reason::JobRequested(request) => request.about.change(),
+                _ => None,
+            });
+        let is_it = |change: &ReviewedChange| {
+            change.pull_request.repository == *repository && change.pull_request.number == number
+        };
+        Ok(pinned.into_iter().any(is_it))
+    }
+
+    async fn check_thread(&self, thread: &Thread) -> Result<(), Trouble> {
+        let ticket = &self.report.ticket;
+        if *thread == Thread::of(ticket) {
+            return self.check_ticket(ticket).await;
+        }
+        match thread {
+            Thread::GitHub(repository, number) | Thread::Review(repository, number, _) => {
+                self.check_pull_request(repository, *number).await
+            }
+            // Beside a comment that somebody wrote with a question.
+            Thread::Discussion(repository, number, Some(comment)) => {
+                self.check_ticket(&discussion_key(repository, *number)).await?;
+                let asked = Reactable::Discussion {
+                    repository: repository.clone(),
+                    number: *number,
+                    comment: Some(comment.clone()),
+                };
+                self.check_seen(&asked).await
+            }
+            Thread::Discussion(..) | Thread::Jira(_) | Thread::Nowhere(_) => {
+                Err(refused(message::foreign_target(ticket)))
+            }
+        }
+    }
+
+    async fn check_reactable(&self, reactable: &Reactable) -> Result<(), Trouble> {
+        let ticket = &self.report.ticket;
+        match reactable {
+            Reactable::Issue { repository, number } => {
+                if issue_key(repository, *number) == *ticket {
+                    return self.check_ticket(ticket).await;
+                }
+                if self.has_pull_request(repository, *number).await?
+                    || self.is_reviewed(repository, *number).await?
+                {
+                    return Ok(());
+                }
+                self.check_seen(reactable).await
+            }
+            Reactable::Discussion {
+                repository,
+                number,
+                comment: None,
+            } => self.check_ticket(&discussion_key(repository, *number)).await,
+            Reactable::LineComment { repository, id } => {
+                let is_pinned = self
+                    .rounds()
+                    .await?
+                    .any(|round| round.pull_request.repository == *repository && has_thread(round, *id));
+                match is_pinned {
+                    true => Ok(()),
+                    false => self.check_seen(reactable).await,
+                }
+            }
+            Reactable::Discussion { .. } | Reactable::Comment { .. } => self.check_seen(reactable).await,
+        }
+    }
+
+    /// Somebody's words that brought a trigger of the ticket.
+    async fn check_seen(&self, named: &Reactable) -> Result<(), Trouble> {
+        let is_it = |(_, trigger): &(u64, Trigger)| {
+            trigger.seen.as_ref() == Some(named) || comment_of(&trigger.reason) == Some(named)
+        };
+        if self.triggers().await?.iter().any(is_it) {
+            return Ok(());
+        }
+        Err(refused(message::foreign_target(&self.report.ticket)))
+    }
+
+    async fn triggers(&self) -> Result<&Vec<(u64, Trigger)>, Trouble> {
+        let read = || async {
+            let read = self
+                .outside
+                .triggers
+                .read_each_after(&self.report.ticket, 0)
+                .await?;
+            let readable = read
+                .into_iter()
+                .filter_map(|(sequence, trigger)| Some((sequence, trigger.ok()?)));
+            Ok::<_, Trouble>(readable.collect())
+        };
+        self.triggers.get_or_try_init(read).await
+    }
+
+    async fn branches(&self) -> Result<&Vec<BranchRecord>, Trouble> {
+        let read = || async { Ok(self.outside.branches.of_ticket(&self.report.ticket).await?) };
+        self.branches.get_or_try_init(read).await
+    }
+}
+
+fn has_thread(round: &ReviewRound, comment: u64) -> bool {
+    let is_left = round
+        .left
+        .as_ref()
+        .is_some_and(|left| left.threads.contains(&comment));
+    is_left || round.threads.iter().any(|thread| thread.id == comment)
+}
+
+fn comment_of(reason: &Reason) -> Option<&Reactable> {
+    let Reason::JobRequested(request) = reason else {
+        return None;
+    };
+    match &request.about {
+        About::Question(question) => question.comment.as_ref(),
+        About::Discussion(asked) => asked.comment.as_ref(),
+        About::Ticket | About::Checks(_) | About::Review(_) | About::Change(_) | About::Rehearsal(_) => None,
+    }
+}
+
+fn issue_key(repository: &RepositoryName, number: u64) -> TicketKey {
+    TicketKey::GitHub {
+        repository: repository.clone(),
+        number,
+    }
+}
+
+fn discussion_key(repository: &RepositoryName, number: u64) -> TicketKey {
+    TicketKey::Discussion {
+        repository: repository.clone(),
+        number,
+    }
+}
+
+fn refused(detail: String) -> Trouble {
+    Trouble::Refused(Refusal::Outside { detail })
+}

@@ -1,0 +1,236 @@
+//! Reports that name what is not their ticket's, as a planner that somebody took over would send them: nothing is written.
+
+use domain::{
+    Answered, CommentQuestion, CommitId, Disposition, PlannedIssue, PullRequestRef, Reactable, Reaction,
+    RepairEnd, ReportOutcome, ReportRequest, ReviewOfChange, ThreadReply, TicketCost, TicketKey, report,
+};
+
+use crate::rig::Rig;
+
+const SHOP: &str = "acme/shop";
+
+/// A pull request of a person, its head, and a comment on a line of it.
+fn foreign(rig: &Rig) -> (PullRequestRef, CommitId, u64) {
+    let files = [("notes.md", "one\ntwo\n")];
+    let head = rig.github.commit(SHOP, "theirs", "work", &files).unwrap();
+    let opened = rig
+        .github
+        .open_pull_request_as(SHOP, "ann", "theirs", "Theirs", "Work.");
+    let number = opened.unwrap();
+    let comment = rig.github.next_id() + 1;
+    let lines = [("notes.md", 1, "Why?")];
+    let judged = ("changes_requested", "Not yet.");
+    rig.github
+        .review_lines(SHOP, number, "rita", judged, &lines)
+        .unwrap();
+    let named = PullRequestRef {
+        repository: SHOP.parse().unwrap(),
+        number,
+        url: format!("https://github.example/acme/shop/pull/{number}"),
+        branch: "theirs".to_owned(),
+    };
+    (named, head.parse().unwrap(), comment)
+}
+
+/// Every kind of report that names a pull request, a thread, a comment or a repository, each with a foreign one.
+fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<ReportRequest> {
+    let (pull_request, repository) = (theirs.clone(), theirs.repository.clone());
+    let by = "ann".to_owned();
+    let question = |pull_request, comment| CommentQuestion {
+        author: "rita".to_owned(),
+        text: "Why?".to_owned(),
+        pull_request,
+        head: None,
+        comment,
+        work: None,
+    };
+    let answered = |question| {
+        ReportRequest::QuestionAnswered(report::QuestionAnswered {
+            repository: repository.clone(),
+            question,
+            answer: Answered {
+                answer: "Because.".to_owned(),
+                ..Answered::default()
+            },
+        })
+    };
+    let react = |to| {
+        ReportRequest::React(report::React {
+            to,
+            reaction: Reaction::Rocket,
+        })
+    };
+    let issues = |repository: &str, parent| {
+        ReportRequest::OpenIssues(report::OpenIssues {
+            repository: repository.parse().unwrap(),
+            parent,
+            issues: vec![PlannedIssue {
+                title: "A part".to_owned(),
+                text: "Of it.".to_owned(),
+                checklist: Vec::new(),
+            }],
+        })
+    };
+    let other_discussion = Reactable::Discussion {
+        repository: repository.clone(),
+        number: 99,
+        comment: Some("DC_1".to_owned()),
+    };
+    vec![
+        ReportRequest::ChecksPassed(report::ChecksPassed {
+            pull_request: pull_request.clone(),
+            head: head.clone(),
+            page: String::new(),
+        }),
+        ReportRequest::ChecksAbsent(report::ChecksAbsent {
+            pull_request: pull_request.clone(),
+            head: head.clone(),
+        }),
+        ReportRequest::ChecksFailed(report::ChecksFailed {
+            pull_request: pull_request.clone(),
+            head: head.clone(),
+            failed: Vec::new(),
+            unrepaired: Some(RepairEnd::PerHead),
+            asked: vec!["grace".to_owned()],
+            page: String::new(),
+        }),
+        ReportRequest::RerunChecks(report::RerunChecks {
+            pull_request: pull_request.clone(),
+            head: head.clone(),
+            failed: Vec::new(),
+            runs: vec![1],
+        }),
+        ReportRequest::ChecksRepaired(report::ChecksRepaired {
+            pull_request: pull_request.clone(),
+            commit: Some(head.clone()),
+            strategy: report::RepairStrategy::Model,
+            by: Vec::new(),
+            summary: "Mended.".to_owned(),
+        }),
+        ReportRequest::ReviewAddressed(report::ReviewAddressed {
+            pull_request: pull_request.clone(),
+            reviewer: "rita".to_owned(),
+            commit: Some(head.clone()),
+            summary: "Done.".to_owned(),
+            replies: vec![ThreadReply {
+                id: comment,
+                disposition: Disposition::Changed,
+                reply: "Done.".to_owned(),
+            }],
+            left: None,
+            deciders: Vec::new(),
+        }),
+        ReportRequest::PullRequestReviewed(report::PullRequestReviewed {
+            pull_request: pull_request.clone(),
+            head: head.clone(),
+            review: ReviewOfChange {
+                summary: "Change it.".to_owned(),
+                ..ReviewOfChange::default()
+            },
+        }),
+        ReportRequest::ReviewAwaited(report::ReviewAwaited {
+            pull_request: pull_request.clone(),
+            reviewers: vec!["rita".to_owned()],
+            since: bootstrap::now(),
+        }),
+        ReportRequest::PushedByOthers(report::PushedByOthers {
+            pull_request: pull_request.clone(),
+            head: head.clone(),
+            by: by.clone(),
+        }),
+        ReportRequest::Merged(report::Merged {
+            pull_request: pull_request.clone(),
+            by: by.clone(),
+        }),
+        ReportRequest::Closed(report::Closed {
+            pull_request: pull_request.clone(),
+            by: by.clone(),
+        }),
+        ReportRequest::Reopened(report::Reopened {
+            pull_request: pull_request.clone(),
+            head: head.clone(),
+            by,
+        }),
+        ReportRequest::CostTold(report::CostTold {
+            on: Some(pull_request.clone()),
+            cost: TicketCost::default(),
+        }),
+        answered(question(Some(pull_request), None)),
+        answered(question(None, Some(other_discussion))),
+        react(Reactable::issue(&repository, theirs.number)),
+        react(Reactable::LineComment {
+            repository: repository.clone(),
+            id: comment,
+        }),
+        react(Reactable::Comment {
+            repository: repository.clone(),
+            id: comment,
+        }),
+        react(Reactable::discussion(&repository, 99)),
+        issues("acme/other", None),
+        issues(SHOP, Some(theirs.number)),
+    ]
+}
+
+fn writes(rig: &Rig) -> Vec<String> {
+    let reads = ["GET", "HEAD"];
+    let at_github = rig.github.requests().into_iter().chain(rig.jira.requests());
+    at_github
+        .filter(|request| !reads.contains(&request.method.as_str()))
+        // GraphQL reads with a POST, too.
+        .filter(|request| {
+            let query = request.body.as_ref().map(ToString::to_string).unwrap_or_default();
+            !request.path.contains("/graphql") || query.contains("mutation")
+        })
+        .map(|request| format!("{} {}", request.method, request.path))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_about_foreign_pull_requests_write_nothing() {
+    let mut rig = Rig::start().await;
+    let (theirs, head, comment) = foreign(&rig);
+    for (request, position) in reports(&theirs, &head, comment).into_iter().zip((2..).step_by(2)) {
+        let outcome = rig.settled(&rig.report(position, request.clone())).await;
+        assert!(
+            matches!(outcome, ReportOutcome::Refused(_)),
+            "{}: {outcome:?}",
+            request.summary()
+        );
+        assert_eq!(writes(&rig), Vec::<String>::new(), "{}", request.summary());
+    }
+    let indexed = rig
+        .queue
+        .pull_requests()
+        .get(&theirs.repository, theirs.number)
+        .await;
+    assert_eq!(indexed.unwrap(), None, "nor is it taken into our records");
+    rig.stop().await;
+}
+
+/// Neither rules nor records nor triggers know the ticket.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_about_unknown_tickets_write_nothing() {
+    let mut rig = Rig::start().await;
+    let key = rig
+        .jira
+        .create_issue("OPS", "Somebody else's", "Of another project.", "Bug", &[]);
+    let ticket = TicketKey::jira(&key).unwrap();
+    let run = domain::RunId::new(ticket.clone(), 1);
+    let report = domain::Report {
+        id: run.call(2).into(),
+        ticket,
+        run: Some(run),
+        ..rig.report(
+            2,
+            ReportRequest::Triaged(report::Triaged {
+                labels: vec!["bug".to_owned()],
+                ..report::Triaged::default()
+            }),
+        )
+    };
+    let outcome = rig.settled(&report).await;
+    assert!(matches!(outcome, ReportOutcome::Refused(_)), "{outcome:?}");
+    assert_eq!(writes(&rig), Vec::<String>::new());
+    rig.stop().await;
+}
