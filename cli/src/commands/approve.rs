@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     of: OfTicket,
     #[command(flatten)]
     dry: DryRun,
-    /// The commit or plan that you have read, or its first 7 characters
+    /// The commit or plan that you have read, or its first 12 characters
     head: String,
 }
 

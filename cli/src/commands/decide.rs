@@ -18,7 +18,7 @@ pub(super) struct Arguments {
     run: RunId,
     /// The answer
     verdict: Verdict,
-    /// The commit that you have read, or its first 7 characters; needed to approve
+    /// The commit that you have read, or its first 12 characters; needed to approve
     #[arg(long, value_name = "COMMIT", required_if_eq("verdict", "approve"))]
     head: Option<String>,
     /// For `revise`: what to change

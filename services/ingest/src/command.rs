@@ -3,7 +3,7 @@
 use domain::DiscussionTask;
 
 /// The shortest abbreviation of a commit that counts, in characters.
-pub(crate) const SHORTEST: usize = 7;
+pub(crate) const SHORTEST: usize = 12;
 
 /// An order in a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,10 +100,10 @@ mod tests {
         assert_eq!(Command::of("/approve `1A2B3c4d5e6f`"), head("1a2b3c4d5e6f"));
         assert_eq!(Command::of("/approve"), head(""));
         assert_eq!(Command::of("/reject, it is wrong"), None);
-        let (head, none) = ("1a2b3c4".to_owned(), String::new());
+        let (head, none) = ("1a2b3c4d5e6f".to_owned(), String::new());
         let reject = Command::of("/reject it is wrong");
         assert_eq!(reject, Some(Command::Reject { head: none.clone() }));
-        let reject = Command::of("/reject 1a2b3c4");
+        let reject = Command::of("/reject 1a2b3c4d5e6f");
         assert_eq!(reject, Some(Command::Reject { head: head.clone() }));
         let text = "Use cents.\nAnd round down.".to_owned();
         let feedback = Some(Command::Feedback { head: none, text });

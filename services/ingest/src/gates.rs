@@ -1,6 +1,9 @@
 //! Where runs wait for people's decisions.
 
-use domain::{CommitId, Entry, Fact, ReportOutcome, RunId, RunStatus, WaitsFor};
+use domain::{
+    CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportId, ReportOutcome, ReportRequest, ReportSettled,
+    RunId, RunStatus, Source, Trigger, WaitsFor,
+};
 
 /// Where a run waits for a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +12,10 @@ pub(crate) struct Gate {
     pub(crate) position: u64,
     /// The commit or plan that is decided about.
     pub(crate) head: CommitId,
+    /// The report that asked people.
+    pub(crate) report: ReportId,
+    /// Whether it is a plan, of which there is no difference.
+    pub(crate) is_plan: bool,
 }
 
 impl Gate {
@@ -16,6 +23,50 @@ impl Gate {
     pub(crate) fn key(&self, run: &RunId) -> String {
         format!("decision:{run}:{}", self.position)
     }
+
+    /// Whether the reporter put this very question to people, as its own triggers say. The planner writes the journal that the
+    /// gate was read from, and could name another commit there than the one that people see.
+    pub(crate) fn is_shown<'a>(&self, run: &RunId, triggers: impl Iterator<Item = &'a Trigger>) -> bool {
+        settled(run, triggers).any(|settled| {
+            settled.report == self.report
+                && match &settled.outcome {
+                    ReportOutcome::Done(Receipt::DecisionAsked { head, .. }) => {
+                        !self.is_plan && *head == self.head
+                    }
+                    ReportOutcome::Done(Receipt::Told) => self.is_plan,
+                    ReportOutcome::Done(
+                        Receipt::Pushed { .. } | Receipt::PullRequestOpened(_) | Receipt::Rehearsed { .. },
+                    )
+                    | ReportOutcome::Refused(_)
+                    | ReportOutcome::Failed { .. } => false,
+                }
+        })
+    }
+}
+
+/// The change of a run that the reporter showed to people last, and its difference, as the reporter's triggers say.
+pub(crate) fn last_shown<'a>(
+    run: &RunId,
+    triggers: impl Iterator<Item = &'a Trigger>,
+) -> Option<(CommitId, ObjectRef)> {
+    let shown = settled(run, triggers).filter_map(|settled| match &settled.outcome {
+        ReportOutcome::Done(Receipt::DecisionAsked { head, diff }) => Some((head.clone(), diff.clone())),
+        _ => None,
+    });
+    shown.last()
+}
+
+/// What the reporter settled for a run.
+fn settled<'a>(
+    run: &RunId,
+    triggers: impl Iterator<Item = &'a Trigger>,
+) -> impl Iterator<Item = &'a ReportSettled> {
+    triggers.filter_map(move |trigger| match &trigger.reason {
+        Reason::ReportSettled(settled) if trigger.source == Source::Reporter && settled.run == *run => {
+            Some(settled)
+        }
+        _ => None,
+    })
 }
 
 /// Whether a run may wait for a decision, as far as the ticket's row tells. One that asks is queued again when the answer to its
@@ -32,12 +83,22 @@ pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<
     let (mut asked, mut gate) = (None, None);
     for entry in entries {
         match &entry.fact {
-            Fact::ReportRequested { request, .. } => asked = request.asks_about().cloned().or(asked),
+            Fact::ReportRequested { id, request, .. } => {
+                if let Some(head) = request.asks_about() {
+                    let is_plan = matches!(request, ReportRequest::PlanProposed(_));
+                    asked = Some((head.clone(), id.clone(), is_plan));
+                }
+            }
             Fact::Parked {
                 waits_for: WaitsFor::Decision,
             } => {
                 let position = entry.position;
-                gate = asked.clone().map(|head| Gate { position, head });
+                gate = asked.clone().map(|(head, report, is_plan)| Gate {
+                    position,
+                    head,
+                    report,
+                    is_plan,
+                });
             }
             Fact::Decided { .. }
             | Fact::HeadMoved { .. }

@@ -200,7 +200,9 @@ impl Router {
             let entries = self.queue.journal().read(&run.id).await?;
             let entries = || entries.iter().map(|(_, entry)| entry);
             if let Some(gate) = open_gate(entries()) {
-                gates.push((run.id, gate));
+                if self.is_shown(&run.id, &gate).await? {
+                    gates.push((run.id, gate));
+                }
             } else if is_asking(entries()) {
                 return Err(Failure::Early(format!("run {} asks people just now", run.id)));
             }
@@ -210,7 +212,21 @@ impl Router {
 
     async fn gate(&self, run: &RunId) -> Result<Option<Gate>, Failure> {
         let entries = self.queue.journal().read(run).await?;
-        Ok(open_gate(entries.iter().map(|(_, entry)| entry)))
+        let Some(gate) = open_gate(entries.iter().map(|(_, entry)| entry)) else {
+            return Ok(None);
+        };
+        Ok(self.is_shown(run, &gate).await?.then_some(gate))
+    }
+
+    /// Nobody decides about what the reporter has not shown.
+    async fn is_shown(&self, run: &RunId, gate: &Gate) -> Result<bool, Failure> {
+        let read = self.queue.triggers().read_each_after(run.ticket(), 0).await?;
+        let triggers = read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
+        let is_shown = gate.is_shown(run, triggers);
+        if !is_shown {
+            tracing::error!(%run, head = %gate.head, "no decision: the run's journal asks about what the reporter did not show");
+        }
+        Ok(is_shown)
     }
 
     async fn row(&self, ticket: &TicketKey) -> Result<Row, Failure> {

@@ -19,7 +19,12 @@ use super::{
     decisions::{accepted, would},
     runs::find,
 };
-use crate::{command::SHORTEST, kinds::decided::Decided, outcome::Outcome};
+use crate::{
+    command::SHORTEST,
+    gates::{last_shown, open_gate},
+    kinds::decided::Decided,
+    outcome::Outcome,
+};
 
 /// Decides at the approval gate of a run.
 #[utoipa::path(post, path = "/v1/runs/{id}/decision", request_body = DecisionBody,
@@ -96,8 +101,11 @@ pub(super) async fn diff(
 ) -> Result<impl IntoResponse, Problem> {
     let router = state.router()?;
     find(router, &run).await?;
-    let entries = router.queue.journal().read(&run).await?;
-    let shown = last_shown(entries.iter().map(|(_, entry)| entry));
+    let read = router.queue.triggers().read_each_after(run.ticket(), 0).await?;
+    let shown = match last_shown(&run, read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok())) {
+        Some(shown) => Some(shown),
+        None => decided_before(&router.queue.journal().read(&run).await?),
+    };
     let (head, object) =
         shown.ok_or_else(|| Problem::NotFound(format!("no change of run {run} was shown for a decision")))?;
     let text = router.queue.objects().get(&object).await?;
@@ -122,15 +130,18 @@ fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
     )))
 }
 
-/// The commit that was shown last, and its difference.
-fn last_shown<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<(CommitId, ObjectRef)> {
-    entries
-        .filter_map(|entry| match &entry.fact {
-            Fact::ReportSettled {
-                outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, diff }),
-                ..
-            } => Some((head.clone(), diff.clone())),
-            _ => None,
-        })
-        .last()
+/// What the journal says of a change that nobody decides about any more: triggers are kept for a shorter time.
+fn decided_before(journal: &[(u64, Entry)]) -> Option<(CommitId, ObjectRef)> {
+    let entries = || journal.iter().map(|(_, entry)| entry);
+    if open_gate(entries()).is_some() {
+        return None;
+    }
+    let shown = entries().filter_map(|entry| match &entry.fact {
+        Fact::ReportSettled {
+            outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, diff }),
+            ..
+        } => Some((head.clone(), diff.clone())),
+        _ => None,
+    });
+    shown.last()
 }

@@ -1403,6 +1403,8 @@ fn a_comment_decides_about_the_commit_that_it_names() {
     let gate = |digit: &str| Gate {
         position: 9,
         head: digit.repeat(40).parse().expect("commit"),
+        report: RunId::new(ticket(), 3).call(2).into(),
+        is_plan: false,
     };
     let run = |sequence| RunId::new(ticket(), sequence);
     let with = |gates: Vec<(RunId, Gate)>| {
@@ -1436,11 +1438,16 @@ fn a_comment_decides_about_the_commit_that_it_names() {
         Some((key, verdict, feedback.to_owned()))
     };
     use domain::Verdict::{Approve, Reject, Revise};
-    assert_eq!(decided("/approve aaaaaaaa", &one), first(Approve, ""));
-    assert_eq!(decided("/approve aaaaaaaa", &two), first(Approve, ""));
+    assert_eq!(decided("/approve aaaaaaaaaaaa", &one), first(Approve, ""));
+    assert_eq!(decided("/approve aaaaaaaaaaaa", &two), first(Approve, ""));
     assert_eq!(decided("/approve", &one), None, "it has to name the commit");
     assert_eq!(
-        decided("/approve ccccccc", &one),
+        decided("/approve aaaaaaaaaaa", &one),
+        None,
+        "by 12 characters at least"
+    );
+    assert_eq!(
+        decided("/approve cccccccccccc", &one),
         None,
         "it is about another commit"
     );
@@ -1448,7 +1455,7 @@ fn a_comment_decides_about_the_commit_that_it_names() {
     assert_eq!(decided("/reject", &two), None, "it is not clear which");
     assert_eq!(decided("/feedback Use cents.", &one), first(Revise, "Use cents."));
     assert_eq!(
-        nothing(&*said("/approve aaaaaaa")[0], &with(vec![])),
+        nothing(&*said("/approve aaaaaaaaaaaa")[0], &with(vec![])),
         "no run waits for a decision"
     );
 }

@@ -985,7 +985,7 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
     );
     let last = journal.append(&run, 0, &start).await.expect("append");
     let (asked, other) = ("a".repeat(40), "b".repeat(40));
-    let approve = json!({"verdict": "approve", "head": &asked[..7]});
+    let approve = json!({"verdict": "approve", "head": &asked[..12]});
     let path = "/v1/runs/jira:ENG-1%405/decision";
     assert_eq!(
         h.post(path, OPERATOR, &approve, None).await.0,
@@ -1021,14 +1021,11 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
         head: asked.parse().expect("commit"),
         diff: object,
     };
-    let shown = entry(
-        2,
-        Fact::ReportSettled {
-            id,
-            outcome: domain::ReportOutcome::Done(receipt),
-        },
-    );
+    let outcome = domain::ReportOutcome::Done(receipt);
+    let settled = settled_by_reporter(&run, &id, outcome.clone());
+    let shown = entry(2, Fact::ReportSettled { id, outcome });
     let last = journal.append(&run, last, &shown).await.expect("append");
+    h.queue.triggers().append(&settled).await.expect("append");
     assert_eq!(h.text(diff, VIEWER).await, (StatusCode::OK, text.to_owned()));
     let gate = entry(
         3,
@@ -1046,7 +1043,7 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
     for (head, refused) in [
         (Value::Null, StatusCode::BAD_REQUEST),
         (json!(""), StatusCode::UNPROCESSABLE_ENTITY),
-        (json!("aaaaaa"), StatusCode::UNPROCESSABLE_ENTITY),
+        (json!("aaaaaaaaaaa"), StatusCode::UNPROCESSABLE_ENTITY),
         (json!(other), StatusCode::CONFLICT),
     ] {
         let body = json!({"verdict": "approve", "head": head});
@@ -1061,7 +1058,7 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
         StatusCode::CONFLICT
     );
     assert!(
-        matches!(h.trigger("ENG-1").await.reason, Reason::Decided(decision)
+        matches!(&h.triggers_when("ENG-1", 2).await[1].reason, Reason::Decided(decision)
         if decision.run == run && decision.head.as_str() == asked)
     );
     let stop = h
@@ -1076,8 +1073,112 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
         h.triggers(&TicketKey::jira("ENG-1").expect("key").short())
             .await
             .len(),
-        3
+        4
     );
+    h.stop().await;
+}
+
+fn settled_by_reporter(
+    run: &RunId,
+    report: &domain::ReportId,
+    outcome: domain::ReportOutcome,
+) -> domain::Trigger {
+    domain::Trigger {
+        ticket: run.ticket().clone(),
+        key: TriggerKey::new(format!("settled:{report}")),
+        at: domain::Timestamp::default(),
+        source: domain::Source::Reporter,
+        actor: None,
+        seen: None,
+        reason: Reason::ReportSettled(domain::ReportSettled {
+            report: report.clone(),
+            run: run.clone(),
+            outcome,
+        }),
+    }
+}
+
+/// A planner that lies in its journal: people would see one commit and approve another.
+#[tokio::test]
+async fn decision_counts_only_for_what_the_reporter_showed() {
+    let h = Harness::start(3_600).await;
+    let ticket = TicketKey::jira("ENG-1").expect("key");
+    let run = RunId::new(ticket.clone(), 5);
+    let mut row = domain::Row::default();
+    row.open(
+        domain::Pending::new(run.clone(), Job::Implement, domain::Lane::Upkeep),
+        domain::Timestamp::default(),
+    );
+    let rows = h.queue.table::<domain::Row>(Bucket::Tickets);
+    rows.put(&ticket.to_string(), &row, None).await.expect("row");
+    let (asked, shown) = ("a".repeat(40), "b".repeat(40));
+    let object = h.queue.objects().put("diff".into()).await.expect("object");
+    let push = domain::PushBranch {
+        scope: None,
+        repository: "acme/shop".parse().expect("repository"),
+        branch: "fix/ENG-1".to_owned(),
+        base: shown.parse().expect("commit"),
+        head: asked.parse().expect("commit"),
+        pack: object.clone(),
+        expected: None,
+    };
+    let receipt = |head: &str| {
+        domain::ReportOutcome::Done(domain::Receipt::DecisionAsked {
+            head: head.parse().expect("commit"),
+            diff: object.clone(),
+        })
+    };
+    let id = domain::ReportId::from(run.call(1));
+    let facts = [
+        Fact::RunStarted {
+            trigger: Box::new(harness::merge_trigger()),
+        },
+        Fact::ReportRequested {
+            id: id.clone(),
+            request: domain::ReportRequest::DecisionNeeded(domain::Proposal {
+                push,
+                description: None,
+            }),
+            answers: None,
+        },
+        Fact::ReportSettled {
+            id: id.clone(),
+            outcome: receipt(&asked),
+        },
+        Fact::Parked {
+            waits_for: WaitsFor::Decision,
+        },
+    ];
+    let mut last = 0;
+    for (position, fact) in (0..).zip(facts) {
+        let entry = entry(position, fact);
+        last = h
+            .queue
+            .journal()
+            .append(&run, last, &entry)
+            .await
+            .expect("append");
+    }
+    let diff = "/v1/runs/jira:ENG-1%405/diff";
+    assert_eq!(
+        h.get(diff, VIEWER).await.0,
+        StatusCode::NOT_FOUND,
+        "the journal's word alone shows nothing"
+    );
+    let path = "/v1/runs/jira:ENG-1%405/decision";
+    let approve = |head: &str| json!({"verdict": "approve", "head": head});
+    assert_eq!(
+        h.post(path, OPERATOR, &approve(&asked), None).await.0,
+        StatusCode::CONFLICT,
+        "nobody showed it"
+    );
+    let settled = settled_by_reporter(&run, &id, receipt(&shown));
+    h.queue.triggers().append(&settled).await.expect("append");
+    for head in [&asked, &shown] {
+        let (status, said) = h.post(path, OPERATOR, &approve(head), None).await;
+        assert_eq!(status, StatusCode::CONFLICT, "{said}");
+    }
+    assert_eq!(h.triggers("ENG-1").await.len(), 1, "nothing is decided");
     h.stop().await;
 }
 
