@@ -179,6 +179,10 @@ impl Whole<'_> {
             )
             .expecting("Please add a note on taxes."),
             Step::call(
+                "run_command",
+                json!({"command": "sed -i '3s/$/  # See notes\\/taxes.md/' shop/cart.py"}),
+            ),
+            Step::call(
                 "finish",
                 json!({"type": "docs", "scope": "cart", "title": "Add a note on taxes",
                     "summary": "Adds the note that the review asks for.", "replies": [

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -336,6 +337,44 @@ impl Repository {
                 files_changed,
             }),
         }
+    }
+
+    /// The lines of a file at `base` that `head` removes, replaces or adds something beside; none where the file is the same or
+    /// in neither. Of a file that is new, gone or no text: all lines.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when a commit is not there.
+    pub fn touched_lines(
+        &self,
+        base: &CommitId,
+        head: &CommitId,
+        path: &str,
+    ) -> Result<Vec<RangeInclusive<u32>>, Error> {
+        let [old, new] = self.trees(base, head)?;
+        let mut options = git2::DiffOptions::new();
+        options
+            .pathspec(path)
+            .disable_pathspec_match(true)
+            .context_lines(0)
+            .max_size(MAX_SHOWN_BYTES);
+        let diff = self
+            .git
+            .diff_tree_to_tree(Some(&old), Some(&new), Some(&mut options))?;
+        let mut lines = Vec::new();
+        for (index, delta) in diff.deltas().enumerate() {
+            let patch = git2::Patch::from_diff(&diff, index)?;
+            let patch = patch.filter(|_| delta.status() == git2::Delta::Modified);
+            let Some(patch) = patch.filter(|patch| patch.num_hunks() > 0) else {
+                return Ok(vec![0..=u32::MAX]);
+            };
+            for hunk in 0..patch.num_hunks() {
+                let (hunk, _) = patch.hunk(hunk)?;
+                let start = hunk.old_start();
+                // What is only added has no old line: it stands between this one and the next.
+                lines.push(start..=start + hunk.old_lines().max(2) - 1);
+            }
+        }
+        Ok(lines)
     }
 
     /// The commits that lead from `base` to `head`, oldest first; at most 1,000.

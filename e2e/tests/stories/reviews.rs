@@ -65,6 +65,10 @@ async fn three_threads_are_changed_answered_and_declined_and_the_review_is_asked
             Step::call("write_file", json!({"path": "notes/rounding.md", "content": "Rounded.\n"}))
                 .expecting("Please add a note on rounding."),
             Step::call(
+                "run_command",
+                json!({"command": "sed -i '3s/$/  # See notes\\/rounding.md/' shop/cart.py"}),
+            ),
+            Step::call(
                 "finish",
                 json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that the review asks for.", "replies": []}),

@@ -16,6 +16,7 @@ mod people;
 mod pushes;
 mod rig;
 mod rounds;
+mod threads;
 mod triage;
 mod unchecked;
 

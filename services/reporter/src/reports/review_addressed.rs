@@ -46,12 +46,19 @@ impl Kind for ReviewAddressed {
             }));
         }
         // Only what was done is over; the rest is for whoever asked.
-        let done = self.replies.iter().filter(|reply| reply.disposition == Disposition::Changed);
-        effects.extend(done.filter(|_| self.commit.is_some()).map(|reply| {
-            Box::new(ResolveThread {
-                pull_request: self.pull_request.clone(),
-                comment: reply.id,
-            }) as _
+        let done = self
+            .replies
+            .iter()
+            .filter(|reply| reply.disposition == Disposition::Changed);
+        let pushed = self.commit.iter();
+        effects.extend(pushed.flat_map(|commit| {
+            done.clone().map(|reply| {
+                Box::new(ResolveThread {
+                    pull_request: self.pull_request.clone(),
+                    comment: reply.id,
+                    commit: commit.clone(),
+                }) as _
+            })
         }));
         let is_open = self.undecided() > 0;
         if is_open && self.deciders.is_empty() {
