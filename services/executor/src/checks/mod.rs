@@ -314,6 +314,7 @@ fn tail(text: &str) -> &str {
 pub(crate) fn candidates(workspace: &Workspace, given: Vec<String>) -> Result<Vec<CheckCandidate>, Problem> {
     let given = given.into_iter().take(MAX_GIVEN).collect();
     let files = workspace.base_files(find::is_told_of)?;
+    let files = workspace.with_guides_of_base_branch(files, find::is_guide)?;
     let found = find::candidates(given, &files);
     if !found.is_empty() {
         return Ok(found);

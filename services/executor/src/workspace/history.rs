@@ -347,11 +347,51 @@ impl Workspace {
         Ok(found)
     }
 
-    /// The repository's own instructions at the base, cut at `max_bytes`.
+    /// The commit that the repository's own words about the work are read at: the newest of the base branch that the base
+    /// builds on. At the head of a pull request its author would instruct the model. Absent: the base branch is not known.
+    fn instructing_commit(&self) -> Result<Option<CommitId>, Problem> {
+        if self.adopted.is_some() {
+            return Ok(Some(self.base.clone()));
+        }
+        let mirror = Repository::open(&self.mirror)?;
+        match mirror.branch_head(&self.base_branch)? {
+            Some(head) => Ok(mirror.merge_base(&head, &self.base)?),
+            None => Ok(None),
+        }
+    }
+
+    /// The same files with the words of guides as the base branch has them. Blocks.
+    pub(crate) fn with_guides_of_base_branch(
+        &self,
+        mut files: Vec<(String, Option<String>)>,
+        is_guide: fn(&str) -> bool,
+    ) -> Result<Vec<(String, Option<String>)>, Problem> {
+        let commit = self.instructing_commit()?;
+        if commit.as_ref() == Some(&self.base) {
+            return Ok(files);
+        }
+        let repository = self.git()?;
+        for (path, text) in files
+            .iter_mut()
+            .filter(|(path, text)| text.is_some() && is_guide(path))
+        {
+            let trusted = match &commit {
+                Some(commit) => repository.read_file(commit, path)?,
+                None => None,
+            };
+            *text = trusted.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        }
+        Ok(files)
+    }
+
+    /// The repository's own instructions in the base branch, cut at `max_bytes`.
     pub(crate) fn instructions(&self, max_bytes: usize) -> Result<String, Problem> {
+        let Some(commit) = self.instructing_commit()? else {
+            return Ok(String::new());
+        };
         let repository = self.git()?;
         for name in ["AGENTS.md", "CLAUDE.md"] {
-            if let Some(bytes) = repository.read_file(&self.base, name)? {
+            if let Some(bytes) = repository.read_file(&commit, name)? {
                 return Ok(String::from_utf8_lossy(&bytes[..bytes.len().min(max_bytes)]).into_owned());
             }
         }

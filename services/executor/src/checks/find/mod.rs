@@ -35,6 +35,11 @@ pub(super) fn is_told_of(path: &str) -> bool {
     is_near(path) && (guides::is_one(path) || manifests::is_one(path))
 }
 
+/// Whether this file tells people or agents how to work here.
+pub(super) fn is_guide(path: &str) -> bool {
+    guides::is_one(path)
+}
+
 fn is_near(path: &str) -> bool {
     let folders: Vec<&str> = path.split('/').collect();
     folders.len() <= MAX_DEPTH && !folders.iter().any(|folder| FOREIGN.contains(folder))
