@@ -1,6 +1,9 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
-use crate::{CommitStyle, Handover, Rules, RunId, TicketKey, text::capped};
+use crate::{
+    CommitStyle, Handover, Rules, RunId, TicketKey,
+    text::{capped, without_hidden},
+};
 
 /// Name of the author and committer of every commit of ours.
 pub const AUTHOR_NAME: &str = "Journeyman";
@@ -185,6 +188,9 @@ impl<'a> Naming<'a> {
     /// # Errors
     /// The right form of this message.
     pub fn check_message(&self, message: &str) -> Result<(), String> {
+        // The form is for the reporter, which refuses hidden characters.
+        let clean = without_hidden(message);
+        let (has_hidden, message) = (clean != message, clean.as_str());
         let subject = message.lines().next().unwrap_or_default();
         let (kind, scope, _) = conventional(subject).unwrap_or(("", "", subject));
         let rules = &self.rules.commits;
@@ -194,7 +200,7 @@ impl<'a> Naming<'a> {
         };
         let has_key = !rules.ticket_in_message || has_word(message, &self.key());
         if is_styled && has_key {
-            return Ok(());
+            return if has_hidden { Err(clean) } else { Ok(()) };
         }
         let body = message.split_once('\n').map_or("", |(_, body)| body);
         let title = subject;
@@ -315,6 +321,16 @@ mod tests {
         let (mut rules, ticket) = (Rules::default(), ticket());
         rules.commits.scope_required = true;
         let naming = Naming::new(&rules, &ticket);
+        let hidden = "Count\u{202e} every\u{1b}[31m piece\0\u{e0041}";
+        let right = naming.check_message(hidden).unwrap_err();
+        assert!(!right.chars().any(crate::text::is_hidden), "{right:?}");
+        assert_eq!(naming.check_message(&right), Ok(()));
+        let hidden = format!("{right}\u{200b}");
+        assert_eq!(
+            naming.check_message(&hidden),
+            Err(right),
+            "the reporter would refuse it"
+        );
         let right = naming.check_message("Count every piece").unwrap_err();
         assert_eq!(right, "feat(core): Count every piece (ENG-12)");
         assert_eq!(naming.check_message(&right), Ok(()));

@@ -1,6 +1,8 @@
 //! Characters that a reader does not see, or that make him see another order than the one that counts: one list for what
 //! comes in, what goes out and what is printed. And texts that are too long.
 
+use std::borrow::Cow;
+
 /// Whether a character hides, reorders or controls text: control characters except line feed and tab, zero-width and
 /// direction characters, blank letters, variation selectors and tags.
 pub fn is_hidden(c: char) -> bool {
@@ -35,6 +37,93 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Longest sequence of a terminal that is taken for one, in characters.
+const MAX_SEQUENCE: usize = 4_096;
+
+/// Output of programs as a model, a journal and a terminal can take it: the sequences that steer terminals are removed, line
+/// ends are line feeds, and other control characters, marks that reorder text and tags are spelled out, such as `<U+0000>`.
+/// Letters of any script, joiners and emoji stay.
+pub fn legible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_steering) {
+        return Cow::Borrowed(text);
+    }
+    let chars: Vec<char> = text.chars().collect();
+    let mut shown = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(&c) = chars.get(at) {
+        let rest = chars.get(at + 1..).unwrap_or_default();
+        if !is_steering(c) {
+            shown.push(c);
+            at += 1;
+        } else if c == '\r' {
+            if rest.first() != Some(&'\n') {
+                shown.push('\n');
+            }
+            at += 1;
+        } else if let Some(length) = sequence_length(c, rest) {
+            at += 1 + length;
+        } else {
+            let same = 1 + rest.iter().take_while(|other| **other == c).count();
+            shown.push_str(&match same {
+                1 => format!("<U+{:04X}>", u32::from(c)),
+                _ => format!("<U+{:04X} x{same}>", u32::from(c)),
+            });
+            at += same;
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character steers a terminal, reorders text or is a tag that no reader sees.
+fn is_steering(c: char) -> bool {
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c,
+            '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}'
+            | '\u{E0000}'..='\u{E007F}')
+}
+
+/// Length of what follows the start of a sequence for terminals and belongs to it; absent: it starts none.
+fn sequence_length(start: char, rest: &[char]) -> Option<usize> {
+    let (kind, skipped) = match start {
+        '\u{1b}' => (*rest.first()?, 1),
+        '\u{9b}' => ('[', 0),
+        '\u{9d}' => (']', 0),
+        '\u{90}' => ('P', 0),
+        '\u{98}' => ('X', 0),
+        '\u{9e}' => ('^', 0),
+        '\u{9f}' => ('_', 0),
+        _ => return None,
+    };
+    let body = rest.get(skipped..)?;
+    let body = body.get(..body.len().min(MAX_SEQUENCE))?;
+    let length = match kind {
+        '[' => {
+            let parameters = body.iter().take_while(|c| matches!(c, ' '..='?')).count();
+            body.get(parameters).filter(|c| matches!(c, '@'..='~'))?;
+            parameters + 1
+        }
+        // A string to the terminal: it ends with BEL or ST.
+        ']' | 'P' | 'X' | '^' | '_' => {
+            let end = body
+                .iter()
+                .position(|c| matches!(c, '\u{7}' | '\u{9c}' | '\u{1b}'))?;
+            match (body.get(end)?, body.get(end + 1)) {
+                ('\u{1b}', Some('\\')) => end + 2,
+                ('\u{1b}', _) => return None,
+                _ => end + 1,
+            }
+        }
+        ' '..='/' => {
+            let between = body.iter().take_while(|c| matches!(c, ' '..='/')).count();
+            body.get(between).filter(|c| matches!(c, '0'..='~'))?;
+            between + 1
+        }
+        '0'..='~' => 0,
+        _ => return None,
+    };
+    Some(skipped + length)
 }
 
 /// The text on one line: control characters are spaces, and several spaces are one.
@@ -83,6 +172,33 @@ mod tests {
             visible(text),
             "a<U+200B>b<U+202E>c<U+001B>]0;x<U+0007><U+3164><U+E0041>\td\n"
         );
+    }
+
+    #[test]
+    fn what_programs_print_is_legible_without_a_terminal() {
+        for (printed, shown) in [
+            ("\u{1b}[31mred\u{1b}[0m \u{1b}[1;38;5;9mx\u{1b}[K", "red x"),
+            (
+                "\u{1b}]0;title\u{7}a\u{1b}]8;;https://x\u{1b}\\b\u{9d}52;c;eA==\u{9c}c",
+                "abc",
+            ),
+            ("\u{1b}Pq#0\u{1b}\\x\u{1b}_y\u{1b}\\\u{1b}(B\u{1b}7\u{1b}c.", "x."),
+            ("\u{9b}2Jx\u{90}q\u{9c}y", "xy"),
+            ("a\0\0\0b\u{8}c\u{7f}", "a<U+0000 x3>b<U+0008>c<U+007F>"),
+            (
+                "if \u{202e}x\u{2066}\u{200f}\u{e0041}",
+                "if <U+202E>x<U+2066><U+200F><U+E0041>",
+            ),
+            ("one\r\ntwo\r10%\r20%\n", "one\ntwo\n10%\n20%\n"),
+            ("cut \u{1b}[31", "cut <U+001B>[31"),
+            ("cut \u{1b}]0;never ends\nnext", "cut <U+001B>]0;never ends\nnext"),
+            ("\u{1b}", "<U+001B>"),
+            ("\u{85}\u{9a}", "<U+0085><U+009A>"),
+        ] {
+            assert_eq!(legible(printed), shown, "{printed:?}");
+        }
+        let plain = "Grüße, 你好, שלום, नमस्ते \u{1f468}\u{200d}\u{1f467} ❤\u{fe0f}\tx\n";
+        assert!(matches!(legible(plain), Cow::Borrowed(same) if same == plain));
     }
 
     #[test]

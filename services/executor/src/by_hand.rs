@@ -1,7 +1,7 @@
 //! What a person runs by hand: `executor doctor`, `executor exec`, `executor tool`, `executor index`.
 
 use std::{
-    io::{Write, stderr, stdout},
+    io::{IsTerminal as _, Write, stderr, stdout},
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
-use domain::{SandboxLevel, cause::chain};
+use domain::{SandboxLevel, cause::chain, text::legible};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -316,11 +316,17 @@ async fn exec(task: Exec) -> anyhow::Result<ExitCode> {
     spec.command = task.command;
     let (sink, mut chunks) = mpsc::channel::<Vec<u8>>(4096);
     let printer = tokio::spawn(async move {
+        let mut shown = stdout().is_terminal().then(TerminalText::default);
         while let Some(chunk) = chunks.recv().await {
-            stdout().write_all(&chunk)?;
+            let printed = match &mut shown {
+                Some(shown) => shown.take(&chunk),
+                None => chunk,
+            };
+            stdout().write_all(&printed)?;
             stdout().flush()?;
         }
-        Ok::<(), std::io::Error>(())
+        let left = shown.map(TerminalText::end).unwrap_or_default();
+        stdout().write_all(&left)
     });
     let end = call
         .sandbox
@@ -332,6 +338,38 @@ async fn exec(task: Exec) -> anyhow::Result<ExitCode> {
         Ending::Exited(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(255))),
         Ending::TimedOut => anyhow::bail!("killed after {} s", task.timeout_s),
         Ending::Cancelled => anyhow::bail!("cut"),
+    }
+}
+
+/// Output on its way to a person's terminal, in pieces: it must not steer the terminal, such as by writing its clipboard.
+#[derive(Default)]
+struct TerminalText {
+    /// Bytes after the last line feed.
+    line: Vec<u8>,
+}
+
+impl TerminalText {
+    /// Longest line that is kept back until it ends, in bytes.
+    const MAX_LINE: usize = 64 * 1024;
+
+    fn take(&mut self, chunk: &[u8]) -> Vec<u8> {
+        self.line.extend_from_slice(chunk);
+        let end = self.line.iter().rposition(|byte| *byte == b'\n');
+        let end = match end {
+            Some(end) => end + 1,
+            None if self.line.len() > Self::MAX_LINE => self.line.len(),
+            None => return Vec::new(),
+        };
+        let whole: Vec<u8> = self.line.drain(..end).collect();
+        Self::shown(&whole)
+    }
+
+    fn end(self) -> Vec<u8> {
+        Self::shown(&self.line)
+    }
+
+    fn shown(bytes: &[u8]) -> Vec<u8> {
+        legible(&String::from_utf8_lossy(bytes)).into_owned().into_bytes()
     }
 }
 

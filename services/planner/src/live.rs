@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{CallId, LiveOutput, RunId};
+use domain::{CallId, LiveOutput, RunId, text::legible};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep},
@@ -35,7 +35,7 @@ async fn tell(live: queue::Live, run: RunId, call: CallId, mut pieces: mpsc::Rec
         };
         let output = LiveOutput {
             call: call.clone(),
-            text,
+            text: legible(&text).into_owned(),
         };
         let told = tokio::time::timeout(TELL_LIMIT, live.tell(&run, &output)).await;
         if !matches!(told, Ok(Ok(()))) {

@@ -27,7 +27,7 @@ pub(crate) use run_command::{place as command_place, spec as command_spec};
 
 use std::{path::Path, sync::Arc};
 
-use domain::cause::chain;
+use domain::{cause::chain, text::legible};
 use input::{parse, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -145,6 +145,14 @@ impl Outcome {
         }
     }
 
+    /// Without characters that steer a terminal or that gateways to models refuse. The whole stays as it was printed.
+    fn legible(mut self) -> Self {
+        if let std::borrow::Cow::Owned(shown) = legible(&self.text) {
+            self.text = shown;
+        }
+        self
+    }
+
     /// With so much text that a model can take it.
     fn bounded(mut self) -> Self {
         if self.text.len() > MAX_ANSWER {
@@ -218,6 +226,7 @@ pub(crate) async fn run(
         Run::Command => run_command::run(&call, input, sink).await,
         Run::Blocking(run) => blocking(tool.name, move || run(&call, input)).await,
     }
+    .legible()
     .bounded();
     let whole = std::mem::take(&mut outcome.whole);
     outcome.add(&keep(workspace, whole).await);

@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use domain::{
     CallId, Cause, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall,
-    ToolResult, ToolStatus, WorkspaceInfo, cause::chain,
+    ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
@@ -368,7 +368,8 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
     };
     ToolResult {
         status,
-        content: result.content,
+        // An executor may be of an earlier release, or not ours any more.
+        content: legible(&result.content).into_owned(),
         changed: result.changed,
         branch: Some(result.branch).filter(|branch| !branch.is_empty()),
         head: commit(&result.head_commit),
