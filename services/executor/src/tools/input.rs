@@ -46,6 +46,9 @@ const COMMON: Aliases = &[
     ("replace", "new_string"),
 ];
 
+/// Fields whose text has lines, which models give as a list now and then.
+const OF_LINES: [&str; 5] = ["content", "patch", "old_string", "new_string", "message"];
+
 /// The schema of an input: an object, each field with its type and description.
 pub(super) fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -106,7 +109,7 @@ pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
             Some(_) if value.is_null() => {}
             Some(known) => {
                 let kind = properties[known]["type"].as_str().unwrap_or_default();
-                let value = fitted(value, kind)
+                let value = fitted(value, kind, known)
                     .map_err(|wanted| format!("`{name}` must be {wanted}. Call the tool again with that."))?;
                 input.insert(known.to_owned(), value);
             }
@@ -156,8 +159,8 @@ fn known_as<'a>(name: &'a str, properties: &Map<String, Value>) -> Option<&'a st
     other.map(|(_, known)| *known)
 }
 
-/// The value as a type of JSON Schema; else what it must be.
-fn fitted(value: Value, kind: &str) -> Result<Value, &'static str> {
+/// The value of a field as a type of JSON Schema; else what it must be.
+fn fitted(value: Value, kind: &str, field: &str) -> Result<Value, &'static str> {
     match (kind, value) {
         ("integer", value) => whole(&value).map(Value::from).ok_or("a whole number"),
         ("boolean", Value::Bool(is)) => Ok(is.into()),
@@ -169,8 +172,18 @@ fn fitted(value: Value, kind: &str) -> Result<Value, &'static str> {
         ("boolean", _) => Err("true or false"),
         ("string", Value::Number(number)) => Ok(number.to_string().into()),
         ("string", Value::Bool(is)) => Ok(is.to_string().into()),
-        // What else a list may mean is its tool's to say.
-        ("string", Value::Array(lines)) => Ok(joined(&lines).map_or(Value::Array(lines), Value::from)),
+        ("string", Value::Array(list)) => {
+            let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+            match (texts.as_deref(), field) {
+                // What else a list may mean is its tool's to say.
+                (None, _) => Ok(Value::Array(list)),
+                (Some([only]), _) => Ok((*only).into()),
+                (Some(words), "command") => Ok(command_line(words).into()),
+                (Some(globs), "file_pattern") => Ok(globs.join(",").into()),
+                (Some(lines), _) if OF_LINES.contains(&field) => Ok(lines.join("\n").into()),
+                (Some(_), _) => Err("one text, not a list: make one call for each"),
+            }
+        }
         ("string", Value::Object(_)) => Err("text"),
         (_, value) => Ok(value),
     }
@@ -192,10 +205,44 @@ fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// Lines given as a list.
-fn joined(lines: &[Value]) -> Option<String> {
-    let lines: Option<Vec<&str>> = lines.iter().map(Value::as_str).collect();
-    lines.map(|lines| lines.join("\n"))
+/// A command given as a list: a program with its arguments, or the lines of a script.
+fn command_line(words: &[&str]) -> String {
+    // No program has a blank in its name: each item is a command.
+    if words
+        .first()
+        .is_some_and(|first| first.trim().contains(char::is_whitespace))
+    {
+        return words.join("\n");
+    }
+    let quoted: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+    quoted.join(" ")
+}
+
+/// An argument as the shell reads it back. What can only be meant for the shell itself stays as it is.
+fn shell_word(word: &str) -> String {
+    const OPERATORS: [&str; 16] = [
+        "&&",
+        "||",
+        "|",
+        "|&",
+        ";",
+        "&",
+        "(",
+        ")",
+        ">",
+        ">>",
+        "<",
+        "2>",
+        "2>&1",
+        "&>",
+        ">&2",
+        "2>/dev/null",
+    ];
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%^".contains(c);
+    if OPERATORS.contains(&word) || (!word.is_empty() && word.chars().all(is_plain)) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// An input that fits its schema as the tool's own type.
@@ -273,6 +320,39 @@ mod tests {
         }
         let (_, ignored) = taken(r#"{"path": "a", "reason": "why", "file": "b"}"#).unwrap();
         assert_eq!(ignored, ["file", "reason"]);
+    }
+
+    #[test]
+    fn command_given_as_list_runs_as_one_command() {
+        for (list, command) in [
+            (json!(["ls", "-la"]), "ls -la"),
+            (json!(["python", "manage.py", "test"]), "python manage.py test"),
+            (
+                json!(["rm", "-rf", "a b", "it's", "$HOME", ""]),
+                r"rm -rf 'a b' 'it'\''s' '$HOME' ''",
+            ),
+            (json!(["bash", "-lc", "cd src && ls"]), "bash -lc 'cd src && ls'"),
+            (json!(["cat", "a.txt", "|", "wc", "-l"]), "cat a.txt | wc -l"),
+            (json!(["npm test", "npm run lint"]), "npm test\nnpm run lint"),
+            (json!(["make"]), "make"),
+            (json!(["cd src && make"]), "cd src && make"),
+        ] {
+            assert_eq!(
+                fitted(list.clone(), "string", "command"),
+                Ok(command.into()),
+                "{list}"
+            );
+        }
+        let lines = json!(["one", "two"]);
+        assert_eq!(fitted(lines.clone(), "string", "content"), Ok("one\ntwo".into()));
+        assert_eq!(
+            fitted(json!(["*.py", "*.js"]), "string", "file_pattern"),
+            Ok("*.py,*.js".into())
+        );
+        let refused = fitted(lines.clone(), "string", "path").unwrap_err();
+        assert!(refused.contains("not a list"), "{refused}");
+        let blocks = json!([{"old_string": "a"}]);
+        assert_eq!(fitted(blocks.clone(), "string", "blocks"), Ok(blocks));
     }
 
     #[test]
