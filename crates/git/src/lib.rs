@@ -20,6 +20,7 @@ mod push_answer;
 mod recovery;
 mod repository;
 mod transport;
+mod version;
 
 pub use alone::Alone;
 pub use author::{AUTHOR_ADDRESS, AUTHOR_NAME, author_line};
@@ -37,3 +38,4 @@ pub use repository::{Repository, UnifiedDiff};
 pub use transport::{
     Auth, FetchedBranches, RefusedBranch, Transport, WANTED_BRANCH, WANTED_COMMIT, branch_in_the_way,
 };
+pub use version::{GitVersion, OLDEST_GIT, UnusableGit, check_git_version};

@@ -58,6 +58,8 @@ use unready::Isolation;
 /// # Errors
 /// When the data folder cannot be used, the launcher is missing, or the sandbox level is below the wanted one.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let git = git::check_git_version()?;
+    tracing::info!(%git, "git found");
     let (settings, fetches) = (config.executor, config.git);
     let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
     anyhow::ensure!(parser::is_there(), "the program `parser` is not beside this one");

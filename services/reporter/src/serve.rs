@@ -43,6 +43,8 @@ const HTTP_DRAIN: Duration = Duration::from_secs(3);
 /// When NATS cannot be reached for 60 s or its streams differ from what is wanted, when the rules directory or a
 /// credential cannot be read, or when the socket fails.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let git = git::check_git_version()?;
+    tracing::info!(%git, "git found");
     let health = Health::new();
     let rules = RulesStore::open(
         &config.rules,

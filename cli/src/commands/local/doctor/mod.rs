@@ -108,7 +108,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     findings.add("settings file", settings_read(file));
     // What `up` makes afresh at each start need not be in the settings of one machine.
     let one_machine = sections.nats.is_none() && sections.redis.is_none();
-    programs(&mut findings, one_machine).await;
+    programs(&mut findings, one_machine);
     let mut environment: Vec<_> = std::env::vars().collect();
     if one_machine {
         environment = local::completed(file, environment).await?;
@@ -143,21 +143,15 @@ fn settings_read(file: Option<&Path>) -> Finding {
     }
 }
 
-async fn programs(findings: &mut Findings, one_machine: bool) {
-    let git = tokio::process::Command::new("git")
-        .arg("--version")
-        .output()
-        .await;
+fn programs(findings: &mut Findings, one_machine: bool) {
     findings.add(
         "git",
-        match git {
-            Ok(output) if output.status.success() => {
-                Finding::Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-            }
-            Ok(_) | Err(_) => {
-                let needed = "there is none, and reporter and executor need it";
-                Finding::Failed(needed.to_owned(), Remedy::Install)
-            }
+        match git::check_git_version() {
+            Ok(version) => Finding::Ok(format!("git version {version}")),
+            Err(unusable) => Finding::Failed(
+                format!("{unusable}: reporter and executor need it"),
+                Remedy::Install,
+            ),
         },
     );
     let own = match one_machine {

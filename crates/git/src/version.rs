@@ -1,0 +1,112 @@
+//! The version of the `git` program, which executor and reporter look at before they do anything with it.
+
+use std::{fmt, path::Path, process::Command};
+
+/// The oldest version that is used: it refuses bare repositories within worktrees when told to, reads refspecs from its
+/// standard input, and has the fixes that distributions still carry back.
+pub const OLDEST_GIT: GitVersion = GitVersion {
+    major: 2,
+    minor: 39,
+    patch: 0,
+};
+
+/// A version of git.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GitVersion {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+    /// Patch number.
+    pub patch: u32,
+}
+
+impl fmt::Display for GitVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+/// Why the `git` program cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum UnusableGit {
+    /// It does not start.
+    #[error("there is no git program that starts; install git {OLDEST_GIT} or newer")]
+    Missing(#[source] std::io::Error),
+    /// It does not say its version.
+    #[error("`git --version` does not say a version; install git {OLDEST_GIT} or newer")]
+    Unreadable,
+    /// It is too old.
+    #[error("git {0} is too old; install git {OLDEST_GIT} or newer")]
+    TooOld(GitVersion),
+}
+
+/// The version of the `git` program on the path, if it is new enough. Blocks for a moment.
+///
+/// # Errors
+/// [`UnusableGit`] says what to install.
+pub fn check_git_version() -> Result<GitVersion, UnusableGit> {
+    check_version_of(Path::new("git"))
+}
+
+fn check_version_of(program: &Path) -> Result<GitVersion, UnusableGit> {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.map_err(UnusableGit::Missing)?;
+    let version = parse_version(&String::from_utf8_lossy(&output.stdout)).ok_or(UnusableGit::Unreadable)?;
+    if version < OLDEST_GIT {
+        return Err(UnusableGit::TooOld(version));
+    }
+    Ok(version)
+}
+
+/// The version in what `git --version` prints, whatever a vendor appends.
+fn parse_version(printed: &str) -> Option<GitVersion> {
+    let word = printed.strip_prefix("git version ")?.split_whitespace().next()?;
+    let mut numbers = word.split('.').map_while(|part| part.parse().ok());
+    Some(GitVersion {
+        major: numbers.next()?,
+        minor: numbers.next()?,
+        patch: numbers.next().unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt as _};
+
+    use super::*;
+
+    #[test]
+    fn version_is_read_from_what_vendors_print() {
+        let version = |major, minor, patch| Some(GitVersion { major, minor, patch });
+        for (printed, read) in [
+            ("git version 2.39.5\n", version(2, 39, 5)),
+            ("git version 2.50.1 (Apple Git-155)\n", version(2, 50, 1)),
+            ("git version 2.45.1.windows.1", version(2, 45, 1)),
+            ("git version 2.48.0-rc1", version(2, 48, 0)),
+            ("git version 3.0.GIT", version(3, 0, 0)),
+            ("something else 2.50.1", None),
+            ("git version unknown", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_version(printed), read, "{printed}");
+        }
+    }
+
+    #[test]
+    fn old_or_missing_git_is_refused_with_what_to_install() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |program: &Path| check_version_of(program).unwrap_err().to_string();
+        assert!(refused(&folder.path().join("absent")).contains("install git 2.39.0"));
+        for (printed, words) in [
+            ("git version 2.34.1", "git 2.34.1 is too old; install git 2.39.0"),
+            ("not git", "does not say a version"),
+        ] {
+            let program = folder.path().join(printed.replace(' ', "-"));
+            fs::write(&program, format!("#!/bin/sh\necho '{printed}'\n")).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            assert!(refused(&program).contains(words), "{}", refused(&program));
+        }
+        check_git_version().unwrap();
+    }
+}
