@@ -3,9 +3,9 @@
 # Pin the bases by digest where it matters: --build-arg RUNTIME_BASE=debian@sha256:…, and so on.
 # Programs that were built elsewhere: --build-arg PROGRAMS=<an image with them in /out>.
 # A seventh target, stand-ins, is what `make cluster-test` plays against; it is no part of what is deployed.
-ARG RUST_IMAGE=rust:1-bookworm
-ARG RUNTIME_BASE=debian:bookworm-slim
-ARG EXECUTOR_BASE=debian:bookworm-slim
+ARG RUST_IMAGE=rust:1.95.0-bookworm
+ARG RUNTIME_BASE=debian:12.12-slim
+ARG EXECUTOR_BASE=debian:12.12-slim
 ARG PROGRAMS=builder
 ARG STAND_INS=stand-ins-builder
 

@@ -121,6 +121,24 @@ def check_image(where: str, service: str, pod: dict, targets: set[str]) -> None:
     require(matches and not images[0].endswith(":latest"), f"{where}: the image must be journeyman/{service} with a tag: {images}")
 
 
+def check_foreign_images(where: str, pod: dict) -> None:
+    """Images of others have an exact version: a floating tag is another program tomorrow."""
+    for image in (container["image"] for container in containers(pod)):
+        is_ours = re.search(r"(^|/)journeyman/", image)
+        is_exact = re.search(r":v?\d+\.\d+\.\d+[\w.-]*(@sha256:[0-9a-f]{64})?$", image)
+        require(is_ours or is_exact, f"{where}: the image must have an exact version: {image}")
+
+
+def check_base_images() -> None:
+    """The images that ours are built from have an exact version, too."""
+    text = Path("Dockerfile").read_text()
+    bases = re.findall(r"^ARG \w+=(\S+:\S+)$", text, re.MULTILINE)
+    require(len(bases) >= 3, "Dockerfile: its bases cannot be found")
+    for image in bases:
+        is_exact = re.search(r":\d+\.\d+(\.\d+)?-[\w.-]+(@sha256:[0-9a-f]{64})?$", image)
+        require(is_exact, f"Dockerfile: the base must have an exact version: {image}")
+
+
 def check_runner(where: str, pod: dict) -> None:
     """Commands run under a user of their own, in a container that is told nothing."""
     runner = next((container for container in containers(pod) if container["name"] == "runner"), {})
@@ -293,6 +311,7 @@ def check_file(path: Path, known: set[str], example: dict, example_secrets: dict
                     check_runner(where, pod)
                     check_self_test(where, pod, documents)
             else:
+                check_foreign_images(where, pod)
                 may_read = SERVER_SECRETS.get(name, set())
                 names = without_certificate(where, name, pod, secret_names(pod))
                 require(names == may_read, f"{where}: reads {sorted(names)}, may read {sorted(may_read)}")
@@ -313,6 +332,7 @@ def main() -> int:
     example_secrets = {secret["metadata"]["name"]: secret["stringData"] for secret in secrets}
     targets = set(re.findall(r"^FROM \S+ AS (\w+)$", Path("Dockerfile").read_text(), re.M))
     check_profile()
+    check_base_images()
     files = [Path(name) for name in sys.argv[1:]]
     count = sum(check_file(path, known, example, example_secrets, targets) for path in files)
     for problem in problems:
