@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     connection::Connection,
+    dead::DeadLetters,
     error::Error,
     names::{Bucket, Key},
     pull_request_calls::Taken,
-    queue::Queue,
+    purge,
     table::Table,
     unreadable::{Found, Revision},
 };
@@ -114,14 +115,13 @@ impl MaintenanceOrders {
 
 /// Carries out orders, one after another.
 pub struct MaintenanceWorker {
-    queue: Queue,
+    connection: Arc<Connection>,
     now: fn() -> Timestamp,
 }
 
 impl MaintenanceWorker {
-    /// A worker with a clock.
-    pub const fn new(queue: Queue, now: fn() -> Timestamp) -> Self {
-        Self { queue, now }
+    pub(crate) const fn new(connection: Arc<Connection>, now: fn() -> Timestamp) -> Self {
+        Self { connection, now }
     }
 
     /// Carries out orders until shutdown.
@@ -129,7 +129,7 @@ impl MaintenanceWorker {
     /// # Errors
     /// [`Error::Unavailable`] when orders cannot be read; running again goes on.
     pub async fn run(&self, shutdown: CancellationToken) -> Result<(), Error> {
-        let orders = self.queue.maintenance_orders();
+        let orders = MaintenanceOrders::new(self.connection.clone());
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut seen, mut waiting) = (Revision::default(), Vec::new());
@@ -172,9 +172,7 @@ impl MaintenanceWorker {
         let outcome = match &order.task {
             MaintenanceTask::ForgetTicket { ticket } => self.forget_ticket(orders, ticket, now).await?,
             MaintenanceTask::ReviveReport { letter } => self.revive_report(*letter).await?,
-            MaintenanceTask::DropLetter { letter } => {
-                done_or_missing(self.queue.dead_letters().remove(*letter).await?)
-            }
+            MaintenanceTask::DropLetter { letter } => done_or_missing(self.letters().remove(*letter).await?),
         };
         tracing::warn!(order = order.id, by = order.by, task = ?order.task, ?outcome, "maintenance carried out");
         let is_ticket = matches!(order.task, MaintenanceTask::ForgetTicket { .. });
@@ -194,7 +192,7 @@ impl MaintenanceWorker {
         ticket: &TicketKey,
         now: Timestamp,
     ) -> Result<MaintenanceOutcome, Error> {
-        let rows = self.queue.table::<Row>(Bucket::Tickets);
+        let rows: Table<Row> = Table::new(self.connection.clone(), Bucket::Tickets);
         let row = rows.find(&ticket.to_string()).await?;
         // A row that cannot be read keeps nobody from forgetting it.
         if matches!(&row, Some(Found::Value(row, _)) if !row.pending.is_empty()) {
@@ -208,12 +206,16 @@ impl MaintenanceWorker {
                 reason: format!("{most} tickets were forgotten within the last hour; try again in an hour"),
             });
         }
-        self.queue.forget_ticket(ticket).await?;
+        purge::forget_ticket(&self.connection, ticket).await?;
         Ok(MaintenanceOutcome::Done)
     }
 
+    fn letters(&self) -> DeadLetters {
+        DeadLetters::new(self.connection.clone())
+    }
+
     async fn revive_report(&self, letter: u64) -> Result<MaintenanceOutcome, Error> {
-        let letters = self.queue.dead_letters();
+        let letters = self.letters();
         if !letters.is_of_report(letter).await? {
             return Ok(MaintenanceOutcome::Missing);
         }

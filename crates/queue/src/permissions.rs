@@ -4,12 +4,9 @@ use std::fmt::Write as _;
 
 use domain::{NewerRecord, RecordKind};
 
-use crate::{
-    names::{
-        self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS,
-        REPORTS, ROUTER, TIMERS, TRIGGERS, WAKER,
-    },
-    singleton,
+use crate::names::{
+    self, Bucket, DEAD, DELIVERIES, JOURNAL, Key, LogNames, OBJECT_CHUNKS, OBJECT_METAS, OBJECTS, REPORTS,
+    ROUTER, TIMERS, TRIGGERS, WAKER,
 };
 
 /// Name of the work that one reporter of all does: see [`crate::Queue::singleton`].
@@ -250,7 +247,7 @@ impl Permissions {
         for stream in [OBJECTS, DEAD] {
             self.publish(format!("$JS.API.STREAM.MSG.DELETE.{stream}"));
         }
-        let holder = Key::from(singleton::key(UPKEEP).as_str());
+        let holder = Key::from(names::singleton(UPKEEP).as_str());
         self.publish(Bucket::Control.subject(&holder));
     }
 

@@ -14,7 +14,7 @@ use crate::{
     journal::Journal,
     keyed_log::KeyedLog,
     live::Live,
-    maintenance::MaintenanceOrders,
+    maintenance::{MaintenanceOrders, MaintenanceWorker},
     names::{self, Bucket},
     objects::Objects,
     permissions::Role,
@@ -145,6 +145,11 @@ impl Queue {
     /// Maintenance that ingest asks the reporter for.
     pub fn maintenance_orders(&self) -> MaintenanceOrders {
         MaintenanceOrders::new(self.connection.clone())
+    }
+
+    /// Carries that maintenance out, by this clock.
+    pub fn maintenance_worker(&self, now: fn() -> Timestamp) -> MaintenanceWorker {
+        MaintenanceWorker::new(self.connection.clone(), now)
     }
 
     /// Forbids rollups in the object store, by which one message can take the place of all others, once nobody has rolled up

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     error::Error,
+    names,
     table::Table,
     unreadable::{Found, Revision},
 };
@@ -52,16 +53,11 @@ struct Hold {
     until: Instant,
 }
 
-/// The key of its record.
-pub(crate) fn key(name: &str) -> String {
-    format!("singleton:{name}")
-}
-
 impl Singleton {
     pub(crate) fn new(table: Table<Holder>, name: &str, ttl: Duration) -> Self {
         Self {
             table,
-            name: key(name),
+            name: names::singleton(name),
             holder: Uuid::new_v4().to_string(),
             ttl,
         }

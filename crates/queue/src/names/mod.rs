@@ -212,6 +212,11 @@ pub(crate) fn letters() -> String {
     format!("{DEAD_PREFIX}.>")
 }
 
+/// The key of the record of work that one process of a cluster does.
+pub(crate) fn singleton(name: &str) -> String {
+    format!("singleton:{name}")
+}
+
 /// The key-value buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bucket {

@@ -8,9 +8,7 @@ use domain::{
     cause::chain,
 };
 use futures::StreamExt as _;
-use queue::{
-    Bucket, DeadLetter, Disposition, Identity, MaintenanceWorker, Queue, Role, Settings, authorization,
-};
+use queue::{Bucket, DeadLetter, Disposition, Identity, Queue, Role, Settings, authorization};
 use secrecy::ExposeSecret as _;
 use servers::{NatsOptions, NatsServer};
 use tokio::sync::mpsc;
@@ -248,7 +246,7 @@ async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
     control.delete("stop-all").await.unwrap();
     ingest.reports().wake(&ticket(1)).await.unwrap();
     let (worker, shutdown) = (
-        MaintenanceWorker::new(reporter.clone(), || domain::Timestamp::from_unix_ms(1_000)),
+        reporter.maintenance_worker(|| domain::Timestamp::from_unix_ms(1_000)),
         stop.clone(),
     );
     tokio::spawn(async move { worker.run(shutdown).await });

@@ -12,7 +12,7 @@ use domain::{
     Source, TicketKey, Timestamp, Trigger, TriggerKey,
 };
 use ingest::{ApiToken, Config, SecretList};
-use queue::{MaintenanceWorker, Queue};
+use queue::Queue;
 use reqwest::StatusCode;
 use ring::{digest, hmac};
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ impl Harness {
         let base = format!("http://{}", listener.local_addr().expect("address"));
         let shutdown = CancellationToken::new();
         // The reporter's part, too: nothing is deleted without it.
-        let worker = MaintenanceWorker::new(queue.clone(), bootstrap::now);
+        let worker = queue.maintenance_worker(bootstrap::now);
         let stopped = shutdown.clone();
         tokio::spawn(async move {
             while !stopped.is_cancelled() {
