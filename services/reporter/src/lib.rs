@@ -3,7 +3,6 @@
 
 mod board;
 mod bot_orders;
-mod clearance;
 mod config;
 mod direct;
 mod draft;

@@ -9,8 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    clearance::TicketRecords,
-    effects::{Asked, Effect, Outside, Thread},
+    effects::{Asked, Effect, Outside, Thread, TicketRecords},
     ledger::{self, Claim, Intent, Ledger},
     made::{How, Made, Settled},
     message,

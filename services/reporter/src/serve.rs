@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use github::Gated;
 use grant::Verifier;
 use lease::Limits;
-use queue::{MaintenanceWorker, Queue, Role};
+use queue::{Queue, Role};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -226,7 +226,7 @@ async fn work(
         queue.tell_credential_ends(Role::Reporter, &ends)
     });
     let telling = telling.map(Ok);
-    let maintenance = MaintenanceWorker::new(queue.clone(), bootstrap::now);
+    let maintenance = queue.maintenance_worker(bootstrap::now);
     let maintaining = service::keep_running("maintenance", shutdown, is_fatal, || {
         maintenance.run(shutdown.clone())
     });

@@ -6,8 +6,7 @@ use domain::{ReportFence, RepositoryName, Rules, TicketKey, Timestamp, cause::ch
 
 use crate::{
     board::{Board, Entry},
-    clearance::TicketRecords,
-    effects::{Asked, Effect, Thread},
+    effects::{Asked, Effect, Thread, TicketRecords},
     ledger,
     made::{How, Made, Settled},
     message::{self, RoundsLinks},

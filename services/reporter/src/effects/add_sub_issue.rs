@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, Outside};
+use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{
-    clearance::EffectTarget,
     made::{Made, MadeIssue},
     trouble::Trouble,
 };

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{Assign, RepositoryName, Rules, TicketKey};
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, trouble::Trouble};
 
 /// Let people see on the ticket who works on it. Whoever has it already keeps it.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use domain::PullRequestRef;
 use github::PullRequestState;
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, trouble::Trouble};
 
 /// Make a pull request of ours a draft again: its head changed, and its checks have to pass first.
 #[derive(Debug)]

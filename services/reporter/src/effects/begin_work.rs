@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{About, JobRequest, Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, trouble::Trouble};
 
 /// Begin the work that a comment asks for, exactly as it was allowed and pinned when the comment came in. A planner can
 /// choose that it begins, and nothing of what it is.

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::report::{ChecksFailed, ReviewAddressed};
 
-use super::{Asked, Effect, Outside, Thread};
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// A comment of its own beside the status comment: an edited one would notify nobody on GitHub.
 #[derive(Debug)]

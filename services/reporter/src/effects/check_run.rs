@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, rounds::RoundEvent, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, rounds::RoundEvent, trouble::Trouble};
 
 /// Whoever looks at the checks of a pull request sees what Journeyman did there.
 #[derive(Debug)]

@@ -10,11 +10,8 @@ use domain::{
 };
 use tokio::sync::OnceCell;
 
-use crate::{
-    effects::{Effect, Outside, Thread},
-    message,
-    trouble::Trouble,
-};
+use super::{Effect, Outside, Thread};
+use crate::{message, trouble::Trouble};
 
 /// The thing that an effect writes to, as its report names it.
 #[derive(Clone, Debug, PartialEq, Eq)]

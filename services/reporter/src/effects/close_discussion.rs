@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::RepositoryName;
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, trouble::Trouble};
 
 /// Close a discussion as resolved.
 #[derive(Debug)]

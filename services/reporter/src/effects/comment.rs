@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::{Asked, Effect, Outside, Thread};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, Thread};
+use crate::{made::Made, trouble::Trouble};
 
 /// Tell people: in the ticket's status comment, or in a comment of its own.
 #[derive(Debug)]

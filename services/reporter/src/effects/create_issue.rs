@@ -4,11 +4,10 @@ use async_trait::async_trait;
 use domain::{PlannedIssue, Refusal, RepositoryName, SecretPlace as Place};
 
 use super::{
-    Asked, Effect, Outside,
+    Asked, Effect, EffectTarget, Outside,
     letters::{find_issue, open_issue},
 };
 use crate::{
-    clearance::EffectTarget,
     made::{Made, MadeIssue},
     message,
     outgoing::Outgoing,

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Put these labels on the pull request of the report; those that are there stay.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, outgoing::Outgoing, trouble::Trouble};
 
 /// Put labels on the ticket; those that are there stay.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{Answered, RepositoryName};
 
-use super::{Asked, Effect, Outside, Thread};
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Link the threads that a research began from the comment that sums it up.
 #[derive(Debug)]

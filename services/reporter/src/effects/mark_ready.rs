@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use domain::{CiRequired, CommitId, PullRequestRef, Refusal, TicketKey};
 use github::PullRequestState;
 
-use super::{Asked, Effect, Outside, ci};
-use crate::{clearance::EffectTarget, made::Made, message, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, ci};
+use crate::{made::Made, message, trouble::Trouble};
 
 /// Take a draft out of draft.
 #[derive(Debug)]

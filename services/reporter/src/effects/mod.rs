@@ -7,6 +7,7 @@ mod begin_work;
 mod call;
 mod check_run;
 mod ci;
+mod clearance;
 mod close_discussion;
 mod close_issue;
 mod comment;
@@ -50,7 +51,6 @@ use domain::{BranchRecord, PullRequestRef, Refusal, Report, RepositoryName, Rule
 use queue::{Branches, KeyedLog, Objects, PullRequests};
 
 use crate::{
-    clearance::{EffectClearance, EffectTarget},
     inspect::Inspector,
     made::Made,
     message::RoundsText,
@@ -67,6 +67,7 @@ pub(crate) use back_to_draft::BackToDraft;
 pub(crate) use begin_work::BeginWork;
 pub(crate) use call::{Call, CallFor};
 pub(crate) use check_run::CheckRun;
+pub(crate) use clearance::{EffectClearance, EffectTarget, TicketRecords};
 pub(crate) use close_discussion::CloseDiscussion;
 pub(crate) use close_issue::CloseIssue;
 pub(crate) use comment::Comment;

@@ -6,10 +6,8 @@ use domain::{
 };
 use github::PullRequestState;
 
-use super::{Asked, Effect, Outside, letters::open_pull_request, patch};
-use crate::{
-    clearance::EffectTarget, draft::Draft, made::Made, message, outgoing::Outgoing, trouble::Trouble,
-};
+use super::{Asked, Effect, EffectTarget, Outside, letters::open_pull_request, patch};
+use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Open the draft, or adopt the open one of the same branch.
 #[derive(Debug)]

@@ -6,9 +6,8 @@ use domain::{
     Verdict as Answer, Violation,
 };
 
-use super::{Asked, Effect, Outside};
+use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{
-    clearance::EffectTarget,
     inspect::{Rendered, Task, Verdict},
     made::Made,
     message, policy,

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{Reactable, Reaction};
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, trouble::Trouble};
 
 /// Whoever asked for something sees in their list that it was seen, and that it is done.
 #[derive(Debug)]

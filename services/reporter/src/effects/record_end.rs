@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, trouble::Trouble};
 
 /// Write into our index that a pull request is over, so that nobody asks about it again. What keeps it from being written
 /// leaves the report unsettled anyway.

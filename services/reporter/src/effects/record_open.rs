@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus};
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, trouble::Trouble};
 
 /// Write into our index that a pull request is open again, so that its checks and reviews are followed.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::{Asked, Effect, Outside, letters::link_pull_request};
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, letters::link_pull_request};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Link the pull request of the report on the Jira issue; a repetition replaces the link. What Jira refuses for good is
 /// said on the ticket, where the comment has the link instead.

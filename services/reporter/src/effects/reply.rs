@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{CommitId, LeftThreads, PullRequestRef, ThreadReply};
 
-use super::{Asked, Effect, Outside, Thread};
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Reply to a comment of a review, in its thread.
 #[derive(Debug)]

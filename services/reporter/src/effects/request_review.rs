@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use domain::{PullRequestRef, PullRequestRules};
 use github::{Review, ReviewState};
 
-use super::{Asked, Effect, Outside, touched};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, touched};
+use crate::{made::Made, trouble::Trouble};
 
 /// Ask those for a review whose last one was no approval, never the author and no program.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{AnsweredQuestion, RepositoryName};
 
-use super::{Asked, Effect, Outside, Thread};
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Begin a thread about one question that a research found: a comment of its own, so that people can go on with it there.
 #[derive(Debug)]

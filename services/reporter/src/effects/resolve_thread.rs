@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use domain::{CommitId, PullRequestRef, Reason, ReviewRound, ReviewThread};
 use git::Repository;
 
-use super::{Asked, Effect, Outside};
-use crate::{clearance::EffectTarget, made::Made, mirror::blocking, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside};
+use crate::{made::Made, mirror::blocking, trouble::Trouble};
 
 /// Lines around that of a thread in which a change counts as one for it.
 const NEAR_LINES: u32 = 10;

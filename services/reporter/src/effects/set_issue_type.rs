@@ -3,9 +3,8 @@
 use async_trait::async_trait;
 use domain::TicketKey;
 
-use super::{Asked, Effect, Outside};
+use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{
-    clearance::EffectTarget,
     made::{Left, Made, Why, Wish},
     trouble::Trouble,
 };

@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::{Asked, Effect, Outside, push_branch::inspected};
+use super::{Asked, Effect, EffectTarget, Outside, push_branch::inspected};
 use crate::{
-    clearance::EffectTarget,
     made::{Made, Shown},
     message,
     trouble::Trouble,

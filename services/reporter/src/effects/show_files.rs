@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::{Asked, Effect, Outside};
+use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{
-    clearance::EffectTarget,
     made::{Changed, Made},
     message,
     trouble::Trouble,

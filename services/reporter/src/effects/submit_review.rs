@@ -5,10 +5,10 @@ use domain::{PullRequestRef, Refusal, report::PullRequestReviewed};
 use github::{NewComment, NewReview, PullRequestState};
 
 use super::{
-    Asked, Effect, Outside,
+    Asked, Effect, EffectTarget, Outside,
     letters::{marked, marker_of},
 };
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Submit a review, all its comments at once. It never approves: that is for people.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{Answered, DiscussionTask, TicketKey};
 
-use super::{Asked, Effect, Outside, Thread};
-use crate::{clearance::EffectTarget, made::Made, message, outgoing::Outgoing, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, Thread};
+use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
 /// Write the summary, or write it over the last one: people find it where it was.
 #[derive(Debug)]

@@ -7,9 +7,8 @@ use domain::{TicketKey, cause::chain};
 use jira::Transition as Offered;
 use pullrequest::transition::to_statuses;
 
-use super::{Asked, Effect, Outside};
+use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{
-    clearance::EffectTarget,
     made::{Made, Moved},
     trouble::Trouble,
 };

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use domain::{Account, RepositoryName, Rules, TicketKey};
 
-use super::{Asked, Effect, Outside, assign};
-use crate::{clearance::EffectTarget, made::Made, trouble::Trouble};
+use super::{Asked, Effect, EffectTarget, Outside, assign};
+use crate::{made::Made, trouble::Trouble};
 
 /// Leave a Jira issue to nobody, and take from an issue of GitHub what asks for work on it, so that giving it to us again
 /// asks for work again.
