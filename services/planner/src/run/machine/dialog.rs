@@ -94,8 +94,23 @@ impl Call {
     }
 }
 
-/// The files that a unified diff names.
+/// The lines of the `*** Begin Patch` format that name a file.
+const FILE_MARKS: [&str; 4] = [
+    "*** Update File:",
+    "*** Add File:",
+    "*** Delete File:",
+    "*** Move to:",
+];
+
+/// The files that a patch names: a unified diff, or one of the `*** Begin Patch` format.
 fn patched(patch: &str) -> Vec<&str> {
+    let is_marked = patch
+        .lines()
+        .any(|line| line.trim_end().starts_with("*** Begin Patch"));
+    if is_marked {
+        let named = |line| FILE_MARKS.iter().find_map(|mark| str::strip_prefix(line, *mark));
+        return patch.lines().filter_map(named).map(str::trim).collect();
+    }
     let named = patch
         .lines()
         .filter_map(|line| line.strip_prefix("--- ").or(line.strip_prefix("+++ ")));
@@ -124,4 +139,34 @@ pub(crate) enum CallResult {
     Ran(ToolResult),
     /// The end of the report that did it.
     Settled(ReportOutcome),
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn paths(patch: &str) -> Vec<String> {
+        let call = ToolCall {
+            id: "1".to_owned(),
+            name: "apply_patch".to_owned(),
+            input: json!({ "patch": patch }),
+        };
+        let call = Call::new(call);
+        call.paths().into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn patches_of_both_formats_name_their_files() {
+        let diff = "--- a/shop/cart.py\n+++ b/shop/cart.py\t2026\n@@ -1 +1 @@\n-a\n+b\n";
+        assert_eq!(paths(diff), ["shop/cart.py", "shop/cart.py"]);
+        let marked = "*** Begin Patch\n*** Update File: shop/cart.py\n*** Move to: shop/basket.py\n@@\n-a\n+b\n\
+                      *** Add File: docs/new.md\n+*** Update File: no/file.md\n*** Delete File: old.md\n*** End Patch\n";
+        assert_eq!(
+            paths(marked),
+            ["shop/cart.py", "shop/basket.py", "docs/new.md", "old.md"]
+        );
+        assert!(paths("words").is_empty());
+    }
 }
