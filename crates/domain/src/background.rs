@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PullRequestStatus, acceptance_criteria};
+use crate::{CommitAuthor, PullRequestStatus, acceptance_criteria};
 
 /// At most so many criteria count.
 const CRITERIA: usize = 20;
@@ -23,6 +23,9 @@ pub struct Background {
     /// What could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<BackgroundPart>,
+    /// The person who asked for the work, as commits name them; absent: no account of a GitHub.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requester: Option<CommitAuthor>,
 }
 
 /// A part of the background.

@@ -3,6 +3,7 @@
 
 mod about;
 pub mod address;
+mod author;
 mod background;
 mod budget;
 pub mod cause;
@@ -82,6 +83,7 @@ pub use about::{
     About, Answered, AnsweredQuestion, Citation, CommentQuestion, DiscussionRequest, DiscussionTask,
     Disposition, JobRequest, LeftThreads, Rehearsal, ReviewRound, ReviewThread, ThreadRemark, ThreadReply,
 };
+pub use author::{CommitAuthor, WrongAuthor};
 pub use background::{
     Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,
     title_words,
@@ -122,7 +124,7 @@ pub use link::{is_readable_on_the_way, is_safe_link};
 pub use live::LiveOutput;
 pub use maintenance::{MaintenanceAnswer, MaintenanceOrder, MaintenanceOutcome, MaintenanceTask};
 pub use model::{Block, ModelFault, Reply, ReplyStop, ToolCall, Usage};
-pub use naming::{AUTHOR_ADDRESS, AUTHOR_NAME, Named, Naming};
+pub use naming::{Named, Naming};
 pub use news::News;
 pub use object::ObjectRef;
 pub use origin::Origin;

@@ -1,14 +1,9 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
 use crate::{
-    CommitStyle, Handover, Rules, RunId, TicketKey,
+    CommitAuthor, CommitStyle, Handover, Rules, RunId, TicketKey,
     text::{capped, without_hidden},
 };
-
-/// Name of the author and committer of every commit of ours.
-pub const AUTHOR_NAME: &str = "Journeyman";
-/// Address of the author and committer of every commit of ours.
-pub const AUTHOR_ADDRESS: &str = "journeyman@users.noreply.github.com";
 
 /// Characters of a description within a branch's name.
 const SLUG: usize = 48;
@@ -145,13 +140,19 @@ impl<'a> Naming<'a> {
         format!("{subject}\n\n{}", body.trim()).trim_end().to_owned()
     }
 
-    /// What stands at the end of the message of a commit that a run makes: the run, and who is named by the rules.
-    pub fn trailers(&self, run: &RunId) -> Vec<String> {
+    /// The trailers of a commit that a run makes: the run, the person who asked for the work, and those that the rules name.
+    pub fn trailers(&self, run: &RunId, requester: Option<&CommitAuthor>) -> Vec<String> {
         let commits = &self.rules.commits;
         let run = format!("Journeyman-Run: {run}");
-        let others = commits.co_authors.iter();
-        let others = others.map(|who| format!("Co-authored-by: {}", who.trim()));
-        let own = format!("Signed-off-by: {AUTHOR_NAME} <{AUTHOR_ADDRESS}>");
+        let requester = requester.filter(|_| commits.co_author_requester);
+        let mut others: Vec<String> = requester.map(ToString::to_string).into_iter().collect();
+        for who in commits.co_authors.iter().map(|who| who.trim()) {
+            if !others.iter().any(|known| known == who) {
+                others.push(who.to_owned());
+            }
+        }
+        let others = others.iter().map(|who| format!("Co-authored-by: {who}"));
+        let own = format!("Signed-off-by: {}", commits.author());
         std::iter::once(run)
             .chain(others)
             .chain(commits.sign_off.then_some(own))
@@ -378,17 +379,38 @@ mod tests {
         let mut rules = Rules::default();
         let run = RunId::new(ticket.clone(), 57);
         assert_eq!(
-            Naming::new(&rules, &ticket).trailers(&run),
+            Naming::new(&rules, &ticket).trailers(&run, None),
             ["Journeyman-Run: jira:ENG-12@57"]
         );
         rules.commits.co_authors = vec!["Ada Lovelace <ada@acme.example>".to_owned()];
         rules.commits.sign_off = true;
         assert_eq!(
-            Naming::new(&rules, &ticket).trailers(&run)[1..],
+            Naming::new(&rules, &ticket).trailers(&run, None)[1..],
             [
                 "Co-authored-by: Ada Lovelace <ada@acme.example>",
-                "Signed-off-by: Journeyman <journeyman@users.noreply.github.com>"
+                "Signed-off-by: Journeyman <noreply@journeyman.invalid>"
             ]
         );
+    }
+
+    #[test]
+    fn requester_is_co_author_unless_rules_forbid() {
+        let ticket: TicketKey = "github:acme/shop#7".parse().unwrap();
+        let run = RunId::new(ticket.clone(), 57);
+        let ada = CommitAuthor::of_github("github.com", 17, "ada").unwrap();
+        let mut rules = Rules::default();
+        rules.commits.co_authors = vec![ada.to_string(), "Rita <rita@acme.example>".to_owned()];
+        let named = |rules: &Rules| Naming::new(rules, &ticket).trailers(&run, Some(&ada));
+        let with_both = [
+            "Journeyman-Run: github:acme/shop#7@57",
+            "Co-authored-by: ada <17+ada@users.noreply.github.com>",
+            "Co-authored-by: Rita <rita@acme.example>",
+        ];
+        assert_eq!(named(&rules), with_both);
+        rules.commits.co_authors.clear();
+        rules.commits.co_author_requester = false;
+        rules.commits.sign_off = true;
+        rules.commits.author = Some("Bot <bot@acme.example>".parse().unwrap());
+        assert_eq!(named(&rules)[1..], ["Signed-off-by: Bot <bot@acme.example>"]);
     }
 }

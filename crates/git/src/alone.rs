@@ -3,13 +3,11 @@
 
 use std::{ffi::OsString, io::Write, path::Path, time::Duration};
 
-use domain::CommitId;
-use git2::{
-    ApplyOptions, Buf, Diff, Index, IndexAddOption, ObjectType, Oid, Signature, Time, build::CheckoutBuilder,
-};
+use domain::{CommitAuthor, CommitId};
+use git2::{ApplyOptions, Buf, Diff, Index, IndexAddOption, ObjectType, Oid, build::CheckoutBuilder};
 
 use crate::{
-    AUTHOR_ADDRESS, AUTHOR_NAME, Error, Repository, cli,
+    Error, Repository, cli, commit_signature,
     repository::{commit_id, ignore_settings_of_the_machine},
 };
 
@@ -103,7 +101,7 @@ impl Alone {
     }
 
     fn with_tree(git: git2::Repository, tree: Oid) -> Result<Self, Error> {
-        let who = Signature::new(AUTHOR_NAME, AUTHOR_ADDRESS, &Time::new(0, 0))?;
+        let who = commit_signature(&CommitAuthor::journeyman(), 0)?;
         let name = format!("refs/heads/{BRANCH}");
         let base = git.commit(Some(&name), &who, &who, "Base\n", &git.find_tree(tree)?, &[])?;
         git.set_head(&name)?;

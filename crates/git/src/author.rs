@@ -1,8 +1,12 @@
-//! Who writes our commits.
+//! Signatures of commits.
 
-pub use domain::{AUTHOR_ADDRESS, AUTHOR_NAME};
+use domain::CommitAuthor;
+use git2::{Signature, Time};
 
-/// Both as a commit names them.
-pub fn author_line() -> String {
-    format!("{AUTHOR_NAME} <{AUTHOR_ADDRESS}>")
+/// The signature of an author at a time, in UTC.
+///
+/// # Errors
+/// When git does not take the name.
+pub fn commit_signature(author: &CommitAuthor, time_s: i64) -> Result<Signature<'static>, git2::Error> {
+    Signature::new(author.name(), author.address(), &Time::new(time_s, 0))
 }

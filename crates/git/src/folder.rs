@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use domain::CommitId;
+use domain::{CommitAuthor, CommitId};
 use git2::{Oid, Status, StatusOptions, build::CheckoutBuilder};
 
 use crate::{
@@ -110,6 +110,25 @@ impl Folder {
             Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The author of commits as git's own settings name it, for this folder or for the user; absent: one of both is not set, or
+    /// git is not there.
+    pub fn commit_author(&self) -> Option<CommitAuthor> {
+        // The library reads no settings of the user here.
+        let read = |key: &str| {
+            let mut command = std::process::Command::new("git");
+            command
+                .arg("-C")
+                .arg(self.git.path())
+                .args(["config", "--get", key]);
+            let output = command.stdin(std::process::Stdio::null()).output().ok()?;
+            let text = String::from_utf8(output.stdout).ok()?;
+            output.status.success().then(|| text.trim().to_owned())
+        };
+        format!("{} <{}>", read("user.name")?, read("user.email")?)
+            .parse()
+            .ok()
     }
 
     /// The address of the remote `origin`.

@@ -23,7 +23,7 @@ mod transport;
 mod version;
 
 pub use alone::Alone;
-pub use author::{AUTHOR_ADDRESS, AUTHOR_NAME, author_line};
+pub use author::commit_signature;
 pub use change::{AddedLines, Budget, ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
 pub use cli::prepare_command;
 pub use elsewhere::{Elsewhere, is_lfs_pointer};

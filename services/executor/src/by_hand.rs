@@ -299,6 +299,7 @@ async fn call(machine: Machine, dir: &Path, limits: Limits) -> anyhow::Result<Ca
         sandbox,
         index: None,
         commit_time_s: bootstrap::now().unix_s(),
+        commit_author: domain::CommitAuthor::journeyman(),
         cancel: CancellationToken::new(),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use domain::CommitAuthor;
 use proto::executor::{
     CallToolRequest, CallToolResponse, OutputChunk, ToolResult, ToolStatus, call_tool_response::Event,
 };
@@ -136,6 +137,13 @@ pub(crate) async fn tell<R, A: Answer<R>>(answers: &Answers<A>, result: R) {
     let _ = answers.send(Ok(A::result(result))).await;
 }
 
+/// The author that the planner names. A planner of an earlier release names none, and its reporter expects one of that release.
+fn author_of(named: &str) -> CommitAuthor {
+    named
+        .parse()
+        .unwrap_or_else(|_| CommitAuthor::of_earlier_releases())
+}
+
 async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Vec<u8>>) -> ToolResult {
     let open = &run.used.open;
     let tool = match tools::find(&run.request.name) {
@@ -150,6 +158,7 @@ async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Ve
         sandbox: run.sandbox.clone(),
         index: open.index.clone(),
         commit_time_s: run.request.commit_time_s,
+        commit_author: author_of(&run.request.commit_author),
         cancel,
     };
     let mut outcome = Box::pin(tools::run(tool, call, &run.request.input_json, &sink)).await;

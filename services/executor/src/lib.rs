@@ -62,7 +62,10 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     tracing::info!(%git, "git found");
     let (settings, fetches) = (config.executor, config.git);
     let verifier = grant::Verifier::new(&settings.grant_keys).context("executor.grant_keys")?;
-    anyhow::ensure!(parser::is_there(), "the program `parser` is not beside this one");
+    anyhow::ensure!(
+        parser::is_there(),
+        "the program `parser` is not beside this one: docs/install.md says what is where"
+    );
     let data_dir = prepare(settings.data_dir).await?;
     let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
     hidden.push(data_dir.clone());

@@ -54,6 +54,7 @@ pub(crate) async fn run(
         sandbox: registry.sandbox.clone(),
         index: None,
         commit_time_s: 0,
+        commit_author: domain::CommitAuthor::journeyman(),
         cancel: CancellationToken::new(),
     };
     let is_at_base = foundation.as_ref() == Some(&workspace.base);

@@ -273,6 +273,7 @@ impl Session {
             name: name.to_owned(),
             input_json: input.to_string(),
             commit_time_s: 1_790_000_000,
+            commit_author: String::new(),
         };
         let mut request = with(&self.token, call);
         if let Some(limit) = limit {

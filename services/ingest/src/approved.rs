@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    About, Background, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem, SkipReason, TicketKey,
-    TicketText, Timestamp, Trigger,
+    About, Background, CommitAuthor, Job, JobRequest, Reason, RepositoryName, Rules, RulesProblem,
+    SkipReason, TicketKey, TicketText, Timestamp, Trigger,
 };
 use github::PullRequest;
 
@@ -34,14 +34,8 @@ pub(crate) fn approved(
         Err(problem) => return Ok(Err(problem)),
     };
     let open = facts.open(&repository, ticket)?;
-    Ok(Ok(implement(
-        &issue,
-        approval,
-        rules,
-        open,
-        &instructors,
-        repository,
-    )))
+    let reason = implement(&issue, approval, rules, open, &instructors, repository);
+    Ok(Ok(with_requester(reason, ticket, approval.by.as_ref())))
 }
 
 /// The comments that are not ours.
@@ -140,6 +134,23 @@ pub(crate) fn in_folder(summary: String, description: String, rules: &Rules) -> 
     }
     let text = pin::pin(raw, &[], Timestamp::default(), &BTreeSet::new());
     Ok(requested(rules.repository()?, text, rules))
+}
+
+/// Names the person who asked for the work, as commits do.
+fn with_requester(mut reason: Reason, ticket: &TicketKey, by: Option<&domain::Account>) -> Reason {
+    if let Reason::JobRequested(job) = &mut reason {
+        job.background.requester = requester(ticket, &job.text.url, by);
+    }
+    reason
+}
+
+/// The account of a person at the GitHub that the ticket is at. Mail addresses of a Jira never go into a commit.
+fn requester(ticket: &TicketKey, ticket_url: &str, by: Option<&domain::Account>) -> Option<CommitAuthor> {
+    let is_github = matches!(ticket, TicketKey::GitHub { .. } | TicketKey::Discussion { .. });
+    let by = by.filter(|by| is_github && !by.is_bot)?;
+    let (_, place) = ticket_url.split_once("://")?;
+    let host = place.split(['/', ':']).next()?;
+    CommitAuthor::of_github(host, by.id.parse().ok()?, &by.display_name)
 }
 
 fn requested(repository: RepositoryName, text: TicketText, rules: &Rules) -> Reason {

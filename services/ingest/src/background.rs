@@ -62,6 +62,7 @@ impl Router {
             linked: linked.unwrap_or_default(),
             similar: similar.unwrap_or_default(),
             unread,
+            requester: None,
         }
     }
 

@@ -140,12 +140,14 @@ impl Router {
                 },
                 _ => job,
             };
+            let requester = job.background.requester.take();
             let looks_for_duplicates = !job.rules.triage.duplicate_label.is_empty();
             job.background = match job.job {
                 Job::Implement => self.background(&follows.ticket, issue, &job.repository).await,
                 Job::Triage if looks_for_duplicates => self.candidates(&follows.ticket, issue).await,
                 _ => return follows,
             };
+            job.background.requester = requester;
         }
         follows
     }

@@ -344,9 +344,14 @@ impl Driver {
             telemetry::tool_span(&caller.run.to_string(), &call.name, id.as_str()),
         );
         let output = live::output_of(self.queue.live(), caller.run.clone(), id.clone());
-        let called = retried(|| self.executors.call_tool(caller, info, &id, &call, at, &output))
-            .instrument(span)
-            .await;
+        let author = state.request().map(|request| request.rules.commits.author());
+        let signed = (at, &author.unwrap_or_default());
+        let called = retried(|| {
+            self.executors
+                .call_tool(caller, info, &id, &call, signed, &output)
+        })
+        .instrument(span)
+        .await;
         let result = match called {
             Ok(result) => result,
             Err(CallError::TimedOut) => prompts::interrupted(prompts::TOO_LONG),

@@ -440,6 +440,7 @@ async fn without_its_queue_the_reporter_lives_is_not_ready_and_stops_when_asked(
         tls: None,
         rules: bootstrap::rules::Settings {
             dir: folder.path().to_owned(),
+            ..bootstrap::rules::Settings::default()
         },
         reporter: reporter::Settings {
             data_dir: folder.path().join("data"),

@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use domain::{Instance, JiraField, RepositoryName, Rules, TicketKey, TicketMarks};
+use domain::{CommitAuthor, Instance, JiraField, RepositoryName, Rules, TicketKey, TicketMarks};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -28,12 +28,15 @@ pub use store::RulesStore;
 pub struct Settings {
     /// The directory; `*.yaml` and `*.yml` are read, sub-directories are not.
     pub dir: PathBuf,
+    /// Author and committer of commits, `Name <address>`, where the rules of a repository name none.
+    pub commit_author: Option<CommitAuthor>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             dir: PathBuf::from("configs"),
+            commit_author: None,
         }
     }
 }
@@ -148,6 +151,15 @@ impl RulesBook {
             }
         }
         book
+    }
+
+    /// The same rules, with this author of commits where they name none.
+    #[must_use]
+    pub fn with_author(mut self, author: Option<&CommitAuthor>) -> Self {
+        for rules in &mut self.rules {
+            rules.commits.author = rules.commits.author.take().or_else(|| author.cloned());
+        }
+        self
     }
 
     /// The rules of one repository; `None` when there are none, or they are disabled by a problem.

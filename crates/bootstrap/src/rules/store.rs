@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use domain::cause::chain;
+use domain::{CommitAuthor, cause::chain};
 use tokio_util::sync::CancellationToken;
 
 use super::{Connections, FileProblem, RulesBook, Settings};
@@ -19,6 +19,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct RulesStore {
     dir: PathBuf,
+    author: Option<CommitAuthor>,
     connections: Arc<Connections>,
     book: Arc<RwLock<Arc<RulesBook>>>,
 }
@@ -35,9 +36,11 @@ impl RulesStore {
                 format!("cannot read {}: {error}", settings.dir.display()),
             )
         })?;
+        let book = book.with_author(settings.commit_author.as_ref());
         log_problems(&book);
         Ok(Self {
             dir: settings.dir.clone(),
+            author: settings.commit_author.clone(),
             connections: Arc::new(connections),
             book: Arc::new(RwLock::new(Arc::new(book))),
         })
@@ -64,7 +67,8 @@ impl RulesStore {
 
     /// Reads the directory now. A directory that cannot be read keeps the rules as they were.
     pub fn reload(&self) {
-        match RulesBook::read(&self.dir, &self.connections) {
+        let read = RulesBook::read(&self.dir, &self.connections);
+        match read.map(|book| book.with_author(self.author.as_ref())) {
             Ok(book) if book != *self.book() => {
                 tracing::info!(
                     repositories = book.repositories().count(),

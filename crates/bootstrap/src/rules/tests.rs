@@ -226,11 +226,43 @@ fn a_changed_file_is_seen_without_a_restart() {
     std::fs::write(&file, "repo: {owner: acme, name: shop}\n").unwrap();
     let settings = Settings {
         dir: folder.path().to_owned(),
+        ..Settings::default()
     };
     let store = RulesStore::open(&settings, Connections::default()).unwrap();
     std::fs::write(&file, "repo: {owner: acme, name: shop}\nagent: {status: Go}\n").unwrap();
     store.reload();
     assert_eq!(store.book().repositories().next().unwrap().agent.status, "Go");
+}
+
+#[test]
+fn commit_author_of_settings_yields_to_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "repo: {owner: acme, name: shop}\n";
+    let own = "repo: {owner: acme, name: own}\ncommits: {author: 'Own <own@acme.example>', co_author_requester: false}\n";
+    std::fs::write(folder.path().join("own.yaml"), own).unwrap();
+    let settings = Settings {
+        dir: folder.path().to_owned(),
+        commit_author: Some("Bot <bot@acme.example>".parse().unwrap()),
+    };
+    let store = RulesStore::open(&settings, Connections::default()).unwrap();
+    let author = |name: &str| {
+        let rules = store.book();
+        let rules = rules.for_repository(&name.parse().unwrap()).unwrap();
+        rules.commits.author().to_string()
+    };
+    assert_eq!(author("acme/own"), "Own <own@acme.example>");
+    std::fs::write(folder.path().join("shop.yaml"), text).unwrap();
+    store.reload();
+    assert_eq!(author("acme/shop"), "Bot <bot@acme.example>");
+    let wrong = "repo: {owner: acme, name: bad}\ncommits: {author: Nobody}\n";
+    let book = RulesBook::parse(
+        &[("bad.yaml".to_owned(), wrong.to_owned())],
+        &Connections::default(),
+    );
+    let [problem] = book.problems() else {
+        panic!("{book:?}")
+    };
+    assert_eq!((problem.line, problem.key.as_str()), (2, "commits.author"));
 }
 
 /// Two repositories by component and label, and one that takes the rest.

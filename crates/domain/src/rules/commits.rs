@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::CommitAuthor;
+
 /// More names are no help to a reader.
 const MAX_CO_AUTHORS: usize = 5;
-/// Longest name with its address, in characters.
-const MAX_AUTHOR: usize = 200;
 
 /// Commit messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,31 +17,34 @@ pub struct CommitRules {
     pub scope_required: bool,
     /// The message must contain the ticket's key.
     pub ticket_in_message: bool,
+    /// Author and committer of our commits; absent: that of the settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<CommitAuthor>,
     /// Who is named as an author beside us, each `Name <address>`; at most 5.
     pub co_authors: Vec<String>,
+    /// Whether the person who asked for the work is named as a co-author, where a GitHub account is known.
+    #[serde(skip_serializing_if = "is_set")]
+    pub co_author_requester: bool,
     /// Whether our commits are signed off (Developer Certificate of Origin).
     pub sign_off: bool,
 }
 
 impl CommitRules {
     pub(super) fn has_legal_authors(&self) -> bool {
-        self.co_authors.len() <= MAX_CO_AUTHORS && self.co_authors.iter().all(|who| is_author(who))
+        let is_author = |who: &String| who.parse::<CommitAuthor>().is_ok();
+        self.co_authors.len() <= MAX_CO_AUTHORS && self.co_authors.iter().all(is_author)
+    }
+
+    /// Author and committer of our commits.
+    pub fn author(&self) -> CommitAuthor {
+        self.author.clone().unwrap_or_default()
     }
 }
 
-/// `Name <address>` on one line.
-fn is_author(who: &str) -> bool {
-    let parts = who.trim().strip_suffix('>').and_then(|who| who.split_once(" <"));
-    let is_plain = |text: &str| {
-        !text.trim().is_empty() && !text.contains(['<', '>']) && !text.contains(char::is_control)
-    };
-    who.chars().count() <= MAX_AUTHOR
-        && parts.is_some_and(|(name, address)| {
-            is_plain(name)
-                && is_plain(address)
-                && address.contains('@')
-                && !address.contains(char::is_whitespace)
-        })
+/// Records of earlier releases are written again as they were.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
+const fn is_set(flag: &bool) -> bool {
+    *flag
 }
 
 impl Default for CommitRules {
@@ -50,7 +53,9 @@ impl Default for CommitRules {
             style: CommitStyle::Conventional,
             scope_required: false,
             ticket_in_message: true,
+            author: None,
             co_authors: Vec::new(),
+            co_author_requester: true,
             sign_off: false,
         }
     }

@@ -140,6 +140,7 @@ impl Bench {
             name: name.to_owned(),
             input_json: input.to_string(),
             commit_time_s: now().unix_s(),
+            commit_author: String::new(),
         };
         let mut events = self
             .client

@@ -29,7 +29,7 @@ struct Input {
 fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let Input { message, amend } = parse(input)?;
     call.workspace
-        .commit_changes(&message, amend, call.commit_time_s)
+        .commit_changes(&message, amend, (&call.commit_author, call.commit_time_s))
         .map(Reply::from)
 }
 

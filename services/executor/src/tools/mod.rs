@@ -27,7 +27,7 @@ pub(crate) use run_command::{place as command_place, spec as command_spec};
 
 use std::{path::Path, sync::Arc};
 
-use domain::{cause::chain, text::legible};
+use domain::{CommitAuthor, cause::chain, text::legible};
 use input::{parse, schema};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -71,6 +71,8 @@ pub(crate) struct Call {
     pub(crate) index: Option<Arc<Searchable>>,
     /// Unix seconds for a commit.
     pub(crate) commit_time_s: i64,
+    /// Author and committer of a commit.
+    pub(crate) commit_author: CommitAuthor,
     /// Fires when nobody waits for the result any more.
     pub(crate) cancel: CancellationToken,
 }
@@ -348,6 +350,7 @@ pub(crate) mod tests {
                     sandbox,
                     index: None,
                     commit_time_s: 1_790_000_000,
+                    commit_author: CommitAuthor::journeyman(),
                     cancel,
                 },
                 _folder: folder,

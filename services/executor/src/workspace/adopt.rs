@@ -7,8 +7,8 @@ use std::{
     sync::{Mutex, OnceLock},
 };
 
-use domain::{CommitId, RunId, TicketKey};
-use git2::{Oid, Signature, Time};
+use domain::{CommitAuthor, CommitId, RunId, TicketKey};
+use git2::Oid;
 
 use super::{Folder, Problem, Results, Root, Workspace, git_view::VIEW};
 use crate::{
@@ -268,7 +268,7 @@ fn adopted(
 
 fn base(repository: &git::Repository, tree: Oid) -> Result<CommitId, Problem> {
     let git = repository.objects();
-    let who = Signature::new(git::AUTHOR_NAME, git::AUTHOR_ADDRESS, &Time::new(0, 0))?;
+    let who = git::commit_signature(&CommitAuthor::journeyman(), 0)?;
     let id = git.commit(None, &who, &who, "As it was\n", &git.find_tree(tree)?, &[])?;
     id.to_string()
         .parse()

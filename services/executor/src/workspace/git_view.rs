@@ -14,7 +14,7 @@ pub(super) const VIEW: &str = "checkout.git";
 /// Beside the git directory's own files: read by every git of a command, and out of its reach.
 const SYSTEM: &str = "commands.gitconfig";
 /// A test suite that commits needs a name; folders may belong to another user than the command's.
-const CONFIG: &str = "[user]\n\tname = Journeyman\n\temail = journeyman@users.noreply.github.com\n[init]\n\tdefaultBranch = main\n\
+const CONFIG: &str = "[user]\n\tname = Journeyman\n\temail = noreply@journeyman.invalid\n[init]\n\tdefaultBranch = main\n\
                       [safe]\n\tdirectory = *\n[advice]\n\tdetachedHead = false\n[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n";
 /// The view's own configuration: tools that read a bare repository here find no worktree and refuse to build.
 const VIEW_CONFIG: &str =

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use domain::CommitId;
+use domain::{CommitAuthor, CommitId};
 use git::Repository;
-use git2::{Oid, Signature, Time};
+use git2::Oid;
 use proto::executor::MAX_PACK_BYTES;
 
 use super::{Problem, Seen, Workspace, scan::tracked};
@@ -148,7 +148,12 @@ impl Workspace {
 
     /// Commits all files; to amend puts the commit into the place of the last one. The same files, message and time on the
     /// same head give the same id.
-    pub(crate) fn commit_changes(&self, message: &str, amend: bool, time_s: i64) -> Result<String, String> {
+    pub(crate) fn commit_changes(
+        &self,
+        message: &str,
+        amend: bool,
+        (author, time_s): (&CommitAuthor, i64),
+    ) -> Result<String, String> {
         let message = message.trim();
         if message.is_empty() {
             return Err("The message is empty. Say in one line what the commit changes.".to_owned());
@@ -162,7 +167,7 @@ impl Workspace {
                 "There is no commit to amend: {branch} has none of its own yet. Call commit_changes without amend."
             ));
         }
-        match self.commit_to(&branch, replaced.as_ref(), message, time_s) {
+        match self.commit_to(&branch, replaced.as_ref(), message, (author, time_s)) {
             Ok(Some((commit, files))) => Ok(format!(
                 "Committed {files} changed file(s) as {} on {branch}{}.{}",
                 commit.short(),
@@ -203,7 +208,7 @@ impl Workspace {
         branch: &str,
         replaced: Option<&CommitId>,
         message: &str,
-        time_s: i64,
+        signed: (&CommitAuthor, i64),
     ) -> Result<Option<(CommitId, u32)>, Problem> {
         let repository = self.git()?;
         let head = self.head_or_base();
@@ -221,7 +226,7 @@ impl Workspace {
             tree,
             &parent,
             &format!("{message}\n"),
-            time_s,
+            signed,
         )?;
         let files = repository.unified_diff(&parent, &commit, 0)?.files_changed;
         self.move_branch(&repository, branch, &commit)?;
@@ -293,7 +298,8 @@ impl Workspace {
 
     fn snapshot_commit(&self, repository: &git::Repository, time_s: i64) -> Result<CommitId, Problem> {
         let git = repository.objects();
-        write_commit(git, self.tree(git)?, &self.head_or_base(), "Snapshot\n", time_s)
+        let signed = (&CommitAuthor::journeyman(), time_s);
+        write_commit(git, self.tree(git)?, &self.head_or_base(), "Snapshot\n", signed)
     }
 
     /// Whether files, branch or head have changed since the last call. Blocks.
@@ -420,9 +426,9 @@ fn write_commit(
     tree: Oid,
     parent: &CommitId,
     message: &str,
-    time_s: i64,
+    (author, time_s): (&CommitAuthor, i64),
 ) -> Result<CommitId, Problem> {
-    let who = Signature::new(git::AUTHOR_NAME, git::AUTHOR_ADDRESS, &Time::new(time_s, 0))?;
+    let who = git::commit_signature(author, time_s)?;
     let parent = git.find_commit(Oid::from_str(parent.as_str())?)?;
     commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &[&parent])?)
 }

@@ -8,8 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use domain::{
-    CallId, Cause, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall,
-    ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
+    CallId, Cause, CommitAuthor, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
@@ -233,7 +232,7 @@ impl Executors {
         info: &WorkspaceInfo,
         id: &CallId,
         call: &ToolCall,
-        at: Timestamp,
+        (at, author): (Timestamp, &CommitAuthor),
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<ToolResult, CallError> {
         let message = wire::CallToolRequest {
@@ -243,6 +242,7 @@ impl Executors {
             name: call.name.clone(),
             input_json: call.input.to_string(),
             commit_time_s: at.unix_s(),
+            commit_author: author.to_string(),
         };
         let request = self.request(caller, Some(&info.id), TOOL_LIMIT, message)?;
         let mut client = self.client(&info.executor)?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use domain::{
-    Approval, BranchRecord, CommitId, PushBranch as Push, Reason, Refusal, ReportRequest, Rules, RunId,
+    Approval, BranchRecord, CommitAuthor, CommitId, PushBranch as Push, Reason, Refusal, ReportRequest, Rules, RunId,
     Verdict as Answer, Violation,
 };
 
@@ -199,6 +199,12 @@ pub(super) async fn inspected(
             rules.repo.default_branch.clone(),
             rules.target_branch().to_owned(),
             push.branch.clone(),
+        ],
+        // Branches that were begun under another setting, or by an earlier release, go on.
+        authors: vec![
+            rules.commits.author(),
+            CommitAuthor::journeyman(),
+            CommitAuthor::of_earlier_releases(),
         ],
         limits: outside.limits.clone(),
         modules: rules.modules.clone(),

@@ -96,7 +96,7 @@ fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, gi
     if commits.len() > MAX_COMMITS {
         return Ok(BTreeSet::from([Violation::TooManyCommits { limit: MAX_COMMITS }]));
     }
-    let mut violations = policy::check_commits(&commits, &task.ticket, &task.push.repository);
+    let mut violations = policy::check_commits(&commits, &task.authors, &task.ticket, &task.push.repository);
     let mut budget = Budget::new(limits.max_file_bytes);
     let total = repository.diff(base, head, &mut budget)?;
     violations.extend(policy::check_total(&total));

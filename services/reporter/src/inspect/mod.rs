@@ -8,7 +8,7 @@ mod examine;
 mod process;
 mod program;
 
-use domain::{ModuleRules, Outside, PushBranch, TicketKey, Violation};
+use domain::{CommitAuthor, ModuleRules, Outside, PushBranch, TicketKey, Violation};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::process::Inspector;
@@ -24,6 +24,8 @@ pub(crate) struct Task {
     pub(crate) ticket: TicketKey,
     /// Branches of the remote in one of which the base must be.
     pub(crate) branches: Vec<String>,
+    /// Whose commits they may be.
+    pub(crate) authors: Vec<CommitAuthor>,
     /// What it is measured against.
     pub(crate) limits: LimitSettings,
     /// Modules of the rules; only compared where the push says whose change it is.

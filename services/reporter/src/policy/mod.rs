@@ -5,7 +5,7 @@ mod smart_commits;
 
 use std::collections::BTreeSet;
 
-use domain::{RepositoryName, Rules, SecretPlace as Place, TicketKey, Violation};
+use domain::{CommitAuthor, RepositoryName, Rules, SecretPlace as Place, TicketKey, Violation};
 use git::{ChangeKind, ChangeSet, CommitInfo, Cut, FileChange, FileMode};
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
@@ -126,18 +126,24 @@ pub(crate) fn check_change(change: &ChangeSet, limits: &Limits) -> BTreeSet<Viol
 /// that acts on no ticket but the commit's own.
 pub(crate) fn check_commits(
     commits: &[CommitInfo],
+    authors: &[CommitAuthor],
     ticket: &TicketKey,
     repository: &RepositoryName,
 ) -> BTreeSet<Violation> {
+    let ours: BTreeSet<String> = authors.iter().map(ToString::to_string).collect();
     commits
         .iter()
-        .flat_map(|commit| check_commit(commit, ticket, repository))
+        .flat_map(|commit| check_commit(commit, &ours, ticket, repository))
         .collect()
 }
 
-fn check_commit(commit: &CommitInfo, ticket: &TicketKey, repository: &RepositoryName) -> Vec<Violation> {
+fn check_commit(
+    commit: &CommitInfo,
+    ours: &BTreeSet<String>,
+    ticket: &TicketKey,
+    repository: &RepositoryName,
+) -> Vec<Violation> {
     let id = || commit.id.short().to_owned();
-    let ours = git::author_line();
     let mut violations = Vec::new();
     if commit.parents.len() != 1 {
         violations.push(Violation::Merge { commit: id() });
@@ -145,7 +151,7 @@ fn check_commit(commit: &CommitInfo, ticket: &TicketKey, repository: &Repository
     let strangers = [&commit.author, &commit.committer].into_iter();
     violations.extend(
         strangers
-            .filter(|who| **who != ours)
+            .filter(|who| !ours.contains(*who))
             .map(|who| Violation::ForeignAuthor {
                 commit: id(),
                 who: scan::redact(who).into_owned(),
@@ -504,8 +510,8 @@ mod tests {
         CommitInfo {
             id: id.to_string().repeat(40).parse().unwrap(),
             message: "fix: totals (ENG-12)".to_owned(),
-            author: git::author_line(),
-            committer: git::author_line(),
+            author: CommitAuthor::journeyman().to_string(),
+            committer: CommitAuthor::of_earlier_releases().to_string(),
             other_headers: Vec::new(),
             parents: vec!["0".repeat(40).parse().unwrap()],
         }
@@ -513,7 +519,8 @@ mod tests {
 
     fn breaches(commit: CommitInfo) -> Vec<Violation> {
         let (ticket, repository) = ("jira:ENG-12".parse().unwrap(), "acme/shop".parse().unwrap());
-        check_commits(&[commit], &ticket, &repository)
+        let authors = [CommitAuthor::journeyman(), CommitAuthor::of_earlier_releases()];
+        check_commits(&[commit], &authors, &ticket, &repository)
             .into_iter()
             .collect()
     }

@@ -124,7 +124,10 @@ impl Rig {
             },
             telemetry: bootstrap::telemetry::Settings::default(),
             tls: None,
-            rules: bootstrap::rules::Settings { dir: rules },
+            rules: bootstrap::rules::Settings {
+                dir: rules,
+                ..bootstrap::rules::Settings::default()
+            },
             reporter: Settings {
                 data_dir: folder.path().join("data"),
                 slots: options.slots,
@@ -375,8 +378,9 @@ impl Rig {
             }
         }
         git(&["-C", here, "add", "--all"]).await;
-        let name = format!("user.name={}", git::AUTHOR_NAME);
-        let address = format!("user.email={}", git::AUTHOR_ADDRESS);
+        let author = domain::CommitAuthor::journeyman();
+        let name = format!("user.name={}", author.name());
+        let address = format!("user.email={}", author.address());
         let commit = ["-C", here, "-c", &name, "-c", &address, "commit", "--quiet"];
         git(&[&commit[..], arguments].concat()).await;
     }

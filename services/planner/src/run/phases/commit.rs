@@ -37,7 +37,8 @@ fn next(state: &RunState) -> Step {
         return back(state, Return::Refused(refusal));
     }
     if state.own(COMMIT_CHANGES).is_none() {
-        let trailers = naming.trailers(&state.run).join("\n");
+        let requester = request.background.requester.as_ref();
+        let trailers = naming.trailers(&state.run, requester).join("\n");
         let message = format!(
             "{}\n\n{trailers}",
             naming.commit_message(named, &handover.summary)
