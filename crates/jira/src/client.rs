@@ -18,6 +18,7 @@ use tokio::sync::{Mutex, OnceCell};
 use crate::{
     Assignment, Comment, Dialect, Error, Settings,
     answer::{self, AnswerHeaders, bounded_body, failure, parse},
+    criteria::KnownFields,
     dialect::History,
     limits::Limits,
     permissions::{Compared, Needed},
@@ -59,6 +60,8 @@ struct Inner {
     service_projects: Mutex<BTreeMap<String, bool>>,
     /// Names of users of a Data Center by their keys.
     names: Mutex<BTreeMap<String, String>>,
+    /// Fields with acceptance criteria.
+    criteria_fields: Mutex<KnownFields>,
 }
 
 impl fmt::Debug for Client {
@@ -100,7 +103,12 @@ impl Client {
             myself: OnceCell::new(),
             service_projects: Mutex::default(),
             names: Mutex::default(),
+            criteria_fields: Mutex::default(),
         })))
+    }
+
+    pub(crate) fn known_criteria_fields(&self) -> &Mutex<KnownFields> {
+        &self.0.criteria_fields
     }
 
     pub(crate) fn dialect(&self) -> Dialect {

@@ -52,7 +52,7 @@ impl Reader {
 }
 
 /// The texts of a value: of a list those of its items, of a choice its own and that of the choice below it.
-fn texts(value: &Value) -> Vec<String> {
+pub(crate) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
         Value::Number(number) => vec![number.to_string()],

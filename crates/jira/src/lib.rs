@@ -5,6 +5,7 @@ pub mod adf;
 mod answer;
 mod client;
 mod clients;
+mod criteria;
 mod dialect;
 mod error;
 mod fields;
@@ -24,10 +25,11 @@ mod writer;
 pub use dialect::Dialect;
 pub use error::Error;
 pub use model::{
-    Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, Issue, IssueStub, Outlined, Related,
-    RoleMembers, ScreenField, Sorted, Status, StatusCategory, StatusChange, TextEdit, TextField, Transition,
+    Assignment, Changed, ChangedIssue, ChangelogId, Comment, CommentId, FoundGroups, Issue, IssueStub,
+    Outlined, Related, RoleMembers, ScreenField, Sorted, Status, StatusCategory, StatusChange, TextEdit,
+    TextField, Transition,
 };
 pub use reader::Reader;
 pub use screen::Filled;
-pub use settings::{Settings, ends, readers, writers};
+pub use settings::{Settings, ends, is_day, readers, writers};
 pub use writer::{Audience, Writer};

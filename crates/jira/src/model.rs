@@ -186,9 +186,20 @@ pub enum TextField {
     Summary,
     /// The description.
     Description,
+    /// A field with acceptance criteria.
+    Criteria,
 }
 
-/// An edit of summary or description.
+/// Groups of a site that contain a text in their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundGroups {
+    /// Their names, as the site lists them.
+    pub names: Vec<String>,
+    /// Whether the site has more of them.
+    pub has_more: bool,
+}
+
+/// An edit of summary, description or acceptance criteria.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextEdit {
     /// Its changelog entry.

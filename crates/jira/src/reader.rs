@@ -8,10 +8,13 @@ use std::{
 use domain::{Account, Instance, TicketKey, Timestamp, limits::LimitGate};
 
 use crate::{
-    Changed, Comment, Error, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
+    Changed, Comment, Error, FoundGroups, Issue, IssueStub, Outlined, Settings, StatusChange, TextEdit,
     clients::Clients,
     permissions::{self, Compared},
-    wire::{self, WireGroups, WireIssue, WireOutlined, WireSearch, WireStub, WireTypeStatuses},
+    wire::{
+        self, WireGroups, WireIssue, WireMembers, WireOutlined, WirePickedGroups, WireSearch, WireStub,
+        WireTypeStatuses,
+    },
 };
 
 const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assignee,updated,created,creator,\
@@ -22,6 +25,8 @@ const MAX_CHANGED_PAGES: usize = 100;
 /// Hits that are compared with a title.
 const MAX_SIMILAR: usize = 50;
 const MAX_COMMENTS: usize = 200;
+/// Groups that a person can choose from.
+const MAX_GROUPS: usize = 10;
 
 /// Reads at Jira; cheap to clone. Every call is tried three times.
 #[derive(Clone, Debug)]
@@ -90,13 +95,15 @@ impl Reader {
     /// not Jira's, [`Error::TooDeep`] for a description that cannot be read.
     pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
         let client = self.clients.of(key)?;
-        let found: WireIssue = client
-            .get(&format!("{}?fields={FIELDS}", client.issue_path(key)?))
-            .await?;
+        let path = client.issue_path(key)?;
+        let criteria_fields = client.criteria_fields().await?;
+        let more: String = criteria_fields.iter().map(|id| format!(",{id}")).collect();
+        let found: WireIssue = client.get(&format!("{path}?fields={FIELDS}{more}")).await?;
         let mut comments = client.comments(key).await?;
         comments.drain(..comments.len().saturating_sub(MAX_COMMENTS));
         let changes = client.changes(key).await?;
-        found.into_issue(key, client.browse_url(key), comments, changes, client.dialect())
+        let place = (client.dialect(), criteria_fields.as_slice());
+        found.into_issue(key, client.browse_url(key), comments, changes, place)
     }
 
     /// Issues of a project in a status, changed at or after `updated_since`; least recently changed first, at most
@@ -281,6 +288,31 @@ impl Reader {
         let client = self.clients.on(self.instance.as_ref())?;
         let found: WireGroups = client.get(&client.dialect().groups(account)).await?;
         Ok(found.names().collect())
+    }
+
+    /// The names of at most ten groups of the site that contain a text, and whether there are more.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] when our account may not see groups.
+    pub async fn find_groups(&self, text: &str) -> Result<FoundGroups, Error> {
+        let client = self.clients.on(self.instance.as_ref())?;
+        let of = format!(
+            "groups/picker?maxResults={MAX_GROUPS}&query={}",
+            wire::encode(text)
+        );
+        let found: WirePickedGroups = client.get(&client.dialect().path(&of)).await?;
+        Ok(found.into())
+    }
+
+    /// Whether an active account is in a group.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when there is no such group, [`Error::Forbidden`] when our account may not see who is in it.
+    pub async fn has_members(&self, group: &str) -> Result<bool, Error> {
+        let client = self.clients.on(self.instance.as_ref())?;
+        let of = format!("group/member?groupname={}&maxResults=1", wire::encode(group));
+        let found: WireMembers = client.get(&client.dialect().path(&of)).await?;
+        Ok(!found.values.is_empty())
     }
 
     /// The names of the statuses that issues of a project can have.

@@ -142,7 +142,7 @@ impl Settings {
 
     /// When the token ends, as far as it is known: at the begin of its last day, because a service that asks for more is not told when.
     pub fn ends(&self) -> Option<Timestamp> {
-        Timestamp::parse(&format!("{}T00:00:00Z", self.expires))
+        start_of_day(&self.expires)
     }
 
     /// Checks the section.
@@ -184,6 +184,15 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// Whether a text is a day that a token can end on.
+pub fn is_day(text: &str) -> bool {
+    start_of_day(text).is_some()
+}
+
+fn start_of_day(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(&format!("{text}T00:00:00Z"))
 }
 
 #[cfg(test)]

@@ -874,6 +874,48 @@ async fn fields_are_read_by_the_names_that_people_see() {
 }
 
 #[tokio::test]
+async fn criteria_of_a_field_follow_the_description() {
+    for site in sites().await {
+        let ticket = site.ticket();
+        let before = site.reader.issue(&ticket).await.unwrap();
+        let criteria = "Empty carts cost 0\n\nDiscounts work";
+        site.jira
+            .write_field(&ticket.short(), "Acceptance Criteria", criteria, "Eve")
+            .unwrap();
+        // The site's fields are read once an hour.
+        let (email, token) = (stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
+        let reader = Reader::new(&account(site.kind, &site.jira.url(), email, token)).unwrap();
+        let issue = reader.issue(&ticket).await.unwrap();
+        let text = &issue.description_markdown;
+        assert!(text.starts_with(before.description_markdown.trim_end()), "{text}");
+        assert_eq!(
+            domain::acceptance_criteria(text),
+            ["Empty carts cost 0", "Discounts work"]
+        );
+        let edit = issue.text_edits.last().unwrap();
+        assert_eq!(edit.by.as_ref().unwrap().display_name, "Eve");
+        assert_eq!(edit.before, [(TextField::Criteria, String::new())]);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn groups_are_found_by_name_with_their_members() {
+    for site in sites().await {
+        site.jira.set_groups("mia", &["developers"]);
+        let all = site.reader.find_groups("").await.unwrap();
+        assert_eq!(all.names, ["developers", "journeyman-users"]);
+        assert!(!all.has_more);
+        let some = site.reader.find_groups("DEVEL").await.unwrap();
+        assert_eq!(some.names, ["developers"]);
+        assert!(site.reader.has_members("developers").await.unwrap());
+        let missing = site.reader.has_members("nobody").await;
+        assert!(matches!(missing, Err(Error::NotFound { .. })), "{missing:?}");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn a_role_has_people_and_groups_or_does_not_exist() {
     for site in sites().await {
         site.jira.set_developers(&["Mia"], &["developers"]);

@@ -1,8 +1,9 @@
 //! Who somebody is, and who plays a role.
 
-use serde::Deserialize;
-
 use domain::Account;
+use serde::{Deserialize, de::IgnoredAny};
+
+use crate::FoundGroups;
 
 #[derive(Clone, Deserialize)]
 pub(crate) struct WireAccount {
@@ -85,4 +86,30 @@ impl WireGroups {
         }) = self;
         groups.into_iter().map(|group| group.name)
     }
+}
+
+/// An answer of the group picker.
+#[derive(Deserialize)]
+pub(crate) struct WirePickedGroups {
+    #[serde(default)]
+    groups: Vec<WireGroup>,
+    #[serde(default)]
+    total: usize,
+}
+
+impl From<WirePickedGroups> for FoundGroups {
+    fn from(found: WirePickedGroups) -> Self {
+        let names: Vec<String> = found.groups.into_iter().map(|group| group.name).collect();
+        Self {
+            has_more: found.total > names.len(),
+            names,
+        }
+    }
+}
+
+/// A page of the accounts in a group.
+#[derive(Deserialize)]
+pub(crate) struct WireMembers {
+    #[serde(default)]
+    pub(crate) values: Vec<IgnoredAny>,
 }

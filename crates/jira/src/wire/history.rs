@@ -4,7 +4,7 @@ use domain::{Account, Timestamp};
 use serde::Deserialize;
 
 use super::{account::WireAccount, value::text_or_number};
-use crate::{Assignment, ChangelogId, StatusChange, TextEdit, TextField};
+use crate::{Assignment, ChangelogId, StatusChange, TextEdit, TextField, criteria::is_criteria_field};
 
 /// What was done to an issue, each kind oldest first.
 pub(crate) struct Changes {
@@ -41,6 +41,7 @@ impl WireHistoryItem {
         let field = match self.field.as_str() {
             "summary" => TextField::Summary,
             "description" => TextField::Description,
+            name if is_criteria_field(name) => TextField::Criteria,
             _ => return None,
         };
         Some((field, self.from.unwrap_or_default()))

@@ -1,7 +1,9 @@
 //! An issue's own fields.
 
-use domain::{Account, TicketKey, Timestamp};
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
+use domain::{Account, TicketKey, Timestamp, json};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::{
@@ -11,7 +13,7 @@ use super::{
     status::WireStatus,
     value::WireName,
 };
-use crate::{Comment, Dialect, Error, Issue, Related};
+use crate::{Comment, Dialect, Error, Issue, Related, criteria::with_criteria};
 
 /// An issue of which only its project is read.
 #[derive(Deserialize)]
@@ -42,7 +44,19 @@ impl WireProjectOnly {
 
 #[derive(Deserialize)]
 pub(crate) struct WireIssue {
-    fields: WireFields,
+    /// Read by what is known of them, and by the ids of the site's own.
+    fields: Box<RawValue>,
+}
+
+/// The fields of the site's own that are wanted of an issue, by their ids.
+type OwnFields = BTreeMap<String, Option<Box<RawValue>>>;
+
+fn read_fields<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Error> {
+    let what = || "the fields of the issue".to_owned();
+    json::from_slice(raw.get().as_bytes()).map_err(|error| match error {
+        json::Error::TooDeep => Error::TooDeep { what: what() },
+        json::Error::Unreadable(_) => Error::Malformed { detail: what() },
+    })
 }
 
 #[derive(Deserialize)]
@@ -89,13 +103,19 @@ impl WireIssue {
         url: String,
         comments: Vec<Comment>,
         changes: Changes,
-        dialect: Dialect,
+        (dialect, criteria_fields): (Dialect, &[String]),
     ) -> Result<Issue, Error> {
-        let mut fields = self.fields;
+        let mut fields: WireFields = read_fields(&self.fields)?;
         let related = fields.take_related(key);
         let description = fields.description.as_deref();
         let read = |raw| dialect.markdown(raw, "the description");
         let description = description.map_or(Ok(String::new()), read)?;
+        let own: OwnFields = match criteria_fields {
+            [] => OwnFields::new(),
+            _ => read_fields(&self.fields)?,
+        };
+        let criteria = criteria_fields.iter().filter_map(|id| own.get(id)?.as_deref());
+        let description = with_criteria(description, &criteria.collect::<Vec<_>>(), dialect)?;
         Ok(Issue {
             key: key.clone(),
             summary: fields.summary,

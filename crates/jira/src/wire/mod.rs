@@ -14,7 +14,7 @@ mod status;
 mod transition;
 mod value;
 
-pub(crate) use account::{WireAccount, WireAssigneeOnly, WireGroups};
+pub(crate) use account::{WireAccount, WireAssigneeOnly, WireGroups, WireMembers, WirePickedGroups};
 pub(crate) use comment::{MARKER, SERVICE_DESK, WireComment, WireVisibility};
 pub(crate) use domain::address::encode;
 pub(crate) use history::{Changes, WireHistory, WireWithHistory};

@@ -5,6 +5,15 @@ use std::collections::BTreeMap;
 use super::{FakeGitHub, history, repository, state};
 use crate::http::{RecordedRequest, lock};
 
+/// A commit as a test looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommitState {
+    /// Its author, `Name <address>`.
+    pub author: String,
+    /// Its message.
+    pub message: String,
+}
+
 /// A pull request as a test looks at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullRequestState {
@@ -150,6 +159,16 @@ impl FakeGitHub {
     /// # Errors
     /// When there is no such repository or pull request.
     pub fn subjects(&self, repository: &str, number: u64) -> anyhow::Result<Vec<String>> {
+        let commits = self.commits(repository, number)?;
+        let subject = |commit: &CommitState| commit.message.lines().next().unwrap_or_default().to_owned();
+        Ok(commits.iter().map(subject).collect())
+    }
+
+    /// A pull request's commits, oldest first.
+    ///
+    /// # Errors
+    /// When there is no such repository or pull request.
+    pub fn commits(&self, repository: &str, number: u64) -> anyhow::Result<Vec<CommitState>> {
         let path = self.path(repository)?;
         let base = repository::branches(&path);
         let (head, base) = {
@@ -158,8 +177,11 @@ impl FakeGitHub {
             (pull.head_sha.clone(), base.get(&pull.base).cloned())
         };
         let commits = history::pushed(&path, base.as_ref(), &head)?;
-        let subject = |commit: &history::Commit| commit.message.lines().next().unwrap_or_default().to_owned();
-        Ok(commits.iter().map(subject).collect())
+        let shown = commits.into_iter().map(|commit| CommitState {
+            author: format!("{} <{}>", commit.author.name, commit.author.email),
+            message: commit.message,
+        });
+        Ok(shown.collect())
     }
 
     fn path(&self, repository: &str) -> anyhow::Result<std::path::PathBuf> {

@@ -52,7 +52,7 @@ pub use actions::RunState;
 pub use discussing::{DiscussionState, TalkState};
 use hub::{Hub, NewPull, World};
 pub use link::SlowLink;
-pub use look::{CommentState, IssueState, PullRequestState, ReviewState};
+pub use look::{CommentState, CommitState, IssueState, PullRequestState, ReviewState};
 pub use reactions::Reacted;
 pub use registration::HookConfig;
 pub use rulesets::Ruleset;
@@ -73,6 +73,11 @@ pub const PROJECT_TOKEN: &str = "ghp_projects_of_the_stand_in";
 pub const WRITER_LOGIN: &str = "journeyman[bot]";
 /// The login under which the reader App and the reader token act.
 pub const READER_LOGIN: &str = "journeyman-reader[bot]";
+/// The number of an account, by its login.
+pub fn account_number(login: &str) -> u64 {
+    shape::number_of(login)
+}
+
 const READER_INSTALLATION_ID: u64 = 2001;
 const WRITER_INSTALLATION_ID: u64 = 2002;
 

@@ -16,12 +16,17 @@ use super::auth::{AppCaller, not_found};
 use super::hub::Hub;
 use super::rest::{Handled, installation_id};
 use super::scope::Permissions;
-use super::shape::{app as app_json, installation as installation_json, with};
+use super::shape::{account as account_json, app as app_json, installation as installation_json, with};
 use super::{APP_PRIVATE_KEY, FakeGitHub, READER_APP_ID, WRITER_APP_ID};
 use crate::http::answer;
 
 /// The longest name of an App.
 const MAX_NAME: usize = 34;
+
+/// An account by its login, which is told to anybody.
+async fn account(Path(login): Path<String>) -> Response {
+    answer(StatusCode::OK, account_json(&login))
+}
 
 /// An App that a manifest made.
 pub(super) struct Registered {
@@ -64,6 +69,7 @@ pub(super) fn router() -> Router<Arc<Hub>> {
         .route("/organizations/{owner}/settings/apps/new", post(register))
         .route("/apps/{slug}/installations/new", get(install))
         .route("/app-manifests/{code}/conversions", post(convert))
+        .route("/users/{login}", get(account))
         .route("/app/hook/config", patch(set_hook))
         .route("/app/installations", get(installations))
 }

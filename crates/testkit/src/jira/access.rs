@@ -1,5 +1,7 @@
 //! Who is in which groups, and which permissions an account lacks.
 
+use std::collections::BTreeSet;
+
 use super::desk::Desk;
 use super::extract::writer;
 use super::state::{Account, PEOPLE};
@@ -28,7 +30,31 @@ impl Desk {
     }
 
     pub(super) fn groups(&self, account: &str) -> Vec<String> {
-        lock(&self.groups).get(account).cloned().unwrap_or_default()
+        let own = lock(&self.groups).get(account).cloned();
+        own.unwrap_or_else(|| match account.starts_with(PEOPLE) {
+            true => self.common_groups.clone(),
+            false => Vec::new(),
+        })
+    }
+
+    /// The names of all groups that somebody is in.
+    pub(super) fn all_groups(&self) -> BTreeSet<String> {
+        let own = lock(&self.groups);
+        let common = self.common_groups.iter();
+        own.values().flatten().chain(common).cloned().collect()
+    }
+
+    /// The people in a group; of those who are in it as everybody is one stands for all.
+    pub(super) fn members(&self, group: &str) -> Vec<Account> {
+        let own = lock(&self.groups);
+        let named = own
+            .iter()
+            .filter(|(_, groups)| groups.iter().any(|one| one == group));
+        let named = named.filter_map(|(id, _)| Some(Account::person(id.strip_prefix(PEOPLE)?)));
+        let common = self.common_groups.iter().any(|one| one == group);
+        named
+            .chain(common.then(|| Account::person("Everybody")))
+            .collect()
     }
 
     /// The writer's account, or that of a person who is in a group.

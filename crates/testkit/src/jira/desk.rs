@@ -23,6 +23,10 @@ pub(super) struct Desk {
     pub(super) issues: Mutex<Issues>,
     relations: Mutex<Vec<Relation>>,
     pub(super) groups: Mutex<BTreeMap<String, Vec<String>>>,
+    /// The groups of everybody who is in none of these.
+    pub(super) common_groups: Vec<String>,
+    /// Names of the site's own fields, in the order of their ids.
+    pub(super) fields: Mutex<Vec<String>>,
     /// Who plays the role `Developers`, in every project.
     pub(super) developers: Mutex<Developers>,
     /// E-mail addresses of accounts and the keys of permissions that they lack.
@@ -79,6 +83,8 @@ impl Desk {
                 ..Issues::default()
             }),
             groups: Mutex::default(),
+            common_groups: options.groups,
+            fields: Mutex::default(),
             developers: Mutex::default(),
             withheld: Mutex::default(),
             granted: Mutex::default(),

@@ -12,12 +12,14 @@ use serde::de::DeserializeOwned;
 use super::desk::Desk;
 use super::rest::{bad, missing, refuse};
 use super::state::{Account, Issue};
-use super::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME};
+use super::{
+    READER_API_TOKEN, READER_EMAIL, READER_ID, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_ID, WRITER_NAME,
+};
 use crate::http::{basic_auth, header_text, is_json, parse};
 
 pub(super) fn writer() -> Account {
     Account {
-        id: "712020:journeyman-writer".to_owned(),
+        id: WRITER_ID.to_owned(),
         name: WRITER_NAME.to_owned(),
         email: WRITER_EMAIL.to_owned(),
     }
@@ -77,7 +79,7 @@ fn authenticate(headers: &HeaderMap, desk: &Desk) -> Option<Account> {
     };
     match (email.as_str(), token.as_str()) {
         (READER_EMAIL, READER_API_TOKEN) => Some(Account {
-            id: "712020:journeyman-reader".to_owned(),
+            id: READER_ID.to_owned(),
             name: "Journeyman Reader".to_owned(),
             email: READER_EMAIL.to_owned(),
         }),

@@ -1,23 +1,64 @@
 //! Labels and components of tickets.
 
+use std::sync::Arc;
+
+use axum::{extract::State, http::StatusCode};
 use serde_json::{Value, json};
 
 use super::{
+    adf,
     desk::Desk,
-    site::Site,
-    state::{Account, Issue},
+    extract::Caller,
+    rest::Handled,
+    state::{Account, FieldValue, Issue},
 };
-use crate::http::lock;
+use crate::http::{answer, lock};
 
 /// The number of an issue's first field of the site's own.
 const FIRST_FIELD: usize = 10_050;
 
-impl Issue {
-    /// Choices in fields of the site, by the fields' ids.
-    pub(super) fn custom_fields(&self, site: &Site) -> Vec<(String, Value)> {
-        let fields = self.custom.iter().enumerate().map(|(at, (_, value))| {
-            let choice = json!({"self": format!("{site}{}/customFieldOption/10020", site.rest()), "id": "10020", "value": value});
-            (format!("customfield_{}", at + FIRST_FIELD), choice)
+/// The site's fields: its own, and the one of every site that tests look at.
+pub(super) async fn fields(State(desk): State<Arc<Desk>>, _caller: Caller) -> Handled {
+    let own = lock(&desk.fields).clone();
+    let named = own
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (field_id(at), name.as_str(), true));
+    let all = std::iter::once(("summary".to_owned(), "Summary", false)).chain(named);
+    let all = all.map(|(id, name, is_custom)| {
+        json!({"id": id, "key": id, "name": name, "custom": is_custom, "orderable": true, "navigable": true,
+            "searchable": true, "clauseNames": [name]})
+    });
+    Ok(answer(StatusCode::OK, Value::Array(all.collect())))
+}
+
+fn field_id(at: usize) -> String {
+    format!("customfield_{}", at + FIRST_FIELD)
+}
+
+impl Desk {
+    /// The id of a field of the site, which has it from now on.
+    fn own_field(&self, name: &str) -> String {
+        let mut fields = lock(&self.fields);
+        let known = fields.iter().position(|known| known == name);
+        field_id(known.unwrap_or_else(|| {
+            fields.push(name.to_owned());
+            fields.len() - 1
+        }))
+    }
+
+    /// What stands in fields of the site, by the fields' ids.
+    pub(super) fn custom_fields(&self, issue: &Issue) -> Vec<(String, Value)> {
+        let site = &self.site;
+        let fields = issue.custom.iter().map(|(name, value)| {
+            let value = match value {
+                FieldValue::Choice(value) => {
+                    json!({"self": format!("{site}{}/customFieldOption/10020", site.rest()), "id": "10020", "value": value})
+                }
+                FieldValue::Text(document) if site.is_cloud() => document.clone(),
+                FieldValue::Text(document) => adf::text(document).into(),
+            };
+            (self.own_field(name), value)
         });
         fields.collect()
     }
@@ -27,12 +68,11 @@ impl Issue {
         let number = id
             .strip_prefix("customfield_")
             .and_then(|number| number.parse::<usize>().ok());
-        let own = number.and_then(|number| self.custom.get(number.checked_sub(FIRST_FIELD)?));
-        own.map_or_else(|| id.to_owned(), |(name, _)| name.clone())
+        let fields = lock(&self.fields);
+        let own = number.and_then(|number| fields.get(number.checked_sub(FIRST_FIELD)?));
+        own.map_or_else(|| id.to_owned(), Clone::clone)
     }
-}
 
-impl Desk {
     pub(super) fn set_labels(&self, key: &str, labels: &[&str], by: &Account) -> Option<()> {
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
@@ -47,16 +87,20 @@ impl Desk {
         Some(())
     }
 
-    pub(super) fn set_field(&self, key: &str, name: &str, value: &str, by: &Account) -> Option<()> {
+    pub(super) fn set_field(&self, key: &str, name: &str, value: FieldValue, by: &Account) -> Option<()> {
+        let field = self.own_field(name);
+        let shown = match &value {
+            FieldValue::Choice(value) => value.clone(),
+            FieldValue::Text(document) => adf::text(document),
+        };
         let mut issues = lock(&self.issues);
         let id = issues.fresh_id();
         let issue = issues.named(key)?;
         issue.custom.retain(|(known, _)| known != name);
-        issue.custom.push((name.to_owned(), value.to_owned()));
-        let field = issue.custom.len() + FIRST_FIELD - 1;
+        issue.custom.push((name.to_owned(), value));
         let item = json!({
-            "field": name, "fieldtype": "custom", "fieldId": format!("customfield_{field}"), "from": null,
-            "fromString": null, "to": null, "toString": value,
+            "field": name, "fieldtype": "custom", "fieldId": field, "from": null, "fromString": null, "to": null,
+            "toString": shown,
         });
         self.record(issue, id, by, vec![item]);
         Some(())

@@ -32,10 +32,10 @@ use crate::chaos::{DeliveryFaults, WriteFaults};
 use crate::fault::Fault;
 use crate::http::{RequestLog, Server};
 use desk::{Desk, MoveError};
-pub use options::{JiraOptions, JiraTransition};
+pub use options::{JiraOptions, JiraTransition, USERS};
 pub use site::JiraKind;
 use site::Site;
-use state::Account;
+use state::{Account, FieldValue};
 
 /// The e-mail address of the account that may only read.
 pub const READER_EMAIL: &str = "reader@journeyman.test";
@@ -49,6 +49,10 @@ pub const WRITER_API_TOKEN: &str = "jira-writer-of-the-stand-in";
 pub const ADMIN_EMAIL: &str = "admin@journeyman.test";
 /// Their API token.
 pub const ADMIN_API_TOKEN: &str = "jira-admin-of-the-stand-in";
+/// The id of the account that may only read.
+pub const READER_ID: &str = "712020:journeyman-reader";
+/// The id of the account that may write.
+pub const WRITER_ID: &str = "712020:journeyman-writer";
 /// The display name of the writing account.
 pub const WRITER_NAME: &str = "Journeyman";
 
@@ -211,9 +215,22 @@ impl FakeJira {
     /// # Errors
     /// When there is no such ticket.
     pub fn set_field(&self, key: &str, name: &str, value: &str) -> anyhow::Result<()> {
-        let set = self
-            .desk
-            .set_field(key, name, value, &Account::person("Rita Reporter"));
+        let set = self.desk.set_field(
+            key,
+            name,
+            FieldValue::Choice(value.to_owned()),
+            &Account::person("Rita Reporter"),
+        );
+        set.with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// A person writes a text, paragraph by paragraph, into a field of the site; sends `jira:issue_updated`.
+    ///
+    /// # Errors
+    /// When there is no such ticket.
+    pub fn write_field(&self, key: &str, name: &str, text: &str, person: &str) -> anyhow::Result<()> {
+        let value = FieldValue::Text(adf::from_plain(text));
+        let set = self.desk.set_field(key, name, value, &Account::person(person));
         set.with_context(|| format!("there is no ticket {key}"))
     }
 

@@ -2,6 +2,9 @@
 
 use super::JiraKind;
 
+/// The group that every person of the stand-in is in.
+pub const USERS: &str = "journeyman-users";
+
 /// How to start a [`super::FakeJira`].
 #[derive(Debug, Clone)]
 pub struct JiraOptions {
@@ -16,6 +19,8 @@ pub struct JiraOptions {
     /// The workflow's transitions by name, offered in this order from everywhere; empty: each is named as the status that
     /// it leads to and asks for nothing.
     pub named: Vec<JiraTransition>,
+    /// The groups of every person who is in none of their own.
+    pub groups: Vec<String>,
     /// Which Jira it is.
     pub kind: JiraKind,
     /// The base of the URLs in its answers, where something before it has another address.
@@ -51,6 +56,7 @@ impl Default for JiraOptions {
             projects: ["ENG", "OPS"].map(str::to_owned).to_vec(),
             service_projects: Vec::new(),
             named: Vec::new(),
+            groups: vec![USERS.to_owned()],
             kind: JiraKind::Cloud,
             public_url: None,
         }

@@ -133,6 +133,81 @@ pub(super) async fn groups(
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PickerQuery {
+    #[serde(default)]
+    query: String,
+    #[serde(default = "default_groups")]
+    max_results: usize,
+}
+
+const fn default_groups() -> usize {
+    20
+}
+
+/// Groups by a part of their names. Who may not browse them finds none.
+pub(super) async fn pick_groups(
+    State(desk): State<Arc<Desk>>,
+    caller: Caller,
+    Query(query): Query<PickerQuery>,
+) -> Handled {
+    let part = query.query.to_lowercase();
+    let is_shown = !desk.is_withheld(&caller.0, "USER_PICKER");
+    let all = desk.all_groups().into_iter().filter(|_| is_shown);
+    let found: Vec<String> = all.filter(|name| name.to_lowercase().contains(&part)).collect();
+    let groups: Vec<Value> = found
+        .iter()
+        .take(query.max_results)
+        .map(|name| {
+            let mut group = json!({"name": name, "html": name, "labels": []});
+            if desk.site.is_cloud() {
+                group["groupId"] = shape::group(name, &desk.site)["groupId"].clone();
+            }
+            group
+        })
+        .collect();
+    let header = format!("Showing {} of {} matching groups", groups.len(), found.len());
+    Ok(answer(
+        StatusCode::OK,
+        json!({"header": header, "total": found.len(), "groups": groups}),
+    ))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct MembersQuery {
+    groupname: String,
+    #[serde(default = "default_members")]
+    max_results: usize,
+}
+
+const fn default_members() -> usize {
+    50
+}
+
+/// The accounts in a group.
+pub(super) async fn members(
+    State(desk): State<Arc<Desk>>,
+    _caller: Caller,
+    Query(query): Query<MembersQuery>,
+) -> Handled {
+    let name = &query.groupname;
+    if !desk.all_groups().contains(name) {
+        let problem = format!("Group '{name}' does not exist.");
+        return Err(refuse(StatusCode::NOT_FOUND, &problem));
+    }
+    let members = desk.members(name);
+    let values = members.iter().take(query.max_results);
+    let values: Vec<Value> = values.map(|member| member.json(&desk.site)).collect();
+    let page = format!("{}{}/group/member?groupname={name}", desk.site, desk.site.rest());
+    Ok(answer(
+        StatusCode::OK,
+        json!({"self": page, "maxResults": query.max_results, "startAt": 0, "total": members.len(),
+            "isLast": values.len() == members.len(), "values": values}),
+    ))
+}
+
+#[derive(Deserialize)]
 pub(super) struct UserQuery {
     username: Option<String>,
     key: Option<String>,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::extract::{Body, Caller, Read};
 use super::state::{Issue, RemoteLink};
-use super::{JiraKind, data_center, hooks, people, projects, related, search, transitions};
+use super::{JiraKind, data_center, hooks, marks, people, projects, related, search, transitions};
 use crate::http::answer;
 
 pub(super) type Handled = Result<Response, Response>;
@@ -30,6 +30,9 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
         .route("/assignee", put(people::assign));
     let shared = Router::new()
         .route("/myself", get(myself))
+        .route("/field", get(marks::fields))
+        .route("/groups/picker", get(people::pick_groups))
+        .route("/group/member", get(people::members))
         .route("/issueLink", post(related::create))
         .route("/issueLinkType", get(related::link_types))
         .route("/mypermissions", get(projects::permissions))
@@ -103,7 +106,7 @@ async fn get_issue(Read { desk, issue }: Read, Query(query): Query<IssueQuery>) 
     let mut body = issue_json(&desk, &issue, &wanted);
     if query.expand.split(',').any(|part| part == "names") {
         let own = body["fields"].as_object().into_iter().flatten();
-        let named = own.map(|(id, _)| (id.clone(), issue.field_name(id).into()));
+        let named = own.map(|(id, _)| (id.clone(), desk.field_name(id).into()));
         body["names"] = Value::Object(named.collect());
     }
     if query.expand.split(',').any(|part| part == "changelog") {
@@ -124,7 +127,7 @@ pub(super) fn issue_json(desk: &Desk, issue: &Issue, wanted: &[String]) -> Value
     let all = wanted.iter().any(|name| name == "*all" || name == "*navigable");
     let is_wanted = |name: &str| all || wanted.iter().any(|wanted| wanted == name);
     let mut body = issue.json(&desk.statuses, is_wanted, &desk.site);
-    for (id, value) in issue.custom_fields(&desk.site) {
+    for (id, value) in desk.custom_fields(issue) {
         if is_wanted(&id) {
             body["fields"][&id] = value;
         }

@@ -80,8 +80,8 @@ pub(super) struct Issue {
     pub(super) priority: &'static str,
     pub(super) labels: Vec<String>,
     pub(super) components: Vec<String>,
-    /// Choices in fields of the site, by the fields' names.
-    pub(super) custom: Vec<(String, String)>,
+    /// What stands in fields of the site, by the fields' names.
+    pub(super) custom: Vec<(String, FieldValue)>,
     pub(super) assignee: Option<Account>,
     /// The name of its resolution.
     pub(super) resolution: Option<String>,
@@ -92,6 +92,14 @@ pub(super) struct Issue {
     pub(super) comments: Vec<Comment>,
     pub(super) histories: Vec<History>,
     pub(super) links: Vec<RemoteLink>,
+}
+
+/// What stands in a field of the site.
+#[derive(Debug, Clone)]
+pub(super) enum FieldValue {
+    Choice(String),
+    /// A document.
+    Text(Value),
 }
 
 /// The priorities and types that projects come with.

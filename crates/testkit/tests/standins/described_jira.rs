@@ -111,6 +111,15 @@ impl Caller {
             .await;
         let groups = "/user/groups?accountId=557058:rita";
         self.ask("GET /rest/api/3/user/groups", groups, None).await;
+        self.ask("GET /rest/api/3/field", "/field", None).await;
+        self.ask(
+            "GET /rest/api/3/groups/picker",
+            "/groups/picker?query=users",
+            None,
+        )
+        .await;
+        let members = "/group/member?groupname=journeyman-users";
+        self.ask("GET /rest/api/3/group/member", members, None).await;
         let permissions = "/mypermissions?projectKey=ENG&permissions=EDIT_ISSUES,ADD_COMMENTS";
         self.ask("GET /rest/api/3/mypermissions", permissions, None).await;
         let statuses = "/project/ENG/statuses";

@@ -27,7 +27,7 @@ pub(super) fn with(mut object: Value, more: Value) -> Value {
 }
 
 /// A number that a name always has.
-fn number_of(name: &str) -> u64 {
+pub(in crate::github) fn number_of(name: &str) -> u64 {
     name.bytes()
         .fold(7_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1_000_000)
 }

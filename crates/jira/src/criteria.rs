@@ -1,0 +1,175 @@
+//! Fields of a site that hold acceptance criteria: teams keep them beside the description, in a field of their own.
+
+use std::time::Duration;
+
+use domain::json;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use tokio::time::Instant;
+
+use crate::{Dialect, Error, client::Client, fields::texts};
+
+/// The names that teams give such a field, in lower case.
+const NAMES: [&str; 8] = [
+    "acceptance criteria",
+    "acceptance criterion",
+    "definition of done",
+    "akzeptanzkriterien",
+    "critères d'acceptation",
+    "criterios de aceptación",
+    "critérios de aceitação",
+    "criteri di accettazione",
+];
+/// A site gets a new field rarely.
+const KEPT: Duration = Duration::from_secs(3600);
+/// A site may have several fields of one name; a ticket has one of them filled in.
+const MOST_FIELDS: usize = 10;
+const HEADING: &str = "## Acceptance criteria";
+
+/// Ids of the fields with criteria, and when they were read.
+pub(crate) type KnownFields = Option<(Instant, Vec<String>)>;
+
+#[derive(Deserialize)]
+struct WireField {
+    id: String,
+    #[serde(default)]
+    name: String,
+}
+
+/// Whether a field of this name holds acceptance criteria.
+pub(crate) fn is_criteria_field(name: &str) -> bool {
+    let name = name.trim().trim_end_matches(':').replace('’', "'").to_lowercase();
+    NAMES.contains(&name.as_str())
+}
+
+impl Client {
+    /// The ids of the site's fields that hold acceptance criteria. A site that does not list its fields has none.
+    pub(crate) async fn criteria_fields(&self) -> Result<Vec<String>, Error> {
+        let mut known = self.known_criteria_fields().lock().await;
+        if let Some((read_at, fields)) = &*known
+            && read_at.elapsed() < KEPT
+        {
+            return Ok(fields.clone());
+        }
+        let listed: Vec<WireField> = match self.get(&self.dialect().path("field")).await {
+            Ok(listed) => listed,
+            Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let named = listed.into_iter().filter(|field| is_criteria_field(&field.name));
+        let fields: Vec<String> = named.map(|field| field.id).take(MOST_FIELDS).collect();
+        *known = Some((Instant::now(), fields.clone()));
+        Ok(fields)
+    }
+}
+
+/// A description followed by the criteria of these fields, each once.
+pub(crate) fn with_criteria(
+    description: String,
+    fields: &[&RawValue],
+    dialect: Dialect,
+) -> Result<String, Error> {
+    let mut text = description;
+    for raw in fields {
+        let criteria = as_points(&markdown(raw, dialect)?);
+        if criteria.is_empty() || text.contains(&criteria) {
+            continue;
+        }
+        let before = match text.trim_end() {
+            "" => String::new(),
+            text => format!("{text}\n\n"),
+        };
+        text = format!("{before}{HEADING}\n\n{criteria}\n");
+    }
+    Ok(text)
+}
+
+/// A field's value as Markdown: a document, a text, or the choices of a list.
+fn markdown(raw: &RawValue, dialect: Dialect) -> Result<String, Error> {
+    const WHAT: &str = "the acceptance criteria";
+    match (dialect, json::from_slice::<Value>(raw.get().as_bytes())) {
+        // A field of one line is no document.
+        (Dialect::Cloud, Ok(Value::String(text))) => Ok(text),
+        (_, Ok(value @ (Value::Array(_) | Value::Number(_)))) => Ok(texts(&value).join("\n")),
+        (_, Ok(value @ Value::Object(_))) if value["type"] != "doc" => Ok(texts(&value).join("\n")),
+        (_, Ok(Value::Null | Value::Bool(_))) => Ok(String::new()),
+        (_, Ok(_) | Err(_)) => dialect.markdown(raw, WHAT),
+    }
+}
+
+/// The text as a list: where no line is a point of one, each line becomes one.
+fn as_points(text: &str) -> String {
+    let text = text.trim();
+    let has_points = !domain::acceptance_criteria(&format!("{HEADING}\n{text}")).is_empty();
+    if has_points || text.is_empty() {
+        return text.to_owned();
+    }
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let points: Vec<String> = lines.map(|line| format!("- {line}")).collect();
+    points.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, value::to_raw_value};
+
+    use super::*;
+
+    fn read(value: &Value, dialect: Dialect) -> Vec<String> {
+        let raw = to_raw_value(value).unwrap();
+        let text = with_criteria("Totals are wrong.".to_owned(), &[&raw], dialect).unwrap();
+        assert!(text.starts_with("Totals are wrong."), "{text}");
+        domain::acceptance_criteria(&text)
+    }
+
+    #[test]
+    fn criteria_of_every_field_type_are_points() {
+        let item = |text: &str| {
+            json!({"type": "listItem", "content": [
+            {"type": "paragraph", "content": [{"type": "text", "text": text}]}]})
+        };
+        let document = json!({"type": "doc", "version": 1, "content": [
+            {"type": "bulletList", "content": [item("Empty carts cost 0"), item("Discounts work")]}]});
+        let expected = ["Empty carts cost 0", "Discounts work"];
+        assert_eq!(read(&document, Dialect::Cloud), expected);
+        let lines = json!("Empty carts cost 0\n\nDiscounts work\n");
+        assert_eq!(read(&lines, Dialect::Cloud), expected);
+        assert_eq!(read(&lines, Dialect::DataCenter), expected);
+        let wiki = json!("* Empty carts cost 0\n* Discounts work");
+        assert_eq!(read(&wiki, Dialect::DataCenter), expected);
+        let choices = json!([{"value": "Empty carts cost 0"}, {"value": "Discounts work"}]);
+        assert_eq!(read(&choices, Dialect::Cloud), expected);
+        for nothing in [
+            json!(null),
+            json!(""),
+            json!([]),
+            json!({"type": "doc", "version": 1, "content": []}),
+        ] {
+            assert!(read(&nothing, Dialect::Cloud).is_empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn criteria_that_the_description_repeats_stand_once() {
+        let raw = to_raw_value(&json!("- Empty carts cost 0")).unwrap();
+        let text = "Why.\n\n- Empty carts cost 0\n".to_owned();
+        assert_eq!(
+            with_criteria(text.clone(), &[&raw], Dialect::Cloud).unwrap(),
+            text
+        );
+    }
+
+    #[test]
+    fn field_is_known_by_its_name_alone() {
+        for name in [
+            "Acceptance Criteria",
+            " acceptance criteria: ",
+            "Critères d’acceptation",
+        ] {
+            assert!(is_criteria_field(name), "{name}");
+        }
+        for name in ["Criteria", "Acceptance", "Risk acceptance criteria owner"] {
+            assert!(!is_criteria_field(name), "{name}");
+        }
+    }
+}
