@@ -54,6 +54,10 @@ pub struct PlannerSettings {
     /// Retries in a row before a run gives up, at most 100; the rules of a repository may say otherwise.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
+    /// Whether a run whose model has not answered yet waits for a provider that fails, and is tried again. Without it the run
+    /// ends at once, for a person who sits in front of it.
+    #[serde(default = "default_wait_for_model")]
+    pub wait_for_model: bool,
     /// Tokens of one conversation, from which on it is made shorter; absent: as the models of its role bear it; 0: not before
     /// the provider refuses it.
     #[serde(default)]
@@ -98,6 +102,10 @@ fn default_retry_longest_ms() -> u64 {
 
 fn default_max_retries() -> u32 {
     5
+}
+
+fn default_wait_for_model() -> bool {
+    true
 }
 
 fn default_pools() -> BTreeMap<String, TextList> {

@@ -56,6 +56,7 @@ pub(crate) async fn desk(
             most: config.planner.max_retries,
             base_ms: config.planner.retry_base_ms,
             longest_ms: config.planner.retry_longest_ms,
+            waits_for_model: config.planner.wait_for_model,
         },
         allowance: config
             .planner

@@ -98,6 +98,7 @@ impl World {
                 retry_base_ms: 20,
                 retry_longest_ms: 900_000,
                 max_retries: 5,
+                wait_for_model: true,
                 context_tokens: Some(100_000),
                 budget: self.budget,
                 budget_ceiling: crate::CeilingSettings::default(),

@@ -21,6 +21,7 @@ fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
         retry_base_ms: 20,
         retry_longest_ms: 900_000,
         max_retries: 5,
+        wait_for_model: true,
         context_tokens: Some(100_000),
         budget: crate::BudgetSettings::default(),
         budget_ceiling: crate::CeilingSettings::default(),

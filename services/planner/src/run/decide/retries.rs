@@ -19,6 +19,8 @@ pub(crate) struct Retries {
     pub(crate) base_ms: u64,
     /// The longest wait.
     pub(crate) longest_ms: u64,
+    /// Whether a run waits for a model that has not answered it yet.
+    pub(crate) waits_for_model: bool,
 }
 
 impl Retries {
@@ -29,7 +31,8 @@ impl Retries {
             .and_then(|request| request.rules.agent.max_retries);
         let most = own.unwrap_or(self.most);
         let attempt = state.retries + 1;
-        if attempt > most {
+        let is_unheard = matches!(reason, StopReason::ModelFailed { .. }) && !state.has_reply();
+        if attempt > most || (is_unheard && !self.waits_for_model) {
             return closing(state, reason);
         }
         let due = match reason.resets() {
@@ -76,6 +79,7 @@ mod tests {
         most: 5,
         base_ms: 60_000,
         longest_ms: 900_000,
+        waits_for_model: true,
     };
 
     #[test]

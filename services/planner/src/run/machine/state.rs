@@ -183,6 +183,12 @@ impl RunState {
         self.dialogs.last_mut()?.turns.last_mut()
     }
 
+    /// Whether a model has answered in any conversation.
+    pub(crate) fn has_reply(&self) -> bool {
+        let mut turns = self.dialogs.iter().flat_map(|dialog| &dialog.turns);
+        turns.any(|turn| turn.reply.is_some())
+    }
+
     /// How many turns were begun, in all conversations.
     pub(crate) fn turns(&self) -> usize {
         self.dialogs.iter().map(|dialog| dialog.turns.len()).sum()

@@ -153,6 +153,7 @@ const RETRIES: Retries = Retries {
     most: 5,
     base_ms: 60_000,
     longest_ms: 900_000,
+    waits_for_model: true,
 };
 
 /// A run in a world where everything goes well unless told otherwise.
@@ -187,6 +188,8 @@ pub(crate) struct Play {
     pub(crate) refuses: Option<(usize, StopReason)>,
     /// What an executor opens.
     pub(crate) workspace: WorkspaceInfo,
+    /// Whether the run waits for a model that has not answered it yet.
+    pub(crate) waits_for_model: bool,
 }
 
 impl Play {
@@ -216,6 +219,7 @@ impl Play {
             ticket_limits: None,
             refuses: None,
             workspace: info(),
+            waits_for_model: true,
         }
     }
 
@@ -247,6 +251,7 @@ impl Play {
             ticket_limits: None,
             refuses: None,
             workspace: info(),
+            waits_for_model: true,
         }
     }
 
@@ -362,7 +367,11 @@ impl Play {
                 });
             }
             Action::ScheduleRetry { reason } => {
-                let fact = RETRIES.after(&self.state, reason, Timestamp::from_unix_ms(1));
+                let retries = Retries {
+                    waits_for_model: self.waits_for_model,
+                    ..RETRIES
+                };
+                let fact = retries.after(&self.state, reason, Timestamp::from_unix_ms(1));
                 self.append(fact);
             }
             Action::SendReport { id, .. } => self.state.sent(&id),

@@ -42,6 +42,28 @@ fn a_repository_says_how_often_its_runs_are_tried_again() {
 }
 
 #[test]
+fn run_without_any_reply_ends_where_nobody_waits() {
+    let mut play = Play::with([]);
+    play.waits_for_model = false;
+    assert_eq!(play.fail_once(), Action::Rest);
+    assert!(matches!(play.reason(), StopReason::ModelFailed { .. }));
+    assert!(
+        play.entries
+            .iter()
+            .all(|entry| !matches!(entry.fact, Fact::RetryScheduled { .. }))
+    );
+    let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
+    play.waits_for_model = false;
+    play.until_model_call();
+    play.perform(decide(&play.state));
+    assert_eq!(
+        play.fail_once(),
+        Action::Wait,
+        "what was paid for is not given up"
+    );
+}
+
+#[test]
 fn a_reply_and_a_person_reset_the_count_of_retries() {
     let mut play = Play::with([tools(&[("read_file", json!({"path": "a"}))])]);
     for by in [None, Some("ada".to_owned())] {
