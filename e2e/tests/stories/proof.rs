@@ -144,7 +144,7 @@ async fn an_ordinary_change_is_read_with_its_evidence_by_the_reviewer_and_by_peo
 
         ---
 
-        For [ENG-1](http://[server]/browse/ENG-1). Written by Journeyman (run `jira:ENG-1@[n]`); a person reviews and merges.
+        For [ENG-1](http://[server]/browse/ENG-1). Written by Journeyman (run `jira:ENG-1@[n]`); a person reviews and merges. Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.
         "#);
     });
     assert_eq!(world.model.violations(), Vec::<String>::new());

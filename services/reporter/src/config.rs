@@ -134,8 +134,12 @@ pub struct Settings {
     pub disk_floor_mib: u64,
     /// How long a write of unknown outcome is looked for before it is repeated.
     pub unknown_window_s: u64,
-    /// The page of a run, e.g. `https://journeyman.example/runs/{run}`: the status comment links to it. Absent: no link.
+    /// The page of a run, e.g. `https://journeyman.example/runs/{run}`: the status comment and the pull request link to it.
+    /// Absent: no link.
     pub run_url: Option<String>,
+    /// The page for those who review pull requests, e.g. `https://journeyman.example/reviewers`: the pull request links to it.
+    /// Absent: no link.
+    pub guide_url: Option<String>,
     /// Short names of transitions and statuses that mean code review, e.g. `CR`, for pull requests that the API asks for.
     pub review_acronyms: TextList,
     /// Words of other bots, beside those that are known, that no line of a text by the model may begin with, e.g. `deploybot`.
@@ -237,6 +241,7 @@ impl Default for Settings {
             disk_floor_mib: 2048,
             unknown_window_s: 30,
             run_url: None,
+            guide_url: None,
             review_acronyms: TextList::default(),
             bot_words: TextList::default(),
             list_lag_s: 6,

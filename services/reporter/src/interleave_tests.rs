@@ -17,6 +17,7 @@ use crate::{
     folders::Folders,
     inspect::Inspector,
     ledger::{self, Ledger},
+    message::Pages,
     mirror::Mirrors,
     perform::{Patience, Performed, Performer, Windows},
     trouble::Trouble,
@@ -70,7 +71,10 @@ impl Scene {
         .unwrap();
         let dir = self.folder.path().to_owned();
         let rules = RulesStore::open(
-            &rules::Settings { dir: dir.clone() },
+            &rules::Settings {
+                dir: dir.clone(),
+                ..rules::Settings::default()
+            },
             rules::Connections::default(),
         )
         .unwrap();
@@ -91,10 +95,10 @@ impl Scene {
                 triggers: self.queue.triggers(),
                 inspector: Inspector::absent(),
                 limits: Settings::default().limits(),
+                pages: Pages::default(),
             },
             ledger: Ledger::new(&self.queue),
             rules,
-            run_url: None,
             windows: Windows {
                 unknown: Duration::from_millis(100),
                 list_lag: Duration::ZERO,

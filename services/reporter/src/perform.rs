@@ -53,8 +53,6 @@ pub(crate) struct Performer {
     pub(crate) ledger: Ledger,
     pub(crate) rules: RulesStore,
     pub(crate) windows: Windows,
-    /// The page of a run, with `{run}` where its id goes; absent: the status comment has no link.
-    pub(crate) run_url: Option<String>,
     pub(crate) shutdown: CancellationToken,
 }
 

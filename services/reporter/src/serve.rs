@@ -27,6 +27,7 @@ use crate::{
     gate::Gate,
     inspect::Inspector,
     ledger::Ledger,
+    message::Pages,
     mirror::Mirrors,
     perform::{Performer, Windows},
     scan,
@@ -190,6 +191,10 @@ async fn work(
         inspector: inspector(&config.reporter).await?,
         limits: config.reporter.limits(),
         reports: queue.reports(),
+        pages: Pages {
+            run_url: config.reporter.run_url.clone(),
+            guide_url: config.reporter.guide_url.clone(),
+        },
     };
     let performer = Performer {
         outside,
@@ -199,7 +204,6 @@ async fn work(
             unknown: Duration::from_secs(config.reporter.unknown_window_s),
             list_lag: Duration::from_secs(config.reporter.list_lag_s),
         },
-        run_url: config.reporter.run_url.clone(),
         shutdown: shutdown.clone(),
     };
     let worker = Worker::new(queue.clone(), ledger, performer, shutdown.clone());

@@ -102,7 +102,7 @@ impl Performer {
 
     /// The status comment's text for the place where it stands.
     fn status(&self, board: &Board, thread: &Thread) -> Outgoing {
-        let mut text = message::status(board, self.run_url.as_deref());
+        let mut text = message::status(board, self.outside.pages.run_url.as_deref());
         if matches!(thread, Thread::GitHub(..)) {
             text = format!("{text}\n\n{}", message::hidden_state(board));
         }
@@ -133,7 +133,7 @@ impl Performer {
             ticket,
             ticket_url: ticket_url.as_deref(),
             repository: &on.repository,
-            run_url: self.run_url.as_deref(),
+            run_url: self.outside.pages.run_url.as_deref(),
         };
         // Where the commit is no head of the ticket's, somebody else's commit would get our word.
         let records = TicketRecords::new(&self.outside, asked.report, asked.rules);

@@ -11,6 +11,7 @@ mod needs_you;
 mod orders;
 mod pools;
 mod provider;
+mod reviewers;
 mod rules;
 mod run;
 mod runs;
@@ -27,6 +28,7 @@ use crate::{oidc, person::State};
 
 pub(crate) fn routes() -> Router<State> {
     Router::new()
+        .route("/reviewers", get(reviewers::show))
         .route("/login", get(login::show).post(login::begin))
         .route("/login/oidc", get(provider::begin))
         .route(oidc::BACK, get(provider::back))

@@ -53,7 +53,7 @@ use queue::{Branches, KeyedLog, Objects, PullRequests};
 use crate::{
     inspect::Inspector,
     made::Made,
-    message::RoundsText,
+    message::{Pages, RoundsText},
     mirror::Mirrors,
     outgoing::Outgoing,
     policy::LimitSettings,
@@ -154,6 +154,7 @@ pub(crate) struct Outside {
     pub(crate) limits: LimitSettings,
     /// What was asked for.
     pub(crate) reports: KeyedLog<Report>,
+    pub(crate) pages: Pages,
 }
 
 /// Whose effect it is.

@@ -33,7 +33,7 @@ pub(super) async fn create(
             branch: draft.branch.clone(),
         })
     })?;
-    let body = message::patch_text(draft, ticket, asked.report.run.as_ref());
+    let body = message::patch_text(draft, ticket, asked.report.run.as_ref(), &outside.pages);
     let body = Outgoing::by_the_model(body, Place::Body)?;
     let change = Delivery {
         ticket: ticket.clone(),

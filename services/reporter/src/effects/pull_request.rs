@@ -88,11 +88,14 @@ async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<M
     let board_url = asked
         .rules
         .and_then(|rules| board_url(ticket_url.as_deref()?, rules.jira.board_id));
-    let (links, run) = (
-        (ticket_url.as_deref(), board_url.as_deref()),
-        asked.report.run.as_ref(),
-    );
-    let body = message::pull_request_body(draft, ticket, links.0, links.1, run);
+    let links = message::BodyLinks {
+        ticket_url: ticket_url.as_deref(),
+        board_url: board_url.as_deref(),
+        run: asked.report.run.as_ref(),
+        run_url: outside.pages.run_url.as_deref(),
+        guide_url: outside.pages.guide_url.as_deref(),
+    };
+    let body = message::pull_request_body(draft, ticket, &links);
     let body = Outgoing::by_the_model(body, Place::Body)?;
     let open = open_pull_request(&outside.github, draft, &title, &body, true);
     match failpoint::around("reporter.pull_request.open", open).await {

@@ -6,11 +6,15 @@ use domain::{
 };
 
 use super::description;
+use super::status::run_page;
 use super::words::{calling, code, is_web_link, link};
 use crate::{draft::Draft, made::Rerun, sanitize};
 
 /// GitHub's limit for titles.
 const TITLE_CHARS: usize = 256;
+/// What a maintainer can do, for those who have never seen such a pull request.
+const HOW_TO_REPLY: &str =
+    "Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.";
 /// Below GitHub's 65,536 with room for the footer.
 const BODY_CHARS: usize = 60_000;
 
@@ -26,21 +30,37 @@ pub(crate) fn pull_request_title(draft: &Draft) -> String {
     capped(&title, TITLE_CHARS)
 }
 
+/// Addresses of pages that texts link to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pages {
+    /// The page of a run, with `{run}` where its id goes; absent: there is no link.
+    pub(crate) run_url: Option<String>,
+    /// The page for those who review pull requests; absent: there is no link.
+    pub(crate) guide_url: Option<String>,
+}
+
+/// What the footer of a pull request links to, as far as there is a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BodyLinks<'a> {
+    pub(crate) ticket_url: Option<&'a str>,
+    pub(crate) board_url: Option<&'a str>,
+    pub(crate) run: Option<&'a RunId>,
+    /// The page of a run, with `{run}` in the place of its id.
+    pub(crate) run_url: Option<&'a str>,
+    /// The page for those who review pull requests.
+    pub(crate) guide_url: Option<&'a str>,
+}
+
 /// The body of a pull request: the model's words made harmless, then where they come from.
-pub(crate) fn pull_request_body(
-    draft: &Draft,
-    ticket: &TicketKey,
-    ticket_url: Option<&str>,
-    board_url: Option<&str>,
-    run: Option<&RunId>,
-) -> String {
+pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyLinks<'_>) -> String {
     let body = match &draft.description {
         Some(description) => description::body(description, ticket),
         None => draft.body.clone(),
     };
     let body = sanitize::markdown(&capped(&body, BODY_CHARS));
     let name = ticket.short();
-    let ticket = match (ticket, ticket_url) {
+    let is_reviewed = !matches!(ticket, TicketKey::Folder { .. });
+    let ticket = match (ticket, links.ticket_url) {
         // GitHub links the issue by it, and closes it with the merge.
         (TicketKey::GitHub { repository, number }, _) if *repository == draft.repository => {
             format!("Fixes #{number}")
@@ -48,17 +68,36 @@ pub(crate) fn pull_request_body(
         (_, Some(url)) => format!("For [{name}]({url})"),
         (_, None) => format!("For {name}"),
     };
-    let board = board_url.map_or_else(String::new, |url| format!(" ([board]({url}))"));
-    let run = run
-        .map(|run| format!(" (run {})", code(&run.to_string())))
-        .unwrap_or_default();
-    let footer = format!("---\n\n{ticket}{board}. Written by Journeyman{run}; a person reviews and merges.");
+    let board = links
+        .board_url
+        .map_or_else(String::new, |url| format!(" ([board]({url}))"));
+    let run = links.run.map(|run| {
+        let name = code(&run.to_string());
+        let page = links.run_url.and_then(|url| run_page(run, url));
+        page.map_or_else(
+            || format!(" (run {name})"),
+            |page| format!(" (run [{name}]({page}))"),
+        )
+    });
+    let run = run.unwrap_or_default();
+    let mut footer =
+        format!("---\n\n{ticket}{board}. Written by Journeyman{run}; a person reviews and merges.");
+    if is_reviewed {
+        let guide = links.guide_url.filter(|url| is_web_link(url));
+        let guide = guide.map_or_else(String::new, |url| format!(" [How this works]({url})."));
+        footer = format!("{footer} {HOW_TO_REPLY}{guide}");
+    }
     format!("{}\n\n{footer}\n", body.trim()).trim_start().to_owned()
 }
 
 /// What lies beside a patch: title and body of what would be a pull request.
-pub(crate) fn patch_text(draft: &Draft, ticket: &TicketKey, run: Option<&RunId>) -> String {
-    let body = pull_request_body(draft, ticket, None, None, run);
+pub(crate) fn patch_text(draft: &Draft, ticket: &TicketKey, run: Option<&RunId>, pages: &Pages) -> String {
+    let links = BodyLinks {
+        run,
+        run_url: pages.run_url.as_deref(),
+        ..BodyLinks::default()
+    };
+    let body = pull_request_body(draft, ticket, &links);
     format!("# {}\n\n{body}", pull_request_title(draft))
 }
 

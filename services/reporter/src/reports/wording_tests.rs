@@ -531,7 +531,7 @@ fn a_large_change_and_one_to_several_modules_say_so_and_lock_files_do_not_count(
     let body = |files: &[(&str, u32, u32, FileRole)], modules: &[&str]| {
         let mut draft = draft("x", "");
         draft.description = Some(described(files, modules));
-        pull_request_body(&draft, &jira(), None, None, None)
+        pull_request_body(&draft, &jira(), &BodyLinks::default())
     };
     let locked = [
         ("shop/cart.py", 200, 100, FileRole::Product),
@@ -889,13 +889,13 @@ fn a_pull_request_says_where_it_comes_from() {
         "Rounds totals.\n\n<!-- hidden -->\nCloses #99, cc @ann",
     );
     assert_snapshot!(pull_request_title(&draft), @"fix: round totals (ENG-12)");
-    let body = pull_request_body(
-        &draft,
-        &jira(),
-        Some("https://jira.example/browse/ENG-12"),
-        None,
-        Some(&run()),
-    );
+    let run = run();
+    let links = BodyLinks {
+        ticket_url: Some("https://jira.example/browse/ENG-12"),
+        run: Some(&run),
+        ..BodyLinks::default()
+    };
+    let body = pull_request_body(&draft, &jira(), &links);
     assert_snapshot!(body, @"
     Rounds totals.
 
@@ -903,8 +903,25 @@ fn a_pull_request_says_where_it_comes_from() {
 
     ---
 
-    For [ENG-12](https://jira.example/browse/ENG-12). Written by Journeyman (run `jira:ENG-12@57`); a person reviews and merges.
+    For [ENG-12](https://jira.example/browse/ENG-12). Written by Journeyman (run `jira:ENG-12@57`); a person reviews and merges. Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.
     ");
+    let links = BodyLinks {
+        run_url: Some("https://jm.example/runs/{run}"),
+        guide_url: Some("https://jm.example/reviewers"),
+        ..links
+    };
+    let body = pull_request_body(&draft, &jira(), &links);
+    assert_snapshot!(body.lines().last().unwrap_or_default(), @"For [ENG-12](https://jira.example/browse/ENG-12). Written by Journeyman (run [`jira:ENG-12@57`](https://jm.example/runs/jira%3AENG-12%4057)); a person reviews and merges. Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it. [How this works](https://jm.example/reviewers).");
+    let links = BodyLinks {
+        run_url: Some("javascript:{run}"),
+        guide_url: Some("/reviewers"),
+        ..links
+    };
+    let body = pull_request_body(&draft, &jira(), &links);
+    assert!(
+        !body.contains("javascript") && !body.contains("/reviewers"),
+        "{body}"
+    );
 }
 
 #[test]
@@ -912,7 +929,7 @@ fn titles_and_bodies_stay_within_the_limits() {
     let draft = draft(&"x".repeat(500), &"y".repeat(200_000));
     assert_eq!(pull_request_title(&draft).chars().count(), 256);
     assert!(
-        pull_request_body(&draft, &jira(), None, None, None)
+        pull_request_body(&draft, &jira(), &BodyLinks::default())
             .chars()
             .count()
             < 65_536
