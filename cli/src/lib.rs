@@ -1,6 +1,8 @@
 //! The `journeyman` command: everything on one machine, and a client of the API.
 
 mod access;
+#[cfg(feature = "local")]
+pub mod account_settings;
 pub mod args;
 #[cfg(feature = "local")]
 mod backing;

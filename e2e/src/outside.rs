@@ -2,11 +2,21 @@
 
 use std::path::Path;
 
+use ::github::registration::Role;
+use domain::CommitAuthor;
+use journeyman::account_settings::{AccountSetup, GithubApp, ModelChoice, as_variables};
 use serde::{Deserialize, Serialize};
 use testkit::{github, jira, model};
 
 /// The shared secret of the stand-ins' webhooks.
 pub const WEBHOOK_SECRET: &str = "webhook-secret-of-the-stand-ins";
+
+/// What tests have otherwise than a set-up leaves it: nobody waits for what takes long outside.
+const OVERRIDES: [(&str, &str); 3] = [
+    ("TELEMETRY__LOG_FILTER", "info"),
+    ("INGEST__CHECKS_SETTLE_S", "0"),
+    ("PLANNER__RETRY_BASE_MS", "50"),
+];
 
 /// A model provider's protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,47 +53,63 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// The settings that make Journeyman work against these stand-ins, as environment variables.
+    /// The settings that `journeyman setup` would write for these stand-ins, and what tests have otherwise, as environment
+    /// variables.
     pub fn environment(&self, dialect: Dialect, rules: &Path) -> Vec<(String, String)> {
-        let base = match dialect {
+        let mut environment = as_variables(&self.setup(dialect).settings());
+        let rules = rules.display().to_string();
+        for (key, value) in OVERRIDES.iter().chain(&[("RULES__DIR", rules.as_str())]) {
+            environment.push((format!("JOURNEYMAN__{key}"), (*value).to_owned()));
+        }
+        environment
+    }
+
+    /// The result of a set-up with accounts of these stand-ins.
+    fn setup(&self, dialect: Dialect) -> AccountSetup {
+        let base_url = match dialect {
             Dialect::Anthropic => self.model.clone(),
             Dialect::OpenAi => format!("{}/v1", self.model),
         };
-        let own = format!("{},{}", jira::WRITER_NAME, github::WRITER_LOGIN);
-        let reader = github::READER_APP_ID.to_string();
-        let writer = github::WRITER_APP_ID.to_string();
-        let rules = rules.display().to_string();
-        let settings: [(&str, &str); 26] = [
-            ("RULES__DIR", &rules),
-            ("TELEMETRY__LOG_FILTER", "info"),
-            ("INGEST__GITHUB_WEBHOOK_SECRETS", WEBHOOK_SECRET),
-            ("INGEST__JIRA_WEBHOOK_SECRETS", WEBHOOK_SECRET),
-            ("INGEST__OWN_ACCOUNTS", &own),
-            ("INGEST__JIRA_TRIGGER_GROUP", "*"),
-            ("INGEST__CHECKS_SETTLE_S", "0"),
-            ("GITHUB_READER__API_URL", &self.github_api),
-            ("GITHUB_READER__GIT_URL", &self.github_git),
-            ("GITHUB_READER__APP_ID", &reader),
-            ("GITHUB_READER__PRIVATE_KEY", github::APP_PRIVATE_KEY),
-            ("GITHUB_WRITER__API_URL", &self.github_api),
-            ("GITHUB_WRITER__GIT_URL", &self.github_git),
-            ("GITHUB_WRITER__APP_ID", &writer),
-            ("GITHUB_WRITER__PRIVATE_KEY", github::APP_PRIVATE_KEY),
-            ("JIRA_READER__BASE_URL", &self.jira),
-            ("JIRA_READER__EMAIL", jira::READER_EMAIL),
-            ("JIRA_READER__API_TOKEN", jira::READER_API_TOKEN),
-            ("JIRA_WRITER__BASE_URL", &self.jira),
-            ("JIRA_WRITER__EMAIL", jira::WRITER_EMAIL),
-            ("JIRA_WRITER__API_TOKEN", jira::WRITER_API_TOKEN),
-            ("MODEL__DIALECT", dialect.as_str()),
-            ("MODEL__BASE_URL", &base),
-            ("MODEL__NAME", "scripted-model"),
-            ("PLANNER__RETRY_BASE_MS", "50"),
-            ("MODEL__API_KEY", model::MODEL_API_KEY),
+        let app = |role, id| GithubApp {
+            role,
+            id,
+            private_key: Some(github::APP_PRIVATE_KEY.to_owned().into()),
+            api_url: self.github_api.clone(),
+            git_url: self.github_git.clone(),
+        };
+        let account = |email: &str, token: &str| ::jira::Settings {
+            base_url: self.jira.clone(),
+            email: email.to_owned(),
+            api_token: token.to_owned().into(),
+            ..::jira::Settings::default()
+        };
+        let number = github::account_number(github::WRITER_LOGIN);
+        let author = CommitAuthor::of_github("github.test", number, github::WRITER_LOGIN);
+        let own = [
+            github::READER_LOGIN,
+            github::WRITER_LOGIN,
+            jira::READER_ID,
+            jira::WRITER_ID,
         ];
-        settings
-            .into_iter()
-            .map(|(key, value)| (format!("JOURNEYMAN__{key}"), value.to_owned()))
-            .collect()
+        AccountSetup {
+            apps: [
+                app(Role::Reader, github::READER_APP_ID),
+                app(Role::Writer, github::WRITER_APP_ID),
+            ],
+            webhook_secrets: [(); 2].map(|()| WEBHOOK_SECRET.to_owned().into()),
+            jira: [
+                account(jira::READER_EMAIL, jira::READER_API_TOKEN),
+                account(jira::WRITER_EMAIL, jira::WRITER_API_TOKEN),
+            ],
+            own_accounts: own.map(str::to_owned).to_vec(),
+            author: author.unwrap_or_default(),
+            requesters: jira::USERS.to_owned(),
+            model: ModelChoice {
+                dialect: Some(dialect.as_str().to_owned()),
+                name: Some("scripted-model".to_owned()),
+                base_url: Some(base_url),
+                api_key: Some(model::MODEL_API_KEY.to_owned().into()),
+            },
+        }
     }
 }

@@ -31,6 +31,25 @@ pub(super) async fn text(given: Option<String>, flag: &str, question: &str) -> a
     .await
 }
 
+/// The same with a proposal, which an empty answer takes.
+pub(super) async fn text_with_default(
+    given: Option<String>,
+    flag: &str,
+    question: &str,
+    proposal: Option<String>,
+) -> anyhow::Result<String> {
+    let (None, Some(proposal)) = (&given, proposal) else {
+        return text(given, flag, question).await;
+    };
+    let question = question.to_owned();
+    at_terminal(flag, move || {
+        let input = Input::<String>::with_theme(&SimpleTheme).with_prompt(question);
+        let input = input.default(proposal);
+        Ok(input.interact_text_on(&Term::stderr())?.trim().to_owned())
+    })
+    .await
+}
+
 /// The same, where an empty answer is one.
 pub(super) async fn optional(given: Option<String>, question: &str) -> anyhow::Result<String> {
     match given {

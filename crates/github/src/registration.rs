@@ -123,6 +123,26 @@ pub async fn convert(api_url: &str, code: &str) -> Result<NewApp, Error> {
     made.map_err(|error| without(code, error))
 }
 
+#[derive(Deserialize)]
+struct WireNumbered {
+    id: u64,
+}
+
+/// The number of the account under which an App writes, which is not that of the App. GitHub tells it to anybody; a server that
+/// tells nobody without an account refuses.
+///
+/// # Errors
+/// What GitHub says.
+pub async fn bot_number(api_url: &str, slug: &str) -> Result<u64, Error> {
+    let caller = Caller {
+        crab: Arc::new(anonymous_crab(api_url)?),
+        limits: Limits::default(),
+    };
+    let path = format!("/users/{}", domain::address::encode(&format!("{slug}[bot]")));
+    let answer = transport::read(&caller, Call::Get(&path)).await?;
+    answer.parse::<WireNumbered>().map(|account| account.id)
+}
+
 /// Who has the code can take the App, as long as nobody has.
 fn without(code: &str, error: Error) -> Error {
     let hidden = |text: String| text.replace(code, "…");

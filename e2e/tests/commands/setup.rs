@@ -1,11 +1,12 @@
 //! `journeyman setup` at a terminal, against the stand-ins, with a browser that clicks what there is to click.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::{
-    program::run,
+    program::{Program, run},
     stage::{Stage, with},
     terminal::at_terminal_with,
+    up::PATIENCE,
 };
 
 pub(crate) type Environment = Vec<(String, String)>;
@@ -21,12 +22,13 @@ pub(crate) fn environment(stage: &Stage, forgotten: &[&str]) -> Environment {
     environment
 }
 
-const OF_GITHUB: [&str; 5] = [
+const OF_GITHUB: [&str; 6] = [
     "GITHUB_READER__APP_ID",
     "GITHUB_READER__PRIVATE_KEY",
     "GITHUB_WRITER__APP_ID",
     "GITHUB_WRITER__PRIVATE_KEY",
     "INGEST__GITHUB_WEBHOOK_SECRETS",
+    "RULES__COMMIT_AUTHOR",
 ];
 
 pub(crate) fn settings(stage: &Stage) -> String {
@@ -60,6 +62,7 @@ async fn github_is_set_up_by_two_clicks_and_doctor_is_green() {
         "reader   acme-journeyman-reader is installed at acme",
         "writer   acme-journeyman is installed at acme",
         "acme-journeyman-reader[bot] reads, acme-journeyman[bot] writes",
+        "author   commits are by acme-journeyman[bot] <",
         "0 failed",
     ] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
@@ -70,6 +73,7 @@ async fn github_is_set_up_by_two_clicks_and_doctor_is_green() {
         "own_accounts = [\"acme-journeyman-reader[bot]\", \"acme-journeyman[bot]\"]",
         "[github_reader]\napp_id = 1001\n",
         "[github_writer]\napp_id = 1002\n",
+        "commit_author = \"acme-journeyman[bot] <",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -174,7 +178,7 @@ async fn without_a_terminal_the_flag_that_is_missing_is_named() {
     );
 }
 
-pub(crate) const OF_JIRA: [&str; 7] = [
+pub(crate) const OF_JIRA: [&str; 8] = [
     "JIRA_READER__BASE_URL",
     "JIRA_READER__EMAIL",
     "JIRA_READER__API_TOKEN",
@@ -182,6 +186,7 @@ pub(crate) const OF_JIRA: [&str; 7] = [
     "JIRA_WRITER__EMAIL",
     "JIRA_WRITER__API_TOKEN",
     "INGEST__JIRA_WEBHOOK_SECRETS",
+    "INGEST__JIRA_TRIGGER_GROUP",
 ];
 
 /// What a person types who is asked for both accounts.
@@ -201,6 +206,7 @@ fn two_accounts(site: &str) -> Vec<(&'static str, String)> {
         ),
         ("API token of writer@", typed(testkit::jira::WRITER_API_TOKEN)),
         ("Day on which this token ends", typed("")),
+        ("Jira group whose members may ask for work", typed("")),
     ]
 }
 
@@ -237,7 +243,17 @@ async fn jira_is_set_up_and_the_administrators_token_is_used_once_and_not_kept()
     assert_eq!(stage.jira.registered_webhooks(), std::slice::from_ref(&hook));
     let secrets = stage.path().join(".journeyman/secrets");
     assert_only_we_may_read_secrets(&secrets, 3);
+    for part in [
+        "groups   journeyman-users",
+        "asks     members of the Jira group journeyman-users",
+    ] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
     let text = settings(&stage);
+    assert!(
+        text.contains("jira_trigger_group = \"journeyman-users\""),
+        "{text}"
+    );
     assert_eq!(text.matches("expires = \"2099-01-31\"").count(), 1, "{text}");
     assert!(
         ran.out
@@ -350,9 +366,6 @@ const OF_THE_MODEL: [&str; 4] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_asked_once_before_its_key_is_kept() {
     let stage = Stage::start("").await;
-    stage
-        .model
-        .set_script("Reply with the one word", vec![testkit::model::Step::say("ok")]);
     let environment = environment(&stage, &OF_THE_MODEL);
     let url = stage.model.url();
     let command = ["setup", "model", "--dialect", "anthropic", "--base-url", &url];
@@ -396,12 +409,9 @@ async fn a_model_is_asked_once_before_its_key_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_command_sets_up_all_that_is_missing() {
+async fn one_command_sets_up_all_that_the_first_ticket_needs() {
     let stage = Stage::start("").await;
-    stage
-        .model
-        .set_script("Reply with the one word", vec![testkit::model::Step::say("ok")]);
-    let forgotten = [&OF_GITHUB[..], &OF_JIRA, &OF_THE_MODEL].concat();
+    let forgotten = [&OF_GITHUB[..], &OF_JIRA, &OF_THE_MODEL, &["INGEST__OWN_ACCOUNTS"]].concat();
     let mut environment = environment(&stage, &forgotten);
     for (name, value) in [
         ("ANTHROPIC_API_KEY", testkit::model::MODEL_API_KEY.to_owned()),
@@ -429,8 +439,90 @@ async fn one_command_sets_up_all_that_is_missing() {
     );
     let text = settings(&stage);
     let again = run("journeyman", &["setup"], &environment, stage.path()).await;
-    assert_eq!((again.code, settings(&stage)), (Some(0), text), "{again:?}");
+    assert_eq!(
+        (again.code, settings(&stage)),
+        (Some(0), text.clone()),
+        "{again:?}"
+    );
+    // What stories start services with is what the set-up wrote, and nothing else besides what tests need.
+    let written = variables(&text);
+    let of_stories: BTreeSet<String> = stage.environment().into_iter().map(|(name, _)| name).collect();
+    let needed = [
+        "RULES__DIR",
+        "TELEMETRY__LOG_FILTER",
+        "INGEST__CHECKS_SETTLE_S",
+        "PLANNER__RETRY_BASE_MS",
+    ];
+    let needed: BTreeSet<String> = needed.map(|key| format!("JOURNEYMAN__{key}")).into();
+    let ours: BTreeSet<String> = of_stories.difference(&needed).cloned().collect();
+    // Days on which tokens end, and addresses that the stand-ins have otherwise.
+    let may_differ = |name: &str| {
+        name.ends_with("__EXPIRES") || name.ends_with("__API_URL") || name.ends_with("__GIT_URL")
+    };
+    let differ: Vec<&String> = written
+        .symmetric_difference(&ours)
+        .filter(|name| !may_differ(name))
+        .collect();
+    assert!(differ.is_empty(), "{differ:#?}");
+
+    // The first ticket, with these settings alone.
+    for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS", "CONSOLE"] {
+        environment = with(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+    }
+    environment = with(&environment, "INGEST__POLL_INTERVAL_S", "1");
+    let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
+    up.says("console at ").await;
+    let key = stage.file_ticket();
+    stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+    let opened = testkit::eventually("a pull request", PATIENCE, async || {
+        let pulls = stage.github.pull_requests(testkit::fixture::REPOSITORY);
+        pulls.into_iter().next()
+    });
+    let opened = opened.await.unwrap();
+    let console = up
+        .out()
+        .split("console at ")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap()
+        .to_owned();
+    for part in [
+        format!("]({console}/runs/jira%3A{key}%40"),
+        format!("[How this works]({console}/reviewers)"),
+    ] {
+        assert!(opened.body.contains(&part), "{part}: {}", opened.body);
+    }
+    let page = reqwest::get(format!("{console}/reviewers"))
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(page.contains("/stop") && page.contains("For reviewers"), "{page}");
+    let commits = stage
+        .github
+        .commits(testkit::fixture::REPOSITORY, opened.number)
+        .unwrap();
+    assert!(
+        commits[0].author.starts_with("acme-journeyman[bot] <"),
+        "{commits:?}"
+    );
+    up.signal(rustix::process::Signal::TERM);
+    let ended = up.ended().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
     stage.assert_kept_protocols();
+}
+
+/// The settings of a file as variables.
+fn variables(text: &str) -> BTreeSet<String> {
+    let sections: toml::Table = text.parse().unwrap();
+    let keys = sections.iter().flat_map(|(section, keys)| {
+        let keys = keys.as_table().unwrap().keys();
+        keys.map(move |key| format!("JOURNEYMAN__{section}__{key}").to_uppercase())
+    });
+    keys.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -504,6 +596,16 @@ async fn a_gateway_is_asked_and_the_site_is_what_people_see() {
         "--writer-token-file",
         &writer,
     ]);
+    let ran = run("journeyman", &command, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let missing = "journeyman: --requesters is missing, and there is no terminal to ask at";
+    assert_eq!(ran.complaints(), [missing]);
+    let nobody = [&command[..], &["--requesters", "nobody"]].concat();
+    let ran = run("journeyman", &nobody, &environment, stage.path()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let others = "--requesters nobody: Jira has no such group; it has journeyman-users";
+    assert!(ran.err.contains(others), "{ran:?}");
+    command.extend(["--requesters", "*"]);
     let ran = run("journeyman", &command, &environment, stage.path()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = settings(&stage);

@@ -42,6 +42,7 @@ async fn a_data_center_is_set_up_with_tokens_alone_and_doctor_is_green() {
             line(WRITER_API_TOKEN),
         ),
         ("Day on which this token ends", line("")),
+        ("Jira group whose members may ask for work", line("")),
         ("Is there an administrator's token", "y".to_owned()),
         (
             "Personal access token of a Jira administrator",
@@ -102,6 +103,8 @@ async fn a_data_center_that_does_not_sign_is_polled_and_told_so() {
         &reader,
         "--writer-token-file",
         &writer,
+        "--requesters",
+        "journeyman-users",
     ];
     let command = [&COMMAND[..], &accounts[..]].concat();
     let named = [&command[..], &["--reader-email", READER_EMAIL]].concat();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use e2e::{Dialect, Outside};
 use tempfile::TempDir;
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, fixture};
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, fixture};
 
 pub(crate) struct Stage {
     pub(crate) github: FakeGitHub,
@@ -28,6 +28,8 @@ impl Stage {
             .unwrap();
         let jira = FakeJira::start(jira).await.unwrap();
         let model = ScriptedModel::start(fixture::script()).await.unwrap();
+        // What `setup` and `doctor` ask.
+        model.set_script("Reply with the one word", vec![Step::say("ok")]);
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("configs")).unwrap();
         let text = format!("repo: {{owner: acme, name: shop}}\njira: {{project_key: ENG}}\n{rules}");

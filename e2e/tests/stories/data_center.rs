@@ -13,6 +13,10 @@ fn options(release: u64) -> Options {
         ("JIRA_READER__EMAIL", String::new()),
         ("JIRA_WRITER__DEPLOYMENT", "data-center".to_owned()),
         ("JIRA_WRITER__EMAIL", String::new()),
+        (
+            "INGEST__OWN_ACCOUNTS",
+            "journeyman-reader[bot],journeyman[bot],journeyman-reader,journeyman-writer".to_owned(),
+        ),
     ];
     let no_webhooks = release < 10;
     if no_webhooks {
@@ -32,6 +36,8 @@ fn options(release: u64) -> Options {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_of_a_data_center_without_webhooks_goes_to_its_merge_with_comments_in_wiki_markup() {
     let world = World::start(options(9)).await.unwrap();
+    // A Data Center knows its users by name.
+    world.jira.set_groups("ada", &[testkit::jira::USERS]);
     let key = world.ask().unwrap();
     to_the_merge(&world, &key).await;
     assert_eq!(

@@ -27,10 +27,9 @@ impl Elsewhere {
             kind: JiraKind::DataCenter(10),
             ..JiraOptions::default()
         });
-        Self {
-            github,
-            jira: jira.await.unwrap(),
-        }
+        let jira = jira.await.unwrap();
+        jira.set_groups("ada", &[testkit::jira::USERS]);
+        Self { github, jira }
     }
 
     /// Tokens instead of the Apps and the addresses that the default instances know us by.

@@ -59,6 +59,16 @@ async fn to_the_merge(world: &World, number: u64, ticket: &str) {
         pull.draft && pull.body.contains(&format!("Fixes #{number}")),
         "{pull:#?}"
     );
+    let commits = world.github.commits(REPOSITORY, pull.number).unwrap();
+    let [commit] = commits.as_slice() else {
+        panic!("{commits:#?}")
+    };
+    assert!(commit.author.starts_with("journeyman[bot] <"), "{commit:?}");
+    let asked = "Co-authored-by: rita <";
+    assert!(
+        commit.message.contains(asked) && commit.message.contains("+rita@users.noreply."),
+        "{commit:?}"
+    );
     assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");
     let ready = async || (!only_pull_request(world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();

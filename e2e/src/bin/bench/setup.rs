@@ -91,6 +91,7 @@ impl Home {
                 "--writer-token-file",
                 "writer.token",
             ],
+            &["--requesters", jira::USERS],
         ];
         self.runs(&jira.concat()).await?;
         let model = [
@@ -150,10 +151,6 @@ impl Home {
         let mut set = vec![
             ("HOME".to_owned(), folder.display().to_string()),
             ("BROWSER".to_owned(), folder.join("browser").display().to_string()),
-            (
-                "JOURNEYMAN__INGEST__JIRA_TRIGGER_GROUP".to_owned(),
-                "*".to_owned(),
-            ),
         ];
         for section in ["GITHUB_READER", "GITHUB_WRITER"] {
             for (key, value) in [("API_URL", &api), ("GIT_URL", &git)] {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
 use e2e::{Dialect, Outside};
+use journeyman::account_settings::usual_model;
 use testkit::fixture;
 
 /// Plays one ticket to a merged pull request.
@@ -72,19 +73,16 @@ impl Arguments {
     }
 
     fn real_model(&self, dialect: Dialect) -> anyhow::Result<[(String, String); 4]> {
-        let (variable, name, base) = match dialect {
-            Dialect::Anthropic => (
-                "ANTHROPIC_API_KEY",
-                "claude-sonnet-4-5",
-                "https://api.anthropic.com",
-            ),
-            Dialect::OpenAi => ("OPENAI_API_KEY", "gpt-5", "https://api.openai.com/v1"),
+        let (variable, base) = match dialect {
+            Dialect::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+            Dialect::OpenAi => ("OPENAI_API_KEY", "https://api.openai.com/v1"),
         };
         let key = std::env::vars()
             .find(|(name, _)| name == variable)
             .map(|(_, key)| key);
         let key = key.with_context(|| format!("{variable} must hold the model's key"))?;
-        let name = self.model_name.clone().unwrap_or_else(|| name.to_owned());
+        let usual = usual_model(dialect.as_str()).unwrap_or_default();
+        let name = self.model_name.clone().unwrap_or_else(|| usual.to_owned());
         let base = self.model_base_url.clone().unwrap_or_else(|| base.to_owned());
         let settings = [
             ("DIALECT", dialect.as_str().to_owned()),

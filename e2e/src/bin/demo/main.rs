@@ -31,7 +31,8 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         played = Box::pin(play::play(arguments, &mut stage)) => Some(played),
         () = first.cancelled() => None,
     };
-    if arguments.stay && matches!(played, Some(Ok(_))) {
+    if let (true, Some(Ok(verdict))) = (arguments.stay, &played) {
+        say(verdict);
         say("\neverything keeps running: look around in the console; Ctrl-C ends it");
         first.cancelled().await;
     }
@@ -49,7 +50,9 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let verdict = verdict?;
     ended?;
-    say(&verdict);
+    if !arguments.stay {
+        say(&verdict);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

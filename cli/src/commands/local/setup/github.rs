@@ -1,13 +1,13 @@
 //! The two Apps of GitHub: registered from manifests by one click each, then installed.
 
-use std::path::Path;
-
 use anyhow::{Context, bail};
 use clap::Args;
+use domain::{CommitAuthor, cause::chain};
 use github::{
     Settings,
     registration::{self, NewApp, Role},
 };
+use secrecy::SecretString;
 use tokio::sync::{mpsc, oneshot};
 use url::Url;
 
@@ -16,11 +16,12 @@ use super::{
     installed::{install_url, installed, open},
     page::{Page, Returned},
     say,
-    store::{Store, in_file},
+    store::Store,
 };
-use crate::secrets::new_password;
-
-const WEBHOOK_SECRETS: &str = "github_webhook_secrets";
+use crate::{
+    account_settings::{self, GithubApp, WebhookSender},
+    secrets::new_password,
+};
 
 /// Register and install the two GitHub Apps, by a click each; a half-done set-up is carried on
 #[derive(Debug, Default, Args)]
@@ -139,7 +140,39 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     for role in Role::ALL {
         own.extend(installed(role, of(role, &known), org.as_deref(), opens).await?);
     }
-    store.add_own_accounts(&own)
+    store.set(&[account_settings::own_accounts(&own)])?;
+    name_author(&Known::read(store)?, &server, store).await
+}
+
+/// Names the account under which the writer App acts as the author of commits, unless the settings name one.
+async fn name_author(known: &Known, server: &Server, store: &Store) -> anyhow::Result<()> {
+    if let Some(author) = &known.rules.commit_author {
+        say(&format!("author   {author}"));
+        return Ok(());
+    }
+    let writer = &known.github_writer;
+    if writer.app_id.is_none() {
+        say("author   commits name no account: a token is no App. Set rules.commit_author");
+        return Ok(());
+    }
+    let slug = registration::standing(writer).await?.slug;
+    let number = registration::bot_number(&server.api_url, &slug).await;
+    let host = Url::parse(&server.web).ok();
+    let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let author = match number {
+        Ok(number) => CommitAuthor::of_github(host, number, &format!("{slug}[bot]")),
+        Err(error) => {
+            let error = chain(&error);
+            say(&format!(
+                "author   GitHub does not tell the number of {slug}[bot] ({error}): set rules.commit_author"
+            ));
+            return Ok(());
+        }
+    };
+    let Some(author) = author else { return Ok(()) };
+    store.set(&[account_settings::commit_author(&author)])?;
+    say(&format!("author   commits are by {author}"));
+    Ok(())
 }
 
 fn of(role: Role, known: &Known) -> &Settings {
@@ -268,14 +301,10 @@ impl Registering<'_> {
         if let Some(secret) = &app.webhook_secret {
             keep_webhook_secret(self.store, secret)?;
         }
-        let path = self.store.keep(&key_name(role, app.id), &app.pem)?;
-        name_app(self.store, role, app.id, &path, self.server)?;
+        name_app(self.store, role, app.id, Some(&app.pem), self.server)?;
+        let path = self.store.place(&GithubApp::key_file(role, app.id));
         Ok(path.display().to_string())
     }
-}
-
-fn key_name(role: Role, id: u64) -> String {
-    format!("{}.{id}.pem", role.section())
 }
 
 /// Takes up the key of an App that was registered by a set-up that ended too early.
@@ -289,7 +318,7 @@ fn adopted(role: Role, store: &Store, server: &Server) -> anyhow::Result<bool> {
     match ids.as_slice() {
         [] => Ok(false),
         [id] => {
-            name_app(store, role, *id, &store.place(&key_name(role, *id)), server)?;
+            name_app(store, role, *id, None, server)?;
             say(&format!(
                 "{}   its key was saved already (id {id})",
                 role.as_str()
@@ -304,24 +333,25 @@ fn adopted(role: Role, store: &Store, server: &Server) -> anyhow::Result<bool> {
     }
 }
 
-fn name_app(store: &Store, role: Role, id: u64, key: &Path, server: &Server) -> anyhow::Result<()> {
-    let section = role.section();
-    let id = i64::try_from(id).context("the App's id is no number")?;
-    let mut settings = vec![
-        (section, "app_id", id.into()),
-        (section, "private_key", in_file(key)),
-    ];
-    let usual = Settings::default();
-    if (&server.api_url, &server.git_url) != (&usual.api_url, &usual.git_url) {
-        settings.push((section, "api_url", server.api_url.as_str().into()));
-        settings.push((section, "git_url", server.git_url.as_str().into()));
-    }
-    store.set(settings)
+fn name_app(
+    store: &Store,
+    role: Role,
+    id: u64,
+    key: Option<&SecretString>,
+    server: &Server,
+) -> anyhow::Result<()> {
+    let app = GithubApp {
+        role,
+        id,
+        private_key: key.cloned(),
+        api_url: server.api_url.clone(),
+        git_url: server.git_url.clone(),
+    };
+    store.set(&app.settings())
 }
 
-fn keep_webhook_secret(store: &Store, secret: &secrecy::SecretString) -> anyhow::Result<()> {
-    let path = store.keep(WEBHOOK_SECRETS, secret)?;
-    store.set(vec![("ingest", WEBHOOK_SECRETS, in_file(&path))])
+fn keep_webhook_secret(store: &Store, secret: &SecretString) -> anyhow::Result<()> {
+    store.set(&[account_settings::webhook_secret(WebhookSender::Github, secret)])
 }
 
 /// Tells an App that was there before where its webhooks go. Its events only a person can choose.
@@ -338,7 +368,7 @@ async fn point_hook(known: &Known, url: &str, store: &Store) -> anyhow::Result<(
     }
     let told = registration::set_hook(reader, url, &secret.clone().into()).await;
     told.with_context(|| {
-        let place = store.place(WEBHOOK_SECRETS);
+        let place = store.place(WebhookSender::Github.setting());
         format!(
             "the App's webhook {url} cannot be set; set it on its page, with the secret in {}",
             place.display()
@@ -398,7 +428,7 @@ mod tests {
         let server = Server::of(None, &Settings::default()).unwrap();
         assert!(!adopted(Role::Reader, &store, &server).unwrap());
         store
-            .keep(&key_name(Role::Reader, 7), &"key".to_owned().into())
+            .keep(&GithubApp::key_file(Role::Reader, 7), &"key".to_owned().into())
             .unwrap();
         assert!(!adopted(Role::Writer, &store, &server).unwrap());
         assert!(adopted(Role::Reader, &store, &server).unwrap());
@@ -408,7 +438,7 @@ mod tests {
             "{text}"
         );
         store
-            .keep(&key_name(Role::Reader, 8), &"key".to_owned().into())
+            .keep(&GithubApp::key_file(Role::Reader, 8), &"key".to_owned().into())
             .unwrap();
         assert!(
             adopted(Role::Reader, &store, &server).is_err(),

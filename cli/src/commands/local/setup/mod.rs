@@ -60,6 +60,8 @@ struct Known {
 struct KnownIngest {
     github_webhook_secrets: settings::TextList,
     jira_webhook_secrets: settings::TextList,
+    jira_trigger_group: String,
+    jira_trigger_role: String,
 }
 
 impl Known {
@@ -132,7 +134,8 @@ async fn missing(store: &Store) -> anyhow::Result<()> {
 async fn checked(mut settings: Settings, store: &Store) -> anyhow::Result<ExitCode> {
     settings.settings = store.existing().map(Path::to_owned);
     say("");
-    doctor::run(doctor::Arguments { settings }).await
+    let offline = false;
+    doctor::run(doctor::Arguments { settings, offline }).await
 }
 
 /// Where webhooks of a service go.

@@ -11,9 +11,12 @@ use serde::Deserialize;
 use super::{
     super::folder::{Glance, Model, own_provider},
     ask, say,
-    store::{Setting, Store, in_file},
+    store::Store,
 };
-use crate::derived::set;
+use crate::{
+    account_settings::{ModelChoice, usual_model},
+    derived::set,
+};
 
 /// Name the model and its key, and ask it one question; what works already stays
 #[derive(Debug, Default, Args)]
@@ -52,7 +55,9 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     let dialect = ask::text(dialect, "--dialect", question).await?;
     let name = asked.name.clone().or(known.name.clone());
     let name = name.or_else(|| own.as_ref().map(|own| own.model.to_owned()));
-    let name = ask::text(name, "--name", "The model, as its provider names it").await?;
+    let question = "The model, as its provider names it";
+    let proposal = usual_model(&dialect).map(str::to_owned);
+    let name = ask::text_with_default(name, "--name", question, proposal).await?;
     let base_url = asked.base_url.clone().or(known.base_url.clone());
     let base_url = base_url.or_else(|| own.as_ref().and_then(|own| own.base_url.clone()));
     let key = new_key(&asked, &known, own.map(|own| own.key), &dialect).await?;
@@ -74,24 +79,25 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("{name} does not answer"))?;
 
-    let mut settings: Vec<Setting<'_>> = Vec::new();
-    for (setting, now, before) in [
-        ("dialect", Some(dialect), known.dialect),
-        ("name", Some(name.clone()), known.name),
-        ("base_url", base_url, known.base_url),
-    ] {
-        if let (Some(now), true) = (&now, now != before) {
-            settings.push(("model", setting, now.as_str().into()));
-        }
-    }
-    if let Some(key) = &key {
-        settings.push(("model", "api_key", in_file(&store.keep("model.key", key)?)));
-    }
-    store.set(settings)?;
+    let chosen = ModelChoice {
+        dialect: Some(dialect),
+        name: Some(name.clone()),
+        base_url,
+        api_key: key,
+    };
+    let before = ModelChoice {
+        dialect: known.dialect,
+        name: known.name,
+        base_url: known.base_url,
+        api_key: None,
+    };
+    store.set(&chosen.settings(&before))?;
     say(&match tried.cost_micros {
         Some(micros) => format!(
-            "model    {} answers; its price is known: this question cost {micros} millionths of a dollar",
-            tried.model
+            "model    {} answers; its price is known: this question cost ${}.{:06}",
+            tried.model,
+            micros / 1_000_000,
+            micros % 1_000_000
         ),
         None => format!(
             "model    {} answers; its price is not known, so dollars are not counted: set [model.prices.{name:?}]",

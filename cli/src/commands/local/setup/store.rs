@@ -11,7 +11,10 @@ use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
 
-use crate::files::replace;
+use crate::{
+    account_settings::{AccountSetting, SettingValue},
+    files::replace,
+};
 
 /// The folder of secrets in the data folder.
 const SECRETS: &str = "secrets";
@@ -21,9 +24,6 @@ pub(super) struct Store {
     pub(super) file: PathBuf,
     secrets: PathBuf,
 }
-
-/// A setting: its section, its key and its value.
-pub(super) type Setting<'a> = (&'a str, &'a str, Value);
 
 impl Store {
     pub(super) fn new(file: PathBuf, data: &Path) -> Self {
@@ -79,29 +79,29 @@ impl Store {
         self.secrets.join(name)
     }
 
-    /// Writes settings; the file stays as it is but for these.
-    pub(super) fn set(&self, settings: Vec<Setting<'_>>) -> anyhow::Result<()> {
+    /// Keeps the secrets among settings, then writes all of them; the file stays as it is but for these.
+    pub(super) fn set(&self, settings: &[AccountSetting]) -> anyhow::Result<()> {
+        for setting in settings {
+            if let SettingValue::Secret(name, secret) = &setting.value {
+                self.keep(name, secret)?;
+            }
+        }
         self.change(|document| {
-            for (section, key, value) in settings {
+            for setting in settings {
+                let AccountSetting { section, key, value } = setting;
+                let value = match value {
+                    SettingValue::Text(text) => text.as_str().into(),
+                    SettingValue::Number(number) => i64::try_from(*number)
+                        .with_context(|| format!("{section}.{key}: {number} is too large"))?
+                        .into(),
+                    SettingValue::Names(names) => joined(document, section, key, names).into(),
+                    SettingValue::Secret(name, _) | SettingValue::KeptSecret(name) => {
+                        in_file(&self.place(name))
+                    }
+                };
                 put(document, section, key, value)?;
             }
             Ok(())
-        })
-    }
-
-    /// Adds names to `ingest.own_accounts`: what these do starts no job.
-    pub(super) fn add_own_accounts(&self, names: &[String]) -> anyhow::Result<()> {
-        self.change(|document| {
-            let known = document
-                .get("ingest")
-                .and_then(|ingest| ingest.get("own_accounts"));
-            let mut list: Array = known.and_then(Item::as_array).cloned().unwrap_or_default();
-            for name in names {
-                if !list.iter().any(|known| known.as_str() == Some(name)) {
-                    list.push(name.as_str());
-                }
-            }
-            put(document, "ingest", "own_accounts", list.into())
         })
     }
 
@@ -127,8 +127,20 @@ impl Store {
     }
 }
 
+/// The names that a setting has, and these.
+fn joined(document: &DocumentMut, section: &str, key: &str, names: &[String]) -> Array {
+    let known = document.get(section).and_then(|section| section.get(key));
+    let mut list: Array = known.and_then(Item::as_array).cloned().unwrap_or_default();
+    for name in names {
+        if !list.iter().any(|known| known.as_str() == Some(name)) {
+            list.push(name.as_str());
+        }
+    }
+    list
+}
+
 /// `{ file = "…" }`: where a secret is.
-pub(super) fn in_file(path: &Path) -> Value {
+fn in_file(path: &Path) -> Value {
     let mut table = InlineTable::new();
     table.insert("file", path.display().to_string().into());
     table.into()
@@ -152,6 +164,7 @@ fn put(document: &mut DocumentMut, section: &str, key: &str, mut value: Value) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account_settings::own_accounts;
 
     fn store() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
@@ -164,17 +177,16 @@ mod tests {
         let (_folder, store) = store();
         let text = "# ours\n[ingest] # polls\npoll_interval_s = 30 # often\n\n[github_reader]\napp_id = 1 # the first\n";
         fs::write(&store.file, text).unwrap();
-        let settings = || {
-            vec![
-                ("github_reader", "app_id", 7_i64.into()),
-                ("model", "name", "m".into()),
-            ]
-        };
-        store.set(settings()).unwrap();
+        let setting = |section, key, value| AccountSetting { section, key, value };
+        let settings = [
+            setting("github_reader", "app_id", SettingValue::Number(7)),
+            setting("model", "name", SettingValue::Text("m".to_owned())),
+        ];
+        store.set(&settings).unwrap();
         let after = fs::read_to_string(&store.file).unwrap();
         let expected = text.replace("app_id = 1", "app_id = 7") + "\n[model]\nname = \"m\"\n";
         assert_eq!(after, expected);
-        store.set(settings()).unwrap();
+        store.set(&settings).unwrap();
         assert_eq!(
             fs::read_to_string(&store.file).unwrap(),
             after,
@@ -187,9 +199,8 @@ mod tests {
         let (_folder, store) = store();
         fs::write(&store.file, "[ingest]\nown_accounts = [\"rita\"]\n").unwrap();
         for _ in 0..2 {
-            store
-                .add_own_accounts(&["a[bot]".to_owned(), "rita".to_owned()])
-                .unwrap();
+            let names = ["a[bot]".to_owned(), "rita".to_owned()];
+            store.set(&[own_accounts(&names)]).unwrap();
         }
         let text = fs::read_to_string(&store.file).unwrap();
         assert_eq!(text, "[ingest]\nown_accounts = [\"rita\", \"a[bot]\"]\n");
@@ -209,7 +220,7 @@ mod tests {
     fn a_file_that_is_not_toml_is_left_alone() {
         let (_folder, store) = store();
         fs::write(&store.file, "[ingest\n").unwrap();
-        assert!(store.set(vec![("model", "name", "m".into())]).is_err());
+        assert!(store.set(&[own_accounts(&["rita".to_owned()])]).is_err());
         assert_eq!(fs::read_to_string(&store.file).unwrap(), "[ingest\n");
     }
 }

@@ -1,5 +1,6 @@
 //! The two accounts of a Jira site, and its webhook.
 
+mod requesters;
 mod webhook;
 
 use std::path::PathBuf;
@@ -10,10 +11,8 @@ use domain::{Account, cause::chain};
 use jira::{Dialect, Reader, Settings, Writer, hook};
 use secrecy::ExposeSecret;
 
-use super::{
-    Known, ask, hook_url, say,
-    store::{Store, in_file},
-};
+use super::{Known, ask, hook_url, say, store::Store};
+use crate::account_settings;
 
 /// Name the two Jira accounts, try them, and register the webhook; what works already stays
 #[derive(Debug, Default, Args)]
@@ -45,6 +44,9 @@ pub(super) struct Arguments {
     /// Day on which that token ends
     #[arg(long, value_name = "DAY")]
     writer_expires: Option<String>,
+    /// Jira group whose members may ask for work, or `*` for everybody who can act on a ticket
+    #[arg(long, value_name = "GROUP")]
+    requesters: Option<String>,
     /// Address of Journeyman for the webhook; without it polls find what happens
     #[arg(long, value_name = "URL")]
     public_url: Option<String>,
@@ -75,14 +77,8 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         .transpose()?;
     let site = match (&asked.site, pages(&known.jira_reader)) {
         (None, known) if !known.is_empty() => known.to_owned(),
-        _ => {
-            ask::text(
-                asked.site.clone(),
-                "--site",
-                "Jira site, e.g. https://acme.atlassian.net",
-            )
-            .await?
-        }
+        (Some(site), _) => site.clone(),
+        (None, _) => ask_for_site().await?,
     };
     let place = Place::of(&site, &asked, &known.jira_reader).await?;
     let given = Given {
@@ -111,7 +107,8 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
         keep(store, account)?;
     }
     let secret = webhook::secret(store, &known)?;
-    store.add_own_accounts(&[reads.id, writes.id])?;
+    store.set(&[account_settings::own_accounts(&[reads.id, writes.id])])?;
+    Box::pin(requesters::choose(asked.requesters.clone(), &known, &reader.settings, store)).await?;
     match public {
         Some(_) if !place.jira.signs_webhooks() => {
             say(&format!(
@@ -255,7 +252,7 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
         deployment: place.jira.dialect,
         email,
         api_token,
-        expires: ask::optional(expires, question).await?,
+        expires: ask_for_day(expires, question).await?,
         allow_insecure: known.allow_insecure,
     };
     settings
@@ -267,6 +264,34 @@ async fn account(role: &str, known: &Settings, place: &Place, given: Given) -> a
         before: known.clone(),
         is_new: true,
     })
+}
+
+/// The day of the flag, or a day that a person types; what is no day is asked for again.
+async fn ask_for_day(given: Option<String>, question: &str) -> anyhow::Result<String> {
+    let is_given = given.is_some();
+    let mut answer = ask::optional(given, question).await?;
+    // A flag that is wrong is refused with the account.
+    while !is_given && !answer.is_empty() && !jira::is_day(&answer) {
+        say(&format!(
+            "         {answer:?} is not a day of the form 2027-01-31"
+        ));
+        answer = ask::optional(None, question).await?;
+    }
+    Ok(answer)
+}
+
+/// The site that a person types; what is no address is asked for again.
+async fn ask_for_site() -> anyhow::Result<String> {
+    loop {
+        let answer = ask::text(None, "--site", "Jira site, e.g. https://acme.atlassian.net").await?;
+        let url = url::Url::parse(&answer).ok();
+        if url.is_some_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()) {
+            return Ok(answer);
+        }
+        say(&format!(
+            "         {answer:?} is not an address such as https://acme.atlassian.net"
+        ));
+    }
 }
 
 /// Who the account is.
@@ -290,25 +315,9 @@ fn keep(store: &Store, asked: &Asked) -> anyhow::Result<()> {
     if !asked.is_new {
         return Ok(());
     }
-    let (now, before, section) = (&asked.settings, &asked.before, asked.section);
-    let path = store.keep(&format!("{section}.token"), &now.api_token)?;
-    let mut settings = vec![
-        (section, "base_url", now.base_url.as_str().into()),
-        (section, "api_token", in_file(&path)),
-    ];
-    if now.deployment == Dialect::Cloud {
-        settings.push((section, "email", now.email.as_str().into()));
-    }
-    // What is usual or empty is written only over what was there.
-    for (key, value, before) in [
-        ("deployment", now.deployment.as_str(), before.deployment.as_str()),
-        ("site_url", &now.site_url, &before.site_url),
-        ("expires", &now.expires, &before.expires),
-        ("email", &now.email, &before.email),
-    ] {
-        if value != before && !settings.iter().any(|(_, known, _)| *known == key) {
-            settings.push((section, key, value.into()));
-        }
-    }
-    store.set(settings)
+    store.set(&account_settings::jira_account(
+        asked.section,
+        &asked.settings,
+        &asked.before,
+    ))
 }

@@ -8,11 +8,10 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{Arguments, Known, Place, ask, say};
 use crate::{
-    commands::local::setup::store::{Store, in_file},
+    account_settings::{self, WebhookSender},
+    commands::local::setup::store::Store,
     secrets::new_password,
 };
-
-const WEBHOOK_SECRETS: &str = "jira_webhook_secrets";
 
 /// The newest secret of the settings; a random one where there is none, as ingest takes no unsigned webhooks.
 pub(super) fn secret(store: &Store, known: &Known) -> anyhow::Result<SecretString> {
@@ -20,8 +19,7 @@ pub(super) fn secret(store: &Store, known: &Known) -> anyhow::Result<SecretStrin
         return Ok(secret.clone().into());
     }
     let secret = SecretString::from(new_password().0);
-    let path = store.keep(WEBHOOK_SECRETS, &secret)?;
-    store.set(vec![("ingest", WEBHOOK_SECRETS, in_file(&path))])?;
+    store.set(&[account_settings::webhook_secret(WebhookSender::Jira, &secret)])?;
     Ok(secret)
 }
 
@@ -84,7 +82,7 @@ pub(super) async fn set_up(
             "webhook  register it at {site}/plugins/servlet/webhooks: {url}"
         ));
         say("         events: issue created, issue updated, comment created");
-        let place = store.place(WEBHOOK_SECRETS);
+        let place = store.place(WebhookSender::Jira.setting());
         say(&format!("         its secret is in {}", place.display()));
         return Ok(());
     };

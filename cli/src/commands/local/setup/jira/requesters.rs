@@ -1,0 +1,136 @@
+//! The people who may ask for work on Jira.
+
+use anyhow::bail;
+use domain::cause::chain;
+use jira::{Error, FoundGroups, Reader, Settings};
+
+use super::{Known, ask, say};
+use crate::{
+    account_settings,
+    commands::local::{
+        jira_group::{EVERYBODY, GroupState, inspect_group, list_groups},
+        setup::store::Store,
+    },
+};
+
+const FLAG: &str = "--requesters";
+/// Groups that are proposed, the first that the site has; a name that ends in `-` is the beginning of one.
+const USUAL: [&str; 5] = [
+    "journeyman-users",
+    "jira-software-users",
+    "jira-software-users-",
+    "jira-users",
+    "jira-users-",
+];
+
+/// Writes the group of the flag, or the one that a person names, unless the settings have one.
+pub(super) async fn choose(
+    given: Option<String>,
+    known: &Known,
+    account: &Settings,
+    store: &Store,
+) -> anyhow::Result<()> {
+    let of_settings = (
+        known.ingest.jira_trigger_group.trim(),
+        known.ingest.jira_trigger_role.trim(),
+    );
+    match (of_settings, &given) {
+        (("", ""), _) | (_, Some(_)) => {}
+        (("", role), None) => {
+            say(&format!("asks     who has the role {role} in a ticket's project"));
+            return Ok(());
+        }
+        ((group, _), None) => {
+            say(&told(group));
+            return Ok(());
+        }
+    }
+    let reader = Reader::new(account)?;
+    let all = reader.find_groups("").await.unwrap_or_default();
+    let mut asks_again = given.is_none();
+    let group = loop {
+        let group = match &given {
+            Some(group) => group.trim().to_owned(),
+            None => ask_for(&all).await?,
+        };
+        match problem(&reader, &group).await? {
+            None => break group,
+            Some(problem) if asks_again && ask::is_possible() => say(&format!("         {problem}")),
+            Some(problem) => bail!("{FLAG} {group}: {problem}"),
+        }
+        asks_again = true;
+    };
+    store.set(&[account_settings::requesters(&group)])?;
+    say(&told(&group));
+    Ok(())
+}
+
+async fn ask_for(all: &FoundGroups) -> anyhow::Result<String> {
+    if ask::is_possible() && !all.names.is_empty() {
+        say(&format!("groups   {}", list_groups(all)));
+    }
+    let question = "Jira group whose members may ask for work (*: everybody who can act on a ticket)";
+    ask::text_with_default(None, FLAG, question, usual(all)).await
+}
+
+/// The group that is proposed.
+fn usual(all: &FoundGroups) -> Option<String> {
+    let named = |wanted: &&str| {
+        all.names.iter().find(|name| match wanted.ends_with('-') {
+            true => name.starts_with(*wanted),
+            false => name == wanted,
+        })
+    };
+    USUAL.iter().find_map(|wanted| named(&wanted)).cloned()
+}
+
+/// Why members of this group could not ask for work.
+async fn problem(reader: &Reader, group: &str) -> anyhow::Result<Option<String>> {
+    if group == EVERYBODY {
+        return Ok(None);
+    }
+    if group.is_empty() {
+        return Ok(Some("a name is missing".to_owned()));
+    }
+    Ok(match inspect_group(reader, group).await {
+        Ok(GroupState::Usable | GroupState::Hidden) => None,
+        Ok(GroupState::Empty) => Some("nobody is in this group: add people to it first".to_owned()),
+        Ok(GroupState::Missing(others)) => {
+            Some(format!("Jira has no such group; it has {}", list_groups(&others)))
+        }
+        // `doctor` looks again at the end.
+        Err(Error::Forbidden { .. }) => None,
+        Err(error) => bail!("the groups of Jira cannot be read: {}", chain(&error)),
+    })
+}
+
+fn told(group: &str) -> String {
+    match group {
+        EVERYBODY => "asks     everybody who can act on a ticket".to_owned(),
+        group => format!("asks     members of the Jira group {group}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_group_of_site_is_proposed() {
+        let proposed = |names: &[&str]| {
+            usual(&FoundGroups {
+                names: names.iter().map(|name| (*name).to_owned()).collect(),
+                has_more: false,
+            })
+        };
+        assert_eq!(
+            proposed(&["jira-users-acme", "journeyman-users"]).unwrap(),
+            "journeyman-users"
+        );
+        assert_eq!(
+            proposed(&["admins", "jira-users-acme"]).unwrap(),
+            "jira-users-acme"
+        );
+        assert_eq!(proposed(&["admins", "developers"]), None);
+    }
+}
