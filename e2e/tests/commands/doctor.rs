@@ -98,6 +98,9 @@ async fn all_is_well_and_each_broken_thing_is_one_line() {
         "run_command",
         "journeyman-reader[bot] reads, journeyman[bot] writes",
         "Journeyman with every permission in ENG",
+        "ok    jira requesters        members of journeyman-users",
+        "ok    model                  scripted-model at 127.0.0.1:",
+        "answers to the key in the setting model.api_key",
     ] {
         assert!(well.out.contains(part), "{part}: {}", well.out);
     }
@@ -124,6 +127,27 @@ async fn all_is_well_and_each_broken_thing_is_one_line() {
         .failures("PLANNER__POOLS__DEFAULT", "http://127.0.0.1:1")
         .await;
     assert_one(&failed, "pool", "default http://127.0.0.1:1: cannot be reached");
+    let failed = ward.failures("INGEST__JIRA_TRIGGER_GROUP", "").await;
+    assert_one(&failed, "jira requesters", "nobody may ask for work: ");
+    let failed = ward.failures("INGEST__JIRA_TRIGGER_GROUP", "nobody").await;
+    assert_one(
+        &failed,
+        "jira requesters",
+        "Jira has no group nobody; it has journeyman-users",
+    );
+    let failed = ward.failures("MODEL__API_KEY", "wrong-key-of-nobody").await;
+    assert_one(
+        &failed,
+        "model",
+        "for the key in the setting model.api_key; it says",
+    );
+    assert!(!failed[0].contains("wrong-key-of-nobody"), "{failed:#?}");
+    let failed = ward.failures("MODEL__BASE_URL", "http://127.0.0.1:1").await;
+    assert_one(
+        &failed,
+        "model",
+        "the model provider at 127.0.0.1:1 cannot be reached",
+    );
     let failed = ward.failures("INGEST__ROUTER_SLOTS", "0").await;
     assert_one(&failed, "ingest settings", "ingest.router_slots: ");
     ward.local.stop().await.unwrap();
@@ -248,6 +272,37 @@ async fn what_is_enough_for_one_machine_is_well() {
     ] {
         assert!(ran.out.lines().any(|found| found == line), "{line}: {}", ran.out);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offline_check_asks_nothing_outside() {
+    let stage = Stage::start("").await;
+    let offline = ["doctor", "--offline"];
+    let ran = run("journeyman", &offline, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for part in ["ok    planner settings", "skip  network", "skip  jira requesters"] {
+        assert!(ran.out.contains(part), "{part}: {}", ran.out);
+    }
+    let asked = (stage.github.requests().len(), stage.jira.requests().len());
+    assert_eq!((asked, stage.model.all_calls().len()), ((0, 0), 0));
+    let nobody = with(&stage.environment(), "INGEST__JIRA_TRIGGER_GROUP", "");
+    let failed = failures(&run("journeyman", &offline, &nobody, stage.path()).await);
+    assert_one(&failed, "jira requesters", "nobody may ask for work");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branch_named_as_our_folder_is_warned_of() {
+    let stage = Stage::start("").await;
+    let files = [("README.md", "x\n")];
+    stage
+        .github
+        .commit(testkit::fixture::REPOSITORY, "fix", "A branch", &files)
+        .unwrap();
+    let ran = run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warned = "acme/shop: the branch fix stands in the way of branches in the folder fix/";
+    let lines: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("warn ")).collect();
+    assert!(lines.len() == 1 && lines[0].contains(warned), "{}", ran.out);
 }
 
 #[tokio::test(flavor = "multi_thread")]

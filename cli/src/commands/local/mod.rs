@@ -1,10 +1,12 @@
 //! The commands of this machine: they start services or do a job themselves. A `journeyman` that is only a client has none of them.
 
 mod alone;
+mod branch_folders;
 mod console;
 mod doctor;
 mod eval;
 mod folder;
+mod jira_group;
 mod list_tickets;
 mod pr;
 mod process_ticket;

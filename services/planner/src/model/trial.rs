@@ -16,6 +16,10 @@ pub struct Tried {
     pub model: String,
     /// What the answer cost, in millionths of a dollar; absent: the model's price is not known.
     pub cost_micros: Option<u64>,
+    /// Host and port of the provider.
+    pub host: String,
+    /// Where the credential comes from, never the credential itself.
+    pub credential: String,
 }
 
 /// Asks the model of these settings a short question, without those that would be asked in its place.
@@ -40,9 +44,12 @@ pub async fn try_model(settings: &ModelSettings) -> Result<Tried, String> {
         output: None,
     };
     let reply = link.chat(&question, Patience::SHORT).await;
-    let reply = reply.map_err(|failure| failure.told(&link.addressee()).to_string())?;
+    let addressee = link.addressee();
+    let reply = reply.map_err(|failure| failure.told(&addressee).to_string())?;
     Ok(Tried {
         model: reply.model,
         cost_micros: reply.cost_micros,
+        host: addressee.host,
+        credential: addressee.credential,
     })
 }

@@ -269,6 +269,8 @@ fn reader_events(subscribed: &[String]) -> Finding {
 #[derive(Default)]
 struct Told {
     problems: Vec<String>,
+    /// What is wrong in the rules.
+    of_rules: Vec<String>,
     excess: Vec<String>,
 }
 
@@ -302,8 +304,10 @@ async fn jira_reader(settings: &jira::Settings, projects: &[Project]) -> Result<
         let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
         // A project that cannot be read is told above.
         if !statuses.is_empty() && !is_known {
-            told.problems.push(format!(
-                "{key} has no status {status:?} (agent.status in the rules)"
+            let known: Vec<&str> = statuses.iter().map(String::as_str).collect();
+            told.of_rules.push(format!(
+                "{key} has no status {status:?} (agent.status in the rules); it has {}",
+                known.join(", ")
             ));
         }
     }
@@ -354,6 +358,9 @@ impl Told {
                     self.excess.push(format!("{excess} in {project}"));
                 }
             }
+            Err(jira::Error::NotFound { .. }) => self.of_rules.push(format!(
+                "Jira has no project {project} (jira.project_key in the rules), or this account cannot see it"
+            )),
             Err(error) => self.problems.push(format!("{project}: {}", chain(&error))),
         }
     }
@@ -363,9 +370,18 @@ fn jira_answer(account: domain::Account, projects: &[Project], told: &Told) -> A
     let name = account.display_name;
     let keys: Vec<&str> = projects.iter().map(|project| project.key.as_str()).collect();
     let with_all = format!("{name} with every permission in {}", keys.join(", "));
-    let finding = if !told.problems.is_empty() {
-        let problems = told.problems.join("; ");
-        Finding::Failed(format!("{name}: {problems}"), Remedy::JiraAccounts)
+    let all: Vec<&str> = told
+        .problems
+        .iter()
+        .chain(&told.of_rules)
+        .map(String::as_str)
+        .collect();
+    let finding = if !all.is_empty() {
+        let remedy = match told.problems.is_empty() {
+            true => Remedy::Rules,
+            false => Remedy::JiraAccounts,
+        };
+        Finding::Failed(format!("{name}: {}", all.join("; ")), remedy)
     } else if projects.is_empty() {
         Finding::Ok(format!(
             "{name} (the rules name no project, so no permission was checked)"

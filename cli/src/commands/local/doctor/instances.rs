@@ -69,6 +69,11 @@ impl Instances {
         self.writers.github.get(name)
     }
 
+    /// The readers of Jira sites.
+    pub(super) fn jira_readers(&self) -> impl Iterator<Item = (&Instance, &jira::Settings)> {
+        self.readers.jira.iter()
+    }
+
     /// Asks each account of each of them.
     pub(super) async fn check(&self, findings: &mut Findings, projects: &Projects) {
         for (name, server) in &self.readers.github {

@@ -4,8 +4,10 @@ mod accounts;
 mod boards;
 mod certificates;
 mod instances;
+mod model;
 mod remedy;
 mod repositories;
+mod requesters;
 
 use std::{
     collections::BTreeMap,
@@ -35,6 +37,9 @@ use crate::{args::Settings, local};
 pub(in crate::commands) struct Arguments {
     #[command(flatten)]
     pub(super) settings: Settings,
+    /// Check what is on this machine alone: no server, account or model is asked
+    #[arg(long)]
+    pub(super) offline: bool,
 }
 
 /// The user whose key `nats.nkey_seed` must be for the check of NATS.
@@ -81,6 +86,7 @@ impl Findings {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Authority {
+    jira_trigger_group: String,
     jira_trigger_role: String,
 }
 
@@ -114,18 +120,30 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
         environment = local::completed(file, environment).await?;
     }
     services(&mut findings, file, &environment);
-    connections(&mut findings, &sections).await;
     certificates::check(&mut findings, &sections, bootstrap::now());
     let instances = instances::load(&mut findings, file);
     let projects = rules(&mut findings, &sections, &instances.connections());
-    accounts::check(&mut findings, &sections, &projects.of(None)).await;
-    instances.check(&mut findings, &projects).await;
-    repositories::check(&mut findings, &sections, &instances).await;
-    boards::check(&mut findings, &sections, &instances).await;
+    let is_online = !asked.offline;
+    let (default_jira, authority) = (sections.jira_reader.as_ref(), &sections.ingest);
+    Box::pin(requesters::check(&mut findings, None, default_jira, authority, is_online)).await;
+    for (name, reader) in instances.jira_readers() {
+        Box::pin(requesters::check(&mut findings, Some(name), Some(reader), authority, is_online)).await;
+    }
+    if is_online {
+        connections(&mut findings, &sections).await;
+        accounts::check(&mut findings, &sections, &projects.of(None)).await;
+        instances.check(&mut findings, &projects).await;
+        repositories::check(&mut findings, &sections, &instances).await;
+        boards::check(&mut findings, &sections, &instances).await;
+        Box::pin(model::check(&mut findings, file, &environment)).await;
+    } else {
+        let asked = "NATS, Redis, accounts, repositories, the model and pools are not asked: --offline";
+        findings.add("network", Finding::Skipped(asked.to_owned()));
+    }
     if one_machine {
         let own = "`up` has an executor of its own";
         findings.add("pools", Finding::Skipped(own.to_owned()));
-    } else {
+    } else if is_online {
         pools(&mut findings, file).await;
     }
     say(&format!("{} failed", findings.failed));

@@ -11,6 +11,7 @@ pub(super) enum Remedy {
     SetUpJira,
     JiraReaderToken,
     JiraWriterToken,
+    Requesters,
     SetUpModel,
     AddRules,
     GithubApps,
@@ -45,6 +46,7 @@ impl Remedy {
             Self::SetUpJira => Run("journeyman setup jira"),
             Self::JiraReaderToken => Run("journeyman setup jira --reader-email EMAIL"),
             Self::JiraWriterToken => Run("journeyman setup jira --writer-email EMAIL"),
+            Self::Requesters => Run("journeyman setup jira --requesters GROUP"),
             Self::SetUpModel => Run("journeyman setup model"),
             Self::AddRules => Run("journeyman repo add OWNER/NAME"),
             Self::GithubApps => Read("docs/setup.md#github"),
@@ -116,11 +118,12 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Remedy; 22] = [
+    const ALL: [Remedy; 23] = [
         Remedy::SetUpGithub,
         Remedy::SetUpJira,
         Remedy::JiraReaderToken,
         Remedy::JiraWriterToken,
+        Remedy::Requesters,
         Remedy::SetUpModel,
         Remedy::AddRules,
         Remedy::GithubApps,

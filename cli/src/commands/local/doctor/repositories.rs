@@ -1,10 +1,16 @@
 //! The repositories of the rules: whether both accounts of GitHub see each of them.
 
+use std::collections::BTreeSet;
+
 use bootstrap::rules::RulesBook;
 use domain::{RepositoryName, cause::chain};
 use github::{Error, Reader, Writer};
 
-use super::{Finding, Findings, Remedy, Sections, found_within, instances::Instances};
+use super::{
+    super::branch_folders::{branch_folders, describe_obstacle},
+    CHECK_LIMIT, Finding, Findings, Remedy, Sections, found_within,
+    instances::Instances,
+};
 
 pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
     // Rules that cannot be read are told elsewhere.
@@ -26,8 +32,36 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, instance
             let seen = (reads(reader, &name).await, writes(writer, &name).await);
             Ok(seen_by(&repository, seen.0, seen.1))
         });
-        findings.add("repository", finding.await);
+        let finding = finding.await;
+        let is_seen = matches!(finding, Finding::Ok(_));
+        findings.add("repository", finding);
+        if is_seen {
+            let name = repository.clone().on(None);
+            for branch in obstacles(writer, &name, &branch_folders(rules)).await {
+                let problem = format!("{repository}: {}", describe_obstacle(&branch));
+                findings.add("branches", Finding::Warn(problem));
+            }
+        }
     }
+}
+
+/// The branches that are named as folders of ours; none where they cannot be read.
+async fn obstacles(
+    settings: &github::Settings,
+    repository: &RepositoryName,
+    folders: &BTreeSet<String>,
+) -> Vec<String> {
+    let Ok(writer) = Writer::new(settings) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for folder in folders {
+        let head = tokio::time::timeout(CHECK_LIMIT, writer.branch_head(repository, folder)).await;
+        if let Ok(Ok(Some(_))) = head {
+            found.push(folder.clone());
+        }
+    }
+    found
 }
 
 async fn reads(settings: &github::Settings, name: &RepositoryName) -> Result<bool, String> {

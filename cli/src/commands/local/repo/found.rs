@@ -1,10 +1,15 @@
 //! What a checkout shows: its default branch, how commits are written, its template and its checks.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
-use domain::{RepositoryName, check::CheckCandidate};
+use domain::{RepositoryName, Rules, check::CheckCandidate};
 use tokio::process::Command;
+
+use super::super::branch_folders::{branch_folders, describe_obstacle};
 
 /// Commits whose first lines are looked at.
 const COMMITS: &str = "50";
@@ -44,6 +49,8 @@ pub(super) struct Found {
     template: Option<&'static str>,
     has_pre_commit: bool,
     checks: Vec<CheckCandidate>,
+    /// Branches that are named as folders of ours.
+    obstacles: Vec<String>,
 }
 
 impl Found {
@@ -86,6 +93,7 @@ impl Found {
             template: TEMPLATES.into_iter().find(|path| has(path)),
             has_pre_commit: has(".pre-commit-config.yaml"),
             checks: executor::checks_in(&files),
+            obstacles: obstacles(folder).await?,
         })
     }
 
@@ -111,6 +119,9 @@ impl Found {
                 place.display(),
                 check.why
             ));
+        }
+        for branch in &self.obstacles {
+            lines.push(format!("warning  {}", describe_obstacle(branch)));
         }
         if self.checks.is_empty() {
             lines.push("check    none was found: name some in the rules (agent.checks)".to_owned());
@@ -153,6 +164,24 @@ impl Found {
         }
         Ok(text)
     }
+}
+
+/// Branches of the checkout and its remote that are named as folders of ours.
+async fn obstacles(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let format = "--format=%(refname)";
+    let named = git(
+        folder,
+        &["for-each-ref", format, "refs/heads", "refs/remotes/origin"],
+    )
+    .await?;
+    let short = |name: &str| {
+        let own = name.strip_prefix("refs/heads/");
+        own.or(name.strip_prefix("refs/remotes/origin/"))
+            .map(str::to_owned)
+    };
+    let branches: BTreeSet<String> = named.lines().filter_map(short).collect();
+    let folders = branch_folders(&Rules::default());
+    Ok(branches.intersection(&folders).cloned().collect())
 }
 
 /// That of the remote, else the one that is checked out.

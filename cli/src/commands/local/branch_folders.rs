@@ -1,0 +1,72 @@
+//! The folders that branches of ours are in. Git stores a branch as a file, so a branch that is named as such a folder stands in
+//! the way of every branch in it.
+
+use std::collections::BTreeSet;
+
+use domain::Rules;
+
+/// The folders that the rules put branches into, as far as they are the same for each ticket: `fix`, `feat`.
+pub(super) fn branch_folders(rules: &Rules) -> BTreeSet<String> {
+    let branching = &rules.branching;
+    let mut folders = BTreeSet::new();
+    let parts: Vec<&str> = branching.pattern.split('/').collect();
+    let of_all = |part: &&&str| !part.contains("{ticket_key}") && !part.contains("{description}");
+    let fixed = parts
+        .iter()
+        .take(parts.len().saturating_sub(1))
+        .take_while(of_all)
+        .count();
+    for count in 1..=fixed {
+        let folder = parts[..count].join("/");
+        if folder.contains("{type}") {
+            folders.extend(
+                branching
+                    .types
+                    .values()
+                    .map(|kind| folder.replace("{type}", kind)),
+            );
+        } else {
+            folders.insert(folder);
+        }
+    }
+    folders.retain(|folder| !folder.is_empty());
+    folders
+}
+
+/// What is wrong with a branch of this name.
+pub(super) fn describe_obstacle(branch: &str) -> String {
+    format!(
+        "the branch {branch} stands in the way of branches in the folder {branch}/, so these get other names: rename it, or \
+         change branching.pattern in the rules"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(pattern: &str) -> Vec<String> {
+        let mut rules = Rules::default();
+        rules.branching.types = [("bugfix", "fix"), ("feature", "feat")]
+            .map(|(kind, short)| (kind.to_owned(), short.to_owned()))
+            .into();
+        pattern.clone_into(&mut rules.branching.pattern);
+        branch_folders(&rules).into_iter().collect()
+    }
+
+    #[test]
+    fn folders_end_where_the_ticket_begins() {
+        for (pattern, expected) in [
+            ("{type}/{ticket_key}-{description}", vec!["feat", "fix"]),
+            ("bots/journeyman/{ticket_key}", vec!["bots", "bots/journeyman"]),
+            (
+                "jm/{type}/{ticket_key}/{description}",
+                vec!["jm", "jm/feat", "jm/fix"],
+            ),
+            ("{ticket_key}/{description}", vec![]),
+            ("jm-{ticket_key}", vec![]),
+        ] {
+            assert_eq!(folders(pattern), expected, "{pattern}");
+        }
+    }
+}

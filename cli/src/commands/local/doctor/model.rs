@@ -1,0 +1,31 @@
+//! Whether the configured model answers.
+
+use std::{path::Path, time::Duration};
+
+use bootstrap::{ServiceConfig, settings};
+
+use super::{Finding, Findings, Remedy};
+
+/// A provider that is asked to wait or does not answer at once is tried again within this time.
+const MODEL_LIMIT: Duration = Duration::from_secs(30);
+
+/// Asks the model one short question.
+pub(super) async fn check(findings: &mut Findings, file: Option<&Path>, environment: &[(String, String)]) {
+    let loaded = settings::load::<planner::Config>(file, environment.iter().cloned());
+    let finding = match loaded.and_then(|config| config.check().map(|()| config.model)) {
+        // What is wrong is told of the planner's settings.
+        Err(_) => Finding::Skipped("not asked: the settings of the planner are not complete".to_owned()),
+        Ok(model) => match tokio::time::timeout(MODEL_LIMIT, planner::try_model(&model)).await {
+            Ok(Ok(tried)) => Finding::Ok(format!(
+                "{} at {} answers to {}",
+                tried.model, tried.host, tried.credential
+            )),
+            Ok(Err(problem)) => Finding::Failed(problem, Remedy::SetUpModel),
+            Err(_) => Finding::Failed(
+                format!("{} gave no answer within {} s", model.name, MODEL_LIMIT.as_secs()),
+                Remedy::SetUpModel,
+            ),
+        },
+    };
+    findings.add("model", finding);
+}
