@@ -44,7 +44,8 @@ impl Servers {
             authorization: Some(authorization),
             ..NatsOptions::default()
         };
-        let nats = self.nats.insert(NatsServer::start_with(options).await?);
+        let started = NatsServer::start_with(options).await.map_err(with_remedy)?;
+        let nats = self.nats.insert(started);
         Ok(nats.url())
     }
 
@@ -55,7 +56,8 @@ impl Servers {
             acl: Some(acl),
             ..RedisOptions::default()
         };
-        let redis = self.redis.insert(RedisServer::start_with(options).await?);
+        let started = RedisServer::start_with(options).await.map_err(with_remedy)?;
+        let redis = self.redis.insert(started);
         Ok(redis.url())
     }
 
@@ -67,5 +69,15 @@ impl Servers {
         if let Some(redis) = &mut self.redis {
             redis.stop().await;
         }
+    }
+}
+
+/// A program that is missing is installed as the docs say.
+fn with_remedy(error: servers::Error) -> anyhow::Error {
+    match error {
+        error @ servers::Error::NotFound { .. } => {
+            anyhow::anyhow!("{error}; docs/install.md says where it comes from")
+        }
+        error => error.into(),
     }
 }

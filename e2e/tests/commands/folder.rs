@@ -103,12 +103,14 @@ fn told<'a>(ran: &'a Ran, name: &str) -> &'a str {
 async fn a_text_becomes_a_branch_and_a_patch_and_the_folder_stays_as_it_is() {
     let scene = Scene::start(fixture::script()).await;
     std::fs::write(scene.folder().join("README.md"), "mine\n").unwrap();
+    scene.git(&["config", "user.name", "Ada Lovelace"]);
+    scene.git(&["config", "user.email", "ada@acme.example"]);
     let before = scene.mine();
     let ran = scene.try_with(&[]).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for said in [
         "work starts from trunk at",
-        "uncommitted changes to 1 files are not seen",
+        "uncommitted changes to 1 file are not seen",
         "run folder:shop#1@",
         "evidence E3",
         "run finished: completed",
@@ -118,6 +120,8 @@ async fn a_text_becomes_a_branch_and_a_patch_and_the_folder_stays_as_it_is() {
     assert!(told(&ran, "cost ").starts_with("$0."), "{}", ran.out);
     assert_eq!(told(&ran, "branch "), BRANCH);
     assert_eq!(scene.branches(), format!("{BRANCH}\ntrunk"));
+    let by = scene.git(&["log", "-1", "--format=%an <%ae>, %cn", BRANCH]);
+    assert_eq!(by, "Ada Lovelace <ada@acme.example>, Ada Lovelace");
     assert_eq!(scene.mine(), before);
     let readme = std::fs::read_to_string(scene.folder().join("README.md")).unwrap();
     assert_eq!(readme, "mine\n");
@@ -189,7 +193,7 @@ async fn accept_checks_the_branch_out_and_refuses_while_there_are_changes() {
     assert!(
         refused
             .err
-            .contains("1 files have uncommitted changes: commit or stash them")
+            .contains("uncommitted changes to 1 file: commit or stash them")
             && refused.complaints().len() == 1,
         "{refused:?}"
     );
@@ -217,7 +221,7 @@ async fn what_is_missing_is_one_line_that_tells_what_to_do() {
     let ran = run("journeyman", &["try", TEXT], &scene.environment(), nowhere.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
-        ran.err.contains("must be in a git repository with a commit") && ran.complaints().len() == 1,
+        ran.err.contains("is in no git repository: run `git init") && ran.complaints().len() == 1,
         "{ran:?}"
     );
     let (environment, folder) = (scene.environment(), scene.folder());
@@ -233,6 +237,58 @@ async fn what_is_missing_is_one_line_that_tells_what_to_do() {
     .await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(!scene.state().exists(), "nothing was started");
+}
+
+/// The last two lines of a run that no model answered.
+async fn unanswered(scene: &Scene, url: &str, key: &str) -> String {
+    let mut environment = scene.environment();
+    environment.retain(|(name, _)| !name.starts_with("ANTHROPIC_"));
+    for (name, value) in [("ANTHROPIC_API_KEY", key), ("ANTHROPIC_BASE_URL", url)] {
+        environment.push((name.to_owned(), value.to_owned()));
+    }
+    let ran = run("journeyman", &["try", TEXT], &environment, &scene.folder()).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(!ran.out.contains("retry 1"), "nobody waits: {ran:?}");
+    assert!(
+        !key.is_empty() && !ran.out.contains(key) && !ran.err.contains(key),
+        "{ran:?}"
+    );
+    let complaints = ran.complaints();
+    complaints[complaints.len() - 2..].join("\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn run_without_any_answer_ends_with_address_and_next_step() {
+    let scene = Scene::start(Vec::new()).await;
+    let (host, wrong) = (scene.model.address(), "wrong-key-of-nobody");
+    for (url, key, parts) in [
+        (
+            "http://127.0.0.1:1".to_owned(),
+            MODEL_API_KEY,
+            vec!["the model provider at 127.0.0.1:1 cannot be reached"],
+        ),
+        (
+            "https://nowhere.invalid".to_owned(),
+            MODEL_API_KEY,
+            vec!["the model provider at nowhere.invalid cannot be reached"],
+        ),
+        (
+            scene.model.url(),
+            wrong,
+            vec!["401", "for the key in ANTHROPIC_API_KEY", "it says"],
+        ),
+    ] {
+        let told = unanswered(&scene, &url, key).await;
+        let begins = "journeyman: the run ended: model_failed: ";
+        assert!(
+            told.starts_with(begins) && told.contains("give the same command again"),
+            "{told}"
+        );
+        for part in parts {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+    assert!(!scene.branches().contains("fix/"), "{host}: {}", scene.branches());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -294,14 +350,17 @@ async fn typed(scene: &Scene, rules: &str, lines: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_at_the_terminal_answers_questions_and_approves_the_change() {
-    let question = json!({"questions": [{"text": "Are prices gross or net?"}]});
+    let question = json!({"questions": [{"text": "Are prices gross or net?",
+        "options": ["They are gross.", "They are net."]}]});
     let mut script = vec![Step::call("ask", question)];
     script.extend(fixture::script());
     script[1].expect = Some("They are net.".to_owned());
     let scene = Scene::start(script).await;
-    let shown = typed(&scene, "agent: {approval: before_push}\n", "They are net.\nyes\n").await;
+    let shown = typed(&scene, "agent: {approval: before_push}\n", "2\nyes\n").await;
     for said in [
         "question: Are prices gross or net?",
+        "  2. They are net.",
+        "your answer, or the number of an option:",
         "+        full = sum(line.price * line.quantity for line in self._lines)",
         "this change needs your approval",
         "run finished: completed",

@@ -206,14 +206,19 @@ impl<'a> Visit<'a> {
         let mut answers = Vec::new();
         for question in questions {
             say(&format!("question: {}", question.text));
-            for option in &question.options {
-                say(&format!("  - {option}"));
+            for (number, option) in (1..).zip(&question.options) {
+                say(&format!("  {number}. {option}"));
             }
+            let wanted = match question.options.is_empty() {
+                true => "your answer:",
+                false => "your answer, or the number of an option:",
+            };
+            say(wanted);
             let Some(line) = read_line().await? else {
                 say_error("nobody is there to answer: use a terminal, or write the answer into the text");
                 return Ok(false);
             };
-            answers.push(format!("{}\n{line}", question.text));
+            answers.push(format!("{}\n{}", question.text, chosen(question, &line)));
         }
         self.client
             .comment(self.run.ticket(), &answers.join("\n\n"))
@@ -238,6 +243,13 @@ impl<'a> Visit<'a> {
         self.client.decide(&self.run, verdict, head, feedback).await?;
         Ok(true)
     }
+}
+
+/// The option of this number, or the words themselves.
+fn chosen<'a>(question: &'a Question, line: &'a str) -> &'a str {
+    let number: Option<usize> = line.parse().ok();
+    let option = number.and_then(|number| question.options.get(number.checked_sub(1)?));
+    option.map_or(line, String::as_str)
 }
 
 impl Cost {

@@ -49,7 +49,8 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
     let place = asked.repository.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = Folder::open(&place).map_err(|error| no_repository(&place, &error))?;
     let head = folder.head().map_err(|error| no_repository(&place, &error))?;
-    let settings = settings(&asked)?;
+    let mut settings = settings(&asked)?;
+    settings.attend(&folder);
     look_at_changes(&folder, &head, asked.accept)?;
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
     let ground = Ground::new(&folder, data, &settings, defaults, &[], !asked.dry_run)?;
@@ -77,11 +78,16 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
 }
 
 fn no_repository(place: &Path, error: &git::Error) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{} cannot be worked on: it must be in a git repository with a commit ({})",
-        place.display(),
-        chain(error)
-    )
+    let place = place.display();
+    match error {
+        git::Error::NotFound(_) => anyhow::anyhow!(
+            "{place} is in no git repository: run `git init && git add -A && git commit -m Start` there"
+        ),
+        git::Error::Missing { .. } => anyhow::anyhow!(
+            "the git repository of {place} has no commit: run `git add -A && git commit -m Start` there"
+        ),
+        other => anyhow::anyhow!("{place} cannot be worked on: {}", chain(other)),
+    }
 }
 
 /// Work starts from the head, so whoever has changes must know that they are not part of it.
@@ -97,17 +103,26 @@ fn look_at_changes(folder: &Folder, head: &FolderHead, accept: bool) -> anyhow::
     ));
     if uncommitted > 0 {
         say(&format!(
-            "uncommitted changes to {uncommitted} files are not seen; commit them first if they matter"
+            "uncommitted changes to {} are not seen; commit them first if they matter",
+            files(uncommitted)
         ));
     }
     Ok(())
 }
 
+fn files(count: usize) -> String {
+    match count {
+        1 => "1 file".to_owned(),
+        count => format!("{count} files"),
+    }
+}
+
 fn refuse_changes(uncommitted: usize) -> anyhow::Result<()> {
     if uncommitted > 0 {
         bail!(
-            "--accept checks the branch out, but {uncommitted} files have uncommitted changes: commit or stash them, or \
-             leave --accept away"
+            "--accept checks the branch out, but there are uncommitted changes to {}: commit or stash them, or leave \
+             --accept away",
+            files(uncommitted)
         );
     }
     Ok(())
@@ -125,11 +140,27 @@ fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What to do when the model did not answer.
+const TRY_AGAIN: &str = "when the model answers, give the same command again; --base-url and --model, or [model] in the \
+                         settings file, name another one";
+
+/// The end of a run by its name and the first line of what else is known of it.
+fn told(reason: &StopReason) -> String {
+    let detail = reason.detail().unwrap_or_default();
+    match detail.lines().next().map(str::trim) {
+        None | Some("") => reason.as_str().to_owned(),
+        Some(line) => format!("{}: {}", reason.as_str(), domain::text::visible(line)),
+    }
+}
+
 fn exit_code(attended: &attend::Attended) -> ExitCode {
     match &attended.reason {
         Some(StopReason::Completed) => ExitCode::SUCCESS,
         Some(other) => {
-            say_error(&format!("journeyman: the run ended: {}", other.as_str()));
+            say_error(&format!("journeyman: the run ended: {}", told(other)));
+            if let StopReason::ModelFailed { .. } = other {
+                say_error(TRY_AGAIN);
+            }
             match attended.is_unanswered {
                 true => EXIT_PERSON.into(),
                 false => ExitCode::FAILURE,

@@ -7,24 +7,21 @@ use std::{
 
 use anyhow::Context;
 use bootstrap::settings;
+use git::Folder;
 use serde::Deserialize;
 use tempfile::NamedTempFile;
 
 use super::InFolder;
+use crate::account_settings::usual_model;
 
 /// What a settings file may say about work on a folder. Everything else in it is about servers that this work must not
 /// reach.
 const SECTIONS: [&str; 5] = ["model", "planner", "executor", "egress", "telemetry"];
 
-/// Each provider by the variable that its own tools read: key, address, dialect, and the model that is asked.
-const PROVIDERS: [(&str, &str, &str, &str); 2] = [
-    (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_BASE_URL",
-        "anthropic",
-        "claude-sonnet-5-5",
-    ),
-    ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai", "gpt-6.1-sol"),
+/// Each provider by the variables that its own tools read: key, address, dialect.
+const PROVIDERS: [(&str, &str, &str); 2] = [
+    ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "anthropic"),
+    ("OPENAI_API_KEY", "OPENAI_BASE_URL", "openai"),
 ];
 
 /// A provider whose key is in the environment.
@@ -42,12 +39,12 @@ pub(in super::super) fn own_provider(dialect: Option<&str>) -> Option<Own> {
         found.map(|(_, value)| value).filter(|value| !value.is_empty())
     };
     let mut known = PROVIDERS.iter();
-    known.find_map(|(key, url, speaks, model)| {
+    known.find_map(|(key, url, speaks)| {
         let is_wanted = dialect.is_none_or(|wanted| wanted == *speaks);
         let key = value(key).filter(|_| is_wanted)?;
         Some(Own {
             dialect: speaks,
-            model,
+            model: usual_model(speaks)?,
             base_url: value(url),
             key: key.into(),
         })
@@ -61,6 +58,22 @@ pub(in super::super) struct Settings {
 }
 
 impl Settings {
+    /// Adds what follows from a person who sits in front of the work on their own folder: nobody waits for a model that does not
+    /// answer at all, and commits are theirs, as the folder's git names them.
+    pub(in super::super) fn attend(&mut self, folder: &Folder) {
+        let author = folder.commit_author().map(|author| author.to_string());
+        for (key, value) in [
+            ("PLANNER__WAIT_FOR_MODEL", Some("false".to_owned())),
+            ("RULES__COMMIT_AUTHOR", author),
+        ] {
+            let name = format!("JOURNEYMAN__{key}");
+            let is_set = self.environment.iter().any(|(known, _)| *known == name);
+            if let (Some(value), false) = (value, is_set) {
+                self.environment.push((name, value));
+            }
+        }
+    }
+
     /// The settings file without what is not for this work.
     pub(in super::super) fn file(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.path().to_owned())
@@ -121,8 +134,8 @@ fn complete(
     };
     let is_configured = model.api_key.is_some() || model.auth_token.is_some();
     let is_wanted = |dialect: &str| model.dialect.as_deref().is_none_or(|wanted| wanted == dialect);
-    let mut known = PROVIDERS.iter().filter(|(.., dialect, _)| is_wanted(dialect));
-    let Some((key, url, dialect, name)) = known.find(|(key, ..)| value(key).is_some()) else {
+    let mut known = PROVIDERS.iter().filter(|(.., dialect)| is_wanted(dialect));
+    let Some((key, url, dialect)) = known.find(|(key, ..)| value(key).is_some()) else {
         // Bedrock has credentials of its own, and a server of one's own may ask for none.
         let needs_none = model
             .dialect
@@ -140,7 +153,7 @@ fn complete(
     set(environment, "DIALECT", dialect);
     set(environment, "API_KEY", value(key).map_or("", String::as_str));
     set(environment, "KEY_SOURCE", key);
-    if model.name.is_none() {
+    if let (None, Some(name)) = (&model.name, usual_model(dialect)) {
         set(environment, "NAME", name);
     }
     if let (None, Some(url)) = (&model.base_url, value(url)) {
