@@ -60,6 +60,53 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// The socket of a console in the process of `journeyman up`, before there is an API for it.
+pub(super) struct Reserved {
+    config: pages::Config,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Reserved {
+    /// The settings of the reporter that link to the pages of this console, where none are set.
+    pub(super) fn links(&self, environment: &[(String, String)], of_file: &Links) -> Vec<(String, String)> {
+        let is_set = |name: &str| environment.iter().any(|(known, _)| known == name);
+        let links = [
+            ("JOURNEYMAN__REPORTER__RUN_URL", &of_file.run_url, "runs/{run}"),
+            ("JOURNEYMAN__REPORTER__GUIDE_URL", &of_file.guide_url, "reviewers"),
+        ];
+        let missing = links
+            .into_iter()
+            .filter(|(name, of_file, _)| of_file.is_none() && !is_set(name));
+        let missing =
+            missing.map(|(name, _, page)| (name.to_owned(), format!("http://{}/{page}", self.address)));
+        missing.collect()
+    }
+
+    /// Serves it for the API at this address.
+    pub(super) fn serve(mut self, url: &str) -> Beside {
+        url.clone_into(&mut self.config.console.api);
+        let oidc = self.config.console.oidc.as_ref();
+        let takes_tokens = oidc.is_none_or(|oidc| oidc.token_login);
+        let shutdown = CancellationToken::new();
+        let served = pages::serve(self.config, self.listener, shutdown.clone());
+        Beside {
+            address: self.address,
+            takes_tokens,
+            shutdown,
+            served: tokio::spawn(Box::pin(served)),
+        }
+    }
+}
+
+/// Pages that the settings name already.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Links {
+    run_url: Option<String>,
+    guide_url: Option<String>,
+}
+
 /// A console in the process of `journeyman up`.
 pub(super) struct Beside {
     address: SocketAddr,
@@ -68,18 +115,18 @@ pub(super) struct Beside {
     served: JoinHandle<anyhow::Result<()>>,
 }
 
-/// Starts one for the API at this address, unless the settings say no. A port that nobody asked for
+/// Binds the socket of one, unless the settings say no. A port that nobody asked for
 /// and that is taken keeps nothing from starting: another one is as good.
-pub(super) async fn beside(
+pub(super) async fn reserve(
     file: Option<&Path>,
     environment: Vec<(String, String)>,
-    url: &str,
-) -> anyhow::Result<Option<Beside>> {
+) -> anyhow::Result<Option<Reserved>> {
     let mut config: pages::Config = bootstrap::settings::load(file, environment)?;
     if !config.console.in_up {
         return Ok(None);
     }
-    url.clone_into(&mut config.console.api);
+    // There is one as soon as the services are there.
+    config.console.api = "http://127.0.0.1".to_owned();
     config.check()?;
     let address = config.listen();
     let listener = match (TcpListener::bind(address).await, config.console.listen) {
@@ -90,15 +137,10 @@ pub(super) async fn beside(
     };
     let listener = listener.with_context(|| format!("the console cannot listen on {address}"))?;
     let address = listener.local_addr()?;
-    let oidc = config.console.oidc.as_ref();
-    let takes_tokens = oidc.is_none_or(|oidc| oidc.token_login);
-    let shutdown = CancellationToken::new();
-    let served = tokio::spawn(Box::pin(pages::serve(config, listener, shutdown.clone())));
-    Ok(Some(Beside {
+    Ok(Some(Reserved {
+        config,
+        listener,
         address,
-        takes_tokens,
-        shutdown,
-        served,
     }))
 }
 

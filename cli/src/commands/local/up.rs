@@ -30,10 +30,14 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
     let telemetry = bootstrap::telemetry::init("journeyman", &shown.telemetry)?;
     let [shutdown, at_once] = bootstrap::signals();
     let data = settings.data;
-    let environment: Vec<_> = std::env::vars().chain(more).collect();
+    let mut environment: Vec<_> = std::env::vars().chain(more).collect();
+    let console = console::reserve(file.as_deref(), environment.clone()).await?;
+    if let Some(console) = &console {
+        environment.extend(console.links(&environment, &shown.reporter));
+    }
     let plan = Plan {
-        file: file.clone(),
-        environment: environment.clone(),
+        file,
+        environment,
         data: data.clone(),
         free_ports: false,
         ..Plan::default()
@@ -42,7 +46,7 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
         return Ok(ExitCode::from(130));
     };
     let local = local?;
-    let console = console::beside(file.as_deref(), environment, &local.url).await?;
+    let console = console.map(|console| console.serve(&local.url));
     Access {
         url: local.url.clone(),
         token: local.token.expose_secret().to_owned(),
@@ -74,6 +78,7 @@ struct Glance {
     telemetry: bootstrap::telemetry::Settings,
     github_reader: github::Settings,
     jira_reader: jira::Settings,
+    reporter: console::Links,
 }
 
 impl Glance {
