@@ -10,7 +10,8 @@ use std::{
 
 use super::policy::SYSTEM;
 
-/// Where language tools install themselves below a home folder. None of these holds credentials.
+/// Where language tools install themselves and their packages below a home folder. None of these holds credentials or work of the
+/// user, such as `go/src`; packages may be private ones.
 const TOOLCHAINS_AT_HOME: &[&str] = &[
     ".asdf",
     ".bun/bin",
@@ -40,7 +41,8 @@ const TOOLCHAINS_AT_HOME: &[&str] = &[
     ".swiftly",
     ".volta",
     "anaconda3",
-    "go",
+    "go/bin",
+    "go/pkg/mod",
     "miniconda3",
     "miniforge3",
     "sdk",
@@ -195,6 +197,29 @@ mod tests {
             "/home/ada/.config",
         ] {
             assert!(!has(&found, path), "{path}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn work_of_user_beside_toolchains_stays_hidden() {
+        let home = tempfile::TempDir::new().unwrap();
+        let path = |name: &str| home.path().join(name);
+        for name in ["go/bin", "go/src/acme", "go/pkg/mod", ".cargo/bin"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        let search = std::env::join_paths(["go/bin", ".cargo/bin"].map(path)).unwrap();
+        let found = user(home.path().to_str().unwrap(), search.to_str().unwrap()).toolchains();
+        let sees = |name: &str| found.iter().any(|visible| path(name).starts_with(visible));
+        for needed in ["go/bin/gopls", "go/pkg/mod/cache/download", ".cargo/registry/src"] {
+            assert!(sees(needed), "{needed}: {found:?}");
+        }
+        for private in [
+            "go/src/acme/.env",
+            "go/work/.env",
+            ".cargo/credentials.toml",
+            ".cargo/config.toml",
+        ] {
+            assert!(!sees(private), "{private}: {found:?}");
         }
     }
 
