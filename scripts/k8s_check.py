@@ -247,6 +247,10 @@ def check_policies(where: str, documents: list[dict]) -> None:
     for _, peer in reached(policies, "egress"):
         open_to_all = "'0.0.0.0/0'" in peer and not all(private in peer for private in PRIVATE)
         require(not open_to_all, f"{where}: the egress proxy reaches private networks")
+    for service in ("ingest", "planner", "reporter", "console", "collector"):
+        for port, peer in reached(policies, service):
+            is_open = "'0.0.0.0/0'" in peer and not all(private in peer for private in PRIVATE)
+            require(not is_open, f"{where}: {service} reaches private networks at port {port}")
     # Whoever scrapes reaches the port too, and opens no session there without a grant.
     doors = [spec for name, spec in policies.items() if name != "scrape"]
     callers = {str(rule.get("from")) for spec in doors if selects(spec["podSelector"], "egress") for rule in spec.get("ingress", [])}

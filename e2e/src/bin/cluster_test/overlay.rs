@@ -135,13 +135,16 @@ impl Overlay {
     }
 
     fn inside_kustomization(&self, root: &str, over: &Path) -> Value {
+        // The stand-ins for GitHub, Jira and the model are pods.
+        let components = ["private-authority", "private-servers"];
+        let components = components.map(|name| format!("{root}k8s/components/{name}"));
         json!({
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
             "namespace": INSIDE,
             "labels": [{"pairs": {"app.kubernetes.io/instance": "cluster-test"}, "includeTemplates": true}],
             "resources": [format!("{root}{}", over.display()), "way-out.yaml"],
-            "components": [format!("{root}k8s/components/private-authority")],
+            "components": components,
             "configMapGenerator": [
                 {"name": "journeyman-settings", "behavior": "replace", "files": ["journeyman.toml"]},
                 {"name": "executor-settings", "behavior": "replace", "files": ["journeyman.toml=executor.toml"]},
