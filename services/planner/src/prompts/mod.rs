@@ -3,6 +3,7 @@
 //! under their names in `tools/`.
 
 mod answers;
+mod comment_choice;
 mod hints;
 mod refusals;
 mod results;
@@ -111,7 +112,10 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         Item::Nudge(Nudge::Unusable(problem)) => Message::User(answers::unusable(problem)),
         Item::Returned(why) => Message::User(answers::returned(why, ground)),
         Item::Hint(hint) => Message::User(hints::hint(hint)),
-        Item::News(said) => Message::User(tags.news(said)),
+        Item::News {
+            said,
+            is_full_of_strangers,
+        } => Message::User(tags.news(said, *is_full_of_strangers)),
         Item::Summary(card) => Message::User(summary::card(&tags, card, ground)),
         Item::Instructions => Message::User(summary::instructions(&instructions(conversation, &tags))),
         Item::SumUp => Message::User(summary::ASKED.to_owned()),

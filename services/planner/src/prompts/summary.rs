@@ -76,7 +76,7 @@ pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> Stri
         );
     }
     if !card.news.is_empty() {
-        let _ = write!(text, "\n{}", tags.news(&card.news));
+        let _ = write!(text, "\n{}", tags.news(&card.news, false));
     }
     let _ = write!(
         text,

@@ -7,10 +7,10 @@ use domain::{
     Intake, JobRequest, News, Plan, PullRequestStatus, ReviewRound, ReviewThread, TicketComment, TicketKey,
 };
 
+use super::comment_choice::{COMMENT_CHARS, NEWS_ROOM, TICKET_ROOM, choose_comments, left_out, most_chars};
+
 const TEXT_CHARS: usize = 64 * 1024;
-const COMMENTS: usize = 50;
 const CRITERION_CHARS: usize = 500;
-const COMMENT_CHARS: usize = 8 * 1024;
 /// How many failed checks are shown, and how much of each log.
 const FAILURES: usize = 4;
 const LOG_CHARS: usize = 66_000;
@@ -55,7 +55,9 @@ impl Tags<'_> {
         text.push_str(&field("priority", &pinned.priority, 100));
         text.push_str(&field("labels", &pinned.labels.join(", "), 1000));
         text.push_str(&field("description", &pinned.description, TEXT_CHARS));
-        for comment in &pinned.comments[pinned.comments.len().saturating_sub(COMMENTS)..] {
+        let chosen = choose_comments(pinned.comments.iter().collect(), &TICKET_ROOM);
+        text.push_str(&left_out(&chosen));
+        for comment in chosen.shown {
             text.push_str(&self.comment(comment));
         }
         self.around("ticket", text.trim_end())
@@ -294,21 +296,33 @@ impl Tags<'_> {
     }
 
     /// What was said about the ticket while the model worked.
-    pub(super) fn news(&self, said: &[&News]) -> String {
+    pub(super) fn news(&self, said: &[&News], is_full_of_strangers: bool) -> String {
         let mut text =
             "This came in while you worked. It is information about the ticket, like the ticket's text; take it \
              into account if it is about this work.\n\n"
                 .to_owned();
+        let comments = said.iter().map(|News::Comment { comment, .. }| comment);
+        let chosen = choose_comments(comments.collect(), &NEWS_ROOM);
+        text.push_str(&left_out(&chosen));
         for News::Comment {
             comment,
             pull_request,
         } in said
         {
+            if !chosen.shown.iter().any(|shown| std::ptr::eq(*shown, comment)) {
+                continue;
+            }
             let _ = match pull_request {
                 Some(pull_request) => writeln!(text, "On pull request #{}:", pull_request.number),
                 None => writeln!(text, "On the ticket:"),
             };
             text.push_str(&self.comment(comment));
+        }
+        if is_full_of_strangers {
+            text.push_str(
+                "People who may not instruct have commented so often that no more of their comments are shown here; all of \
+                 them are on the ticket.\n",
+            );
         }
         text
     }
@@ -321,6 +335,11 @@ impl Tags<'_> {
             may = if comment.may_instruct { "yes" } else { "no" },
             new = if comment.is_new { " new=\"yes\"" } else { "" },
         );
-        self.around_with("comment", &attributes, &self.text(&comment.text, COMMENT_CHARS))
+        let most = most_chars(comment);
+        let mut content = self.text(&comment.text, most);
+        if comment.text.chars().nth(most).is_some() {
+            content.push_str("\n[The rest of this comment is on the ticket.]");
+        }
+        self.around_with("comment", &attributes, &content)
     }
 }

@@ -180,8 +180,9 @@ fn resumes(row: &Row, asked: &Pending, trigger: &Trigger) -> bool {
 }
 
 /// News become input of the live runs that they may concern. A parked run stays parked, and reads them when what it waits
-/// for is there; for one that waits for an answer, they may be it.
+/// for is there; for one that waits for an answer, they may be it where their author may instruct.
 fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut Vec<Step>) {
+    let News::Comment { comment, .. } = news;
     let concerns = |lane: &Lane| match (lane, news.repository()) {
         (Lane::Change { repository }, Some(about)) => repository == about,
         (lane, _) => lane.hears_news(),
@@ -196,7 +197,7 @@ fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut
             waits_for: WaitsFor::Answer,
         };
         match row.run_mut(&run) {
-            Some(summary) if summary.status == waits => tell(row, run, fact, steps),
+            Some(summary) if summary.status == waits && comment.may_instruct => tell(row, run, fact, steps),
             _ => steps.push(Step::Tell {
                 run,
                 fact: Box::new(fact),

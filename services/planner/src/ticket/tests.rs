@@ -148,12 +148,16 @@ fn a_parked_change_leaves_its_lane_to_other_branches_and_keeps_its_own() {
 }
 
 fn comment(on: Option<PullRequestRef>) -> Reason {
+    comment_by(true, on)
+}
+
+fn comment_by(may_instruct: bool, on: Option<PullRequestRef>) -> Reason {
     Reason::NewsArrived(News::Comment {
         comment: TicketComment {
             author: "ada".to_owned(),
             at: Timestamp::from_unix_ms(9),
             text: "Mind the tax.".to_owned(),
-            may_instruct: true,
+            may_instruct,
             is_new: false,
         },
         pull_request: on,
@@ -192,6 +196,21 @@ fn a_comment_wakes_a_run_that_waits_for_an_answer() {
     let (heard, steps) = folded(row, vec![(7, comment(None))]);
     assert_eq!(heard.run(&run(5)).unwrap().status, RunStatus::Queued);
     assert!(matches!(&steps[..], [Step::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })));
+}
+
+#[test]
+fn comment_of_stranger_wakes_no_waiting_run() {
+    let mut row = folded(Row::default(), vec![(5, asked(Job::Implement))]).0;
+    parked(&mut row, 5, WaitsFor::Answer);
+    let (heard, steps) = folded(row.clone(), vec![(7, comment_by(false, None))]);
+    assert_eq!(
+        heard.run(&run(5)).unwrap().status,
+        row.run(&run(5)).unwrap().status
+    );
+    assert!(
+        matches!(&steps[..], [Step::Tell { fact, .. }] if matches!(&**fact, Fact::NewsArrived { .. })),
+        "it is read once the run goes on: {steps:?}"
+    );
 }
 
 #[test]

@@ -220,7 +220,9 @@ impl RunState {
             Fact::Decided { decision, by } => self.decided(decision, by),
             Fact::StopRequested { by } => self.stop_requested(by),
             Fact::NewsArrived { sequence, news, .. } => {
-                legal(self.accepts(&entry.fact), "it is known already")?;
+                // Not `accepts`: a journal from before the limit on comments stays readable.
+                let is_new = self.finished.is_none() && self.is_first_report_of(*sequence);
+                legal(is_new, "it is known already")?;
                 self.heard(*sequence, news)
             }
             Fact::RunFinished { reason } => {

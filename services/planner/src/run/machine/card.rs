@@ -40,7 +40,7 @@ pub(super) fn card<'a>(
     let old = turns.get(..made.turns).unwrap_or_default();
     // What came just before the first turn that is shown is not shown with it.
     let until = turns.get(made.turns).map_or(0, |turn| turn.after);
-    let news = state.news.iter().filter(|heard| heard.after_turns <= until);
+    let news = state.shown_news().filter(|heard| heard.after_turns <= until);
     let returns = state.returns.iter();
     let returns = returns.filter(|known| known.why.phase() == spec.phase && known.after_turns <= until);
     let calls: Vec<_> = old.iter().flat_map(|turn| &turn.calls).filter_map(ran).collect();

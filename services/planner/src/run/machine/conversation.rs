@@ -7,7 +7,7 @@ use domain::{
 
 use super::card::{Card, card};
 use super::shorter::Pending;
-use super::{Argument, CallResult, CallState, Dialog, DialogSpec, RunState, Turn};
+use super::{Argument, CallResult, CallState, Dialog, DialogSpec, Heard, RunState, Turn};
 
 /// One model call.
 pub(crate) struct Conversation<'a> {
@@ -51,7 +51,11 @@ pub(crate) enum Item<'a> {
     /// What the planner tells beside the results.
     Hint(&'a Hint),
     /// What was said about the ticket meanwhile.
-    News(Vec<&'a News>),
+    News {
+        said: Vec<&'a News>,
+        /// Whether the last comment by people without rights that the run takes in is among them.
+        is_full_of_strangers: bool,
+    },
     /// What stands for turns before.
     Summary(Box<Card<'a>>),
     /// The repository's instructions once more, after a summary.
@@ -144,7 +148,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: 
             items.push(Item::Nudge(Nudge::Unusable(problem)));
         } else if turn.stopped_with(ReplyStop::MaxTokens) {
             items.push(Item::Nudge(Nudge::SmallerSteps));
-        } else if turn.calls.is_empty() && said.is_none() {
+        } else if turn.calls.is_empty() && !said.as_ref().is_some_and(is_instruction) {
             items.push(Item::Nudge(unfinished(state, dialog, reply)));
         }
         if room
@@ -221,10 +225,31 @@ fn returns<'a>(
 }
 
 fn news<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> Option<Item<'a>> {
-    let all = state.news.iter();
-    let here = all.filter(|heard| is_between(heard.after_turns, from, next));
-    let said: Vec<&News> = here.map(|heard| &heard.news).collect();
-    (!said.is_empty()).then_some(Item::News(said))
+    let here = |heard: &&Heard| is_between(heard.after_turns, from, next);
+    let said: Vec<&News> = state.shown_news().filter(here).map(|heard| &heard.news).collect();
+    let last_stranger = state.shown_news().filter(|heard| !heard.may_instruct()).last();
+    let is_full_of_strangers = state.is_full_of_strangers() && last_stranger.as_ref().is_some_and(here);
+    (!said.is_empty()).then_some(Item::News {
+        said,
+        is_full_of_strangers,
+    })
+}
+
+/// Whether somebody who may instruct speaks here.
+fn is_instruction(item: &Item<'_>) -> bool {
+    match item {
+        Item::News { said, .. } => said
+            .iter()
+            .any(|News::Comment { comment, .. }| comment.may_instruct),
+        Item::Reply(_)
+        | Item::Results { .. }
+        | Item::Nudge(_)
+        | Item::Returned(_)
+        | Item::Hint(_)
+        | Item::Summary(_)
+        | Item::Instructions
+        | Item::SumUp => false,
+    }
 }
 
 fn results(turn: &Turn, is_cleared: bool) -> Item<'_> {

@@ -33,7 +33,9 @@ pub(crate) use proof::Checks;
 pub(crate) use repetition::stuck;
 pub(crate) use retry::{Retry, hash};
 pub(crate) use spec::{DialogSpec, JobSpec, Output, PhaseSpec, Step, Tool};
-pub(crate) use state::{ReportState, RunState};
+#[cfg(test)]
+pub(crate) use state::MAX_STRANGER_COMMENTS;
+pub(crate) use state::{Heard, ReportState, RunState};
 pub(crate) use step::{Action, Answer, Argument};
 pub(crate) use step::{
     answer, ask, await_report, carry_on, own_call, park, record_turn, report_failed, run_tool,

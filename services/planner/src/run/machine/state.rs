@@ -13,6 +13,9 @@ use super::budget::Spending;
 use super::work::{UNTOUCHED, Work};
 use super::{Call, CallResult, CallState, Checks, Dialog, DialogSpec, Input, Retry, Turn};
 
+/// Comments by people without rights that one run takes in; the others stay on the ticket.
+pub(crate) const MAX_STRANGER_COMMENTS: usize = 20;
+
 /// A run, folded from its journal.
 #[derive(Clone, Debug)]
 pub(crate) struct RunState {
@@ -88,6 +91,14 @@ pub(crate) struct Heard {
     /// How many turns the run had begun before: the model reads it in the next one.
     pub(crate) after_turns: usize,
     pub(crate) news: News,
+}
+
+impl Heard {
+    /// Whether its author may instruct.
+    pub(crate) fn may_instruct(&self) -> bool {
+        let News::Comment { comment, .. } = &self.news;
+        comment.may_instruct
+    }
 }
 
 /// One report of the run.
@@ -237,10 +248,9 @@ impl RunState {
 
     /// Whether somebody who may instruct has said something since so many turns were begun.
     pub(crate) fn has_answer_since(&self, turns: usize) -> bool {
-        self.news.iter().any(|heard| {
-            let News::Comment { comment, .. } = &heard.news;
-            heard.after_turns >= turns && comment.may_instruct
-        })
+        self.news
+            .iter()
+            .any(|heard| heard.after_turns >= turns && heard.may_instruct())
     }
 
     /// Whether the work has begun.
@@ -283,8 +293,9 @@ impl RunState {
             Fact::Decided { decision, .. } => self.asks_about() == Some(&decision.head),
             Fact::RunFinished { .. } => true,
             Fact::HeadMoved { head, .. } => self.begins_again_at(head),
-            Fact::NewsArrived { sequence, .. } => {
-                self.request().is_some() && self.news.iter().all(|heard| heard.sequence != *sequence)
+            Fact::NewsArrived { sequence, news, .. } => {
+                let News::Comment { comment, .. } = news;
+                self.is_first_report_of(*sequence) && (comment.may_instruct || !self.is_full_of_strangers())
             }
             Fact::RunStarted { .. }
             | Fact::TakenOver { .. }
@@ -327,9 +338,29 @@ impl RunState {
         self.work().branch.as_deref()
     }
 
-    /// True when something was said that no turn has shown the model yet.
+    /// Whether news of this trigger are not known yet, and the run can read any.
+    pub(super) fn is_first_report_of(&self, sequence: u64) -> bool {
+        self.request().is_some() && self.news.iter().all(|heard| heard.sequence != sequence)
+    }
+
+    /// Whether people without rights have said as much as the run takes in.
+    pub(crate) fn is_full_of_strangers(&self) -> bool {
+        self.news.iter().filter(|heard| !heard.may_instruct()).count() >= MAX_STRANGER_COMMENTS
+    }
+
+    /// The news that the model is shown, in order. A journal from before the limit may hold more of them.
+    pub(super) fn shown_news(&self) -> impl Iterator<Item = &Heard> {
+        let mut strangers = 0;
+        self.news.iter().filter(move |heard| {
+            strangers += usize::from(!heard.may_instruct());
+            heard.may_instruct() || strangers <= MAX_STRANGER_COMMENTS
+        })
+    }
+
+    /// True when somebody who may instruct said something that no turn has shown the model yet. What others say is shown with
+    /// the next turn, and is no reason for one.
     pub(crate) fn has_unread_news(&self) -> bool {
-        self.news.iter().any(|heard| heard.after_turns >= self.turns())
+        self.has_answer_since(self.turns())
     }
 
     /// What a person decided on a commit or plan.

@@ -4,16 +4,20 @@ use domain::{Fact, News, ReportRequest, TicketComment, Timestamp};
 use serde_json::json;
 
 use super::play::{Play, change, done, end, finish, tools};
-use crate::run::{Action, decide};
+use crate::run::{Action, decide, machine::MAX_STRANGER_COMMENTS};
 use crate::transcript::Message;
 
 pub(super) fn said(sequence: u64, text: &str) -> Fact {
+    said_by(true, sequence, text)
+}
+
+fn said_by(may_instruct: bool, sequence: u64, text: &str) -> Fact {
     let at = Timestamp::from_unix_ms(1);
     let comment = TicketComment {
         author: "ada".to_owned(),
         at,
         text: text.to_owned(),
-        may_instruct: true,
+        may_instruct,
         is_new: false,
     };
     let news = News::Comment {
@@ -92,4 +96,87 @@ fn a_parked_run_stays_parked_when_something_is_said() {
     play.append(said(60, "Mind the tax."));
     assert!(play.is_parked_for("report"));
     assert_eq!(play.drive(), Action::Wait);
+}
+
+/// Appends what the run accepts of a fact, as its planner does.
+fn offer(play: &mut Play, fact: Fact) {
+    if play.state.accepts(&fact) {
+        play.append(fact);
+    }
+}
+
+#[test]
+fn two_hundred_comments_of_stranger_prolong_nothing() {
+    let mut play = Play::with([tools(&change()), tools(&[finish()])]);
+    for turn in 0..2 {
+        play.until_model_call();
+        for number in 0..100 {
+            let text = format!("Do this as well: {}", "x".repeat(5_000));
+            offer(&mut play, said_by(false, 1_000 + turn * 100 + number, &text));
+        }
+        play.perform(decide(&play.state));
+    }
+    assert_eq!(play.drive(), Action::Wait);
+    assert_eq!(play.state.turns(), 2);
+    assert!(matches!(play.last_request(), ReportRequest::PushBranch(_)));
+    assert_eq!(play.state.news.len(), MAX_STRANGER_COMMENTS);
+}
+
+#[test]
+fn comments_of_strangers_fill_no_conversation() {
+    let read = || tools(&[("read_file", json!({"path": "a"}))]);
+    let mut play = Play::with([read(), read(), end("Nothing to do.")]);
+    play.until_model_call();
+    for number in 0..200 {
+        offer(&mut play, said_by(false, 60 + number, &"x".repeat(5_000)));
+    }
+    offer(&mut play, said(900, "Mind the tax."));
+    play.perform(decide(&play.state));
+    play.until_model_call();
+    let [(_, text)] = &shown(&play)[..] else {
+        panic!("{:?}", shown(&play))
+    };
+    assert!(text.contains("Mind the tax."));
+    assert!(text.len() < 30_000, "{}", text.len());
+    assert!(
+        text.contains("older comments by people who may not instruct are left out"),
+        "{text}"
+    );
+    assert!(text.contains("no more of their comments are shown"), "{text}");
+}
+
+#[test]
+fn journal_with_more_comments_stays_readable() {
+    let mut play = Play::with([end("Nothing to do.")]);
+    play.until_model_call();
+    for number in 0..100 {
+        play.append(said_by(false, 60 + number, "It is slow."));
+    }
+    assert_eq!(play.drive(), Action::Rest);
+}
+
+#[test]
+fn comments_of_maintainer_prolong_within_limit() {
+    let mut play = Play::with([tools(&change()), tools(&[finish()]), tools(&[finish()])]);
+    play.until_model_call();
+    play.perform(decide(&play.state));
+    play.until_model_call();
+    for number in 0..200 {
+        offer(
+            &mut play,
+            said(60 + number, &format!("{number}: {}", "x".repeat(5_000))),
+        );
+    }
+    play.perform(decide(&play.state));
+    play.until_model_call();
+    assert_eq!(play.state.turns(), 3);
+    let [(_, text)] = &shown(&play)[..] else {
+        panic!("{:?}", shown(&play))
+    };
+    assert!(text.len() < 40_000, "{}", text.len());
+    assert!(
+        text.contains("older comments by people who may instruct are left out"),
+        "{text}"
+    );
+    assert!(text.contains("\n199: "), "the newest is shown");
 }

@@ -1,0 +1,164 @@
+//! Choice of the comments that a prompt has room for: the newest of each kind of author, so that nobody fills a conversation and
+//! people without rights take no room of those who have them.
+
+use domain::TicketComment;
+
+/// Of one text by somebody.
+pub(super) const COMMENT_CHARS: usize = 8 * 1024;
+/// Of one comment by a person without rights.
+const STRANGER_CHARS: usize = 2_000;
+
+/// Room for the comments of one kind of author.
+struct Share {
+    comments: usize,
+    chars: usize,
+}
+
+/// Room for comments in one message.
+pub(super) struct Room {
+    instructors: Share,
+    strangers: Share,
+}
+
+/// Room beside the ticket's text.
+pub(super) const TICKET_ROOM: Room = Room {
+    instructors: Share {
+        comments: 50,
+        chars: 96 * 1024,
+    },
+    strangers: Share {
+        comments: 20,
+        chars: 24 * 1024,
+    },
+};
+/// Room between two turns.
+pub(super) const NEWS_ROOM: Room = Room {
+    instructors: Share {
+        comments: 50,
+        chars: 32 * 1024,
+    },
+    strangers: Share {
+        comments: 20,
+        chars: 16 * 1024,
+    },
+};
+
+/// Comments of which some are shown.
+#[derive(Debug)]
+pub(super) struct CommentChoice<'a> {
+    /// In the order in which they were said.
+    pub(super) shown: Vec<&'a TicketComment>,
+    /// How many of people who may instruct are not.
+    instructions: usize,
+    /// How many of other people are not.
+    others: usize,
+}
+
+/// Characters of a comment that are shown.
+pub(super) const fn most_chars(comment: &TicketComment) -> usize {
+    if comment.may_instruct {
+        COMMENT_CHARS
+    } else {
+        STRANGER_CHARS
+    }
+}
+
+/// Chooses the newest comments that fit, at least one of each kind of author.
+pub(super) fn choose_comments<'a>(comments: Vec<&'a TicketComment>, room: &Room) -> CommentChoice<'a> {
+    let instructions = first_shown(&comments, true, &room.instructors);
+    let others = first_shown(&comments, false, &room.strangers);
+    let mut skipped = [instructions, others];
+    let is_shown = |comment: &&TicketComment| {
+        let skipped = &mut skipped[usize::from(!comment.may_instruct)];
+        let is_skipped = *skipped > 0;
+        *skipped = skipped.saturating_sub(1);
+        !is_skipped
+    };
+    CommentChoice {
+        shown: comments.into_iter().filter(is_shown).collect(),
+        instructions,
+        others,
+    }
+}
+
+/// How many of the oldest comments by one kind of author do not fit.
+fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &Share) -> usize {
+    let theirs: Vec<_> = comments
+        .iter()
+        .filter(|comment| comment.may_instruct == may_instruct)
+        .collect();
+    let (mut count, mut chars) = (0, 0);
+    for comment in theirs.iter().rev() {
+        chars += comment.text.chars().take(most_chars(comment)).count();
+        if count > 0 && (chars > share.chars || count >= share.comments) {
+            break;
+        }
+        count += 1;
+    }
+    theirs.len() - count
+}
+
+/// Note about the comments that are not shown; empty when all are.
+pub(super) fn left_out(choice: &CommentChoice<'_>) -> String {
+    let note = |count: usize, of: &str| match count {
+        0 => String::new(),
+        1 => format!("1 older comment {of} is left out here for its length; it is on the ticket.\n"),
+        many => format!(
+            "{many} older comments {of} are left out here for their length; they are on the ticket.\n"
+        ),
+    };
+    note(choice.instructions, "by people who may instruct")
+        + &note(choice.others, "by people who may not instruct")
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::*;
+
+    fn comments(may_instruct: bool, count: usize, chars: usize) -> Vec<TicketComment> {
+        let one = |number: usize| TicketComment {
+            author: "ada".to_owned(),
+            at: Timestamp::from_unix_ms(1),
+            text: format!("{number:04}{}", "x".repeat(chars.saturating_sub(4))),
+            may_instruct,
+            is_new: false,
+        };
+        (0..count).map(one).collect()
+    }
+
+    fn chosen(comments: &[TicketComment], room: &Room) -> (Vec<String>, String) {
+        let choice = choose_comments(comments.iter().collect(), room);
+        let numbers = choice.shown.iter().map(|comment| comment.text[..4].to_owned());
+        (numbers.collect(), left_out(&choice))
+    }
+
+    #[test]
+    fn strangers_push_no_instruction_out() {
+        let mut all = comments(true, 3, 100);
+        all.extend(comments(false, 500, 5_000));
+        let (shown, note) = chosen(&all, &TICKET_ROOM);
+        assert_eq!(shown[..3], ["0000", "0001", "0002"]);
+        assert_eq!(shown.len(), 3 + 12);
+        assert_eq!(shown.last().unwrap(), "0499");
+        assert_eq!(
+            note,
+            "488 older comments by people who may not instruct are left out here for their length; they are on the ticket.\n"
+        );
+    }
+
+    #[test]
+    fn newest_instructions_within_limit_are_shown() {
+        let (shown, note) = chosen(&comments(true, 200, 8_000), &NEWS_ROOM);
+        assert_eq!(shown, ["0196", "0197", "0198", "0199"]);
+        assert!(
+            note.starts_with("196 older comments by people who may instruct"),
+            "{note}"
+        );
+        let (shown, note) = chosen(&comments(true, 50, 10), &NEWS_ROOM);
+        assert_eq!((shown.len(), note.as_str()), (50, ""));
+        let (shown, note) = chosen(&comments(true, 1, 1_000_000), &NEWS_ROOM);
+        assert_eq!((shown.len(), note.as_str()), (1, ""));
+    }
+}
