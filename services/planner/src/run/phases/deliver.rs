@@ -10,6 +10,9 @@ use super::describe::describe;
 use crate::run::machine::{Action, PhaseSpec, ReportState, RunState, Step, ask, await_report};
 use crate::run::tools::widen_scope;
 
+/// Names that are tried for a branch beside its own.
+const MAX_NAMES: usize = 5;
+
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 
 fn next(state: &RunState) -> Step {
@@ -41,11 +44,16 @@ fn next(state: &RunState) -> Step {
 }
 
 fn push(state: &RunState, wanted: PushBranch) -> Step {
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::PushBranch(push) if push.head == wanted.head);
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::PushBranch(push) if is_same_push(push, &wanted));
     match state.last_report(is_it) {
         Some(asked) => settled(state, asked),
         None => ask(state, ReportRequest::PushBranch(wanted), None).into(),
     }
+}
+
+/// Whether a push is the one that is wanted, whatever else is new since.
+fn is_same_push(push: &PushBranch, wanted: &PushBranch) -> bool {
+    (&push.head, &push.branch) == (&wanted.head, &wanted.branch)
 }
 
 /// Whether the change needs no pull request. One that is not complete does, and so does one that has one already.
@@ -59,7 +67,7 @@ fn ends_ticket(state: &RunState, request: &JobRequest) -> bool {
 }
 
 fn close(state: &RunState, request: &JobRequest, wanted: PushBranch, handover: &Handover) -> Step {
-    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::WorkDelivered(delivered) if delivered.push.head == wanted.head);
+    let is_it = |request: &ReportRequest| matches!(request, ReportRequest::WorkDelivered(delivered) if is_same_push(&delivered.push, &wanted));
     match state.last_report(is_it) {
         Some(asked) => settled(state, asked),
         None => {
@@ -121,7 +129,7 @@ fn open(state: &RunState, request: &JobRequest) -> Step {
 pub(super) fn wanted_push(state: &RunState, request: &JobRequest) -> Option<PushBranch> {
     let work = state.work();
     let kept = work.snapshot.as_ref()?;
-    let branch = kept.branch.clone()?;
+    let branch = free_name(state, kept.branch.as_deref()?);
     let pushed = work.pushed.as_ref().filter(|(pushed, _)| *pushed == branch);
     Some(PushBranch {
         repository: request.repository.clone(),
@@ -132,6 +140,56 @@ pub(super) fn wanted_push(state: &RunState, request: &JobRequest) -> Option<Push
         pack: kept.pack.clone(),
         scope: scope_of(state, request),
     })
+}
+
+/// The name under which a branch of the workspace is pushed: its own, or the first like it that the remote has not refused.
+fn free_name(state: &RunState, own: &str) -> String {
+    let mut name = own.to_owned();
+    for number in 2..MAX_NAMES + 2 {
+        let Some(refusal) = name_refusal(state, &name) else {
+            return name;
+        };
+        // A number is enough, unless the folder of the name is the trouble: `fix` stands in the way of all of `fix/…`.
+        let is_folder = matches!(refusal, Refusal::BranchInTheWay { by, .. }
+            if by.is_empty() || name.strip_prefix(by.as_str()).is_some_and(|rest| rest.starts_with('/')));
+        let is_flat = !name.contains('/');
+        name = match is_folder && !is_flat {
+            true => name.replace('/', "-"),
+            false if is_flat => format!("{}-{number}", own.replace('/', "-")),
+            false => format!("{own}-{number}"),
+        };
+    }
+    name
+}
+
+/// Why the remote has no place for a new branch of this name, once it refused it.
+fn name_refusal<'a>(state: &'a RunState, name: &str) -> Option<&'a Refusal> {
+    state.reports.iter().find_map(|report| {
+        let push = match &report.request {
+            ReportRequest::PushBranch(push) => push,
+            ReportRequest::WorkDelivered(delivered) => &delivered.push,
+            _ => return None,
+        };
+        match &report.outcome {
+            Some(ReportOutcome::Refused(refusal))
+                if push.branch == name && push.expected.is_none() && is_about_name(refusal) =>
+            {
+                Some(refusal)
+            }
+            Some(_) | None => None,
+        }
+    })
+}
+
+/// Whether another name helps: the work itself is not what the remote refuses.
+fn is_about_name(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::BranchInTheWay { .. }
+            | Refusal::ForeignBranch { .. }
+            | Refusal::BranchOfAnotherTicket { .. }
+            | Refusal::BranchMoved { .. }
+    )
 }
 
 /// Whose change it is, where the rules have modules.

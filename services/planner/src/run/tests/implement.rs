@@ -516,3 +516,90 @@ fn truncated_replies_without_calls_end_work() {
     let mut work = Play::with([cut(), cut(), tools(&change()), cut(), cut(), tools(&[finish()])]);
     assert_eq!(work.drive(), Action::Wait, "only a row of them counts");
 }
+
+/// The branch of the push that is asked for.
+fn wanted_branch(play: &Play) -> String {
+    match play.last_request() {
+        ReportRequest::PushBranch(push) => push.branch.clone(),
+        other => panic!("no push: {other:?}"),
+    }
+}
+
+#[test]
+fn branch_in_the_way_gets_free_name_without_model() {
+    let in_the_way = |by: &str| {
+        let by = by.to_owned();
+        move |branch: String| Refusal::BranchInTheWay {
+            branch,
+            by: by.clone(),
+        }
+    };
+    let beneath = |branch: String| Refusal::BranchInTheWay {
+        by: format!("{branch}/part"),
+        branch,
+    };
+    let foreign = |branch: String| Refusal::ForeignBranch { branch };
+    let moved = |branch: String| Refusal::BranchMoved { branch, head: None };
+    let folder = in_the_way("fix");
+    let refusals: [(&dyn Fn(String) -> Refusal, bool); 4] = [
+        (&folder, true),
+        (&beneath, false),
+        (&foreign, false),
+        (&moved, false),
+    ];
+    for (refusal, is_flat) in refusals {
+        let mut play = Play::with(done());
+        assert_eq!(play.drive(), Action::Wait);
+        let (turns, own) = (play.state.turns(), wanted_branch(&play));
+        play.settle(ReportOutcome::Refused(refusal(own.clone())));
+        assert_eq!(play.drive(), Action::Wait);
+        let expected = match is_flat {
+            true => own.replace('/', "-"),
+            false => format!("{own}-2"),
+        };
+        assert_eq!(wanted_branch(&play), expected);
+        play.settle(ReportOutcome::Refused(Refusal::ForeignBranch {
+            branch: expected,
+        }));
+        assert_eq!(play.drive(), Action::Wait);
+        let third = wanted_branch(&play);
+        assert_eq!(
+            (third.ends_with("-3"), third.contains('/')),
+            (true, !is_flat),
+            "{third}"
+        );
+        play.settle(ReportOutcome::Done(Receipt::Pushed {
+            branch: third.clone(),
+            head: play.committed.map(commit).unwrap(),
+        }));
+        assert_eq!(play.drive(), Action::Wait);
+        assert!(
+            matches!(play.last_request(), ReportRequest::OpenPullRequest(open) if open.branch == third),
+            "{:?}",
+            play.last_request()
+        );
+        assert_eq!(play.state.turns(), turns, "the model is not asked");
+    }
+}
+
+#[test]
+fn refused_branch_names_end_in_refusal() {
+    let mut play = Play::with((0..4).flat_map(|_| done()));
+    let mut names = Vec::new();
+    while play.drive() == Action::Wait {
+        let branch = wanted_branch(&play);
+        names.push(branch.clone());
+        assert!(names.len() < 20, "{names:?}");
+        play.settle(ReportOutcome::Refused(Refusal::ForeignBranch { branch }));
+    }
+    assert!(
+        matches!(
+            play.reason(),
+            StopReason::ReportRefused(Refusal::ForeignBranch { .. })
+        ),
+        "{:?}",
+        play.reason()
+    );
+    // Its own name, five others, and one for each time that the model tried.
+    assert_eq!(names.len(), 6 + 3, "{names:?}");
+}
