@@ -53,6 +53,20 @@ impl Branches {
         self.table.put_last(&subject, &filter, record, last).await
     }
 
+    /// Removes a record that is still the one of this revision.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] when it is not; [`Error::Unavailable`].
+    pub async fn withdraw(&self, record: &BranchRecord, last: Revision) -> Result<(), Error> {
+        match self.get(&record.repository, &record.branch).await? {
+            Some((_, revision)) if revision == last => {
+                let key = Key::branch(&record.repository, &record.branch, &record.ticket);
+                self.table.delete(key).await
+            }
+            Some(_) | None => Err(Error::Conflict),
+        }
+    }
+
     /// Every branch of a ticket. A record that cannot be read is left out and logged.
     ///
     /// # Errors

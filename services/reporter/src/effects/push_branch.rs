@@ -5,6 +5,7 @@ use domain::{
     Approval, BranchRecord, CommitAuthor, CommitId, PushBranch as Push, Reason, Refusal, ReportRequest, Rules, RunId,
     Verdict as Answer, Violation,
 };
+use queue::Revision;
 
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{
@@ -62,17 +63,22 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
         return Err(Trouble::Refused(Refusal::OutOfScope { files: strayed }));
     }
-    record(outside, asked, push).await?;
+    let recorded = record(outside, asked, push).await?;
     if let Err(trouble) = outside.mirrors.push(push).await {
         let there = outside.mirrors.remote_head(&push.repository, &push.branch).await;
-        return match (there, trouble) {
+        let trouble = match (there, trouble) {
             // An earlier try that was thought lost may have arrived; then the lease is stale and the branch as wanted.
-            (Ok(Some(head)), _) if head == push.head => Ok(made(head)),
+            (Ok(Some(head)), _) if head == push.head => return Ok(made(head)),
             (Ok(head), Trouble::Refused(Refusal::BranchMoved { branch, .. })) => {
-                Err(Trouble::Refused(Refusal::BranchMoved { branch, head }))
+                Trouble::Refused(Refusal::BranchMoved { branch, head })
             }
-            (_, trouble) => Err(trouble),
+            (_, trouble) => trouble,
         };
+        // Whatever else went wrong, the push may have arrived, or is tried again: the record stays.
+        if matches!(trouble, Trouble::Refused(_)) {
+            take_back(outside, push, recorded).await?;
+        }
+        return Err(trouble);
     }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %push.head, "branch pushed");
     Ok(made(push.head.clone()))
@@ -221,25 +227,52 @@ pub(super) async fn inspected(
     }
 }
 
+/// What was recorded before a push, and what stood there before.
+struct PushRecord {
+    record: BranchRecord,
+    revision: Revision,
+    previous: Option<BranchRecord>,
+}
+
 /// The router finds the ticket of a pushed branch by this record, so it stands before the push.
-async fn record(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<(), Trouble> {
+async fn record(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<PushRecord, Trouble> {
     let run = asked
         .report
         .run
         .clone()
         .ok_or_else(|| Trouble::Failed(message::no_run()))?;
     let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
-    let (pull_request, last) = own
-        .await?
-        .map_or((None, None), |(record, last)| (record.pull_request, Some(last)));
+    let (previous, last) = own.await?.unzip();
     let record = BranchRecord {
         repository: push.repository.clone(),
         branch: push.branch.clone(),
         ticket: asked.report.ticket.clone(),
         run,
         head: push.head.clone(),
-        pull_request,
+        pull_request: previous.as_ref().and_then(|known| known.pull_request.clone()),
     };
-    outside.branches.put(&record, last).await?;
+    let revision = outside.branches.put(&record, last).await?;
+    Ok(PushRecord {
+        record,
+        revision,
+        previous,
+    })
+}
+
+/// Takes the record of a push back that the remote refused: a record without our branch would make a branch that somebody else
+/// makes later look like ours.
+async fn take_back(outside: &Outside, push: &Push, recorded: PushRecord) -> Result<(), Trouble> {
+    let PushRecord {
+        record,
+        revision,
+        previous,
+    } = recorded;
+    // A previous record of this very head is of an earlier try at this push, unless it says where the branch led.
+    let is_of_earlier_try = |known: &BranchRecord| known.head == push.head && known.pull_request.is_none();
+    match previous.filter(|known| !is_of_earlier_try(known)) {
+        Some(previous) => outside.branches.put(&previous, Some(revision)).await.map(drop)?,
+        None if push.expected.is_none() => outside.branches.withdraw(&record, revision).await?,
+        None => {}
+    }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::Stdio};
 
-use domain::ReportRequest;
+use domain::{ReportOutcome, ReportRequest};
 use testkit::github::Ruleset;
 
 use crate::{
@@ -127,6 +127,30 @@ async fn a_branch_that_people_pushed_is_neither_taken_nor_overwritten() {
         );
     }
     assert_eq!(rig.github.branches("acme/shop")[BRANCH], theirs);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_push_leaves_no_branch_record() {
+    let mut rig = Rig::start().await;
+    let (folder, _) = BRANCH.split_once('/').unwrap();
+    let in_the_way = rig
+        .github
+        .commit("acme/shop", folder, "theirs", &[("cart.py", "total = 7\n")]);
+    in_the_way.unwrap();
+    let mut ours = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let report = rig.report(2, ReportRequest::PushBranch(ours.clone()));
+    let outcome = rig.settled(&report).await;
+    assert!(refusal(&outcome).contains("cannot be made while"), "{outcome:?}");
+    let record = rig.queue.branches().get(&ours.repository, BRANCH).await.unwrap();
+    assert_eq!(record, None);
+    // Another name is free, and its record stays.
+    ours.branch = BRANCH.replace('/', "-");
+    let report = rig.report(4, ReportRequest::PushBranch(ours.clone()));
+    let outcome = rig.settled(&report).await;
+    assert!(matches!(outcome, ReportOutcome::Done(_)), "{outcome:?}");
+    let record = rig.queue.branches().get(&ours.repository, &ours.branch).await;
+    assert_eq!(record.unwrap().unwrap().0.head, ours.head);
     rig.stop().await;
 }
 
