@@ -111,10 +111,14 @@ impl Executors {
         self.directory.slots().get(pool).map_or(0, |slots| slots.free)
     }
 
-    /// Where setup commands get out, and the grant for it; both empty when they do not.
+    /// Where setup commands get out, and the grant for it; both empty when there are none or they do not. The executor lets
+    /// them out only over files of the base branch's history, because only it has the history.
     fn way_out(&self, caller: &Caller, rules: &ExecutorRules) -> Result<(String, String), Refusal> {
+        if rules.setup.is_empty() {
+            return Ok((String::new(), String::new()));
+        }
         let Some(url) = &self.settings.egress_url else {
-            return if rules.setup.is_empty() || rules.network.is_empty() {
+            return if rules.network.is_empty() {
                 Ok((String::new(), String::new()))
             } else {
                 Err(Refusal::Final(OpenError::Setup(NO_PROXY.to_owned())))
@@ -161,6 +165,14 @@ impl Executors {
         let answer = failpoint::around("planner.executor.open", opened).await;
         let opened = answer.map_err(|status| refusal(&status))?.into_inner();
         let info = info(address, &opened)?;
+        if let Some(setup) = opened.setup.as_ref().filter(|setup| setup.without_network) {
+            tracing::info!(
+                run = %caller.run,
+                base = %info.base,
+                prepared_at = setup.prepared_at,
+                "setup ran without network: the base is not in the base branch's history"
+            );
+        }
         match opened.setup.filter(|setup| setup.failed) {
             None => Ok(info),
             Some(setup) => {
