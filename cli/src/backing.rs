@@ -61,6 +61,13 @@ impl Servers {
         Ok(redis.url())
     }
 
+    /// What was cleaned up after an earlier start, in words.
+    pub fn remains(&self) -> Vec<String> {
+        let nats = self.nats.iter().filter_map(NatsServer::remains);
+        let redis = self.redis.iter().filter_map(RedisServer::remains);
+        nats.chain(redis).map(ToString::to_string).collect()
+    }
+
     /// Ends both politely; on drop they are killed.
     pub(crate) async fn stop(&mut self) {
         if let Some(nats) = &mut self.nats {

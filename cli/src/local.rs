@@ -225,6 +225,11 @@ impl Prepared {
 }
 
 impl Local {
+    /// What was cleaned up after an earlier start, in words.
+    pub fn remains(&self) -> Vec<String> {
+        self.servers.remains()
+    }
+
     /// [`Prepared::new`], then [`Prepared::serve`].
     ///
     /// # Errors

@@ -11,6 +11,7 @@ pub use cluster::NatsCluster;
 pub use find::find_program;
 pub use nats::{ClusterMember, FileSync, NatsOptions, NatsServer, TlsFiles, nats_version};
 pub use redis::{RedisOptions, RedisServer, redis_version};
+pub use remains::{ScratchFolder, ServerRemains};
 
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
 use crate::process::{DataDir, Process, write_private};
-use crate::{Error, find_program};
+use crate::{Error, ServerRemains, find_program};
 
 const NAME: &str = "nats-server";
 const VARIABLE: &str = "JOURNEYMAN_NATS_SERVER";
@@ -130,6 +130,12 @@ impl NatsServer {
             "nats"
         };
         format!("{scheme}://127.0.0.1:{}", self.port)
+    }
+
+    /// What an earlier start left in the data directory that did not end in order.
+    #[must_use]
+    pub fn remains(&self) -> Option<&ServerRemains> {
+        self.process.remains()
     }
 
     /// The process id; another one after a restart.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::Error;
-use crate::remains::{Record, Watcher};
+use crate::remains::{Record, ServerRemains, Watcher};
 
 /// How long a server may take until it answers.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -80,6 +80,8 @@ pub(crate) struct Process {
     /// Ends the child with this process, however that ends.
     watcher: Option<Watcher>,
     record: Record,
+    /// What an earlier start left here.
+    remains: Option<ServerRemains>,
     log: PathBuf,
 }
 
@@ -97,7 +99,7 @@ impl Process {
             .open(log)
             .map_err(|source| files(log, source))?;
         let record = Record::of(name, log);
-        record.clean_up(name);
+        let remains = record.clean_up(name);
         let errors = output.try_clone().map_err(|source| files(log, source))?;
         let child = Command::new(program)
             .args(args)
@@ -116,9 +118,14 @@ impl Process {
             name,
             watcher: Watcher::start(name, child.id()),
             record,
+            remains,
             child,
             log: log.to_path_buf(),
         })
+    }
+
+    pub(crate) fn remains(&self) -> Option<&ServerRemains> {
+        self.remains.as_ref()
     }
 
     pub(crate) fn pid(&self) -> u32 {

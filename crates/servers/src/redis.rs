@@ -6,7 +6,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::process::{DataDir, Process, files, write_private};
-use crate::{Error, TlsFiles, find_program};
+use crate::{Error, ServerRemains, TlsFiles, find_program};
 
 const NAME: &str = "redis-server";
 const OTHER_NAME: &str = "valkey-server";
@@ -93,6 +93,12 @@ impl RedisServer {
             "redis"
         };
         format!("{scheme}://127.0.0.1:{}", self.port)
+    }
+
+    /// What an earlier start left in the data directory that did not end in order.
+    #[must_use]
+    pub fn remains(&self) -> Option<&ServerRemains> {
+        self.process.remains()
     }
 
     /// The process id; another one after a restart.

@@ -1,7 +1,8 @@
 //! Servers that outlive a start: a watcher ends them with their owner, and a record lets the next start end what is left.
 
 use std::{
-    os::unix::process::CommandExt as _,
+    fmt, io,
+    os::unix::{fs::MetadataExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -89,6 +90,92 @@ impl Identity {
     }
 }
 
+/// Server of an earlier start that did not end in order, such as one that was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerRemains {
+    server: &'static str,
+    pid: u32,
+    /// It ran until now; else it ended with its owner.
+    was_running: bool,
+}
+
+impl fmt::Display for ServerRemains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            server,
+            pid,
+            was_running,
+        } = self;
+        let what = match was_running {
+            true => "was still running and has been ended",
+            false => "ended with it",
+        };
+        write!(
+            f,
+            "the last start did not end in order: its {server} (process {pid}) {what}"
+        )
+    }
+}
+
+/// Folder for one process, named after what it is for, that goes with its value; one whose process was killed goes with the next
+/// [`ScratchFolder::remove_left_behind`].
+pub struct ScratchFolder(tempfile::TempDir);
+
+/// The file that names the owner of a scratch folder.
+const OWNER_FILE: &str = "owner";
+
+impl ScratchFolder {
+    /// Creates one for this process among the temporary files.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn create(prefix: &str) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
+        if let (Some(owner), Some(boot)) = (Identity::of(std::process::id()), boot()) {
+            let text = format!("{boot}\n{} {}\n", owner.pid, owner.start);
+            std::fs::write(folder.path().join(OWNER_FILE), text)?;
+        }
+        Ok(Self(folder))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Removes this user's folders with this prefix whose processes are gone, and tells which.
+    #[must_use]
+    pub fn remove_left_behind(prefix: &str) -> Vec<PathBuf> {
+        let found = std::fs::read_dir(std::env::temp_dir())
+            .into_iter()
+            .flatten()
+            .flatten();
+        let ours = found.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+        let left = ours.map(|entry| entry.path()).filter(|path| is_left_behind(path));
+        left.filter(|path| match std::fs::remove_dir_all(path) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(folder = %path.display(), %error, "a folder of an earlier start cannot be removed");
+                false
+            }
+        })
+        .collect()
+    }
+}
+
+/// Whether a folder of this user names an owner that is gone.
+fn is_left_behind(folder: &Path) -> bool {
+    let is_own = std::fs::symlink_metadata(folder)
+        .is_ok_and(|known| known.is_dir() && known.uid() == rustix::process::getuid().as_raw());
+    let owner = || {
+        let text = std::fs::read_to_string(folder.join(OWNER_FILE)).ok()?;
+        let (of_boot, owner) = text.trim().split_once('\n')?;
+        Some((of_boot.to_owned(), Identity::read(owner)?))
+    };
+    is_own && owner().is_some_and(|(of_boot, owner)| boot() != Some(of_boot) || !owner.is_alive())
+}
+
 /// The record of a server beside its data.
 pub(crate) struct Record(PathBuf);
 
@@ -113,31 +200,26 @@ impl Record {
         }
     }
 
-    /// Kills the server of a start whose owner is gone.
-    pub(crate) fn clean_up(&self, name: &str) {
-        let Some(server) = self.left_behind() else {
-            return;
+    /// Ends what a start left whose owner is gone, and tells what it was.
+    pub(crate) fn clean_up(&self, server: &'static str) -> Option<ServerRemains> {
+        let left = self.left_behind()?;
+        self.remove();
+        let was_running = left.is_alive() && end_group(server, left);
+        let remains = ServerRemains {
+            server,
+            pid: left.pid,
+            was_running,
         };
-        let Some(pid) = i32::try_from(server.pid).ok().and_then(Pid::from_raw) else {
-            return;
-        };
-        // It leads a group of its own.
-        if let Err(error) = kill_process_group(pid, Signal::KILL) {
-            tracing::warn!(server = name, pid = server.pid, %error, "a server of an earlier start could not be ended");
-            return;
-        }
-        let mut waited = Duration::ZERO;
-        while server.is_alive() && waited < GONE_WITHIN {
-            wait_briefly();
-            waited += POLL;
-        }
         tracing::warn!(
-            server = name,
-            pid = server.pid,
-            "a server that an earlier start left behind was ended"
+            server,
+            pid = left.pid,
+            was_running,
+            "an earlier start did not end in order"
         );
+        Some(remains)
     }
 
+    /// The server of a start of this boot whose owner is gone.
     fn left_behind(&self) -> Option<Identity> {
         let text = std::fs::read_to_string(&self.0).ok()?;
         let mut lines = text.lines();
@@ -145,13 +227,30 @@ impl Record {
             return None;
         }
         let (server, owner) = (Identity::read(lines.next()?)?, Identity::read(lines.next()?)?);
-        (server.is_alive() && !owner.is_alive()).then_some(server)
+        (!owner.is_alive()).then_some(server)
     }
 
     pub(crate) fn remove(&self) {
         // One that was never written is removed already.
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// Ends the process group that a server leads.
+fn end_group(name: &str, server: Identity) -> bool {
+    let Some(pid) = i32::try_from(server.pid).ok().and_then(Pid::from_raw) else {
+        return false;
+    };
+    if let Err(error) = kill_process_group(pid, Signal::KILL) {
+        tracing::warn!(server = name, pid = server.pid, %error, "a server of an earlier start could not be ended");
+        return false;
+    }
+    let mut waited = Duration::ZERO;
+    while server.is_alive() && waited < GONE_WITHIN {
+        wait_briefly();
+        waited += POLL;
+    }
+    true
 }
 
 /// The start of the machine that numbers of processes belong to.
@@ -204,18 +303,37 @@ mod tests {
         let record = Record::of("sleep", &folder.path().join("sleep.log"));
         let mut server = sleeper();
         record.write(server.id());
-        record.clean_up("sleep");
+        assert_eq!(record.clean_up("sleep"), None);
         assert!(server.try_wait().unwrap().is_none(), "its owner lives");
         // An owner that is gone, and a number that is another process's now.
         let (id, boot) = (Identity::of(server.id()).unwrap(), boot().unwrap());
         let note =
             |start: u64| std::fs::write(&record.0, format!("{boot}\n{} {start}\n1 1\n", id.pid)).unwrap();
+        let words = |remains: Option<ServerRemains>| remains.unwrap().to_string();
         note(id.start + 1);
-        record.clean_up("sleep");
+        let ended = words(record.clean_up("sleep"));
+        assert!(
+            ended.ends_with(&format!("its sleep (process {}) ended with it", id.pid)),
+            "{ended}"
+        );
+        assert_eq!(record.clean_up("sleep"), None, "it is told once");
         assert!(server.try_wait().unwrap().is_none(), "it is another process");
         note(id.start);
         let reaper = std::thread::spawn(move || is_gone(&mut server));
-        record.clean_up("sleep");
+        let ended = words(record.clean_up("sleep"));
+        assert!(ended.contains("was still running and has been ended"), "{ended}");
         assert!(reaper.join().unwrap());
+    }
+
+    #[test]
+    fn folder_of_dead_process_goes_with_next_start() {
+        let prefix = format!("journeyman-remains-{}-", std::process::id());
+        let [own, foreign, dead] = [(); 3].map(|()| ScratchFolder::create(&prefix).unwrap());
+        std::fs::remove_file(foreign.path().join(OWNER_FILE)).unwrap();
+        let note = format!("{}\n1 1\n", boot().unwrap());
+        std::fs::write(dead.path().join(OWNER_FILE), note).unwrap();
+        assert_eq!(ScratchFolder::remove_left_behind(&prefix), [dead.path()]);
+        assert!(own.path().is_dir() && foreign.path().is_dir() && !dead.path().exists());
+        assert!(ScratchFolder::remove_left_behind(&prefix).is_empty());
     }
 }

@@ -38,7 +38,8 @@ impl Up {
         let mut program = Program::start("journeyman", &["up"], &environment, stage.path());
         program.says("ready: ").await;
         let out = program.out();
-        let url = out.split_whitespace().nth(1).unwrap();
+        let (_, ready) = out.split_once("ready: ").unwrap();
+        let url = ready.split_whitespace().next().unwrap();
         let base = url.strip_suffix("/webhooks/jira").unwrap();
         stage
             .github
@@ -378,6 +379,23 @@ async fn a_second_signal_leaves_no_process_behind_either() {
     let ran = up.program.ended().await;
     assert!(matches!(ran.code, Some(0 | 130)), "{ran:?}");
     assert!(!access.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn start_after_killed_one_says_what_it_cleaned_up() {
+    let up = Up::start(Stage::start("").await).await;
+    up.program.signal(Signal::KILL);
+    let Up { stage, program } = up;
+    assert_eq!(program.ended().await.code, None);
+    let second = Up::start(stage).await;
+    let out = second.program.out();
+    for server in ["nats-server", "redis-server"] {
+        let words = format!("the last start did not end in order: its {server} (process ");
+        assert!(out.contains(&words), "{out}");
+    }
+    let third = Up::start(second.stop().await).await;
+    assert!(!third.program.out().contains("did not end in order"));
+    third.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

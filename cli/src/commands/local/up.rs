@@ -46,6 +46,7 @@ pub(super) async fn start(settings: Settings, more: Vec<(String, String)>) -> an
         return Ok(ExitCode::from(130));
     };
     let local = local?;
+    local.remains().iter().for_each(|line| say(line));
     let console = console.map(|console| console.serve(&local.url));
     Access {
         url: local.url.clone(),

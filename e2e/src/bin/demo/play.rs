@@ -15,7 +15,7 @@ use journeyman::{
     local::{Plan, Prepared, Servers},
     timeline,
 };
-use tempfile::TempDir;
+use servers::ScratchFolder;
 use testkit::fixture;
 
 use crate::{
@@ -27,6 +27,8 @@ use crate::{
 const SCRIPTED_PATIENCE: Duration = Duration::from_secs(60);
 const MODEL_PATIENCE: Duration = Duration::from_secs(900);
 const POLL: Duration = Duration::from_millis(25);
+/// Begins the names of the folders that demos keep among the temporary files.
+const FOLDER_PREFIX: &str = "journeyman-demo-";
 
 /// Everything that runs.
 pub(crate) struct Play {
@@ -34,7 +36,7 @@ pub(crate) struct Play {
     standins: StandIns,
     console: Console,
     client: Client,
-    folder: TempDir,
+    folder: ScratchFolder,
     patience: Duration,
     start: Timestamp,
     /// Last field: the servers outlive what talks to them.
@@ -58,7 +60,13 @@ impl Play {
         }
         say("starting nats-server, redis-server, the stand-ins and five services on free loopback ports");
         let started = now();
-        let folder = tempfile::tempdir()?;
+        for left in ScratchFolder::remove_left_behind(FOLDER_PREFIX) {
+            say(&format!(
+                "removed {}: the demo that it belonged to did not end in order",
+                left.display()
+            ));
+        }
+        let folder = ScratchFolder::create(FOLDER_PREFIX)?;
         let mut standins = StandIns::start(arguments.repository.as_deref()).await?;
         let environment = arguments.environment(&standins.outside, folder.path())?;
         let plan = Plan {

@@ -62,6 +62,7 @@ pub(super) async fn run(ticket: TextBody, asked: InFolder) -> anyhow::Result<Exi
         return Ok(ExitCode::from(130));
     };
     let local = local?;
+    local.remains().iter().for_each(|line| say(line));
     let client = Client::new(&local.url, local.token.clone())?;
     let attended = Box::pin(attend::work(&client, ground.ticket(), ticket, shutdown)).await;
     // Dropped at the second signal, it ends NATS and Redis all the same.
