@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 pub use self::{acts::Act, follow::Followed, jobs::implement, pull_requests::Asked, tickets::OfRun};
 use crate::{
-    Error, PERSON_HEADER, ROLE_HEADER,
+    Error, PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER,
     types::{CredentialView, DeadDetail, DeadView, JournalQuery, Role, RunView, StopAllView},
 };
 
@@ -34,6 +34,8 @@ pub struct Client {
     token: SecretString,
     /// Who the calls are made for, where the token speaks for people.
     person: Option<Person>,
+    /// Under which name their provider alone knows them.
+    subject: Option<String>,
 }
 
 /// Somebody who logged in elsewhere.
@@ -60,6 +62,7 @@ impl Client {
             url: url.trim_end_matches('/').to_owned(),
             token,
             person: None,
+            subject: None,
         })
     }
 
@@ -68,6 +71,15 @@ impl Client {
     pub fn on_behalf_of(self, person: Person) -> Self {
         Self {
             person: Some(person),
+            ..self
+        }
+    }
+
+    /// The same client, telling who the person is at their provider; it stands beside their name in journals.
+    #[must_use]
+    pub fn with_subject(self, subject: String) -> Self {
+        Self {
+            subject: Some(subject),
             ..self
         }
     }
@@ -220,6 +232,10 @@ impl Client {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.url));
         let request = request.bearer_auth(self.token.expose_secret());
+        let request = match &self.subject {
+            Some(subject) => request.header(SUBJECT_HEADER, encode(subject)),
+            None => request,
+        };
         match &self.person {
             Some(person) => request
                 .header(PERSON_HEADER, encode(&person.name))

@@ -69,6 +69,12 @@ struct Inner {
     redirect_uri: String,
     twist: Option<Twist>,
     codes: HashMap<String, Login>,
+    /// Whether it gives refresh tokens, and the one that counts, with the subject that it is of.
+    gives_refresh: bool,
+    refresh: HashMap<String, Value>,
+    /// How often it was asked what it is, and for a token.
+    discoveries: usize,
+    token_calls: usize,
     violations: Vec<String>,
 }
 
@@ -126,6 +132,22 @@ impl FakeOidc {
         self.shared.lock().twist = Some(twist);
     }
 
+    /// Gives refresh tokens from now on.
+    pub fn give_refresh_tokens(&self) {
+        self.shared.lock().gives_refresh = true;
+    }
+
+    /// Takes all refresh tokens back, as when somebody leaves.
+    pub fn revoke(&self) {
+        self.shared.lock().refresh.clear();
+    }
+
+    /// How often it was asked what it is, and for a token.
+    pub fn calls(&self) -> (usize, usize) {
+        let inner = self.shared.lock();
+        (inner.discoveries, inner.token_calls)
+    }
+
     /// What a client did against the standard.
     pub fn violations(&self) -> Vec<String> {
         self.shared.lock().violations.clone()
@@ -166,10 +188,11 @@ impl Shared {
             true => json!(now - 1_800),
             false => json!(now + 600),
         };
-        claims["nonce"] = match is(Twist::Nonce) {
-            true => json!("of-another-login"),
-            false => json!(login.nonce),
-        };
+        if is(Twist::Nonce) {
+            claims["nonce"] = json!("of-another-login");
+        } else if !login.nonce.is_empty() {
+            claims["nonce"] = json!(login.nonce);
+        }
         let algorithm = if is(Twist::Unsigned) { "none" } else { "ES256" };
         let head = json!({"alg": algorithm, "kid": "one", "typ": "JWT"});
         let text = format!("{}.{}", encoded(head.to_string()), encoded(claims.to_string()));
@@ -203,6 +226,7 @@ fn encoded(text: impl AsRef<[u8]>) -> String {
 }
 
 async fn configuration(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    shared.lock().discoveries += 1;
     let url = &shared.url;
     Json(
         json!({"issuer": url, "authorization_endpoint": format!("{url}/authorize"),
@@ -268,6 +292,10 @@ async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked
     if given != Some(wanted.as_str()) {
         return shared.refuse("the client does not authenticate");
     }
+    shared.lock().token_calls += 1;
+    if field("grant_type") == "refresh_token" {
+        return refreshed(&shared, &field("refresh_token"));
+    }
     let uri = shared.lock().redirect_uri.clone();
     if field("grant_type") != "authorization_code" || field("redirect_uri") != uri {
         return shared.refuse("not the grant of a code, or another redirect_uri");
@@ -279,12 +307,38 @@ async fn token(State(shared): State<Arc<Shared>>, headers: HeaderMap, Form(asked
     if encoded(digest(&SHA256, field("code_verifier").as_bytes())) != login.challenge {
         return shared.refuse("the code_verifier is not that of the challenge");
     }
+    answer(&shared, login)
+}
+
+fn answer(shared: &Shared, login: Login) -> Response {
+    let mut fields = json!({"access_token": "unused", "token_type": "Bearer", "expires_in": 600});
+    if shared.lock().gives_refresh {
+        let token = uuid::Uuid::new_v4().simple().to_string();
+        fields["refresh_token"] = json!(token);
+        shared.lock().refresh.insert(token, login.person["sub"].clone());
+    }
     match shared.id_token(login) {
-        Ok(signed) => Json(
-            json!({"access_token": "unused", "token_type": "Bearer", "expires_in": 600,
-            "id_token": signed}),
-        )
-        .into_response(),
+        Ok(signed) => {
+            fields["id_token"] = json!(signed);
+            Json(fields).into_response()
+        }
         Err(error) => shared.refuse(&error.to_string()),
     }
+}
+
+/// A refresh token is good once, and says what is known of the person by now; a token for a code says nothing of it.
+fn refreshed(shared: &Shared, token: &str) -> Response {
+    let mut inner = shared.lock();
+    let Some(subject) = inner.refresh.remove(token) else {
+        return (StatusCode::BAD_REQUEST, Json(json!({"error": "invalid_grant"}))).into_response();
+    };
+    let mut person = inner.person.clone();
+    drop(inner);
+    person["sub"] = subject;
+    let login = Login {
+        nonce: String::new(),
+        challenge: String::new(),
+        person,
+    };
+    answer(shared, login)
 }

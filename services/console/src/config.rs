@@ -31,6 +31,9 @@ pub struct Settings {
     pub listen: Option<SocketAddr>,
     /// Base URL of the API.
     pub api: String,
+    /// Where browsers reach it, e.g. `https://console.example.com`: with `https://` its cookies are for TLS alone. Absent:
+    /// `oidc.public_url`, or plainly.
+    pub public_url: String,
     /// Whether `journeyman up` starts it too.
     pub in_up: bool,
     /// Where people log in; absent: with a token of the API.
@@ -43,8 +46,18 @@ impl Default for Settings {
             listen: None,
             in_up: true,
             api: String::new(),
+            public_url: String::new(),
             oidc: None,
         }
+    }
+}
+
+impl Settings {
+    /// Whether browsers reach the console over TLS: the settings say so, never a header, which a client could send.
+    pub(crate) fn is_over_tls(&self) -> bool {
+        let of_oidc = self.oidc.as_ref().map(|oidc| oidc.public_url.as_str());
+        let url = Some(self.public_url.as_str()).filter(|url| !url.is_empty());
+        url.or(of_oidc).is_some_and(|url| url.starts_with("https://"))
     }
 }
 
@@ -65,6 +78,10 @@ pub struct Oidc {
     /// The claim that says who somebody is; it stands in journals.
     #[serde(default = "name_claim")]
     pub name_claim: String,
+    /// Name of the claim that counts although the provider does not call it verified, such as `email` where its administrators
+    /// alone set addresses; empty: `email` counts with `email_verified` alone.
+    #[serde(default)]
+    pub trusted_claim: String,
     /// The claim with somebody's groups: a list, or one text.
     #[serde(default = "groups_claim")]
     pub groups_claim: String,
@@ -128,6 +145,13 @@ impl ServiceConfig for Config {
             let problem = "must be the address of the API, with http:// or https:// before it";
             return Err(Error::new("console.api", problem));
         }
+        let public_url = &self.console.public_url;
+        if !public_url.is_empty() && host(public_url).is_none() {
+            return Err(Error::new(
+                "console.public_url",
+                "must begin with https:// or http://",
+            ));
+        }
         self.console.oidc.as_ref().map_or(Ok(()), Oidc::check)
     }
 }
@@ -154,6 +178,9 @@ impl Oidc {
             if text.trim().is_empty() {
                 return refuse(key, "must not be empty");
             }
+        }
+        if !self.trusted_claim.is_empty() && self.trusted_claim != self.name_claim {
+            return refuse("trusted_claim", "must be empty or the claim of name_claim");
         }
         if [&self.viewers, &self.operators, &self.admins]
             .iter()

@@ -8,12 +8,14 @@ mod assets;
 mod config;
 mod guard;
 mod layout;
+mod login_seal;
 mod oidc;
 mod pages;
 mod person;
 mod problem;
 mod serve;
 mod session;
+mod standing;
 mod timeline;
 mod words;
 

@@ -1,14 +1,15 @@
 //! Login at an `OpenID` provider: the code flow with PKCE, a state and a nonce. Who somebody is and which groups they are in
 //! is what the provider signed for this one login.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use api::{Person, types::Role};
 use futures::future::BoxFuture;
 use openidconnect::{
     AdditionalClaims, AsyncHttpClient, AuthenticationFlow, AuthorizationCode, ClientId, ClientSecret,
     CsrfToken, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest,
-    HttpResponse, IdTokenFields, IssuerUrl, Nonce, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope,
+    HttpResponse, IdTokenFields, IssuerUrl, Nonce, NonceVerifier, OAuth2TokenResponse as _,
+    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RefreshToken, RequestTokenError, Scope,
     StandardErrorResponse, StandardTokenResponse,
     core::{
         CoreAuthDisplay, CoreAuthPrompt, CoreErrorResponseType, CoreGenderClaim, CoreJsonWebKey,
@@ -16,9 +17,13 @@ use openidconnect::{
         CoreRevocableToken, CoreRevocationErrorResponse, CoreTokenIntrospectionResponse, CoreTokenType,
     },
 };
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use tokio::{
+    sync::{Mutex, Semaphore, SemaphorePermit},
+    time::Instant,
+};
 
 use crate::config::Oidc;
 
@@ -26,6 +31,13 @@ use crate::config::Oidc;
 pub(crate) const BACK: &str = "/login/oidc/back";
 /// How long somebody may take to log in.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10 * 60);
+/// How long what the provider says of itself counts, how long its keys do when one is not among them, and how long a try that
+/// failed stays the answer.
+const COUNTS: Duration = Duration::from_secs(10 * 60);
+const KEYS_COUNT: Duration = Duration::from_secs(30);
+const FAILURE_COUNTS: Duration = Duration::from_secs(5);
+/// Requests to the provider at a time.
+const MAX_CALLS: usize = 8;
 /// How long one answer of the provider may take.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
 /// The largest answer of the provider.
@@ -94,7 +106,30 @@ pub(crate) enum Refused {
     Groupless(String),
 }
 
+/// Who the provider says somebody is, whatever their name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    issuer: String,
+    subject: String,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let issuer = self.issuer.trim_start_matches("https://").trim_end_matches('/');
+        write!(f, "{} at {issuer}", self.subject)
+    }
+}
+
+/// Somebody who has logged in.
+pub(crate) struct Known {
+    pub(crate) person: Person,
+    pub(crate) identity: Identity,
+    /// With which the provider can be asked again.
+    pub(crate) refresh: Option<RefreshToken>,
+}
+
 /// A login that has begun.
+#[derive(Deserialize, Serialize)]
 pub(crate) struct Begun {
     state: CsrfToken,
     nonce: Nonce,
@@ -107,6 +142,10 @@ pub(crate) struct Begun {
 pub(crate) struct Provider {
     settings: Oidc,
     http: Http,
+    /// What the provider says of itself, and when it was read or could not be.
+    read: Mutex<Option<(Instant, Result<CoreProviderMetadata, String>)>>,
+    /// Requests to the provider at a time: strangers who bring made-up codes do not make more of them.
+    calls: Semaphore,
 }
 
 /// Our HTTP client, as the library calls it.
@@ -148,7 +187,12 @@ impl Provider {
             .timeout(CALL_LIMIT)
             .build()?;
         let http = Http(http);
-        Ok(Self { settings, http })
+        Ok(Self {
+            settings,
+            http,
+            read: Mutex::default(),
+            calls: Semaphore::new(MAX_CALLS),
+        })
     }
 
     /// Whether a token of the API logs in too.
@@ -156,19 +200,24 @@ impl Provider {
         self.settings.token_login
     }
 
-    /// What the API is called with.
-    pub(crate) const fn api_token(&self) -> &SecretString {
-        &self.settings.api_token
-    }
-
-    /// Whether browsers reach the console over TLS.
-    pub(crate) fn is_over_tls(&self) -> bool {
-        self.settings.public_url.starts_with("https://")
+    /// A client of the API that speaks for somebody.
+    ///
+    /// # Errors
+    /// [`Refused::Provider`] when it cannot be made.
+    pub(crate) fn client_for(
+        &self,
+        api: &str,
+        person: Person,
+        identity: &Identity,
+    ) -> Result<api::Client, Refused> {
+        let client = api::Client::new(api, self.settings.api_token.clone());
+        let client = client.map_err(|error| Refused::Provider(error.to_string()))?;
+        Ok(client.on_behalf_of(person).with_subject(identity.to_string()))
     }
 
     /// The address of the provider's page, and what has to be remembered until the browser comes back.
     pub(crate) async fn begin(&self, next: String) -> Result<(String, Begun), Refused> {
-        let flow = self.flow().await?;
+        let flow = self.flow(COUNTS).await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
         let asked = flow
             .authorize_url(
@@ -189,11 +238,12 @@ impl Provider {
     }
 
     /// Who came back.
-    pub(crate) async fn finish(&self, begun: Begun, state: &str, code: String) -> Result<Person, Refused> {
+    pub(crate) async fn finish(&self, begun: Begun, state: &str, code: String) -> Result<Known, Refused> {
         if begun.state.secret() != state {
             return Err(Refused::Foreign);
         }
-        let flow = self.flow().await?;
+        let flow = self.flow(COUNTS).await?;
+        let call = self.call().await?;
         let answer = flow
             .exchange_code(AuthorizationCode::new(code))
             .map_err(|error| Refused::Provider(error.to_string()))?
@@ -201,26 +251,92 @@ impl Provider {
             .request_async(&self.http)
             .await
             .map_err(|error| Refused::Provider(error.to_string()))?;
+        drop(call);
+        let claims = self.claims(&answer, &begun.nonce).await?;
+        Ok(Known {
+            person: person(&self.settings, &claims)?,
+            identity: identity(&claims)?,
+            refresh: answer.refresh_token().cloned(),
+        })
+    }
+
+    /// What somebody who logged in before may do now, and the token for the next time, where there is a new one.
+    ///
+    /// # Errors
+    /// [`Refused::Provider`] when the provider cannot be asked, another one when it no longer vouches for them.
+    pub(crate) async fn ask_again(
+        &self,
+        known: &Identity,
+        refresh: &RefreshToken,
+    ) -> Result<(Person, Option<RefreshToken>), Refused> {
+        let flow = self.flow(COUNTS).await?;
+        let call = self.call().await?;
+        let answer = flow
+            .exchange_refresh_token(refresh)
+            .map_err(|error| Refused::Provider(error.to_string()))?
+            .request_async(&self.http)
+            .await
+            .map_err(|error| match error {
+                RequestTokenError::ServerResponse(said) => Refused::Token(said.to_string()),
+                other => Refused::Provider(other.to_string()),
+            })?;
+        drop(call);
+        // A refreshed token need not repeat the nonce.
+        let claims = self.claims(&answer, |_: Option<&Nonce>| Ok(())).await?;
+        if identity(&claims)? != *known {
+            return Err(Refused::Token("it is for somebody else".to_owned()));
+        }
+        Ok((person(&self.settings, &claims)?, answer.refresh_token().cloned()))
+    }
+
+    /// The signed claims of an answer. A key that is not known may be new, so the provider's keys are read once more then.
+    async fn claims(&self, answer: &Answer, nonce: impl NonceVerifier + Clone) -> Result<Value, Refused> {
         let signed = answer
             .extra_fields()
             .id_token()
             .ok_or_else(|| Refused::Provider("it gave no ID token".to_owned()))?;
+        let flow = self.flow(COUNTS).await?;
         let verifier = flow.id_token_verifier().set_allowed_algs(ALGORITHMS);
-        let claims = signed
-            .claims(&verifier, &begun.nonce)
-            .map_err(|error| Refused::Token(error.to_string()))?;
-        let claims = serde_json::to_value(claims).map_err(|error| Refused::Token(error.to_string()))?;
-        person(&self.settings, &claims)
+        let claims = match signed.claims(&verifier, nonce.clone()) {
+            Ok(claims) => serde_json::to_value(claims),
+            Err(_) => {
+                let flow = self.flow(KEYS_COUNT).await?;
+                let verifier = flow.id_token_verifier().set_allowed_algs(ALGORITHMS);
+                let claims = signed.claims(&verifier, nonce);
+                serde_json::to_value(claims.map_err(|error| Refused::Token(error.to_string()))?)
+            }
+        };
+        claims.map_err(|error| Refused::Token(error.to_string()))
     }
 
-    /// What the provider says of itself is read for each login, so that new keys of it need no restart.
-    async fn flow(&self) -> Result<Flow, Refused> {
-        let wrong = |error: String| Refused::Provider(error);
-        let issuer =
-            IssuerUrl::new(self.settings.issuer.clone()).map_err(|error| wrong(error.to_string()))?;
+    /// A place among the requests to the provider.
+    async fn call(&self) -> Result<SemaphorePermit<'_>, Refused> {
+        let busy = || Refused::Provider("too many people log in at the moment; try again".to_owned());
+        let waited = tokio::time::timeout(CALL_LIMIT, self.calls.acquire()).await;
+        waited.map_err(|_| busy())?.map_err(|_| busy())
+    }
+
+    /// What the provider says of itself, with its keys: as it was read, while that is not older than `counts`.
+    async fn metadata(&self, counts: Duration) -> Result<CoreProviderMetadata, Refused> {
+        let mut read = self.read.lock().await;
+        if let Some((at, known)) = &*read {
+            let counts = if known.is_ok() { counts } else { FAILURE_COUNTS };
+            if at.elapsed() < counts {
+                return known.clone().map_err(Refused::Provider);
+            }
+        }
+        let issuer = IssuerUrl::new(self.settings.issuer.clone())
+            .map_err(|error| Refused::Provider(error.to_string()))?;
         let metadata = CoreProviderMetadata::discover_async(issuer, &self.http)
             .await
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| error.to_string());
+        *read = Some((Instant::now(), metadata.clone()));
+        metadata.map_err(Refused::Provider)
+    }
+
+    async fn flow(&self, counts: Duration) -> Result<Flow, Refused> {
+        let wrong = |error: String| Refused::Provider(error);
+        let metadata = self.metadata(counts).await?;
         let secret = ClientSecret::new(self.settings.client_secret.expose_secret().to_owned());
         let id = ClientId::new(self.settings.client_id.clone());
         let back = format!("{}{BACK}", self.settings.public_url.trim_end_matches('/'));
@@ -240,14 +356,31 @@ enum Unsent {
     Built(#[source] axum::http::Error),
 }
 
+/// Under which name the provider alone knows somebody.
+fn identity(claims: &Value) -> Result<Identity, Refused> {
+    let text = |name: &str| claims.get(name).and_then(Value::as_str).map(str::to_owned);
+    match (text("iss"), text("sub")) {
+        (Some(issuer), Some(subject)) => Ok(Identity { issuer, subject }),
+        (None, _) | (_, None) => Err(Refused::Token("it has no issuer or no subject".to_owned())),
+    }
+}
+
 /// Who somebody with these claims is, and what they may do: as much as any of their groups may.
 fn person(settings: &Oidc, claims: &Value) -> Result<Person, Refused> {
     let name = claims.get(&settings.name_claim).and_then(Value::as_str);
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or(Refused::Nameless("the provider does not say who you are"))?;
-    // Whoever may write any address into their profile could be anybody.
-    if settings.name_claim == "email" && claims.get("email_verified") == Some(&Value::Bool(false)) {
-        return Err(Refused::Nameless("the provider has not verified your address"));
+    // Whoever may write any address into their profile could be anybody. Some providers spell the claim as text.
+    let is_verified = match claims.get("email_verified") {
+        Some(Value::Bool(verified)) => *verified,
+        Some(Value::String(text)) => text == "true",
+        Some(_) | None => false,
+    };
+    if settings.name_claim == "email" && settings.trusted_claim != "email" && !is_verified {
+        return Err(Refused::Nameless(
+            "the provider does not say that it has verified your address (email_verified); its operators can name the claim in \
+             console.oidc.trusted_claim",
+        ));
     }
     let groups: Vec<&str> = match claims.get(&settings.groups_claim) {
         Some(Value::Array(groups)) => groups.iter().filter_map(Value::as_str).collect(),
@@ -284,7 +417,7 @@ mod tests {
     }
 
     fn role(groups: &Value) -> Result<Role, Refused> {
-        let claims = json!({"email": " ada@acme.example ", "groups": groups});
+        let claims = json!({"email": " ada@acme.example ", "email_verified": true, "groups": groups});
         person(&settings("email"), &claims).map(|person| {
             assert_eq!(person.name, "ada@acme.example");
             person.role
@@ -316,12 +449,21 @@ mod tests {
             json!({"email": " ", "groups": ["ops"]}),
             json!({"email": 7, "groups": ["ops"]}),
             json!({"email": "root@acme.example", "email_verified": false, "groups": ["ops"]}),
+            json!({"email": "root@acme.example", "email_verified": "false", "groups": ["ops"]}),
+            json!({"email": "root@acme.example", "email_verified": 1, "groups": ["ops"]}),
+            json!({"email": "root@acme.example", "groups": ["ops"]}),
         ] {
             let refused = of("email", nameless.clone());
             assert!(matches!(refused, Err(Refused::Nameless(_))), "{nameless}");
         }
         let verified = json!({"email": "a@b", "email_verified": true, "groups": ["ops"]});
         assert!(of("email", verified).is_ok());
+        let trusting = Oidc {
+            trusted_claim: "email".to_owned(),
+            ..settings("email")
+        };
+        let unsaid = json!({"email": "a@b", "groups": ["ops"]});
+        assert!(person(&trusting, &unsaid).is_ok());
         let known = json!({"sub": "u-1", "email": "a@b", "email_verified": false, "groups": ["ops"]});
         assert_eq!(of("sub", known).expect("somebody").name, "u-1");
     }

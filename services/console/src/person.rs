@@ -10,9 +10,10 @@ use axum::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    oidc::{Begun, Provider},
+    login_seal::LoginSeal,
+    oidc::Provider,
     problem::Problem,
-    session::{COOKIE, Kept, Sessions},
+    session::{Login, Sessions, cookie_name},
 };
 
 /// What the handlers share.
@@ -24,8 +25,10 @@ pub(crate) struct State {
     pub(crate) sessions: Sessions,
     /// Where people log in; absent: with a token of the API.
     pub(crate) provider: Option<Arc<Provider>>,
-    /// Logins at the provider that have begun.
-    pub(crate) logins: Kept<Begun>,
+    /// Seals logins at the provider that have begun.
+    pub(crate) seal: Arc<LoginSeal>,
+    /// Whether browsers reach the console over TLS.
+    pub(crate) over_tls: bool,
     /// Ends what follows a run.
     pub(crate) shutdown: CancellationToken,
 }
@@ -37,7 +40,10 @@ impl FromRequestParts<State> for Person {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, Problem> {
-        let client = session_id(&parts.headers).and_then(|id| state.sessions.get(&id));
+        let client = match session_id(state, &parts.headers) {
+            Some(id) => client_of(state, &id).await,
+            None => None,
+        };
         client.map(Self).ok_or_else(|| {
             // What a form asked for is not repeated after a login.
             let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
@@ -49,9 +55,23 @@ impl FromRequestParts<State> for Person {
     }
 }
 
+/// The client of a session; one whose person has no role any more ends.
+async fn client_of(state: &State, id: &str) -> Option<Client> {
+    let standing = match state.sessions.get(id)? {
+        Login::Token(client) => return Some(client),
+        Login::Provider(standing) => standing,
+    };
+    let provider = state.provider.as_ref()?;
+    let client = standing.client(provider, &state.api).await;
+    if client.is_none() {
+        state.sessions.end(id);
+    }
+    client
+}
+
 /// The id of the session that the browser has.
-pub(crate) fn session_id(headers: &HeaderMap) -> Option<String> {
-    cookie(headers, COOKIE)
+pub(crate) fn session_id(state: &State, headers: &HeaderMap) -> Option<String> {
+    cookie(headers, cookie_name(state.over_tls))
 }
 
 /// The value of a cookie.

@@ -2,7 +2,7 @@
 
 use axum::{
     http::{StatusCode, header::SET_COOKIE},
-    response::{IntoResponse, Redirect, Response},
+    response::{AppendHeaders, IntoResponse, Redirect, Response},
 };
 use domain::cause::chain;
 use maud::html;
@@ -65,7 +65,9 @@ impl IntoResponse for Problem {
                 return Redirect::to(&to).into_response();
             }
             Self::Ended => {
-                return ([(SET_COOKIE, session::gone())], Redirect::to("/login")).into_response();
+                // Whichever of both the browser has.
+                let gone = [false, true].map(|over_tls| (SET_COOKIE, session::gone(over_tls)));
+                return (AppendHeaders(gone), Redirect::to("/login")).into_response();
             }
             Self::NotFound => (StatusCode::NOT_FOUND, "There is no such page.".to_owned()),
             Self::Form(why) => (StatusCode::UNPROCESSABLE_ENTITY, why.to_owned()),

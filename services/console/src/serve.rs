@@ -11,11 +11,12 @@ use crate::{
     assets,
     config::Config,
     guard::guard,
-    oidc::{self, Provider},
+    login_seal::LoginSeal,
+    oidc::Provider,
     pages,
     person::State,
     problem::Problem,
-    session::{self, Kept, Sessions},
+    session::{self, Sessions},
 };
 
 /// Runs the console until shutdown.
@@ -24,12 +25,14 @@ use crate::{
 /// When the client of the provider cannot be made.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
+    let over_tls = config.console.is_over_tls();
     let provider = config.console.oidc.map(Provider::new).transpose()?;
     let state = State {
         api: config.console.api,
         sessions: Sessions::new(session::LASTS),
         provider: provider.map(Arc::new),
-        logins: Kept::new(oidc::PATIENCE),
+        seal: Arc::new(LoginSeal::new()?),
+        over_tls,
         shutdown: shutdown.clone(),
     };
     health.set_ready(true);

@@ -9,15 +9,28 @@ use std::{
 use api::Client;
 use tokio::time::Instant;
 
-/// The cookie's name.
-pub(crate) const COOKIE: &str = "journeyman";
+use crate::standing::Standing;
+
+/// The cookie's name where browsers reach the console plainly.
+const COOKIE: &str = "journeyman";
+/// Its name over TLS: browsers take it from this host alone, over TLS alone, so no neighbor under the same domain sets it.
+const TLS_COOKIE: &str = "__Host-journeyman";
 /// How long a session lasts.
 pub(crate) const LASTS: Duration = Duration::from_secs(8 * 60 * 60);
 /// How many are kept at a time; the oldest makes place.
 const MOST: usize = 1_000;
 
 /// Everybody who is logged in.
-pub(crate) type Sessions = Kept<Client>;
+pub(crate) type Sessions = Kept<Login>;
+
+/// Who is logged in.
+#[derive(Clone)]
+pub(crate) enum Login {
+    /// With a token of the API, which knows its own role.
+    Token(Client),
+    /// At the provider, which is asked again.
+    Provider(Arc<Standing>),
+}
 
 /// Things that browsers have random ids of, for some time. Cheap to clone.
 pub(crate) struct Kept<T> {
@@ -91,18 +104,28 @@ impl<T> Kept<T> {
     }
 }
 
+/// The name of a session's cookie.
+pub(crate) const fn cookie_name(over_tls: bool) -> &'static str {
+    if over_tls { TLS_COOKIE } else { COOKIE }
+}
+
 /// The cookie of a session. No script reads it, and no page of others sends it.
 pub(crate) fn cookie(id: &str, over_tls: bool) -> String {
-    let secure = if over_tls { "; Secure" } else { "" };
-    format!(
-        "{COOKIE}={id}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
-        LASTS.as_secs()
-    )
+    with_attributes(id, LASTS, over_tls)
 }
 
 /// The cookie that takes the other away.
-pub(crate) fn gone() -> String {
-    format!("{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict")
+pub(crate) fn gone(over_tls: bool) -> String {
+    with_attributes("", Duration::ZERO, over_tls)
+}
+
+fn with_attributes(id: &str, lasts: Duration, over_tls: bool) -> String {
+    let secure = if over_tls { "; Secure" } else { "" };
+    format!(
+        "{}={id}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
+        cookie_name(over_tls),
+        lasts.as_secs()
+    )
 }
 
 #[cfg(test)]
@@ -120,6 +143,21 @@ mod tests {
         assert_eq!((sessions.get(&first), sessions.get(&second)), (None, Some("bob")));
         tokio::time::advance(LASTS).await;
         assert_eq!((sessions.get(&second), sessions.end(&second)), (None, None));
+    }
+
+    #[test]
+    fn cookie_over_tls_belongs_to_host_alone() {
+        assert!(
+            cookie("id", false).starts_with("journeyman=id; Path=/;")
+                && !cookie("id", false).contains("Secure")
+        );
+        for text in [cookie("id", true), gone(true)] {
+            assert!(
+                text.starts_with("__Host-journeyman=") && text.contains("; Path=/;"),
+                "{text}"
+            );
+            assert!(text.ends_with("; Secure") && !text.contains("Domain"), "{text}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -238,3 +238,87 @@ async fn a_token_lets_nobody_in_where_people_log_in_at_the_provider() {
         .lets_nobody_in(answer, StatusCode::UNPROCESSABLE_ENTITY, "log in at the provider")
         .await;
 }
+
+#[tokio::test]
+async fn strangers_that_begin_logins_keep_nobody_out() {
+    let console = Console::start().await;
+    console.provider.log_in(ada(&json!(["shop"])));
+    let (back, cookie) = console.begin().await;
+    for _ in 0..1_200 {
+        let off = console.get(&format!("{}/login/oidc", console.url), "").await;
+        assert_eq!(off.status(), StatusCode::SEE_OTHER);
+    }
+    assert_eq!(console.get(&back, &cookie).await.status(), StatusCode::OK);
+    // It was asked once what it is, and once for a token.
+    assert_eq!(console.provider.calls(), (1, 1));
+}
+
+#[tokio::test]
+async fn address_that_is_not_verified_is_nobody() {
+    let console = Console::start().await;
+    for verified in [json!(false), json!("false"), json!(null)] {
+        let mut person = ada(&json!(["shop"]));
+        person["email_verified"] = verified;
+        console.provider.log_in(person);
+        let answer = console.log_in().await;
+        let words = "does not say that it has verified your address";
+        console.lets_nobody_in(answer, StatusCode::FORBIDDEN, words).await;
+    }
+}
+
+/// Moves the clock of sessions; sockets go on in real time.
+async fn advance(by: std::time::Duration) {
+    tokio::time::pause();
+    tokio::time::advance(by).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn role_is_asked_again_each_hour() {
+    let console = Console::start().await;
+    let hour = std::time::Duration::from_secs(60 * 60);
+    console.provider.give_refresh_tokens();
+    console.provider.log_in(ada(&json!(["shop"])));
+    let welcome = console.log_in().await;
+    let session = session_cookie(&welcome);
+    let runs = format!("{}/runs", console.url);
+    let role = async |status: StatusCode| {
+        let answer = console.get(&runs, &session).await;
+        assert_eq!(answer.status(), status);
+        console.calls.lock().unwrap().pop().map(|[_, _, role]| role)
+    };
+    assert_eq!(role(StatusCode::OK).await.as_deref(), Some("operator"));
+    console.provider.log_in(ada(&json!(["staff"])));
+    assert_eq!(role(StatusCode::OK).await.as_deref(), Some("operator"));
+    advance(hour).await;
+    assert_eq!(role(StatusCode::OK).await.as_deref(), Some("viewer"));
+    // The next token is another one.
+    advance(hour).await;
+    assert_eq!(role(StatusCode::OK).await.as_deref(), Some("viewer"));
+    console.provider.revoke();
+    advance(hour).await;
+    assert_eq!(role(StatusCode::SEE_OTHER).await, None);
+    assert_eq!(console.provider.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn login_without_refresh_token_ends_after_hour() {
+    let console = Console::start().await;
+    console.provider.log_in(ada(&json!(["shop"])));
+    let session = session_cookie(&console.log_in().await);
+    let runs = format!("{}/runs", console.url);
+    assert_eq!(console.get(&runs, &session).await.status(), StatusCode::OK);
+    advance(std::time::Duration::from_secs(60 * 60)).await;
+    let answer = console.get(&runs, &session).await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    assert!(place(&answer).starts_with("/login"), "{}", place(&answer));
+}
+
+fn session_cookie(welcome: &Response) -> String {
+    let cookies = welcome.headers().get_all("set-cookie").into_iter();
+    let mut cookies = cookies.map(|value| value.to_str().unwrap().split(';').next().unwrap());
+    cookies
+        .find(|cookie| cookie.starts_with("journeyman="))
+        .unwrap()
+        .to_owned()
+}

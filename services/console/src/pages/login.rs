@@ -15,7 +15,7 @@ use crate::{
     layout::Page,
     person::{State, session_id},
     problem::{Problem, told},
-    session,
+    session::{self, Login},
 };
 
 /// Where to go on afterwards.
@@ -60,25 +60,22 @@ pub(super) async fn begin(
         };
         return Ok(page(&state, &brought.next, Some(&words)).with(status));
     }
-    if let Some(former) = session_id(&headers) {
+    if let Some(former) = session_id(&state, &headers) {
         state.sessions.end(&former);
     }
-    let cookie = session::cookie(&state.sessions.begin(client), over_tls(&headers));
+    let cookie = session::cookie(&state.sessions.begin(Login::Token(client)), state.over_tls);
     Ok(([(SET_COOKIE, cookie)], Redirect::to(&onward(&brought.next))).into_response())
 }
 
-/// Whether a proxy says that the browser speaks TLS.
-fn over_tls(headers: &HeaderMap) -> bool {
-    headers
-        .get("x-forwarded-proto")
-        .is_some_and(|proto| proto == "https")
-}
-
 pub(super) async fn end(Shared(state): Shared<State>, headers: HeaderMap) -> Response {
-    if let Some(id) = session_id(&headers) {
+    if let Some(id) = session_id(&state, &headers) {
         state.sessions.end(&id);
     }
-    ([(SET_COOKIE, session::gone())], Redirect::to("/login")).into_response()
+    (
+        [(SET_COOKIE, session::gone(state.over_tls))],
+        Redirect::to("/login"),
+    )
+        .into_response()
 }
 
 /// A page of this console; anything else is the first one.
@@ -86,6 +83,8 @@ pub(super) fn onward(next: &str) -> String {
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")
         && !next.contains('\\')
+        // It travels in a cookie.
+        && next.len() <= 1_000
         && next.chars().all(|c| c.is_ascii_graphic());
     if is_ours { next.to_owned() } else { "/".to_owned() }
 }

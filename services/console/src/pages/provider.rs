@@ -1,10 +1,13 @@
 //! Login at the provider: off to it, and back from it.
 
+use std::sync::Arc;
+
 use axum::{
     extract::{Query, State as Shared},
     http::{HeaderMap, StatusCode, header::SET_COOKIE},
     response::{AppendHeaders, IntoResponse, Redirect, Response},
 };
+use domain::cause::chain;
 use maud::html;
 use serde::Deserialize;
 
@@ -14,12 +17,14 @@ use crate::{
     oidc::{Begun, PATIENCE, Provider, Refused},
     person::{State, cookie, session_id},
     problem::Problem,
-    session,
+    session::{self, Login},
+    standing::Standing,
     words::shown,
 };
 
-/// The cookie with the id of a login that has begun.
+/// The cookie with a login that has begun, sealed.
 const COOKIE: &str = "journeyman-login";
+const TLS_COOKIE: &str = "__Secure-journeyman-login";
 
 /// Where to go on afterwards.
 #[derive(Default, Deserialize)]
@@ -46,8 +51,12 @@ pub(super) async fn begin(
     let provider = state.provider.as_ref().ok_or(Problem::NotFound)?;
     match provider.begin(login::onward(&asked.next)).await {
         Ok((url, begun)) => {
-            let id = state.logins.begin(begun);
-            let cookie = remembered(&id, PATIENCE.as_secs(), provider.is_over_tls());
+            let ends = bootstrap::now().plus(PATIENCE);
+            let sealed = state.seal.seal(begun, ends).map_err(|error| {
+                tracing::error!(error = %chain(&error), "a login cannot be sealed");
+                Problem::Form("No login can begin at the moment. Try again.")
+            })?;
+            let cookie = remembered(&sealed, PATIENCE.as_secs(), state.over_tls);
             Ok(([(SET_COOKIE, cookie)], Redirect::to(&url)).into_response())
         }
         Err(refused) => Ok(not_in(&state, &asked.next, &refused)),
@@ -62,26 +71,28 @@ pub(super) async fn back(
 ) -> Result<Response, Problem> {
     let provider = state.provider.as_ref().ok_or(Problem::NotFound)?;
     // One try: whatever comes of it, nobody comes back with it again.
-    let begun = cookie(&headers, COOKIE).and_then(|id| state.logins.end(&id));
+    let sealed = cookie(&headers, remembered_name(state.over_tls));
+    let begun = sealed.and_then(|sealed| state.seal.open_once::<Begun>(&sealed, bootstrap::now()));
     let next = begun
         .as_ref()
         .map_or_else(String::new, |begun| begun.next.clone());
-    let client = match begun {
+    let standing = match begun {
         Some(begun) => let_in(&state, provider, begun, brought).await,
         None => Err(Refused::Foreign),
     };
-    let client = match client {
-        Ok(client) => client,
+    let standing = match standing {
+        Ok(standing) => standing,
         Err(refused) => return Ok(not_in(&state, &next, &refused)),
     };
-    if let Some(former) = session_id(&headers) {
+    if let Some(former) = session_id(&state, &headers) {
         state.sessions.end(&former);
     }
-    let over_tls = provider.is_over_tls();
+    let over_tls = state.over_tls;
+    let login = Login::Provider(Arc::new(standing));
     let cookies = AppendHeaders([
         (
             SET_COOKIE,
-            session::cookie(&state.sessions.begin(client), over_tls),
+            session::cookie(&state.sessions.begin(login), over_tls),
         ),
         (SET_COOKIE, remembered("", 0, over_tls)),
     ]);
@@ -93,15 +104,19 @@ async fn let_in(
     provider: &Provider,
     begun: Begun,
     brought: Brought,
-) -> Result<api::Client, Refused> {
+) -> Result<Standing, Refused> {
     if !brought.error.is_empty() {
         return Err(Refused::Provider(format!("it says {}", shown(&brought.error))));
     }
-    let person = provider.finish(begun, &brought.state, brought.code).await?;
-    tracing::info!(person = person.name, role = person.role.as_str(), "logged in");
-    let client = api::Client::new(&state.api, provider.api_token().clone());
-    let client = client.map_err(|error| Refused::Provider(error.to_string()))?;
-    Ok(client.on_behalf_of(person))
+    let known = provider.finish(begun, &brought.state, brought.code).await?;
+    tracing::info!(
+        person = known.person.name,
+        role = known.person.role.as_str(),
+        identity = %known.identity,
+        "logged in"
+    );
+    let client = provider.client_for(&state.api, known.person, &known.identity)?;
+    Ok(Standing::new(client, known.identity, known.refresh))
 }
 
 /// A page, because a redirect would still be the other site's, and bring no cookie of the session.
@@ -113,9 +128,15 @@ fn welcome(next: &str) -> Page {
     }
 }
 
-fn remembered(id: &str, seconds: u64, over_tls: bool) -> String {
+/// Over TLS with a prefix with which browsers take it over TLS alone; its path is not the whole host's.
+const fn remembered_name(over_tls: bool) -> &'static str {
+    if over_tls { TLS_COOKIE } else { COOKIE }
+}
+
+fn remembered(sealed: &str, seconds: u64, over_tls: bool) -> String {
     let secure = if over_tls { "; Secure" } else { "" };
-    format!("{COOKIE}={id}; Path=/login; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
+    let name = remembered_name(over_tls);
+    format!("{name}={sealed}; Path=/login; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")
 }
 
 fn not_in(state: &State, next: &str, refused: &Refused) -> Response {

@@ -1,6 +1,6 @@
 //! People that a token speaks for: who logged in at a console is named by it, and decides what the journal says they decided.
 
-use api::{PERSON_HEADER, ROLE_HEADER, types::Role};
+use api::{PERSON_HEADER, ROLE_HEADER, SUBJECT_HEADER, types::Role};
 use axum::http::HeaderMap;
 use domain::text::visible;
 use percent_encoding::percent_decode_str;
@@ -10,6 +10,8 @@ use super::{Problem, auth::Caller};
 
 /// The longest name of a person, in characters.
 const NAME_CHARS: usize = 200;
+/// The longest issuer with a subject: `OpenID` allows 255 characters for the subject alone.
+const SUBJECT_CHARS: usize = 600;
 
 /// Who acts: the owner of a token, or the person that it speaks for. A token speaks for people or for itself, never for both,
 /// so no decision can be without its person.
@@ -20,21 +22,38 @@ pub(super) fn acting(token: Caller, speaks_for_people: bool, headers: &HeaderMap
         (Some(person), true) => person.to_str().unwrap_or_default(),
         (Some(_), false) | (None, true) => return Err(Problem::Forbidden),
     };
-    let name = percent_decode_str(named).decode_utf8().unwrap_or_default();
-    let is_name = !name.trim().is_empty() && name.chars().count() <= NAME_CHARS && visible(&name) == name;
-    if !is_name || name.contains('\n') {
-        return Err(Problem::BadRequest(format!(
-            "{PERSON_HEADER} must be a name of at most {NAME_CHARS} characters, percent-encoded"
-        )));
-    }
+    let name = read_name(PERSON_HEADER, named, NAME_CHARS)?;
+    let subject = match headers.get(SUBJECT_HEADER) {
+        Some(subject) => {
+            let subject = read_name(
+                SUBJECT_HEADER,
+                subject.to_str().unwrap_or_default(),
+                SUBJECT_CHARS,
+            )?;
+            format!(" ({subject})")
+        }
+        None => String::new(),
+    };
     let role = role(headers)?;
     Ok(Caller {
-        // No person is taken for the owner of a token of that name.
-        name: format!("{} via {}", name.trim(), token.name),
+        // No person is taken for the owner of a token of that name, and none for another one of the same name at the provider.
+        name: format!("{name}{subject} via {}", token.name),
         // It can speak for nobody who may do more than itself.
         role: role.min(token.role),
         scope: token.scope,
     })
+}
+
+/// A name on one line that shows all that it holds.
+fn read_name(header: &str, text: &str, most: usize) -> Result<String, Problem> {
+    let name = percent_decode_str(text).decode_utf8().unwrap_or_default();
+    let is_name = !name.trim().is_empty() && name.chars().count() <= most && visible(&name) == name;
+    if !is_name || name.contains('\n') {
+        return Err(Problem::BadRequest(format!(
+            "{header} must be a name of at most {most} characters, percent-encoded"
+        )));
+    }
+    Ok(name.trim().to_owned())
 }
 
 fn role(headers: &HeaderMap) -> Result<Role, Problem> {
@@ -109,6 +128,18 @@ mod tests {
                 matches!(refused, Err(Problem::BadRequest(_))),
                 "{person} {role:?}: {refused:?}"
             );
+        }
+    }
+
+    #[test]
+    fn subject_of_provider_stands_beside_name() {
+        let mut both = headers(Some("ada%40acme.example"), Some("operator"));
+        both.insert(SUBJECT_HEADER, "u-1%20at%20id.example".parse().expect("value"));
+        let caller = acting(token(Role::Admin), true, &both).expect("somebody");
+        assert_eq!(caller.name, "ada@acme.example (u-1 at id.example) via console");
+        for wrong in ["", "%0A", "a%0Ab", "%E2%80%AE"] {
+            both.insert(SUBJECT_HEADER, wrong.parse().expect("value"));
+            assert!(acting(token(Role::Admin), true, &both).is_err(), "{wrong}");
         }
     }
 }
