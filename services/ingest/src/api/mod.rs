@@ -26,7 +26,7 @@ mod tickets;
 
 use std::sync::{Arc, OnceLock};
 
-use axum::{Json, routing::get};
+use axum::{http::header, routing::get};
 use tokio_util::sync::CancellationToken;
 use utoipa::{
     Modify, OpenApi,
@@ -123,8 +123,11 @@ fn documented() -> OpenApiRouter<ApiState> {
 /// The routes of `/v1`, and the document that describes them.
 pub(crate) fn router(state: ApiState) -> axum::Router {
     let (router, document) = documented().split_for_parts();
+    // Written once; a request costs a reference. A document of our own types always serializes.
+    let document = document.to_json().map(bytes::Bytes::from).unwrap_or_default();
+    let answer = async move || ([(header::CONTENT_TYPE, "application/json")], document);
     router
-        .route("/v1/openapi.json", get(async move || Json(document)))
+        .route("/v1/openapi.json", get(answer))
         .fallback(async || Problem::NotFound("no such route; see /v1/openapi.json".to_owned()))
         .with_state(state)
 }
