@@ -26,6 +26,9 @@ use crate::{
 /// What is said at a gate may be as long as through the API.
 const FEEDBACK_CHARS: usize = 8_000;
 
+/// Begins the last line of what the reporter writes on GitHub.
+const OUR_MARKER: &str = "<!-- journeyman:";
+
 /// A new comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Comment {
@@ -210,6 +213,14 @@ impl Comment {
         facts.names_us(&self.text, &self.mentioned)
     }
 
+    /// Whether the reporter wrote it, whatever account that writes with: an account that no setting names may be a person's, whose
+    /// words count. Who copies the marker only keeps their own words from being read.
+    fn has_our_marker(&self) -> bool {
+        let last_line = self.text.trim_end().lines().next_back();
+        matches!(self.place, Place::GitHub(..) | Place::Discussion(..))
+            && last_line.is_some_and(|line| line.starts_with(OUR_MARKER))
+    }
+
     /// Whether it gives an order.
     pub(crate) fn is_order(&self) -> bool {
         Command::of(&self.text).is_some()
@@ -376,7 +387,7 @@ impl Kind for Comment {
     }
 
     fn decide(&self, facts: &Facts) -> Result<Verdict, Need> {
-        if facts.is_ours(&self.author) {
+        if facts.is_ours(&self.author) || self.has_our_marker() {
             return Ok(Verdict::nothing("our own account said it"));
         }
         if facts.is_program(&self.author) {

@@ -497,6 +497,32 @@ fn words_become_news_for_runs_that_listen() {
     assert_eq!(why, "no run is under way that could read it");
 }
 
+#[test]
+fn comment_with_our_marker_is_ours() {
+    let mut facts = facts();
+    facts.put_record(repository(), 7, Some(record()));
+    facts.put_authority(rita(), true);
+    facts.put_progress(ticket(), live());
+    let marker = "<!-- journeyman:effect=jira:ENG-12@57/3 -->";
+    for ours in [
+        format!("Which totals are meant?\n\n{marker}"),
+        format!("/stop\n\n{marker}\n"),
+    ] {
+        assert_eq!(nothing(&*said(&ours)[0], &facts), "our own account said it");
+    }
+    // A quotation of ours is the words of who quotes.
+    let theirs = [
+        format!("> Which totals?\n> {marker}\n\nAll of them."),
+        format!("{marker}\nAll of them."),
+    ];
+    for theirs in theirs {
+        assert!(matches!(
+            follows(&*said(&theirs)[0], &facts).reason,
+            Reason::NewsArrived(_)
+        ));
+    }
+}
+
 /// A comment on the Jira ticket as a webhook brings it, and as a poll finds it.
 fn said_on_ticket(body: &Value) -> [Comment; 2] {
     let payload = json!({"webhookEvent": "comment_created", "timestamp": 90, "issue": {"key": "ENG-12"},
