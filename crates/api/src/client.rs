@@ -12,7 +12,7 @@ mod tickets;
 use std::time::Duration;
 
 use domain::{Entry, RunId, TicketKey, address::encode};
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, header::RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -25,6 +25,9 @@ use crate::{
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const CALL_LIMIT: Duration = Duration::from_secs(30);
+/// How often a request is repeated that the API had no place for, and the longest pause before it.
+const MAX_REPEATS: usize = 5;
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 
 /// A client with its token. Cheap to clone.
 #[derive(Clone)]
@@ -189,7 +192,7 @@ impl Client {
     pub async fn diff(&self, run: &RunId) -> Result<String, Error> {
         let path = format!("/v1/runs/{}/diff", encode(&run.to_string()));
         let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
-        let answer = request.send().await.map_err(|source| self.unreachable(source))?;
+        let answer = self.send(request).await?;
         refuse_problem(answer).await?.text().await.map_err(Error::Lost)
     }
 
@@ -208,11 +211,7 @@ impl Client {
     }
 
     async fn answered<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
-        let answer = request
-            .timeout(CALL_LIMIT)
-            .send()
-            .await
-            .map_err(|source| self.unreachable(source))?;
+        let answer = self.send(request.timeout(CALL_LIMIT)).await?;
         let bytes = refuse_problem(answer).await?.bytes().await.map_err(Error::Lost)?;
         let bytes = if bytes.is_empty() {
             b"null".as_slice()
@@ -220,6 +219,19 @@ impl Client {
             &bytes
         };
         serde_json::from_slice(bytes).map_err(Error::NotUnderstood)
+    }
+
+    /// Sends a request, and repeats it after the time that the API names where it has too many: it did nothing then.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
+        for _ in 0..MAX_REPEATS {
+            let Some(copy) = request.try_clone() else { break };
+            let answer = copy.send().await.map_err(|source| self.unreachable(source))?;
+            let Some(pause) = asked_pause(&answer) else {
+                return Ok(answer);
+            };
+            tokio::time::sleep(pause).await;
+        }
+        request.send().await.map_err(|source| self.unreachable(source))
     }
 
     fn unreachable(&self, source: reqwest::Error) -> Error {
@@ -245,7 +257,16 @@ impl Client {
     }
 }
 
-async fn refuse_problem(answer: reqwest::Response) -> Result<reqwest::Response, Error> {
+/// How long the API asks to wait, when it has too many requests and says so.
+fn asked_pause(answer: &Response) -> Option<Duration> {
+    if answer.status() != StatusCode::TOO_MANY_REQUESTS {
+        return None;
+    }
+    let seconds = answer.headers().get(RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds).min(MAX_PAUSE))
+}
+
+async fn refuse_problem(answer: Response) -> Result<Response, Error> {
     let status = answer.status();
     if status.is_success() {
         return Ok(answer);

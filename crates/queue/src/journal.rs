@@ -7,7 +7,7 @@ use async_nats::{
     jetstream::consumer::{DeliverPolicy, pull::OrderedConfig},
 };
 use domain::{Cause, Entry, Fact, RunId, TicketKey, Timestamp};
-use futures::{StreamExt as _, future, stream::BoxStream};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, future, stream, stream::BoxStream};
 
 use crate::{
     body,
@@ -103,6 +103,50 @@ impl Journal {
         Ok(entries)
     }
 
+    /// The same entries, read page by page as the caller takes them: however long the journal is, one page of it is in memory.
+    /// Ends at an error.
+    pub fn entries(&self, run: &RunId) -> impl Stream<Item = Result<(u64, Entry), Error>> + Send + use<> {
+        let (connection, objects) = (Arc::clone(&self.connection), self.objects());
+        let subject = names::journal(run);
+        let pages = stream::try_unfold(1, move |next| {
+            let (connection, subject) = (Arc::clone(&connection), subject.clone());
+            async move {
+                let page = connection.small_page(JOURNAL, &subject, next).await?;
+                let behind = page.last().map(|last| last.sequence + 1);
+                Ok::<_, Error>(behind.map(|behind| (page, behind)))
+            }
+        });
+        let stored = pages
+            .map_ok(|page| stream::iter(page.into_iter().map(Ok::<_, Error>)))
+            .try_flatten();
+        stored.and_then(move |stored| {
+            let objects = objects.clone();
+            async move {
+                let sequence = stored.sequence;
+                Ok((sequence, body::record(&objects, stored).await?))
+            }
+        })
+    }
+
+    /// Those entries of a run that the caller keeps, oldest first, without holding the others.
+    ///
+    /// # Errors
+    /// Those of [`Self::read`].
+    pub async fn read_kept(
+        &self,
+        run: &RunId,
+        is_kept: impl Fn(&Entry) -> bool + Send,
+    ) -> Result<Vec<Entry>, Error> {
+        let mut kept = Vec::new();
+        let mut entries = std::pin::pin!(self.entries(run));
+        while let Some((_, entry)) = entries.try_next().await? {
+            if is_kept(&entry) {
+                kept.push(entry);
+            }
+        }
+        Ok(kept)
+    }
+
     /// The next entries of all runs, those of a place and some after it; none at the end. One that cannot be read is left
     /// out and said in the log.
     ///
@@ -182,6 +226,26 @@ impl Journal {
             .filter(wanted)
             .map(|item| item.map(|(_, entry)| entry))
             .boxed())
+    }
+
+    /// The last entry of a run, if there is one, and new ones as they come; never ends by itself.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it cannot start.
+    pub async fn follow_newest(
+        &self,
+        run: &RunId,
+    ) -> Result<BoxStream<'static, Result<Entry, Error>>, Error> {
+        let subject = names::journal(run);
+        // By sequence: a consumer that is made again before its first message would miss entries with `New`.
+        let policy = match self.connection.last(JOURNAL, &subject).await? {
+            Some(last) => DeliverPolicy::ByStartSequence {
+                start_sequence: last.sequence,
+            },
+            None => DeliverPolicy::All,
+        };
+        let entries = self.ordered(subject, policy).await?;
+        Ok(entries.map(|item| item.map(|(_, entry)| entry)).boxed())
     }
 
     /// New entries of every run, from now on.

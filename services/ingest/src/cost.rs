@@ -14,6 +14,11 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
+    /// Whether a fact says what a run took.
+    pub(crate) fn reads(fact: &Fact) -> bool {
+        matches!(fact, Fact::RunStarted { .. }) || fact.taken().is_some()
+    }
+
     /// Adds a run; one that asked no model is none to tell of.
     pub(crate) fn add<'a>(&mut self, run: RunId, facts: impl Iterator<Item = &'a Fact>) {
         let (mut job, mut taken) = (None, Amount::default());

@@ -78,6 +78,20 @@ pub(crate) const fn may_ask(status: &RunStatus) -> bool {
     }
 }
 
+/// Whether an entry says something of decisions that a run waits for.
+pub(crate) const fn is_about_gate(entry: &Entry) -> bool {
+    matches!(
+        entry.fact,
+        Fact::ReportRequested { .. }
+            | Fact::ReportSettled { .. }
+            | Fact::Parked { .. }
+            | Fact::Decided { .. }
+            | Fact::HeadMoved { .. }
+            | Fact::StopRequested { .. }
+            | Fact::RunFinished { .. }
+    )
+}
+
 /// Where the run waits for a decision now.
 pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
     let (mut asked, mut gate) = (None, None);

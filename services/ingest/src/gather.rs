@@ -10,7 +10,7 @@ use queue::Bucket;
 use crate::{
     cost::Cost,
     facts::{Facts, Need, Person, ReadIssue, RunProgress},
-    gates::{Gate, is_asking, may_ask, open_gate},
+    gates::{Gate, is_about_gate, is_asking, may_ask, open_gate},
     outcome::Failure,
     outside::{Issue, ReadError},
     router::Router,
@@ -179,8 +179,8 @@ impl Router {
     async fn cost(&self, ticket: &TicketKey) -> Result<TicketCost, Failure> {
         let (journal, mut sum) = (self.queue.journal(), Cost::default());
         for run in journal.runs_of(ticket).await? {
-            match journal.read(&run).await {
-                Ok(entries) => sum.add(run, entries.iter().map(|(_, entry)| &entry.fact)),
+            match journal.read_kept(&run, |entry| Cost::reads(&entry.fact)).await {
+                Ok(entries) => sum.add(run, entries.iter().map(|entry| &entry.fact)),
                 Err(error @ queue::Error::Corrupt { .. }) => {
                     tracing::warn!(%run, error = %chain(&error), "run not counted in its ticket's cost");
                 }
@@ -197,13 +197,12 @@ impl Router {
             if !may_ask(&run.status) {
                 continue;
             }
-            let entries = self.queue.journal().read(&run.id).await?;
-            let entries = || entries.iter().map(|(_, entry)| entry);
-            if let Some(gate) = open_gate(entries()) {
+            let entries = self.queue.journal().read_kept(&run.id, is_about_gate).await?;
+            if let Some(gate) = open_gate(entries.iter()) {
                 if self.is_shown(&run.id, &gate).await? {
                     gates.push((run.id, gate));
                 }
-            } else if is_asking(entries()) {
+            } else if is_asking(entries.iter()) {
                 return Err(Failure::Early(format!("run {} asks people just now", run.id)));
             }
         }
@@ -211,8 +210,8 @@ impl Router {
     }
 
     async fn gate(&self, run: &RunId) -> Result<Option<Gate>, Failure> {
-        let entries = self.queue.journal().read(run).await?;
-        let Some(gate) = open_gate(entries.iter().map(|(_, entry)| entry)) else {
+        let entries = self.queue.journal().read_kept(run, is_about_gate).await?;
+        let Some(gate) = open_gate(entries.iter()) else {
             return Ok(None);
         };
         Ok(self.is_shown(run, &gate).await?.then_some(gate))

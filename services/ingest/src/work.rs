@@ -107,6 +107,7 @@ impl Service {
             tokens: Arc::clone(&self.tokens),
             shutdown: self.shutdown.clone(),
             streams: Arc::default(),
+            reads: Arc::default(),
             followed: Arc::default(),
             known_runs: Arc::default(),
         };

@@ -114,8 +114,7 @@ impl Following {
         if let Some(seen) = self.seen {
             request = request.header("last-event-id", seen);
         }
-        let answer = request.send().await;
-        let answer = answer.map_err(|source| self.client.unreachable(source))?;
+        let answer = self.client.send(request).await?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         self.events = Some(Box::pin(events));
         Ok(())
@@ -246,6 +245,18 @@ mod tests {
         for again in &asked[1..] {
             assert!(again.contains("last-event-id: 1\r\n"), "{again}");
         }
+    }
+
+    #[tokio::test]
+    async fn busy_api_is_asked_again_when_it_says() {
+        provider();
+        let busy = ("429 Too Many Requests\r\nretry-after: 0", String::new());
+        let done = ("200 OK", taken_over(0) + &finished(1));
+        let (client, served) = api(vec![busy, done]).await;
+        let entries = client.follow(&"jira:ENG-1@1".parse().unwrap()).await.unwrap();
+        let entries: Vec<Entry> = entries.try_collect().await.unwrap();
+        assert_eq!(entries.len(), 2);
+        assert_eq!(served.await.unwrap().len(), 2);
     }
 
     #[tokio::test]

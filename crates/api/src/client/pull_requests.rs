@@ -28,8 +28,7 @@ impl Client {
         if let Some(key) = key {
             asked = asked.header("idempotency-key", key);
         }
-        let answer = asked.timeout(CALL_LIMIT).send().await;
-        let answer = answer.map_err(|source| self.unreachable(source))?;
+        let answer = self.send(asked.timeout(CALL_LIMIT)).await?;
         if answer.status() == StatusCode::UNPROCESSABLE_ENTITY {
             return Ok(Asked::Refused(answer.json().await.map_err(Error::Lost)?));
         }

@@ -62,8 +62,7 @@ impl Client {
     /// # Errors
     /// Those of the API, in its words; the stream ends with an error when the connection is lost.
     pub async fn events(&self) -> Result<impl Stream<Item = Result<OfRun, Error>> + use<>, Error> {
-        let asked = self.request(Method::GET, "/v1/events").send().await;
-        let answer = asked.map_err(|source| self.unreachable(source))?;
+        let answer = self.send(self.request(Method::GET, "/v1/events")).await?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();
         Ok(events
             .map_err(Error::Events)

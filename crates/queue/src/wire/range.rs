@@ -13,8 +13,22 @@ use crate::{
     error::Error,
 };
 
-const BATCH: usize = 256;
-const BATCH_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Messages and bytes of one request.
+#[derive(Clone, Copy)]
+struct BatchSize {
+    messages: usize,
+    bytes: usize,
+}
+
+const LARGE_BATCH: BatchSize = BatchSize {
+    messages: 256,
+    bytes: 4 * 1024 * 1024,
+};
+/// For readers of which there may be many at a time. One message always fits.
+const SMALL_BATCH: BatchSize = BatchSize {
+    messages: 64,
+    bytes: 1024 * 1024,
+};
 
 /// Where a batch begins.
 #[derive(Clone, Copy)]
@@ -34,7 +48,9 @@ impl Connection {
                 return Ok(found);
             };
             while next <= last.sequence {
-                let batch = self.direct_batch(stream, subject, Start::At(next)).await?;
+                let batch = self
+                    .direct_batch(stream, subject, Start::At(next), LARGE_BATCH)
+                    .await?;
                 let Some(newest) = batch.last() else { break };
                 next = newest.sequence + 1;
                 found.extend(batch);
@@ -50,8 +66,28 @@ impl Connection {
 
     /// The next batch of a subject's messages, oldest first; empty only when the leader has no more.
     pub(crate) async fn page(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
+        self.page_of(stream, subject, next, LARGE_BATCH).await
+    }
+
+    /// The same, of at most a MiB or one message.
+    pub(crate) async fn small_page(
+        &self,
+        stream: &str,
+        subject: &str,
+        next: u64,
+    ) -> Result<Vec<Stored>, Error> {
+        self.page_of(stream, subject, next, SMALL_BATCH).await
+    }
+
+    async fn page_of(
+        &self,
+        stream: &str,
+        subject: &str,
+        next: u64,
+        size: BatchSize,
+    ) -> Result<Vec<Stored>, Error> {
         for attempt in 0..20 {
-            let batch = self.direct_batch(stream, subject, Start::At(next)).await?;
+            let batch = self.direct_batch(stream, subject, Start::At(next), size).await?;
             if !batch.is_empty() {
                 return Ok(batch);
             }
@@ -71,11 +107,18 @@ impl Connection {
         subject: &str,
         since: Timestamp,
     ) -> Result<Vec<Stored>, Error> {
-        self.direct_batch(stream, subject, Start::Since(since)).await
+        self.direct_batch(stream, subject, Start::Since(since), LARGE_BATCH)
+            .await
     }
 
-    /// Up to [`BATCH`] messages from a place on, in one request.
-    async fn direct_batch(&self, stream: &str, subject: &str, start: Start) -> Result<Vec<Stored>, Error> {
+    /// Messages from a place on, in one request.
+    async fn direct_batch(
+        &self,
+        stream: &str,
+        subject: &str,
+        start: Start,
+        size: BatchSize,
+    ) -> Result<Vec<Stored>, Error> {
         let failed = |cause: Cause| failed("read", stream, cause);
         let inbox = self.client.new_inbox();
         let mut replies = self
@@ -84,8 +127,8 @@ impl Connection {
             .await
             .map_err(|error| failed(error.into()))?;
         let mut request = serde_json::json!({
-            "batch": BATCH,
-            "max_bytes": BATCH_MAX_BYTES,
+            "batch": size.messages,
+            "max_bytes": size.bytes,
             "next_by_subj": subject,
         });
         match start {

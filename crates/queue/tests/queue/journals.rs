@@ -103,3 +103,43 @@ async fn journals_of_runs_that_ended_long_ago_are_forgotten() {
     assert_eq!(journal.read(&run(1)).await.unwrap(), []);
     assert_eq!(journal.read(&run(2)).await.unwrap().len(), 1, "a live run stays");
 }
+
+#[tokio::test]
+async fn long_journals_are_read_page_by_page() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    let nothing: Vec<_> = journal.entries(&run(1)).try_collect().await.unwrap();
+    assert_eq!(nothing, []);
+    let mut last = 0;
+    for position in 0..200 {
+        let long = format!("n{position}{}", "x".repeat(30_000));
+        last = journal
+            .append(&run(1), last, &entry(position, &long))
+            .await
+            .unwrap();
+    }
+    let read = journal.read(&run(1)).await.unwrap();
+    let entries: Vec<_> = journal.entries(&run(1)).try_collect().await.unwrap();
+    assert_eq!((entries.len(), entries), (200, read));
+    let kept = journal.read_kept(&run(1), |entry| entry.position % 50 == 7).await;
+    let positions = kept.unwrap().into_iter().map(|entry| entry.position);
+    assert_eq!(positions.collect::<Vec<_>>(), [7, 57, 107, 157]);
+}
+
+#[tokio::test]
+async fn newest_entries_are_followed_from_last_one() {
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    let mut unknown = journal.follow_newest(&run(2)).await.unwrap();
+    let mut last = 0;
+    for position in 0..3 {
+        let next = entry(position, &position.to_string());
+        last = journal.append(&run(1), last, &next).await.unwrap();
+    }
+    let mut newest = journal.follow_newest(&run(1)).await.unwrap();
+    assert_eq!(soon(newest.next()).await.unwrap().unwrap().position, 2);
+    journal.append(&run(1), last, &entry(3, "3")).await.unwrap();
+    assert_eq!(soon(newest.next()).await.unwrap().unwrap().position, 3);
+    journal.append(&run(2), 0, &entry(0, "0")).await.unwrap();
+    assert_eq!(soon(unknown.next()).await.unwrap().unwrap().position, 0);
+}

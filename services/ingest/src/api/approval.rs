@@ -1,8 +1,11 @@
 //! The approval gate: what a run would push, and a person's decision about that commit.
 
+use std::convert::Infallible;
+
 use api::types::{Accepted, DecisionBody, DryRun, ProblemView, Would};
 use axum::{
     Json,
+    body::Body,
     extract::{
         Query, State,
         rejection::{JsonRejection, QueryRejection},
@@ -11,6 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{CommitId, Entry, Fact, ObjectRef, Receipt, ReportOutcome, RunId, Source, TriggerKey, Verdict};
+use futures::stream;
 use queue::Appended;
 
 use super::{
@@ -21,7 +25,7 @@ use super::{
 };
 use crate::{
     command::SHORTEST,
-    gates::{last_shown, open_gate},
+    gates::{is_about_gate, last_shown, open_gate},
     kinds::decided::Decided,
     outcome::Outcome,
 };
@@ -44,7 +48,7 @@ pub(super) async fn decide(
         ));
     }
     let router = state.router()?;
-    find(router, &run).await?;
+    find(&state, &caller, &run).await?;
     names_enough(&body, &run)?;
     let in_words = dry_run.then(|| answer_in_words(&body, &run));
     let decided = Decided {
@@ -94,17 +98,19 @@ fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
 #[utoipa::path(get, path = "/v1/runs/{id}/diff",
     params(("id" = String, Path, description = "Percent-encoded run id.")), security(("bearer" = [])),
     responses((status = 200, body = String, content_type = "text/x-diff"),
-        (status = 404, body = ProblemView, description = "No change of this run was shown to a person.")))]
+        (status = 404, body = ProblemView, description = "No change of this run was shown to a person."),
+        (status = 429, body = ProblemView)))]
 pub(super) async fn diff(
-    InScope(_viewer, run): InScope<Viewer, RunId>,
+    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
 ) -> Result<impl IntoResponse, Problem> {
     let router = state.router()?;
-    find(router, &run).await?;
+    find(&state, &caller, &run).await?;
+    let permit = state.reads.begin(&caller.name).await?;
     let read = router.queue.triggers().read_each_after(run.ticket(), 0).await?;
     let shown = match last_shown(&run, read.iter().filter_map(|(_, trigger)| trigger.as_ref().ok())) {
         Some(shown) => Some(shown),
-        None => decided_before(&router.queue.journal().read(&run).await?),
+        None => decided_before(&router.queue.journal().read_kept(&run, is_about_gate).await?),
     };
     let (head, object) =
         shown.ok_or_else(|| Problem::NotFound(format!("no change of run {run} was shown for a decision")))?;
@@ -114,7 +120,12 @@ pub(super) async fn diff(
         (header::ETAG, format!("\"{head}\"")),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
     ];
-    Ok((headers, text))
+    // A difference may be long: the turn lasts until it is sent.
+    let text = stream::once(async move {
+        let _permit = permit;
+        Ok::<_, Infallible>(text)
+    });
+    Ok((headers, Body::from_stream(text)))
 }
 
 /// An approval has to name the commit, so that nobody approves what he has not seen.
@@ -131,12 +142,11 @@ fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
 }
 
 /// What the journal says of a change that nobody decides about any more: triggers are kept for a shorter time.
-fn decided_before(journal: &[(u64, Entry)]) -> Option<(CommitId, ObjectRef)> {
-    let entries = || journal.iter().map(|(_, entry)| entry);
-    if open_gate(entries()).is_some() {
+fn decided_before(journal: &[Entry]) -> Option<(CommitId, ObjectRef)> {
+    if open_gate(journal.iter()).is_some() {
         return None;
     }
-    let shown = entries().filter_map(|entry| match &entry.fact {
+    let shown = journal.iter().filter_map(|entry| match &entry.fact {
         Fact::ReportSettled {
             outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, diff }),
             ..

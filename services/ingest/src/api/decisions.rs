@@ -35,7 +35,7 @@ pub(super) async fn stop_run(
 ) -> Result<Response, Problem> {
     let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
-    let found = find(router, &run).await?;
+    let found = find(&state, &caller, &run).await?;
     if found.status == RunState::Finished {
         return Err(Problem::Conflict(format!("run {run} is over")));
     }

@@ -45,7 +45,7 @@ pub(super) async fn of_run(
     let router = state.router()?;
     let place = state.streams.open(Of::Run, &caller.name)?;
     let from = first_position(&headers)?;
-    runs::find(router, &run).await?;
+    runs::find(&state, &caller, &run).await?;
     let entries = state.followed.follow(&router.queue, &run, from).await?;
     let output = if query.output {
         router.queue.live().follow(&run).await?

@@ -1,42 +1,77 @@
-//! Runs that are followed: one consumer at the queue for each, however many look at it.
+//! Runs that are followed: one consumer at the queue for each, however many follow it, and the newest events in memory. A
+//! follower that is further behind reads the journal page by page until it has caught up.
 
 use std::{
-    collections::BTreeMap,
-    sync::{Arc, PoisonError, RwLock, Weak},
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
 };
 
 use axum::response::sse::Event;
 use domain::{Entry, Fact, RunId, cause::chain};
 use futures::{Stream, StreamExt as _, stream, stream::BoxStream};
-use queue::Queue;
-use tokio::sync::{Mutex, watch};
+use queue::{Journal, Queue};
+use tokio::sync::{OnceCell, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Problem;
 
 /// Runs that are followed at once.
-const RUNS: usize = 64;
+const MAX_RUNS: usize = 64;
+/// Bytes of the newest events of one run that are kept; the last one always is.
+const MAX_KEPT_BYTES: usize = 512 * 1024;
 
 /// The runs that somebody follows now.
 #[derive(Default)]
-pub(crate) struct Followed(Mutex<BTreeMap<RunId, Weak<Run>>>);
+pub(crate) struct Followed(Mutex<BTreeMap<RunId, Weak<OnceCell<LiveRun>>>>);
 
-/// The journal of one run as events, for as long as somebody follows it.
-struct Run {
-    told: Arc<RwLock<Vec<Told>>>,
-    grown: watch::Receiver<Grown>,
+/// The newest part of one run's journal as events, for as long as somebody follows it.
+struct LiveRun {
+    recent: Arc<RwLock<RecentEvents>>,
+    growth: watch::Receiver<Growth>,
     _following: AbortOnDropHandle<()>,
 }
 
-struct Told {
+/// Newest events, whose positions follow each other.
+#[derive(Default)]
+struct RecentEvents {
+    events: VecDeque<RecentEvent>,
+    bytes: usize,
+}
+
+struct RecentEvent {
     position: u64,
+    bytes: usize,
     event: Event,
 }
 
+/// How far a run has come.
 #[derive(Clone, Copy, Debug, Default)]
-struct Grown {
-    count: usize,
+struct Growth {
+    /// The position behind the newest event; 0: there was none yet.
+    next: u64,
     /// The run has ended, or its journal cannot be read now.
+    is_over: bool,
+}
+
+/// The event that a follower needs next.
+enum NextEvent {
+    Here(Event, u64),
+    /// It is not in memory any more.
+    InJournal,
+    NotYet,
+}
+
+/// One follower of a run.
+struct Follower {
+    cell: Arc<OnceCell<LiveRun>>,
+    journal: Journal,
+    run: RunId,
+    /// The position that it needs next.
+    next: u64,
+    /// What it reads until it has caught up.
+    history: Option<BoxStream<'static, Result<Entry, queue::Error>>>,
+    /// The position for which it read the journal last: what was not there is gone.
+    searched: Option<u64>,
     is_over: bool,
 }
 
@@ -49,159 +84,246 @@ impl Followed {
         run: &RunId,
         from: u64,
     ) -> Result<impl Stream<Item = Event> + Send + use<>, Problem> {
-        let run = self.shared(queue, run).await?;
-        Ok(stream::unfold((run, 0), move |(run, mut next)| async move {
-            loop {
-                match run.told(next, from) {
-                    Ok((event, seen)) => return Some((event, (run, seen))),
-                    Err(looked) => next = run.grown_beyond(looked).await?,
-                }
-            }
+        let journal = queue.journal();
+        let cell = self.shared(run)?;
+        // Outside of the lock: one slow answer of the queue holds up this run alone.
+        let begin = || async { journal.follow_newest(run).await.map(LiveRun::begin) };
+        cell.get_or_try_init(begin).await?;
+        let follower = Follower {
+            history: Some(read_journal(&journal, run)),
+            searched: Some(from),
+            cell,
+            journal,
+            run: run.clone(),
+            next: from,
+            is_over: false,
+        };
+        Ok(stream::unfold(follower, async |mut follower| {
+            let event = follower.next_event().await?;
+            Some((event, follower))
         }))
     }
 
-    /// The run that others follow already, or a new one.
-    async fn shared(&self, queue: &Queue, run: &RunId) -> Result<Arc<Run>, Problem> {
-        let mut open = self.0.lock().await;
-        open.retain(|_, run| run.strong_count() > 0);
-        // One that broke off is begun anew.
+    /// The run that others follow already, or a place for a new one.
+    fn shared(&self, run: &RunId) -> Result<Arc<OnceCell<LiveRun>>, Problem> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, cell| cell.strong_count() > 0);
+        // One that broke off is begun again.
+        let is_over =
+            |cell: &Arc<OnceCell<LiveRun>>| cell.get().is_some_and(|run| run.growth.borrow().is_over);
         let known = open.get(run).and_then(Weak::upgrade);
-        if let Some(known) = known.filter(|known| !known.grown.borrow().is_over) {
+        if let Some(known) = known.filter(|known| !is_over(known)) {
             return Ok(known);
         }
-        if open.len() >= RUNS && !open.contains_key(run) {
-            let problem = format!("{RUNS} runs are followed already; try later");
+        if open.len() >= MAX_RUNS && !open.contains_key(run) {
+            let problem = format!("{MAX_RUNS} runs are followed already; try later");
             return Err(Problem::TooMany(problem));
         }
-        let shared = Arc::new(Run::begin(queue.journal().follow(run, 0).await?));
-        open.insert(run.clone(), Arc::downgrade(&shared));
-        Ok(shared)
+        let cell = Arc::new(OnceCell::new());
+        open.insert(run.clone(), Arc::downgrade(&cell));
+        Ok(cell)
     }
 }
 
-impl Run {
+impl Follower {
+    async fn next_event(&mut self) -> Option<Event> {
+        while !self.is_over {
+            if let Some(history) = &mut self.history {
+                let entry = match history.next().await {
+                    Some(Ok(entry)) => entry,
+                    Some(Err(error)) => {
+                        tracing::warn!(run = %self.run, error = %chain(&error), "event stream ended");
+                        return None;
+                    }
+                    None => {
+                        self.history = None;
+                        continue;
+                    }
+                };
+                self.is_over = is_last(&entry);
+                if entry.position < self.next {
+                    continue;
+                }
+                self.next = entry.position + 1;
+                if let Some((event, _)) = to_event(entry) {
+                    return Some(event);
+                }
+                continue;
+            }
+            let run = self.cell.get()?;
+            match run.event_from(self.next, self.searched == Some(self.next)) {
+                NextEvent::Here(event, position) => {
+                    self.next = position + 1;
+                    return Some(event);
+                }
+                NextEvent::InJournal => {
+                    self.history = Some(read_journal(&self.journal, &self.run));
+                    self.searched = Some(self.next);
+                }
+                NextEvent::NotYet => run.wait_beyond(self.next).await?,
+            }
+        }
+        None
+    }
+}
+
+impl LiveRun {
     fn begin(entries: BoxStream<'static, Result<Entry, queue::Error>>) -> Self {
-        let told = Arc::default();
-        let (grows, grown) = watch::channel(Grown::default());
-        let following = tokio::spawn(tell(entries, Arc::clone(&told), grows));
+        let recent = Arc::default();
+        let (grows, growth) = watch::channel(Growth::default());
+        let following = tokio::spawn(gather(entries, Arc::clone(&recent), grows));
         Self {
-            told,
-            grown,
+            recent,
+            growth,
             _following: AbortOnDropHandle::new(following),
         }
     }
 
-    /// The first event at or after an index whose position is wanted, and the index behind it; else how many there are.
-    fn told(&self, index: usize, from: u64) -> Result<(Event, usize), usize> {
-        let told = self.told.read().unwrap_or_else(PoisonError::into_inner);
-        let mut rest = told.iter().enumerate().skip(index);
-        match rest.find(|(_, told)| told.position >= from) {
-            Some((at, found)) => Ok((found.event.clone(), at + 1)),
-            None => Err(told.len()),
+    /// The first event from a position on; one that only the journal has is skipped where it is not there either.
+    fn event_from(&self, wanted: u64, is_searched: bool) -> NextEvent {
+        let recent = self.recent.read().unwrap_or_else(PoisonError::into_inner);
+        match recent.events.front() {
+            None => NextEvent::NotYet,
+            Some(first) if first.position > wanted && !is_searched => NextEvent::InJournal,
+            Some(_) => match recent.events.iter().find(|event| event.position >= wanted) {
+                Some(found) => NextEvent::Here(found.event.clone(), found.position),
+                None => NextEvent::NotYet,
+            },
         }
     }
 
-    /// Waits until there are more than were looked through, and gives where those begin; `None` at the end.
-    async fn grown_beyond(&self, looked: usize) -> Option<usize> {
-        let mut grown = self.grown.clone();
-        let now = *grown
-            .wait_for(|grown| grown.count > looked || grown.is_over)
+    /// Waits for an event at a position or behind it; `None` at the end.
+    async fn wait_beyond(&self, wanted: u64) -> Option<()> {
+        let mut growth = self.growth.clone();
+        let now = *growth
+            .wait_for(|growth| growth.next > wanted || growth.is_over)
             .await
             .ok()?;
-        (now.count > looked).then_some(looked)
+        (now.next > wanted).then_some(())
     }
 }
 
-async fn tell(
-    entries: BoxStream<'static, Result<Entry, queue::Error>>,
-    told: Arc<RwLock<Vec<Told>>>,
-    grows: watch::Sender<Grown>,
+impl RecentEvents {
+    fn push(&mut self, event: RecentEvent) {
+        self.bytes += event.bytes;
+        self.events.push_back(event);
+        while self.bytes > MAX_KEPT_BYTES && self.events.len() > 1 {
+            self.bytes -= self.events.pop_front().map_or(0, |oldest| oldest.bytes);
+        }
+    }
+}
+
+async fn gather(
+    mut entries: BoxStream<'static, Result<Entry, queue::Error>>,
+    recent: Arc<RwLock<RecentEvents>>,
+    grows: watch::Sender<Growth>,
 ) {
-    let mut entries = Box::pin(until_finished(entries));
     while let Some(entry) = entries.next().await {
-        let position = entry.position;
-        let Some(event) = of_entry(entry) else { continue };
-        let mut told = told.write().unwrap_or_else(PoisonError::into_inner);
-        told.push(Told { position, event });
-        let count = told.len();
-        drop(told);
-        grows.send_modify(|grown| grown.count = count);
-    }
-    grows.send_modify(|grown| grown.is_over = true);
-}
-
-/// Ends after the run's last fact, or at an error.
-fn until_finished(
-    entries: BoxStream<'static, Result<Entry, queue::Error>>,
-) -> impl Stream<Item = Entry> + Send {
-    stream::unfold(Some(entries), async |entries| {
-        let mut entries = entries?;
-        match entries.next().await? {
-            Ok(entry) => {
-                let over = matches!(entry.fact, Fact::RunFinished { .. });
-                Some((entry, (!over).then_some(entries)))
-            }
+        let entry = match entry {
+            Ok(entry) => entry,
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "event stream ended");
-                None
+                break;
             }
+        };
+        let (position, is_last) = (entry.position, is_last(&entry));
+        if let Some((event, bytes)) = to_event(entry) {
+            let mut recent = recent.write().unwrap_or_else(PoisonError::into_inner);
+            recent.push(RecentEvent {
+                position,
+                bytes,
+                event,
+            });
         }
-    })
+        grows.send_modify(|growth| growth.next = position + 1);
+        if is_last {
+            break;
+        }
+    }
+    grows.send_modify(|growth| growth.is_over = true);
 }
 
-fn of_entry(entry: Entry) -> Option<Event> {
+/// The journal so far.
+fn read_journal(journal: &Journal, run: &RunId) -> BoxStream<'static, Result<Entry, queue::Error>> {
+    let entries = journal.entries(run);
+    entries.map(|entry| entry.map(|(_, entry)| entry)).boxed()
+}
+
+const fn is_last(entry: &Entry) -> bool {
+    matches!(entry.fact, Fact::RunFinished { .. })
+}
+
+/// The event of an entry, and about how long it is.
+fn to_event(entry: Entry) -> Option<(Event, usize)> {
     let event = Event::default()
         .id(entry.position.to_string())
         .event(entry.fact.name());
-    event.json_data(entry).ok()
+    let text = serde_json::to_string(&entry).ok()?;
+    let bytes = text.len();
+    Some((event.data(text), bytes))
 }
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-
     use super::*;
 
     const FENCE: &str = r#"{"epoch":1,"sequence":57,"delivered":2}"#;
 
-    fn entry(position: u64) -> Result<Entry, queue::Error> {
+    fn entry(position: u64, nonce: &str) -> Result<Entry, queue::Error> {
         let line = format!(
-            r#"{{"position":{position},"at":1000,"nonce":"n","fence":{FENCE},"fact":{{"type":"taken_over","fence":{FENCE}}}}}"#
+            r#"{{"position":{position},"at":1000,"nonce":"{nonce}","fence":{FENCE},"fact":{{"type":"taken_over","fence":{FENCE}}}}}"#
         );
         Ok(serde_json::from_str(&line).expect("an entry"))
     }
 
-    async fn positions(run: &Run, from: u64) -> (Vec<usize>, Option<usize>) {
-        let (mut seen, mut next) = (Vec::new(), 0);
-        loop {
-            match run.told(next, from) {
-                Ok((_, behind)) => {
-                    seen.push(behind - 1);
-                    next = behind;
-                }
-                Err(looked) => return (seen, run.grown_beyond(looked).now_or_never().flatten()),
-            }
+    /// The position of the event that a follower gets, `None` for one that waits; `-1`: it has to read the journal.
+    fn seen(run: &LiveRun, wanted: u64, is_searched: bool) -> Option<i64> {
+        match run.event_from(wanted, is_searched) {
+            NextEvent::Here(_, position) => i64::try_from(position).ok(),
+            NextEvent::InJournal => Some(-1),
+            NextEvent::NotYet => None,
         }
     }
 
     #[tokio::test]
-    async fn whoever_comes_later_sees_everything_from_where_it_left_off() {
+    async fn newest_events_come_from_memory() {
         let (more, entries) = futures::channel::mpsc::unbounded();
-        let run = Run::begin(entries.boxed());
-        for position in 0..3 {
-            more.unbounded_send(entry(position)).expect("sent");
+        let run = LiveRun::begin(entries.boxed());
+        assert_eq!(seen(&run, 0, true), None);
+        for position in 5..8 {
+            more.unbounded_send(entry(position, "n")).expect("sent");
         }
-        let mut grown = run.grown.clone();
-        grown.wait_for(|grown| grown.count == 3).await.expect("told");
-        assert_eq!(positions(&run, 0).await, (vec![0, 1, 2], None));
-        assert_eq!(positions(&run, 2).await, (vec![2], None));
-        // Nothing that is wanted is there yet; it is waited for, not looked for again and again.
-        assert_eq!(positions(&run, 9).await, (vec![], None));
-        more.unbounded_send(entry(9)).expect("sent");
-        grown.wait_for(|grown| grown.count == 4).await.expect("told");
-        assert_eq!(positions(&run, 9).await.0, [3]);
+        run.wait_beyond(7).await.expect("they come");
+        assert_eq!(seen(&run, 4, false), Some(-1), "the journal has it");
+        assert_eq!(seen(&run, 4, true), Some(5), "nobody has it");
+        assert_eq!(
+            [5, 7, 8].map(|wanted| seen(&run, wanted, false)),
+            [Some(5), Some(7), None]
+        );
         drop(more);
-        grown.wait_for(|grown| grown.is_over).await.expect("over");
-        assert_eq!(run.grown_beyond(4).await, None, "it ends with the journal");
+        assert_eq!(run.wait_beyond(8).await, None, "it ends with the journal");
+    }
+
+    #[tokio::test]
+    async fn long_run_keeps_bounded_memory() {
+        let (more, entries) = futures::channel::mpsc::unbounded();
+        let run = LiveRun::begin(entries.boxed());
+        let long = "x".repeat(100_000);
+        for position in 0..100 {
+            more.unbounded_send(entry(position, &long)).expect("sent");
+        }
+        run.wait_beyond(99).await.expect("they come");
+        let recent = run.recent.read().expect("lock");
+        assert!(
+            recent.bytes <= MAX_KEPT_BYTES && recent.events.len() == 5,
+            "{}",
+            recent.events.len()
+        );
+        drop(recent);
+        more.unbounded_send(entry(100, &"x".repeat(2 * MAX_KEPT_BYTES)))
+            .expect("sent");
+        run.wait_beyond(100).await.expect("it comes");
+        assert_eq!(seen(&run, 100, false), Some(100), "one always fits");
+        assert_eq!(seen(&run, 99, false), Some(-1));
     }
 }

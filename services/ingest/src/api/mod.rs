@@ -10,6 +10,7 @@ mod decisions;
 mod events;
 mod followed;
 mod jobs;
+mod journal_reads;
 mod known_runs;
 mod listing;
 mod maintenance;
@@ -38,6 +39,7 @@ pub use self::auth::ApiToken;
 pub(crate) use self::{
     auth::{Admin, Everybodys, Operator, Tokens, Viewer},
     followed::Followed,
+    journal_reads::JournalReads,
     known_runs::KnownRuns,
     problem::Problem,
     streams::Streams,
@@ -54,6 +56,8 @@ pub(crate) struct ApiState {
     pub(crate) shutdown: CancellationToken,
     /// Places for live event streams.
     pub(crate) streams: Arc<Streams>,
+    /// Turns to read journals.
+    pub(crate) reads: Arc<JournalReads>,
     /// Runs that are followed live.
     pub(crate) followed: Arc<Followed>,
 }

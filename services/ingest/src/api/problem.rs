@@ -6,11 +6,14 @@ use domain::cause::chain;
 use axum::{
     Json,
     extract::rejection::{JsonRejection, QueryRejection},
-    http::StatusCode,
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
 
 use crate::outcome::Failure;
+
+/// When a caller with too many requests may come again, in seconds.
+const RETRY_AFTER_S: &str = "3";
 
 /// Why a request is not served.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,14 +56,13 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, error, detail) = self.parts();
-        (
-            status,
-            Json(ProblemView {
-                error: error.to_owned(),
-                detail,
-            }),
-        )
-            .into_response()
+        let error = error.to_owned();
+        let mut response = (status, Json(ProblemView { error, detail })).into_response();
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let headers = response.headers_mut();
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+        }
+        response
     }
 }
 

@@ -1,22 +1,26 @@
 //! Runs and their journals.
 
+use std::pin::pin;
+
 use api::{
     types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery},
-    view::TimelineView,
+    view::{EntryView, TimelineView},
 };
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
+    response::Response,
 };
-use domain::{Entry, Job, Overview, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
-use queue::Bucket;
+use domain::{Entry, Fact, Job, Overview, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
+use queue::{Bucket, Journal};
 
 use super::{
     ApiState, Problem, Viewer,
-    auth::{InScope, OfTicket},
+    auth::{Caller, InScope, OfTicket},
+    journal_reads::answer_array,
     known_runs::Wanted,
 };
-use crate::router::Router;
 
 /// Lists runs, newest first.
 #[utoipa::path(get, path = "/v1/runs", params(RunsQuery), security(("bearer" = [])),
@@ -34,62 +38,89 @@ pub(super) async fn list(
 /// Shows one run.
 #[utoipa::path(get, path = "/v1/runs/{id}", params(("id" = String, Path, description = "Percent-encoded run id.")),
     security(("bearer" = [])),
-    responses((status = 200, body = RunView), (status = 404, body = ProblemView)))]
+    responses((status = 200, body = RunView), (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn show(
-    InScope(_viewer, run): InScope<Viewer, RunId>,
+    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
 ) -> Result<Json<RunView>, Problem> {
-    let router = state.router()?;
-    let mut view = find(router, &run).await?;
-    let entries = router.queue.journal().read(&run).await?;
-    let entries = || entries.iter().map(|(_, entry)| entry);
-    view.overview = Overview::of(&run, entries()).as_ref().map(Into::into);
+    let mut view = find(&state, &caller, &run).await?;
+    let _permit = state.reads.begin(&caller.name).await?;
+    let journal = state.router()?.queue.journal();
+    view.overview = overview(&journal, &run).await?.as_ref().map(Into::into);
     if view.job == Job::FixCi && view.status == RunState::Finished {
-        view.repair = RepairResult::of(entries());
+        let entries = journal.read_kept(&run, is_of_repair).await?;
+        view.repair = RepairResult::of(&entries);
     }
     Ok(Json(view))
+}
+
+/// Whether an entry says something of what became of failed checks.
+const fn is_of_repair(entry: &Entry) -> bool {
+    matches!(
+        entry.fact,
+        Fact::RunStarted { .. } | Fact::ReportRequested { .. } | Fact::RunFinished { .. }
+    )
+}
+
+/// What the run's journal tells of it; `None` without one.
+async fn overview(journal: &Journal, run: &RunId) -> Result<Option<Overview>, queue::Error> {
+    let mut entries = pin!(journal.entries(run));
+    let Some((_, first)) = entries.try_next().await? else {
+        return Ok(None);
+    };
+    let mut overview = Overview::begin(run, &first);
+    while let (Some(known), Some((_, entry))) = (&mut overview, entries.try_next().await?) {
+        known.apply(&entry);
+    }
+    Ok(overview)
 }
 
 /// Gives the journal of one run as people read it: a line for each entry, in the words of the console and the command line.
 #[utoipa::path(get, path = "/v1/runs/{id}/timeline",
     params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
     security(("bearer" = [])),
-    responses((status = 200, body = TimelineView), (status = 404, body = ProblemView)))]
+    responses((status = 200, body = TimelineView), (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn timeline(
-    InScope(_viewer, run): InScope<Viewer, RunId>,
+    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
     query: Result<Query<JournalQuery>, QueryRejection>,
-) -> Result<Json<TimelineView>, Problem> {
+) -> Result<Response, Problem> {
     let Query(query) = query?;
-    let entries = entries(state.router()?, &run, &query).await?;
-    Ok(Json(TimelineView::of(&entries)))
+    find(&state, &caller, &run).await?;
+    let permit = state.reads.begin(&caller.name).await?;
+    let entries = wanted(&state.router()?.queue.journal(), &run, &query);
+    let entries = entries.map_ok(|entry| EntryView::from(&entry));
+    let head = format!("{{\"version\":{},\"entries\":[", TimelineView::VERSION);
+    answer_array(permit, (head, "]}"), entries.boxed()).await
 }
 
 /// Gives the journal of one run: an array of entries.
 #[utoipa::path(get, path = "/v1/runs/{id}/journal",
     params(("id" = String, Path, description = "Percent-encoded run id."), JournalQuery),
     security(("bearer" = [])),
-    responses((status = 200, body = Vec<Object>), (status = 404, body = ProblemView)))]
+    responses((status = 200, body = Vec<Object>), (status = 404, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn journal(
-    InScope(_viewer, run): InScope<Viewer, RunId>,
+    InScope(Viewer(caller), run): InScope<Viewer, RunId>,
     State(state): State<ApiState>,
     query: Result<Query<JournalQuery>, QueryRejection>,
-) -> Result<Json<Vec<Entry>>, Problem> {
+) -> Result<Response, Problem> {
     let Query(query) = query?;
-    Ok(Json(entries(state.router()?, &run, &query).await?))
+    find(&state, &caller, &run).await?;
+    let permit = state.reads.begin(&caller.name).await?;
+    let entries = wanted(&state.router()?.queue.journal(), &run, &query);
+    answer_array(permit, ("[".to_owned(), "]"), entries.boxed()).await
 }
 
-async fn entries(router: &Router, run: &RunId, query: &JournalQuery) -> Result<Vec<Entry>, Problem> {
+/// The entries that are asked for; those behind them are not read.
+fn wanted(
+    journal: &Journal,
+    run: &RunId,
+    query: &JournalQuery,
+) -> impl Stream<Item = Result<Entry, queue::Error>> + Send + use<> {
     let (from, limit) = (query.from.unwrap_or(0), query.limit.unwrap_or(usize::MAX));
-    let entries = router.queue.journal().read(run).await?;
-    if entries.is_empty() {
-        find(router, run).await?;
-    }
-    let entries = entries.into_iter().map(|(_, entry)| entry);
-    Ok(entries
-        .filter(|entry| entry.position >= from)
-        .take(limit)
-        .collect())
+    let entries = journal.entries(run).map_ok(|(_, entry)| entry);
+    let is_wanted = move |entry: &Entry| future::ready(entry.position >= from);
+    entries.try_filter(is_wanted).take(limit)
 }
 
 /// `ENG-12`, `jira:ENG-12` or `github:acme/shop#7`.
@@ -102,16 +133,18 @@ pub(super) fn ticket_key(text: &str) -> Result<TicketKey, Problem> {
 }
 
 /// The run, from the ticket's row, else from its journal, else from the trigger that will open it.
-pub(super) async fn find(router: &Router, run: &RunId) -> Result<RunView, Problem> {
+pub(super) async fn find(state: &ApiState, caller: &Caller, run: &RunId) -> Result<RunView, Problem> {
+    let router = state.router()?;
     let table = router.queue.table::<Row>(Bucket::Tickets);
     let row = table.get(&run.ticket().to_string()).await?.map(|(row, _)| row);
     if let Some(summary) = row.as_ref().and_then(|row| row.run(run)) {
         return Ok(summary.into());
     }
-    let entries = router.queue.journal().read(run).await?;
-    if let Some(overview) = Overview::of(run, entries.iter().map(|(_, entry)| entry)) {
+    let permit = state.reads.begin(&caller.name).await?;
+    if let Some(overview) = overview(&router.queue.journal(), run).await? {
         return Ok((&overview.summary()).into());
     }
+    drop(permit);
     let before = run.sequence().checked_sub(1).ok_or_else(|| run.unknown())?;
     let triggers = router
         .queue

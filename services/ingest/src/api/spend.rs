@@ -1,6 +1,9 @@
 //! What models took, counted from journals.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    pin::pin,
+};
 
 use api::types::{ProblemView, SpendLine, SpendQuery, SpendView};
 use axum::{
@@ -8,6 +11,7 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
 };
 use domain::{Amount, Dollars, Entry, Fact, Job, Period, Reason, Reply, RepositoryName, RunId, Timestamp};
+use futures::TryStreamExt as _;
 use queue::{Journal, JournalPlace};
 
 use super::{ApiState, Problem, Viewer, scope::Scope};
@@ -21,13 +25,14 @@ const CLOCKS_MS: i64 = 60_000;
 /// again with `from` and add up.
 #[utoipa::path(get, path = "/v1/spend", params(SpendQuery), security(("bearer" = [])),
     responses((status = 200, body = SpendView), (status = 400, body = ProblemView),
-        (status = 401, body = ProblemView)))]
+        (status = 401, body = ProblemView), (status = 429, body = ProblemView)))]
 pub(super) async fn show(
     Viewer(caller): Viewer,
     State(state): State<ApiState>,
     query: Result<Query<SpendQuery>, QueryRejection>,
 ) -> Result<Json<SpendView>, Problem> {
     let Query(query) = query?;
+    let _permit = state.reads.begin(&caller.name).await?;
     let journal = state.router()?.queue.journal();
     let time = asked(&query, bootstrap::now())?;
     let (lines, next) = count(&journal, &caller.scope, query.from, time).await?;
@@ -115,13 +120,14 @@ fn note(runs: &mut Runs, run: &RunId, entry: &Entry) {
 /// A run that began before the part that is read is looked up, once.
 async fn start_of(runs: &mut Runs, journal: &Journal, run: &RunId) -> Result<Start, Problem> {
     if !runs.contains_key(run) {
-        let entries = match journal.read(run).await {
-            Err(queue::Error::Corrupt { .. }) => Vec::new(),
-            entries => entries?,
+        let first = pin!(journal.entries(run)).try_next().await;
+        let first = match first {
+            Err(queue::Error::Corrupt { .. }) => None,
+            first => first?,
         };
         runs.insert(run.clone(), Start::default());
-        for (_, entry) in entries.iter().take(1) {
-            note(runs, run, entry);
+        if let Some((_, entry)) = first {
+            note(runs, run, &entry);
         }
     }
     Ok(runs.get(run).cloned().unwrap_or_default())

@@ -72,6 +72,7 @@ fn api() -> axum::Router {
         tokens: Arc::new(Tokens::new(&BTreeMap::from(tokens)).expect("hashes")),
         shutdown: CancellationToken::new(),
         streams: Arc::default(),
+        reads: Arc::default(),
         followed: Arc::default(),
         known_runs: Arc::default(),
     })

@@ -1,0 +1,278 @@
+//! Reads of journals: few at a time, page by page, and for a bounded time, so that neither a slow nor a greedy reader costs the
+//! memory that webhooks need.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Poll, ready},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use domain::cause::chain;
+use futures::{Stream, TryStreamExt as _, stream};
+use serde::Serialize;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::{Instant, timeout, timeout_at},
+};
+
+use super::Problem;
+
+/// Reads at a time, of everybody.
+const MAX_READS: usize = 4;
+/// Reads at a time of one token, or of one person that a token speaks for.
+const MAX_TOKEN_READS: usize = 2;
+/// How long a request waits for its turn.
+const TURN_TIME: Duration = Duration::from_secs(2);
+/// How long a reader may take for its answer.
+const READ_TIME: Duration = Duration::from_secs(120);
+/// From how many bytes on a piece of an answer is sent.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Turns to read journals.
+#[derive(Debug)]
+pub(crate) struct JournalReads {
+    all: Arc<Semaphore>,
+    tokens: Mutex<BTreeMap<String, Weak<Semaphore>>>,
+}
+
+/// A turn to read, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct ReadPermit {
+    _of_token: OwnedSemaphorePermit,
+    _of_all: OwnedSemaphorePermit,
+}
+
+impl Default for JournalReads {
+    fn default() -> Self {
+        Self {
+            all: Arc::new(Semaphore::new(MAX_READS)),
+            tokens: Mutex::default(),
+        }
+    }
+}
+
+impl JournalReads {
+    /// Waits for a turn of a token, and refuses the request when none comes in time.
+    pub(super) async fn begin(&self, token: &str) -> Result<ReadPermit, Problem> {
+        let end = Instant::now() + TURN_TIME;
+        let of_token = timeout_at(end, self.turns_of(token).acquire_owned()).await;
+        let of_token = of_token.ok().and_then(Result::ok).ok_or_else(|| {
+            Problem::TooMany(format!(
+                "this token reads {MAX_TOKEN_READS} journals already; try again when one is read"
+            ))
+        })?;
+        let of_all = timeout_at(end, Arc::clone(&self.all).acquire_owned()).await;
+        let of_all = of_all.ok().and_then(Result::ok).ok_or_else(|| {
+            Problem::TooMany("too many journals are being read at the moment; try again".to_owned())
+        })?;
+        Ok(ReadPermit {
+            _of_token: of_token,
+            _of_all: of_all,
+        })
+    }
+
+    fn turns_of(&self, token: &str) -> Arc<Semaphore> {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.retain(|_, turns| turns.strong_count() > 0);
+        if let Some(known) = tokens.get(token).and_then(Weak::upgrade) {
+            return known;
+        }
+        let turns = Arc::new(Semaphore::new(MAX_TOKEN_READS));
+        tokens.insert(token.to_owned(), Arc::downgrade(&turns));
+        turns
+    }
+}
+
+/// Failure in the middle of an array.
+#[derive(Debug, thiserror::Error)]
+enum ArrayError {
+    #[error("a journal cannot be read")]
+    Read(#[from] queue::Error),
+    #[error("an entry cannot be written as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl From<ArrayError> for Problem {
+    fn from(error: ArrayError) -> Self {
+        match error {
+            ArrayError::Read(error) => error.into(),
+            ArrayError::Json(_) => Self::Internal(chain(&error)),
+        }
+    }
+}
+
+/// A JSON array that is written while its items are read.
+struct ArrayText<S> {
+    items: S,
+    text: Vec<u8>,
+    has_items: bool,
+    /// Text behind the items; absent once it is written.
+    tail: Option<&'static str>,
+}
+
+impl<T: Serialize, S: Stream<Item = Result<T, queue::Error>> + Unpin> ArrayText<S> {
+    /// The next piece; `None` behind the last one.
+    async fn next_chunk(&mut self) -> Result<Option<Bytes>, ArrayError> {
+        while let Some(tail) = self.tail {
+            if let Some(item) = self.items.try_next().await? {
+                if std::mem::replace(&mut self.has_items, true) {
+                    self.text.push(b',');
+                }
+                serde_json::to_writer(&mut self.text, &item)?;
+            } else {
+                self.text.extend_from_slice(tail.as_bytes());
+                self.tail = None;
+            }
+            if self.tail.is_none() || self.text.len() >= CHUNK_BYTES {
+                return Ok(Some(std::mem::take(&mut self.text).into()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// An answer of items between two texts, written while they are read. The turn ends when the last piece is handed over, or when
+/// the reader takes too long for it: then the answer breaks off.
+pub(super) async fn answer_array<T, S>(
+    permit: ReadPermit,
+    (head, tail): (String, &'static str),
+    items: S,
+) -> Result<Response, Problem>
+where
+    T: Serialize + Send + 'static,
+    S: Stream<Item = Result<T, queue::Error>> + Send + Unpin + 'static,
+{
+    let mut array = ArrayText {
+        items,
+        text: head.into_bytes(),
+        has_items: false,
+        tail: Some(tail),
+    };
+    // The first piece decides about the status.
+    let first = array.next_chunk().await?.unwrap_or_default();
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    if array.tail.is_none() {
+        return Ok((kind, first).into_response());
+    }
+    let (pieces, mut taken) = mpsc::channel(1);
+    let is_whole = Arc::new(AtomicBool::new(false));
+    let written = Arc::clone(&is_whole);
+    tokio::spawn(async move {
+        let _permit = permit;
+        match timeout(READ_TIME, hand_over(&mut array, &pieces)).await {
+            Ok(Ok(())) => written.store(true, Ordering::Release),
+            Ok(Err(error)) => tracing::warn!(error = %chain(&error), "an answer about a journal broke off"),
+            Err(_) => tracing::warn!("an answer about a journal broke off: its reader took too long"),
+        }
+    });
+    let mut is_broken = false;
+    let rest = stream::poll_fn(move |cx| {
+        Poll::Ready(match ready!(taken.poll_recv(cx)) {
+            Some(piece) => Some(Ok(piece)),
+            None if is_broken || is_whole.load(Ordering::Acquire) => None,
+            // Without an error the reader would take what came for the whole.
+            None => {
+                is_broken = true;
+                Some(Err(io::Error::from(io::ErrorKind::BrokenPipe)))
+            }
+        })
+    });
+    let first = stream::once(async move { Ok(first) });
+    Ok((kind, Body::from_stream(futures::StreamExt::chain(first, rest))).into_response())
+}
+
+/// Hands pieces over as the reader takes them; one that went away needs no more.
+async fn hand_over<T, S>(array: &mut ArrayText<S>, pieces: &mpsc::Sender<Bytes>) -> Result<(), ArrayError>
+where
+    T: Serialize + Send,
+    S: Stream<Item = Result<T, queue::Error>> + Send + Unpin,
+{
+    while let Some(piece) = array.next_chunk().await? {
+        if pieces.send(piece).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::StreamExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn greedy_token_leaves_turns_for_others() {
+        let reads = JournalReads::default();
+        let mut held = Vec::new();
+        for _ in 0..MAX_TOKEN_READS {
+            held.push(reads.begin("greedy").await.expect("turn"));
+        }
+        assert!(matches!(reads.begin("greedy").await, Err(Problem::TooMany(_))));
+        held.push(reads.begin("other").await.expect("turn"));
+        held.push(reads.begin("other").await.expect("turn"));
+        assert!(matches!(reads.begin("third").await, Err(Problem::TooMany(_))));
+        drop(held);
+        assert!(reads.begin("third").await.is_ok());
+        assert_eq!(reads.tokens.lock().expect("lock").len(), 1);
+    }
+
+    async fn body_of(answer: Response) -> Result<Vec<u8>, axum::Error> {
+        axum::body::to_bytes(answer.into_body(), usize::MAX)
+            .await
+            .map(Into::into)
+    }
+
+    #[tokio::test]
+    async fn arrays_of_any_length_are_whole() {
+        let reads = JournalReads::default();
+        for count in [0_usize, 1, 3, 5_000] {
+            let items =
+                stream::iter((0..count).map(|number| Ok::<_, queue::Error>("x".repeat(100 + number % 7))));
+            let permit = reads.begin("one").await.expect("turn");
+            let answer = answer_array(permit, ("{\"entries\":[".to_owned(), "]}"), items.boxed()).await;
+            let text = body_of(answer.expect("answer")).await.expect("body");
+            let value: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+            assert_eq!(value["entries"].as_array().expect("array").len(), count);
+        }
+    }
+
+    #[tokio::test]
+    async fn failure_in_the_middle_breaks_off() {
+        let reads = JournalReads::default();
+        let fine = stream::iter((0..5_000).map(|_| Ok("x".repeat(100))));
+        let items = fine.chain(stream::iter([Err(queue::Error::Conflict)]));
+        let permit = reads.begin("one").await.expect("turn");
+        let answer = answer_array(permit, ("[".to_owned(), "]"), items.boxed()).await;
+        assert!(body_of(answer.expect("answer")).await.is_err());
+        let at_once = stream::iter([Err::<String, _>(queue::Error::Conflict)]);
+        let permit = reads.begin("one").await.expect("turn");
+        let answer = answer_array(permit, ("[".to_owned(), "]"), at_once.boxed()).await;
+        assert!(matches!(answer, Err(Problem::Conflict(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reader_that_takes_nothing_gives_turn_back() {
+        let reads = JournalReads::default();
+        let mut unread = Vec::new();
+        for token in ["one", "one", "two", "two"] {
+            let items = stream::repeat_with(|| Ok::<_, queue::Error>("x".repeat(1_000)));
+            let permit = reads.begin(token).await.expect("turn");
+            unread.push(answer_array(permit, ("[".to_owned(), "]"), items.boxed()).await);
+        }
+        assert!(reads.begin("three").await.is_err());
+        tokio::time::sleep(READ_TIME).await;
+        assert!(reads.begin("three").await.is_ok());
+    }
+}
