@@ -98,6 +98,22 @@ pub struct NewApp {
     pub webhook_secret: Option<SecretString>,
     /// Its page.
     pub html_url: String,
+    /// Whose it is.
+    #[serde(default)]
+    owner: Option<NewOwner>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NewOwner {
+    #[serde(default)]
+    login: String,
+}
+
+impl NewApp {
+    /// Whose it is; empty where GitHub does not say so.
+    pub fn owner(&self) -> &str {
+        self.owner.as_ref().map_or("", |owner| owner.login.as_str())
+    }
 }
 
 /// Takes the App whose code GitHub led back with. A code is good for one call within an hour.

@@ -214,6 +214,7 @@ impl Registering<'_> {
             let made = registration::convert(&self.server.api_url, &returned.code).await;
             let made = made
                 .map_err(anyhow::Error::from)
+                .and_then(|app| self.check_owner(&app).map(|()| app))
                 .and_then(|app| self.keep(*role, &app).map(|path| (app, path)));
             let (app, path) = made.inspect_err(|_| {
                 page.say(
@@ -293,6 +294,20 @@ impl Registering<'_> {
         } else {
             open(url);
         }
+    }
+
+    /// A code that somebody else sent back is that of their App: its key would be theirs as well.
+    fn check_owner(&self, app: &NewApp) -> anyhow::Result<()> {
+        let owner = app.owner();
+        if owner.eq_ignore_ascii_case(self.org) {
+            return Ok(());
+        }
+        bail!(
+            "the App {:?} that came back is of {owner:?} and not of {:?}: nothing of it was kept; delete it if it is yours, and run \
+             the command again",
+            app.slug,
+            self.org
+        )
     }
 
     /// The key first: GitHub never tells it again. Its file has the App's id in its name, so that it is found when the

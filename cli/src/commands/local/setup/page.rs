@@ -32,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Page {
     address: SocketAddr,
     desk: Arc<Desk>,
+    /// A path that other users and programs of this machine do not know.
+    path: String,
     returned: mpsc::Receiver<Returned>,
     task: JoinHandle<()>,
 }
@@ -43,6 +45,7 @@ pub(super) struct Returned {
 }
 
 struct Desk {
+    path: String,
     /// As browsers name it: who reaches this port by another name is a page of somebody else's.
     host: String,
     shown: Mutex<Shown>,
@@ -71,14 +74,16 @@ impl Page {
         let listener = listener.context("cannot listen on 127.0.0.1")?;
         let address = listener.local_addr()?;
         let (returns, returned) = mpsc::channel(1);
+        let path = format!("/{}/", random());
         let desk = Arc::new(Desk {
+            path: path.clone(),
             host: address.to_string(),
             shown: Mutex::default(),
             returns,
         });
         let router = Router::new()
-            .route("/", get(show))
-            .route("/callback", get(take))
+            .route(&path, get(show))
+            .route(&format!("{path}callback"), get(take))
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&desk),
                 only_by_its_name,
@@ -91,13 +96,14 @@ impl Page {
         Ok(Self {
             address,
             desk,
+            path,
             returned,
             task,
         })
     }
 
     pub(super) fn url(&self) -> String {
-        format!("http://{}/", self.address)
+        format!("http://{}{}", self.address, self.path)
     }
 
     /// Where GitHub leads back to.
@@ -233,7 +239,7 @@ async fn take(State(desk): State<Arc<Desk>>, Query(back): Query<Back>) -> Respon
         // Dropped means that the page tells what went wrong.
         let _ = waits.await;
     }
-    Redirect::to("/").into_response()
+    Redirect::to(&desk.path).into_response()
 }
 
 #[cfg(test)]
@@ -281,6 +287,31 @@ mod tests {
         assert!(page.form().contains(&state), "the file sends the same state");
         assert_eq!(page.pasted(&address(&state)).unwrap().code, "c1");
         assert!(page.pasted(&address(&state)).is_none(), "it is good for once");
+    }
+
+    #[tokio::test]
+    async fn page_without_its_path_shows_nothing() {
+        bootstrap::install_tls_provider();
+        let page = Page::open().await.unwrap();
+        page.send("https://github.com/x", &json!({}));
+        let state = page.desk.shown().state.clone().unwrap();
+        for path in [
+            "/",
+            "/callback",
+            &format!("/callback?code=c1&state={state}"),
+            "/x/",
+        ] {
+            let answer = reqwest::get(format!("http://{}{path}", page.address))
+                .await
+                .unwrap();
+            assert_eq!(answer.status(), 404, "{path}");
+            assert!(!answer.text().await.unwrap().contains(&state), "{path}");
+        }
+        assert!(
+            page.pasted(&format!("http://127.0.0.1/x?code=c1&state={state}"))
+                .is_some(),
+            "nothing was taken"
+        );
     }
 
     #[tokio::test]
