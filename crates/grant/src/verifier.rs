@@ -81,10 +81,17 @@ fn check_time(claims: &impl Validity, now_s: i64) -> Result<(), Refused> {
         return Err(Refused::new("the grant is valid for longer than 15 minutes"));
     }
     if now_s >= expires {
-        return Err(Refused::new("the grant has expired"));
+        let late = now_s.saturating_sub(expires);
+        return Err(Refused::new(format!(
+            "the grant has expired, {late} s ago by the clock here; if it is new, the clocks of planner and receiver differ"
+        )));
     }
     if now_s.saturating_add(CLOCK_SKEW_S) < not_before {
-        return Err(Refused::new("the grant is not valid yet"));
+        let ahead = not_before.saturating_sub(now_s);
+        return Err(Refused::new(format!(
+            "the grant is not valid yet: the planner's clock is {ahead} s ahead of the clock here, and at most {CLOCK_SKEW_S} s are \
+             accepted; set the clocks (NTP)"
+        )));
     }
     Ok(())
 }
