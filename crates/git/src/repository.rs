@@ -20,6 +20,8 @@ use crate::{
 const TAKEN: &str = "refs/taken/";
 /// Files above this are not read, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
+/// A larger file is packed as it is, without a look for others like it.
+const MAX_DELTA_BYTES: i64 = 2 * 1024 * 1024;
 /// Of a larger file no lines are shown: comparing them takes many times their size in memory.
 const MAX_SHOWN_BYTES: i64 = 2 * 1024 * 1024;
 
@@ -263,6 +265,7 @@ impl Repository {
             walk.push(self.commit(commit)?.id())?;
         }
         walk.hide(self.commit(base)?.id())?;
+        self.limit_deltas()?;
         let mut builder = self.git.packbuilder()?;
         builder.insert_walk(&mut walk)?;
         let (mut pack, mut fits) = (Vec::new(), true);
@@ -278,6 +281,19 @@ impl Repository {
             Ok(()) => Ok(pack),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Keeps the library from looking for likeness among large files, which takes minutes where they are noise.
+    fn limit_deltas(&self) -> Result<(), Error> {
+        const THRESHOLD: &str = "core.bigFileThreshold";
+        let mut configuration = self.git.config()?;
+        if configuration
+            .get_i64(THRESHOLD)
+            .is_ok_and(|bytes| bytes == MAX_DELTA_BYTES)
+        {
+            return Ok(());
+        }
+        Ok(configuration.set_i64(THRESHOLD, MAX_DELTA_BYTES)?)
     }
 
     /// Whether `head` is `base` or descends from it.
