@@ -1,16 +1,19 @@
 //! Collecting objects that nothing stored refers to any more.
 //!
-//! An object is named wherever its SHA-256 stands. Whoever stores it again renews its date, and what was dated anew after
+//! An object is named wherever its SHA-256 stands; but of the snapshots that a journal names only those count that the run
+//! still needs, which is the last one and, until the run is over, those that were proven. Whoever stores an object again renews its date, and what was dated anew after
 //! it was looked at is not removed.
 
 use std::collections::{HashMap, HashSet};
 
 use async_nats::jetstream::object_store::ObjectInfo;
-use domain::{ObjectRef, Timestamp};
+use bytes::Bytes;
+use domain::{Entry, ObjectRef, Timestamp};
 
 use crate::{
     body,
     error::Error,
+    journal_snapshots::JournalSnapshots,
     meta,
     names::{
         Bucket, DEAD, DELIVERIES, JOURNAL, OBJECT_METAS, OBJECTS, REPORTS, TRIGGERS, deliveries, journals,
@@ -31,7 +34,7 @@ pub struct Garbage {
     pub name: String,
     /// Size in bytes.
     pub size_bytes: u64,
-    sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 /// What a search found.
@@ -55,12 +58,12 @@ impl Objects {
         // A dead letter that is revived moves its reference to the deliveries, which are therefore read after it.
         let logs = [
             (DEAD, letters()),
-            (JOURNAL, journals()),
             (TRIGGERS.stream, TRIGGERS.records()),
             (REPORTS.stream, REPORTS.records()),
         ];
         let logs = logs.map(|(stream, subject)| (stream.to_owned(), subject));
         let tables = Bucket::ALL.map(|bucket| (bucket.stream(), bucket.all()));
+        self.keep_of_journals(&mut old).await?;
         for (stream, subject) in logs.into_iter().chain(tables) {
             self.keep_referenced(&stream, &subject, &mut old).await?;
         }
@@ -142,7 +145,7 @@ impl Objects {
     }
 
     /// Removes chunks one by one: who may purge the stream may empty it at once.
-    async fn remove_chunks(&self, chunks: &str) -> Result<(), Error> {
+    pub(crate) async fn remove_chunks(&self, chunks: &str) -> Result<(), Error> {
         let mut next = 0;
         loop {
             let page = self.connection.page(OBJECTS, chunks, next).await?;
@@ -248,6 +251,36 @@ impl Objects {
         Ok(())
     }
 
+    /// Takes out what journals name, of snapshots only what their runs need.
+    async fn keep_of_journals(&self, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
+        let (subject, mut next) = (journals(), 1);
+        let mut snapshots = JournalSnapshots::default();
+        while !old.is_empty() {
+            let page = self.connection.page(JOURNAL, &subject, next).await?;
+            let Some(newest) = page.last() else { break };
+            next = newest.sequence + 1;
+            for stored in page {
+                let body = match self.body_of(&stored).await? {
+                    Some(body) => body,
+                    None => stored.payload.clone(),
+                };
+                // The reference to a body counts even where the body does not.
+                if body != stored.payload {
+                    keep(&stored.payload, old);
+                }
+                let entry = body::decode::<Entry>(self, &body, || stored.subject.clone());
+                let is_about_snapshots = entry.is_ok_and(|entry| snapshots.take_in(&stored.subject, &entry));
+                if !is_about_snapshots {
+                    keep(&body, old);
+                }
+            }
+        }
+        for name in snapshots.into_needed() {
+            old.remove(&name);
+        }
+        Ok(())
+    }
+
     /// Deliveries are read one by one from the leader: a work queue is not read directly.
     async fn keep_delivered(&self, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
         let (subject, mut next) = (deliveries(), 1);
@@ -265,18 +298,28 @@ impl Objects {
     /// is a stranger's and names nothing.
     async fn keep_named(&self, stored: &Stored, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
         keep(&stored.payload, old);
-        if !body::is_reference(&stored.headers) || meta::is_delivery(&stored.headers) {
-            return Ok(());
-        }
-        let Ok(object) = serde_json::from_slice::<ObjectRef>(&stored.payload) else {
-            return Ok(());
-        };
-        match self.get(&object).await {
-            Ok(body) => keep(&body, old),
-            Err(Error::Corrupt { .. }) => tracing::warn!(subject = stored.subject, "record without its body"),
-            Err(error) => return Err(error),
+        if let Some(body) = self.body_of(stored).await? {
+            keep(&body, old);
         }
         Ok(())
+    }
+
+    /// The body of a record that is an object itself; nothing for a record that carries its own.
+    async fn body_of(&self, stored: &Stored) -> Result<Option<Bytes>, Error> {
+        if !body::is_reference(&stored.headers) || meta::is_delivery(&stored.headers) {
+            return Ok(None);
+        }
+        let Ok(object) = serde_json::from_slice::<ObjectRef>(&stored.payload) else {
+            return Ok(None);
+        };
+        match self.get(&object).await {
+            Ok(body) => Ok(Some(body)),
+            Err(Error::Corrupt { .. }) => {
+                tracing::warn!(subject = stored.subject, "record without its body");
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

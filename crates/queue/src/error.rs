@@ -58,6 +58,22 @@ impl Error {
         }
     }
 
+    /// True when the server refused a message because a stream or its store is full: asking again does not help before
+    /// something is removed.
+    pub fn is_about_full_store(&self) -> bool {
+        const WORDS: [&str; 4] = [
+            "maximum bytes exceeded",
+            "insufficient resources",
+            "insufficient storage",
+            "resource limits exceeded",
+        ];
+        let Self::Unavailable { source, .. } = self else {
+            return false;
+        };
+        let words = domain::cause::chain(&**source);
+        WORDS.iter().any(|full| words.contains(full))
+    }
+
     pub(crate) fn topology(problem: impl Into<String>, source: Option<Cause>) -> Self {
         Self::Topology {
             problem: problem.into(),

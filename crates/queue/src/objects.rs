@@ -20,10 +20,11 @@ use crate::{
     wire::{Refusal, succeeding},
 };
 
-const TRANSFER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Limit of one transfer.
+pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
 /// Bytes of an object in one message.
-const CHUNK_BYTES: usize = 128 * 1024;
+pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 
 /// Bodies by content. Cheap to clone.
 #[derive(Clone)]
@@ -65,7 +66,7 @@ impl Objects {
             size_bytes: bytes.len() as u64,
         };
         let stored = async {
-            if self.has_renewed(&object).await? {
+            if self.renew(&object).await?.is_some() {
                 return Ok(());
             }
             self.write(&object, &bytes).await
@@ -109,6 +110,11 @@ impl Objects {
             self.connection.publish(&subject, headers, chunk).await?;
             chunks += 1;
         }
+        self.describe(object, nuid, chunks).await.map(drop)
+    }
+
+    /// Writes the description that makes chunks an object; its sequence.
+    pub(crate) async fn describe(&self, object: &ObjectRef, nuid: String, chunks: usize) -> Result<u64, Error> {
         let info = ObjectInfo {
             name: object.sha256.clone(),
             description: None,
@@ -120,40 +126,42 @@ impl Objects {
             }),
             bucket: STORE.to_owned(),
             nuid,
-            size: bytes.len(),
+            size: usize::try_from(object.size_bytes).unwrap_or(usize::MAX),
             chunks,
             modified: None,
             digest: None,
             deleted: false,
         };
         let payload = serde_json::to_vec(&info).map_err(|error| Error::corrupt("an object", error))?;
-        self.connection
+        let ack = self
+            .connection
             .publish(&meta_of(object), HeaderMap::new(), payload.into())
             .await?;
-        Ok(())
+        Ok(ack.sequence)
     }
 
-    /// Says anew that the object is wanted, so that nobody who thinks it is not removes it; false when it is not stored.
-    async fn has_renewed(&self, object: &ObjectRef) -> Result<bool, Error> {
+    /// Says anew that the object is wanted, so that nobody who thinks it is not removes it; the sequence of its description,
+    /// or nothing when it is not stored.
+    pub(crate) async fn renew(&self, object: &ObjectRef) -> Result<Option<u64>, Error> {
         let subject = meta_of(object);
         for _ in 0..TRIES {
             let Some(stored) = self.connection.last(OBJECTS, &subject).await? else {
-                return Ok(false);
+                return Ok(None);
             };
             let info: Option<ObjectInfo> = serde_json::from_slice(&stored.payload).ok();
             if info.is_none_or(|info| info.deleted || info.size as u64 != object.size_bytes) {
-                return Ok(false);
+                return Ok(None);
             }
             let headers = succeeding(stored.sequence);
             match self.connection.publish(&subject, headers, stored.payload).await {
-                Ok(_) => return Ok(true),
+                Ok(ack) => return Ok(Some(ack.sequence)),
                 // It was dated or removed at this very moment.
                 Err(Refusal::WrongLast) => {}
                 Err(refusal) => return Err(refusal.into()),
             }
         }
         // Written once more in full, it is there whatever the others do.
-        Ok(false)
+        Ok(None)
     }
 
     async fn read(&self, object: &ObjectRef) -> Result<Bytes, Error> {
@@ -187,10 +195,10 @@ impl Objects {
 }
 
 /// The subject of an object's description.
-fn meta_of(object: &ObjectRef) -> String {
+pub(crate) fn meta_of(object: &ObjectRef) -> String {
     object_meta(&BASE64_URL_SAFE.encode(&object.sha256))
 }
 
-fn late(doing: &str) -> Error {
+pub(crate) fn late(doing: &str) -> Error {
     Error::unavailable(doing, format!("no end within {} s", TRANSFER_TIMEOUT.as_secs()))
 }

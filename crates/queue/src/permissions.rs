@@ -201,6 +201,8 @@ impl Permissions {
         self.publish(REPORTS.records());
         self.publish(names::timers_set());
         self.epoch(&TRIGGERS);
+        // It removes the snapshot that another one replaces, message by message.
+        self.publish(format!("$JS.API.STREAM.MSG.DELETE.{OBJECTS}"));
         // It hears of appends while it works on the ticket.
         self.subscribe.push(TRIGGERS.records());
     }

@@ -280,3 +280,165 @@ async fn whoever_stored_an_object_last_can_read_it_however_collecting_and_storin
         }
     }
 }
+
+/// A snapshot of a pack with these bytes, which is stored.
+async fn stored_snapshot(world: &World, bytes: &str) -> domain::Snapshot {
+    let pack = world.queue.objects().put(Bytes::from(bytes.to_owned())).await;
+    domain::Snapshot {
+        base: "0".repeat(40).parse().unwrap(),
+        branch: None,
+        head: None,
+        commit: "1".repeat(40).parse().unwrap(),
+        pack: pack.unwrap(),
+        files_changed: 1,
+        omitted: Vec::new(),
+    }
+}
+
+/// Appends facts to the journal of a run.
+async fn journal_of(world: &World, number: u64, facts: Vec<Fact>) {
+    let mut last = 0;
+    for (position, fact) in facts.into_iter().enumerate() {
+        let entry = Entry {
+            fact,
+            ..entry(position as u64, &format!("{number}-{position}"))
+        };
+        let appended = world.queue.journal().append(&run(number), last, &entry).await;
+        last = appended.unwrap();
+    }
+}
+
+const fn taken(snapshot: domain::Snapshot) -> Fact {
+    Fact::SnapshotTaken {
+        snapshot,
+        repository: None,
+    }
+}
+
+/// The workspace was lost and has a snapshot again.
+fn restored(snapshot: &domain::Snapshot) -> Fact {
+    let workspace = serde_json::json!({
+        "executor": "http://10.0.0.7:7403", "id": "w", "base": snapshot.base, "sandbox": "L1", "tools": [],
+        "instructions": "",
+    });
+    Fact::WorkspaceRestored {
+        workspace: serde_json::from_value(workspace).unwrap(),
+        snapshot: Some(snapshot.clone()),
+        repository: None,
+    }
+}
+
+#[tokio::test]
+async fn collector_keeps_only_the_last_snapshot_of_each_run() {
+    let world = World::new().await;
+    let mut snapshots = Vec::new();
+    for number in 0..7 {
+        snapshots.push(stored_snapshot(&world, &format!("pack {number}")).await);
+    }
+    let [first, second, third, proven, fourth, other, ended] = snapshots.try_into().unwrap();
+    let output = serde_json::json!({ "phase": "prove", "proof": { "level": "E1", "rows": [] } });
+    let proof = Fact::PhaseFinished {
+        output: serde_json::from_value(output).unwrap(),
+    };
+    let over = Fact::RunFinished {
+        reason: domain::StopReason::Completed,
+    };
+    let facts = vec![
+        taken(first.clone()),
+        taken(second.clone()),
+        taken(proven.clone()),
+        proof.clone(),
+        taken(third.clone()),
+        restored(&third),
+        taken(fourth.clone()),
+    ];
+    journal_of(&world, 1, facts).await;
+    // A run that is over goes back to no earlier state.
+    journal_of(
+        &world,
+        2,
+        vec![taken(other.clone()), proof, taken(ended.clone()), over],
+    )
+    .await;
+    let found: Vec<String> = garbage(&world, tomorrow())
+        .await
+        .into_iter()
+        .map(|one| one.name)
+        .collect();
+    for gone in [&first, &second, &third, &other] {
+        assert!(found.contains(&gone.pack.sha256), "{:?}", gone.pack);
+    }
+    for kept in [&proven, &fourth, &ended] {
+        assert!(!found.contains(&kept.pack.sha256), "{:?}", kept.pack);
+    }
+}
+
+#[tokio::test]
+async fn upload_in_parts_is_read_back_and_removed_by_its_owner() {
+    let world = World::new().await;
+    let objects = world.queue.objects();
+    let bytes: Vec<u8> = (0..400_000_u32).map(|number| (number * 7 % 251) as u8).collect();
+    let mut upload = objects.upload();
+    for part in bytes.chunks(65_536) {
+        upload.push(part).await.unwrap();
+    }
+    assert_eq!(upload.size_bytes(), 400_000);
+    let stored = upload.finish().await.unwrap();
+    assert!(stored.is_new && objects.get(&stored.object).await.unwrap() == bytes);
+    assert_eq!(
+        objects.put(Bytes::from(bytes.clone())).await.unwrap(),
+        stored.object
+    );
+    assert!(
+        !objects.remove_stored(&stored).await.unwrap(),
+        "somebody stored it since"
+    );
+
+    let mut second = objects.upload();
+    second.push(&bytes).await.unwrap();
+    let again = second.finish().await.unwrap();
+    assert!(!again.is_new && !objects.remove_stored(&again).await.unwrap());
+    assert!(objects.get(&stored.object).await.unwrap() == bytes);
+    let before = messages_of_the_store(&world).await;
+
+    let mut dropped = objects.upload();
+    dropped.push(&bytes).await.unwrap();
+    dropped.discard().await;
+    assert_eq!(
+        messages_of_the_store(&world).await,
+        before,
+        "nothing is left of it"
+    );
+    let mut alone = objects.upload();
+    alone.push(b"of one run").await.unwrap();
+    let alone = alone.finish().await.unwrap();
+    assert!(objects.remove_stored(&alone).await.unwrap());
+    assert!(objects.get(&alone.object).await.is_err());
+}
+
+#[tokio::test]
+async fn full_store_is_told_as_such_and_takes_bytes_again_later() {
+    let world = World::new().await;
+    let (raw, objects) = (world.raw().await, world.queue.objects());
+    let mut config = raw
+        .get_stream("OBJ_objects")
+        .await
+        .unwrap()
+        .cached_info()
+        .config
+        .clone();
+    config.max_bytes = 400_000;
+    raw.update_stream(&config).await.unwrap();
+    let mut upload = objects.upload();
+    let error = match upload.push(&vec![7; 1 << 20]).await {
+        Err(error) => {
+            upload.discard().await;
+            error
+        }
+        Ok(()) => upload.finish().await.unwrap_err(),
+    };
+    assert!(error.is_about_full_store(), "{error:?}");
+    let mut small = objects.upload();
+    small.push(&[8; 100_000]).await.unwrap();
+    small.finish().await.unwrap();
+}
