@@ -4,7 +4,7 @@ use domain::SandboxLevel;
 use proto::executor as wire;
 use tonic::Status;
 
-use crate::{tools, workspace::Problem};
+use crate::{disk, tools, workspace::Problem};
 
 /// The tools as the contract describes them.
 pub(crate) fn specs() -> Vec<wire::ToolSpec> {
@@ -36,6 +36,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(Problem::NotFound(text)) => Err(Status::not_found(text)),
         Err(Problem::BadSnapshot(text) | Problem::BadRequest(text)) => Err(Status::invalid_argument(text)),
         Err(Problem::Unkeepable(text)) => Err(Status::out_of_range(text)),
+        Err(problem @ Problem::DiskFull(_)) => Err(status_of(problem.to_string())),
         Err(Problem::Trouble(text)) => Err(status_of(text)),
     }
 }
@@ -43,5 +44,9 @@ pub(crate) async fn blocking<T: Send + 'static>(
 /// Disk, git or gate in trouble: worth another try.
 pub(crate) fn status_of(text: String) -> Status {
     tracing::warn!(problem = text, "a workspace is in trouble");
+    if disk::is_about_full_disk(&text) {
+        // Another executor has room.
+        return Status::resource_exhausted(text);
+    }
     Status::unavailable(text)
 }

@@ -75,6 +75,12 @@ pub struct Executor {
     /// With less free on the disk nothing is made ready or kept for later runs, and what is kept goes, in MiB.
     #[serde(default = "default_disk_floor_mib")]
     pub disk_floor_mib: u64,
+    /// With less free on the disk, after what is kept for later runs has gone, the executor takes no work, in MiB.
+    #[serde(default = "default_disk_reserve_mib")]
+    pub disk_reserve_mib: u64,
+    /// The largest pack of a snapshot, in MiB: what of a run's change is kept outside the executor.
+    #[serde(default = "default_snapshot_mib")]
+    pub snapshot_mib: u64,
     /// Index repositories in the background, for `find_code` and the first look at a ticket; without it both look at paths and
     /// literal text only.
     #[serde(default = "default_index")]
@@ -110,6 +116,14 @@ const fn default_disk_floor_mib() -> u64 {
     2048
 }
 
+const fn default_disk_reserve_mib() -> u64 {
+    512
+}
+
+const fn default_snapshot_mib() -> u64 {
+    32
+}
+
 const fn default_index() -> bool {
     true
 }
@@ -136,6 +150,13 @@ impl bootstrap::ServiceConfig for Config {
             return problem(
                 "executor.slots",
                 "must be 1 with executor.runner_socket: a runner keeps one workspace at a time".to_owned(),
+            );
+        }
+        let largest = proto::executor::MAX_PACK_BYTES as u64 >> 20;
+        if !(1..=largest).contains(&self.executor.snapshot_mib) {
+            return problem(
+                "executor.snapshot_mib",
+                format!("must be between 1 and {largest}"),
             );
         }
         let limits = self.executor.limits;

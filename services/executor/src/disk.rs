@@ -22,6 +22,13 @@ pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
+/// Recognizes a full disk by an error's words.
+pub(crate) fn is_about_full_disk(words: &str) -> bool {
+    ["No space left on device", "Disk quota exceeded"]
+        .iter()
+        .any(|full| words.contains(full))
+}
+
 /// Makes every folder beneath one writable; no link is followed.
 fn unlock(folder: &Path) -> io::Result<()> {
     let mut queue: Vec<PathBuf> = vec![folder.to_owned()];

@@ -24,7 +24,7 @@ pub(crate) async fn watch(
     loop {
         let isolation = isolation(&registry.sandbox, &forbidden).await;
         registry.set_isolation(isolation);
-        readiness.set(isolation.holds()).await;
+        readiness.set(registry.is_ready()).await;
         let pause = if isolation.holds() { AGAIN } else { AGAIN_SOON };
         let waited = if forbidden.is_empty() {
             stop.cancelled().await;

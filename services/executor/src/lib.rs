@@ -8,6 +8,7 @@ mod calls;
 mod checks;
 mod config;
 mod disk;
+mod disk_watch;
 mod drive;
 mod incoming;
 mod inspect;
@@ -46,12 +47,17 @@ use trust::Trust;
 pub use by_hand::by_hand;
 pub use checks::{Bench, Checked, checks_in, tells_of_checks};
 pub use config::{Config, Executor};
+use disk_watch::DiskReserve;
 pub use parser::parser;
 use registry::Registry;
 pub use sandbox::{Limits, Mechanism};
 use sandbox::{Sandbox, View};
 use store::Store;
 use unready::Isolation;
+use workspace::KeepLimits;
+
+/// Share of a workspace's disk limit from which on objects of its git directory go that nothing names.
+const GIT_SHARE: u64 = 4;
 
 /// Serves until `shutdown`: then nothing new is opened, running calls may finish for 15 s, and what is left is cut.
 ///
@@ -114,7 +120,17 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         settings.index,
         (floor, fetches),
     );
-    let registry = Arc::new(Registry::new(&data_dir, settings.slots, sandbox, store, trust));
+    let keep = KeepLimits {
+        pack_bytes: settings.snapshot_mib << 20,
+        git_bytes: (sandbox.limits().disk_mib << 20) / GIT_SHARE,
+    };
+    let registry = Arc::new(Registry::new(
+        &data_dir,
+        settings.slots,
+        sandbox,
+        (store, keep),
+        trust,
+    ));
     telemetry::follow(&registry);
     let health = Health::new();
     let _metrics = serve_metrics(settings.metrics_listen, &health, &shutdown).await?;
@@ -127,7 +143,13 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         registry.set_isolation(Isolation::Holds);
     }
     let (watched, stop) = (Arc::clone(&registry), shutdown.clone());
-    let watch = |readiness| isolation::watch(watched, settings.forbidden_addresses, readiness, stop);
+    let reserve = DiskReserve::of_mib(settings.disk_reserve_mib);
+    let watch = |readiness: server::Readiness| async move {
+        tokio::join!(
+            disk_watch::watch(Arc::clone(&watched), reserve, readiness.clone(), stop.clone()),
+            isolation::watch(watched, settings.forbidden_addresses, readiness, stop),
+        );
+    };
     let door = server::Door {
         listener,
         tls,

@@ -85,6 +85,7 @@ pub(crate) async fn open(
         mirror,
         foundation: None,
         runner: registry.sandbox.runner().cloned(),
+        limits: registry.keep,
     };
     let start = Start {
         foundation: foundation.clone(),

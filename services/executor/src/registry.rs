@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -26,8 +26,8 @@ use crate::{
     sandbox::{Sandbox, Toolchain},
     store::Store,
     trust::Trust,
-    unready::Isolation,
-    workspace::Workspace,
+    unready::{DISK_LOW, Isolation},
+    workspace::{KeepLimits, Workspace},
 };
 
 /// A workspace dies this long after its last call or keepalive.
@@ -81,11 +81,15 @@ pub(crate) struct Registry {
     /// Where checks have their files.
     pub(crate) checks: PathBuf,
     pub(crate) store: Arc<Store>,
+    /// Bounds of what is kept of a workspace's changes.
+    pub(crate) keep: KeepLimits,
     pub(crate) sandbox: Sandbox,
     pub(crate) trust: Trust,
     /// Fires when the executor drains: nothing new is opened.
     pub(crate) draining: CancellationToken,
     isolation: Mutex<Isolation>,
+    /// The disk has too little room for new work.
+    disk_low: AtomicBool,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
     total: u32,
@@ -101,17 +105,19 @@ impl Registry {
         data_dir: &std::path::Path,
         slots: u32,
         sandbox: Sandbox,
-        store: Store,
+        (store, keep): (Store, KeepLimits),
         trust: Trust,
     ) -> Self {
         Self {
             workspaces: data_dir.join("workspaces"),
             checks: data_dir.join(CHECKS),
             store: Arc::new(store),
+            keep,
             sandbox,
             trust,
             draining: CancellationToken::new(),
             isolation: Mutex::new(Isolation::Untried),
+            disk_low: AtomicBool::new(false),
             stop: CancellationToken::new(),
             slots: Arc::new(Semaphore::new(slots as usize)),
             total: slots,
@@ -188,6 +194,9 @@ impl Registry {
                 "the executor is not ready: see its log",
             ));
         }
+        if self.is_disk_low() {
+            return Err(Status::resource_exhausted(DISK_LOW));
+        }
         let slot = Arc::clone(&self.slots).try_acquire_owned();
         slot.map_err(|_| Status::resource_exhausted("no free slot"))
     }
@@ -249,7 +258,7 @@ impl Registry {
     /// What planners are told.
     pub(crate) fn status(&self) -> ExecutorStatus {
         let isolation = self.isolation();
-        let free = if isolation.holds() {
+        let free = if self.is_ready() {
             self.slots.available_permits()
         } else {
             0
@@ -267,7 +276,10 @@ impl Registry {
             level: self.sandbox.level(),
             draining: self.draining.is_cancelled(),
             started_at: self.started_at,
-            unready: isolation.words(),
+            unready: match isolation.words() {
+                "" if self.is_disk_low() => DISK_LOW,
+                words => words,
+            },
             toolchain: self.sandbox.probe().toolchain.clone(),
             open: lock(&self.open)
                 .values()
@@ -285,6 +297,25 @@ impl Registry {
     /// Wakes when the status may have changed.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
+    }
+
+    /// True when workspaces may be opened.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.isolation().holds() && !self.is_disk_low()
+    }
+
+    /// True when the disk has too little room for new work.
+    pub(crate) fn is_disk_low(&self) -> bool {
+        self.disk_low.load(Ordering::Relaxed)
+    }
+
+    /// Tells whether the disk has too little room for new work; true when that is news.
+    pub(crate) fn set_disk_low(&self, is_low: bool) -> bool {
+        let is_news = self.disk_low.swap(is_low, Ordering::Relaxed) != is_low;
+        if is_news {
+            self.changed.send_replace(());
+        }
+        is_news
     }
 
     fn isolation(&self) -> Isolation {

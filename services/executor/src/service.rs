@@ -293,10 +293,11 @@ fn open_run(workspace: &Workspace) -> wire::OpenRun {
     }
 }
 
+/// The messages of a snapshot, each made when the one before it is on its way.
 fn snapshot_messages(
     base_commit: String,
     snapshot: SnapshotPack,
-) -> Vec<Result<wire::SnapshotWorkspaceResponse, Status>> {
+) -> impl Iterator<Item = Result<wire::SnapshotWorkspaceResponse, Status>> {
     use wire::snapshot_workspace_response::Event;
     let info = wire::SnapshotInfo {
         base_commit,
@@ -306,12 +307,11 @@ fn snapshot_messages(
         files_changed: snapshot.files_changed,
         omitted: snapshot.omitted,
     };
-    let chunks = snapshot
-        .pack
-        .chunks(wire::PACK_CHUNK_BYTES)
-        .map(|chunk| Event::PackChunk(chunk.to_vec()));
+    let pack = snapshot.pack;
+    let chunks = (0..pack.len()).step_by(wire::PACK_CHUNK_BYTES).map(move |start| {
+        let rest = &pack[start..];
+        Event::PackChunk(rest[..rest.len().min(wire::PACK_CHUNK_BYTES)].to_vec())
+    });
     let events = std::iter::once(Event::Info(info)).chain(chunks);
-    events
-        .map(|event| Ok(wire::SnapshotWorkspaceResponse { event: Some(event) }))
-        .collect()
+    events.map(|event| Ok(wire::SnapshotWorkspaceResponse { event: Some(event) }))
 }

@@ -1,10 +1,10 @@
-//! What an executor measures: its slots.
+//! Gauges of an executor: its slots and its disk.
 
 use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError, Weak};
 
 use opentelemetry::{KeyValue, global};
 
-use crate::registry::Registry;
+use crate::{disk_watch::DiskRoom, registry::Registry};
 
 /// The registries of this process: one, but for tests and programs that run several executors.
 static REGISTRIES: LazyLock<Mutex<Vec<Weak<Registry>>>> = LazyLock::new(Mutex::default);
@@ -28,6 +28,24 @@ fn observe() {
             gauge.observe(used, &[KeyValue::new("journeyman.state", "used")]);
         })
         .build();
+    global::meter("journeyman.executor")
+        .u64_observable_gauge("journeyman.executor.disk")
+        .with_unit("By")
+        .with_description("Disk that holds the executor's data folder.")
+        .with_callback(|gauge| {
+            if let Some(room) = disk() {
+                gauge.observe(room.free, &[KeyValue::new("journeyman.state", "free")]);
+                gauge.observe(room.used, &[KeyValue::new("journeyman.state", "used")]);
+            }
+        })
+        .build();
+}
+
+/// The disk of the first registry; others of this process lie on the same one.
+fn disk() -> Option<DiskRoom> {
+    let known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let registry = known.iter().find_map(Weak::upgrade)?;
+    DiskRoom::measure(&registry.workspaces)
 }
 
 fn count() -> (u64, u64) {

@@ -1,5 +1,8 @@
 //! Why an executor opens nothing.
 
+/// The disk has too little room for new work.
+pub(crate) const DISK_LOW: &str = "the disk has less free than executor.disk_reserve_mib";
+
 /// Whether the network keeps commands from what they must not reach; nothing is opened before it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {

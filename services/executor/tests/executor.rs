@@ -39,6 +39,8 @@ mod retrieval;
 mod runners;
 #[path = "executor/setups.rs"]
 mod setups;
+#[path = "executor/snapshots.rs"]
+mod snapshots;
 #[path = "executor/tls.rs"]
 mod tls;
 #[path = "executor/way_out.rs"]
@@ -120,6 +122,8 @@ fn config(folder: &std::path::Path, address: std::net::SocketAddr, pair: grant::
             runner_socket: None,
             setup_cache_mib: 1024,
             disk_floor_mib: 0,
+            disk_reserve_mib: 0,
+            snapshot_mib: 32,
             index: true,
             without: Vec::new(),
         },

@@ -28,6 +28,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// What one tree may use, and what it used before.
 pub(crate) struct Watch {
     limits: Limits,
+    /// Bytes that count with the folders; they do not grow while the tree lives.
+    beside: u64,
     folders: Vec<PathBuf>,
     /// Counts some of it exactly.
     group: Option<(Group, Cgroup)>,
@@ -106,6 +108,7 @@ impl Watch {
             shared: Shared::of(&policy),
             group: group.zip(policy.cgroup),
             limits: policy.limits,
+            beside: policy.beside_mib.saturating_mul(MIB),
             folders: policy.writable,
             round: Cell::new(0),
             disk: Cell::new(0),
@@ -197,12 +200,13 @@ impl Watch {
             .map(|folder| usage::disk_used(folder, None))
             .sum();
         let devices = usage::devices(&self.folders);
-        let used = named + self.nameless.borrow().deleted_on(&devices);
+        let used = self.beside + named + self.nameless.borrow().deleted_on(&devices);
         let before = self.disk.replace(used);
         let limit = self.limits.disk_mib.saturating_mul(MIB);
         (used > limit && used > before).then(|| {
             format!(
-                "the workspace holds more than {} MiB of files, deleted ones that are still open included; delete some first",
+                "the workspace holds more than {} MiB of files, its git objects and deleted files that are still open included; \
+                 delete some first",
                 self.limits.disk_mib
             )
         })
@@ -235,6 +239,30 @@ mod tests {
         let round = || (0..DISK_EVERY).find_map(|_| watch.breach(&[]));
         assert!(round().unwrap().contains("1 MiB of files"));
         assert_eq!(round(), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_lies_beside_the_folders_counts_with_them() {
+        let folder = std::env::temp_dir().join(format!("watch-beside-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("small"), vec![1; 1 << 20]).unwrap();
+        let breach = |beside_mib| {
+            let limits = Limits {
+                disk_mib: 4,
+                ..Limits::default()
+            };
+            let policy = Policy {
+                writable: vec![folder.clone()],
+                limits,
+                beside_mib,
+                ..Policy::default()
+            };
+            let watch = Watch::new(policy, None);
+            (0..DISK_EVERY).find_map(|_| watch.breach(&[]))
+        };
+        assert_eq!(breach(2), None);
+        assert!(breach(4).unwrap().contains("4 MiB of files"));
         fs::remove_dir_all(folder).unwrap();
     }
 }

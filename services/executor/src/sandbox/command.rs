@@ -83,6 +83,8 @@ pub(crate) struct Place {
     pub(crate) door: Option<u16>,
     /// Its whole environment.
     pub(crate) environment: Vec<(String, String)>,
+    /// Disk space beside the writable folders that counts with them, in MiB.
+    pub(crate) beside_mib: u64,
 }
 
 /// A launcher that has confined itself and waits to be told a command.
@@ -271,6 +273,7 @@ impl Sandbox {
                 covers: Vec::new(),
                 door: None,
                 environment: Vec::new(),
+                beside_mib: 0,
             },
             limit: REACH_TIME,
             output_bytes: END_BYTES,
@@ -318,6 +321,7 @@ impl Sandbox {
             exposed: place.exposed.clone(),
             covers: place.covers.clone(),
             limits: self.limits,
+            beside_mib: place.beside_mib,
             confinement: self.probe.offers,
             cgroup: self.probe.cgroup.clone(),
             door: place.door,

@@ -60,6 +60,9 @@ pub(crate) struct Policy {
     pub(crate) covers: Vec<Cover>,
     /// What it may use.
     pub(crate) limits: Limits,
+    /// Disk space beside the writable folders that counts with them, in MiB.
+    #[serde(default)]
+    pub(crate) beside_mib: u64,
     /// What confines it.
     pub(crate) confinement: Confinement,
     /// Where its control group is made; absent: its tree is watched instead.
@@ -107,7 +110,7 @@ pub struct Limits {
     pub memory_mib: u64,
     /// Processes and threads at a time.
     pub processes: u64,
-    /// All files in the folders it may write, in MiB.
+    /// All files in the folders it may write, and the workspace's git directory, in MiB.
     pub disk_mib: u64,
     /// The largest single file, in MiB.
     pub file_mib: u64,

@@ -329,10 +329,16 @@ pub(crate) mod tests {
 
     impl World {
         pub(crate) fn new() -> Self {
+            Self::limited(crate::workspace::KeepLimits::default())
+        }
+
+        /// One that keeps less of its changes.
+        pub(crate) fn limited(limits: crate::workspace::KeepLimits) -> Self {
             let folder = tempfile::TempDir::new().unwrap();
             let mirror = git::Repository::init_bare(&folder.path().join("mirror")).unwrap();
             let base = commit(mirror.objects());
             let start = Start {
+                limits,
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
                 repository: "acme/shop".parse().unwrap(),
                 base,

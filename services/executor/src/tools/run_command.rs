@@ -19,6 +19,8 @@ const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 600;
 /// The kernel takes no longer single argument, in bytes.
 const MAX_SCRIPT: usize = 100 * 1024;
+/// Steps in which a workspace's git directory counts as used disk.
+const GIT_STEP_MIB: u64 = 8;
 
 /// After git could not write, or missed a remote.
 const GIT_HINT: &str = "[git moves no branches here, and there is no remote: use create_branch for a branch, commit_changes to \
@@ -142,5 +144,7 @@ pub(crate) fn place(workspace: &Workspace) -> Place {
         covers: workspace.covers(),
         door: None,
         environment: workspace.environment(),
+        // In steps, so that a launcher that waits for the next command serves it.
+        beside_mib: workspace.git_mib() / GIT_STEP_MIB * GIT_STEP_MIB,
     }
 }

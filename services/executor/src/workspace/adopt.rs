@@ -10,7 +10,7 @@ use std::{
 use domain::{CommitAuthor, CommitId, RunId, TicketKey};
 use git2::Oid;
 
-use super::{Folder, Problem, Results, Root, Workspace, git_view::VIEW};
+use super::{Folder, KeepLimits, Problem, Results, Root, Workspace, git_view::VIEW};
 use crate::{
     parser::Parser,
     sandbox::{Cover, Runner, Spare},
@@ -104,6 +104,7 @@ impl Workspace {
             base,
             base_branch,
             mirror: git_dir.into(),
+            limits: KeepLimits::default(),
             root,
             scratch,
             session,

@@ -5,7 +5,6 @@ use std::path::Path;
 use domain::{CommitAuthor, CommitId};
 use git::Repository;
 use git2::Oid;
-use proto::executor::MAX_PACK_BYTES;
 
 use super::{Problem, Seen, Workspace, scan::tracked};
 
@@ -213,6 +212,7 @@ impl Workspace {
         let repository = self.git()?;
         let head = self.head_or_base();
         let tree = self.tree(repository.objects())?;
+        self.refuse_excess()?;
         let last = repository.objects().find_commit(Oid::from_str(head.as_str())?)?;
         if replaced.is_none() && last.tree_id() == tree {
             return Ok(None);
@@ -228,6 +228,7 @@ impl Workspace {
             &format!("{message}\n"),
             signed,
         )?;
+        self.refuse_large_commit(&repository, &commit)?;
         let files = repository.unified_diff(&parent, &commit, 0)?.files_changed;
         self.move_branch(&repository, branch, &commit)?;
         Ok(Some((commit, files)))
@@ -260,18 +261,14 @@ impl Workspace {
         let repository = self.git()?;
         let (branch, head) = self.branch();
         let commit = self.snapshot_commit(&repository, time_s)?;
+        self.refuse_excess()?;
         let new: Vec<CommitId> = head
             .iter()
             .filter(|head| **head != self.base)
             .cloned()
             .chain([commit.clone()])
             .collect();
-        let pack = repository
-            .pack(&new, &self.base, MAX_PACK_BYTES)
-            .map_err(|error| match error {
-                git::Error::BadPack(why) => Problem::Unkeepable(why),
-                other => other.into(),
-            })?;
+        let pack = self.pack(&repository, &new)?;
         let files_changed = repository.unified_diff(&self.base, &commit, 0)?.files_changed;
         let head = head.filter(|head| *head != self.base);
         Ok(SnapshotPack {
@@ -304,11 +301,20 @@ impl Workspace {
 
     /// Whether files, branch or head have changed since the last call. Blocks.
     pub(crate) fn has_changed(&self) -> Result<bool, Problem> {
-        let tree = self.tree(self.git()?.objects())?;
+        let repository = self.git()?;
+        let tree = self.tree(repository.objects())?;
         let (branch, head) = self.branch();
-        let now = (tree, branch, head);
+        let changed = self.note_seen((tree, branch, head));
+        if changed && let Err(problem) = self.tidy_objects(&repository) {
+            tracing::warn!(run = %self.run, %problem, "objects that nothing names stay");
+        }
+        Ok(changed)
+    }
+
+    fn note_seen(&self, now: Seen) -> bool {
         let mut state = self.lock();
-        let changed = state.seen.as_ref() != Some(&now);
+        let changed = state.seen.as_ref() != Some(&now) || state.seen_excess != state.excess;
+        state.seen_excess = state.excess.clone();
         let undone = std::mem::take(&mut state.undone);
         if let Some(before) = state
             .seen
@@ -320,7 +326,7 @@ impl Workspace {
             state.undo.push(before);
         }
         state.seen = Some(now);
-        Ok(changed)
+        changed
     }
 
     /// The tree of the files at the last look at them.
@@ -434,7 +440,12 @@ fn write_commit(
 }
 
 fn for_model(problem: &Problem) -> String {
-    format!(
-        "That could not be written: {problem}. Nothing was committed. If the disk is full, delete generated files; else work on and commit later."
-    )
+    let advice = match problem {
+        Problem::Unkeepable(_) => return format!("Nothing was committed: {problem}. Then commit again."),
+        Problem::DiskFull(_) => "Delete generated files, or work on and commit later.",
+        Problem::NotFound(_) | Problem::BadSnapshot(_) | Problem::BadRequest(_) | Problem::Trouble(_) => {
+            "Work on and commit later."
+        }
+    };
+    format!("That could not be written: {problem}. Nothing was committed. {advice}")
 }

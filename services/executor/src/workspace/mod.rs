@@ -12,6 +12,7 @@ mod git_view;
 mod history;
 mod hunks;
 mod left;
+mod objects;
 mod omitted;
 pub(crate) mod paths;
 mod place;
@@ -41,6 +42,8 @@ use environment::Environment;
 pub(crate) use history::SnapshotPack;
 pub(crate) use hunks::TreeHunk;
 pub(crate) use left::Origin;
+use objects::Excess;
+pub(crate) use objects::KeepLimits;
 use omitted::Omitted;
 pub(crate) use paths::is_git_folder;
 pub(crate) use ready::Ready;
@@ -71,26 +74,40 @@ pub(crate) enum Problem {
     /// The changes cannot be kept as they are; the same request fails again.
     #[error("{0}")]
     Unkeepable(String),
+    /// The executor's disk is full.
+    #[error("the executor's disk is full: {0}")]
+    DiskFull(String),
     /// The disk or git is in trouble.
     #[error("{0}")]
     Trouble(String),
 }
 
+impl Problem {
+    /// Tells a full disk from other trouble by the system's words, which is all that a library leaves of its error.
+    fn of_machine(words: String) -> Self {
+        if disk::is_about_full_disk(&words) {
+            Self::DiskFull(words)
+        } else {
+            Self::Trouble(words)
+        }
+    }
+}
+
 impl From<io::Error> for Problem {
     fn from(error: io::Error) -> Self {
-        Self::Trouble(chain(&error))
+        Self::of_machine(chain(&error))
     }
 }
 
 impl From<git::Error> for Problem {
     fn from(error: git::Error) -> Self {
-        Self::Trouble(chain(&error))
+        Self::of_machine(chain(&error))
     }
 }
 
 impl From<git2::Error> for Problem {
     fn from(error: git2::Error) -> Self {
-        Self::Trouble(error.message().to_owned())
+        Self::of_machine(error.message().to_owned())
     }
 }
 
@@ -109,6 +126,8 @@ pub(crate) struct Start {
     pub(crate) foundation: Option<CommitId>,
     /// Who keeps the worktree; nobody: this process.
     pub(crate) runner: Option<Runner>,
+    /// Bounds of what is kept of its changes.
+    pub(crate) limits: KeepLimits,
 }
 
 /// A snapshot to start from.
@@ -129,6 +148,7 @@ pub(crate) struct Workspace {
     base_branch: String,
     folder: Folder,
     mirror: MirrorPath,
+    limits: KeepLimits,
     root: Root,
     scratch: Root,
     session: Option<Arc<Session>>,
@@ -154,6 +174,13 @@ struct State {
     cache: StatCache,
     /// What the last look at the files left out.
     omitted: Omitted,
+    /// Files of the last look that were not stored, because the change is too large.
+    excess: Excess,
+    /// The same, after the last change.
+    seen_excess: Excess,
+    /// Bytes of the git directory, and those that were left when objects went last.
+    git_bytes: u64,
+    tidied_bytes: u64,
     /// Paths that a tool of the model wrote, or that were restored: they belong to the change wherever they are.
     written: BTreeSet<PathBuf>,
     /// The same, as the model was told of it last.
@@ -215,6 +242,7 @@ impl Workspace {
             results: Results::beneath(&folder.0),
             folder,
             mirror: start.mirror,
+            limits: start.limits,
             root,
             scratch,
             session,

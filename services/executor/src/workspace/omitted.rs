@@ -62,7 +62,9 @@ pub(super) fn reason(error: &io::Error) -> Result<Option<String>, Problem> {
     match error.kind() {
         io::ErrorKind::NotFound => Ok(None),
         // Neither the disk nor the limit of open files is the file's fault.
-        io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => Err(Problem::Trouble(error.to_string())),
+        io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
+            Err(Problem::of_machine(error.to_string()))
+        }
         io::ErrorKind::PermissionDenied => Ok(Some("permission denied (chmod helps)".to_owned())),
         io::ErrorKind::InvalidFilename => Ok(Some("its path is too long".to_owned())),
         _ => Ok(Some(error.to_string())),

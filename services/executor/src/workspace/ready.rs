@@ -122,6 +122,7 @@ mod tests {
     impl World {
         fn start(&self, commit: usize) -> Start {
             Start {
+                limits: super::super::KeepLimits::default(),
                 run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
                 repository: "acme/shop".parse().unwrap(),
                 base: self.commits[commit].clone(),

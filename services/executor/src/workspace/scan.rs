@@ -16,6 +16,7 @@ use ignore::{DirEntry, WalkBuilder};
 use super::{
     Problem, Workspace,
     byproduct::{self, OwnByproducts},
+    objects::{ChangeSize, FileFit},
     omitted::{Omitted, reason, unwalked},
     paths::is_git_folder,
     root::{Kind, Stat},
@@ -32,17 +33,30 @@ const MAX_DEPTH: usize = super::checkout::MAX_DEPTH;
 /// A file that changed this shortly before it was read may change again without its times showing it.
 const RACY_NS: i128 = 20_000_000;
 
+/// Outcome of reading a file.
+#[derive(Clone, Copy)]
+enum KnownFile {
+    /// Its object, and the bytes that this adds to the workspace's own.
+    Stored(Oid, u64),
+    /// It is too large for any snapshot.
+    TooLarge,
+}
+
 /// Which content a file had when it was last read, so that unchanged files are not read again.
 #[derive(Default)]
 pub(super) struct StatCache {
-    entries: HashMap<PathBuf, (Stat, Oid)>,
+    entries: HashMap<PathBuf, (Stat, KnownFile)>,
     /// Only files that changed clearly before this are believed.
     sealed_ns: i128,
 }
 
 impl StatCache {
     pub(super) fn put(&mut self, path: PathBuf, stat: Stat, id: Oid) {
-        self.entries.insert(path, (stat, id));
+        self.note(path, stat, KnownFile::Stored(id, 0));
+    }
+
+    fn note(&mut self, path: PathBuf, stat: Stat, file: KnownFile) {
+        self.entries.insert(path, (stat, file));
     }
 
     /// Both together.
@@ -60,9 +74,9 @@ impl StatCache {
         self.sealed_ns = i128::from(bootstrap::now().unix_ms()) * 1_000_000;
     }
 
-    fn get(&self, path: &Path, stat: &Stat) -> Option<Oid> {
-        let (known, id) = self.entries.get(path)?;
-        (known == stat && stat.ctime_ns + RACY_NS < self.sealed_ns).then_some(*id)
+    fn get(&self, path: &Path, stat: &Stat) -> Option<KnownFile> {
+        let (known, file) = self.entries.get(path)?;
+        (known == stat && stat.ctime_ns + RACY_NS < self.sealed_ns).then_some(*file)
     }
 }
 
@@ -96,6 +110,29 @@ struct Look<'a> {
     old: &'a StatCache,
     new: StatCache,
     omitted: Omitted,
+    size: ChangeSize,
+}
+
+impl Look<'_> {
+    /// Stores a file's content, or tells why not; nothing when only the rest of the change is in its way.
+    fn store(&self, content: &[u8]) -> Result<Option<KnownFile>, git2::Error> {
+        let fit = self.size.fit(content);
+        match fit {
+            FileFit::Fits => {}
+            FileFit::Exceeds => return Ok(None),
+            FileFit::TooLarge => {
+                // A large file of the base that only moved adds nothing.
+                let id = Oid::hash_object(ObjectType::Blob, content)?;
+                let is_there = self.git.odb()?.exists(id) && self.size.weight(id) == 0;
+                return Ok(Some(match is_there {
+                    true => KnownFile::Stored(id, 0),
+                    false => KnownFile::TooLarge,
+                }));
+            }
+        }
+        let id = self.git.blob(content)?;
+        Ok(Some(KnownFile::Stored(id, self.size.weight(id))))
+    }
 }
 
 impl Workspace {
@@ -115,6 +152,7 @@ impl Workspace {
             old: &state.cache,
             new: StatCache::default(),
             omitted,
+            size: ChangeSize::new(self.limits, &self.git_dir()),
         };
         let mut files = Files::new();
         for path in paths {
@@ -135,11 +173,13 @@ impl Workspace {
         let Look {
             new: mut cache,
             omitted,
+            size,
             ..
         } = look;
         cache.seal();
         state.cache = cache;
         state.omitted = omitted;
+        state.excess = size.into_excess();
         drop(state);
         write(git, &files)
     }
@@ -169,9 +209,11 @@ impl Workspace {
             look.omitted.add(path, &why);
             return Ok(tracked);
         }
-        let id = match look.old.get(path, &stat) {
-            Some(id) => id,
-            None if stat.kind == Kind::Link => look.git.blob(&self.root().read_link(path)?)?,
+        let known = match look.old.get(path, &stat) {
+            Some(known) => known,
+            None if stat.kind == Kind::Link => {
+                KnownFile::Stored(look.git.blob(&self.root().read_link(path)?)?, 0)
+            }
             None => {
                 let content = self.root().read(path, MAX_FILE_BYTES)?;
                 let is_made = tracked.is_none() && mode == 0o100_755 && byproduct::is_program(&content);
@@ -179,10 +221,21 @@ impl Workspace {
                     look.omitted.add(path, byproduct::WHY);
                     return Ok(None);
                 }
-                look.git.blob(&content)?
+                let Some(known) = look.store(&content)? else {
+                    look.size.refuse(path, stat.size);
+                    return Ok(tracked);
+                };
+                known
             }
         };
-        look.new.put(path.to_owned(), stat, id);
+        look.new.note(path.to_owned(), stat, known);
+        let KnownFile::Stored(id, weight) = known else {
+            look.size.refuse(path, stat.size);
+            return Ok(tracked);
+        };
+        if tracked.is_none_or(|(old, _)| old != id) {
+            look.size.add(path, stat.size, weight);
+        }
         Ok(Some((id, mode)))
     }
 

@@ -1,0 +1,119 @@
+//! Watch over the room on the disk as long as the executor lives: a full disk stops new work, and no run in the middle.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::{registry::Registry, server::Readiness};
+
+const EVERY: Duration = Duration::from_secs(5);
+const MIB: u64 = 1 << 20;
+
+/// Room on a disk, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskRoom {
+    pub(crate) free: u64,
+    pub(crate) used: u64,
+}
+
+impl DiskRoom {
+    /// Room on the disk that holds a folder, for this user; nothing when it cannot be read.
+    pub(crate) fn measure(folder: &Path) -> Option<Self> {
+        let disk = rustix::fs::statvfs(folder).ok()?;
+        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+        Some(Self {
+            free: bytes(disk.f_bavail),
+            used: bytes(disk.f_blocks.saturating_sub(disk.f_bfree)),
+        })
+    }
+}
+
+/// Low-water mark with some distance to the mark at which work begins again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DiskReserve {
+    bytes: u64,
+}
+
+impl DiskReserve {
+    pub(crate) const fn of_mib(mib: u64) -> Self {
+        Self {
+            bytes: mib.saturating_mul(MIB),
+        }
+    }
+
+    /// True when the disk is too full for new work. A disk that cannot be measured is not.
+    fn is_low(self, room: Option<DiskRoom>, was_low: bool) -> bool {
+        let mark = if was_low {
+            self.bytes.saturating_add(self.bytes / 4)
+        } else {
+            self.bytes
+        };
+        room.is_some_and(|room| room.free < mark)
+    }
+}
+
+/// Looks at the disk until `stop`. What is kept for later runs goes before work is refused.
+pub(crate) async fn watch(
+    registry: Arc<Registry>,
+    reserve: DiskReserve,
+    readiness: Readiness,
+    stop: CancellationToken,
+) {
+    loop {
+        let looked = tokio::task::spawn_blocking({
+            let registry = Arc::clone(&registry);
+            move || is_low(&registry, reserve)
+        });
+        let is_low = looked.await.unwrap_or(false);
+        if registry.set_disk_low(is_low) {
+            if is_low {
+                tracing::error!(
+                    folder = %registry.workspaces.display(),
+                    "not ready: the disk has less free than executor.disk_reserve_mib. Free space on it or make it larger; this is \
+                     looked at every {} s",
+                    EVERY.as_secs()
+                );
+            } else {
+                tracing::info!("the disk has room again");
+            }
+            readiness.set(registry.is_ready()).await;
+        }
+        if stop
+            .run_until_cancelled(tokio::time::sleep(EVERY))
+            .await
+            .is_none()
+        {
+            return;
+        }
+    }
+}
+
+fn is_low(registry: &Registry, reserve: DiskReserve) -> bool {
+    let was_low = registry.is_disk_low();
+    let measure = || DiskRoom::measure(&registry.workspaces);
+    if !reserve.is_low(measure(), was_low) {
+        return false;
+    }
+    registry.store.make_room();
+    reserve.is_low(measure(), was_low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn low_disk_stays_low_until_it_has_a_quarter_more() {
+        let reserve = DiskReserve::of_mib(100);
+        let low = |free_mib: u64, was_low| {
+            let room = DiskRoom {
+                free: free_mib * MIB,
+                used: 0,
+            };
+            reserve.is_low(Some(room), was_low)
+        };
+        assert!(low(99, false) && !low(100, false));
+        assert!(low(124, true) && !low(125, true));
+        assert!(!reserve.is_low(None, true), "nothing is known");
+    }
+}
