@@ -3,6 +3,7 @@
 mod budget;
 mod embeddings;
 mod model;
+mod snapshots;
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -13,6 +14,7 @@ use serde::Deserialize;
 pub use budget::{AmountSettings, BudgetSettings, CeilingSettings, PeriodSettings};
 pub use embeddings::EmbeddingSettings;
 pub use model::{ModelSettings, Price, RoleSettings, RoleTable, Thinking};
+pub use snapshots::SnapshotSettings;
 
 /// The sections that the planner reads.
 #[derive(Clone, Debug, Deserialize)]
@@ -68,6 +70,9 @@ pub struct PlannerSettings {
     /// What a run may spend whatever the rules say.
     #[serde(default)]
     pub budget_ceiling: CeilingSettings,
+    /// Room for snapshots of changes in the object store.
+    #[serde(default)]
+    pub snapshots: SnapshotSettings,
     /// Executors by pool: `dns://host:port` for every address behind a name, or `https://host:port` with the section `[tls]` and
     /// `http://host:port` without it.
     #[serde(default = "default_pools")]
@@ -141,6 +146,7 @@ impl PlannerSettings {
         if self.max_retries > 100 {
             return problem("planner.max_retries", "must be at most 100");
         }
+        self.snapshots.check()?;
         for (pool, addresses) in &self.pools {
             let (direct, words) = match tls {
                 true => (

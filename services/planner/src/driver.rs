@@ -24,6 +24,7 @@ use crate::model::{self, Models};
 use crate::prompts;
 use crate::run::{Action, Allowance, Answer, IllegalFact, Retries, RunState, conversation, to_sum_up};
 use crate::slots::Slots;
+use crate::snapshots::SnapshotStore;
 use crate::telemetry;
 pub(crate) use crate::trouble::Trouble;
 use recover::{Cut, failed, unkept, workspace_failed};
@@ -35,6 +36,8 @@ const CLONE_PAUSE: Duration = Duration::from_secs(3);
 const CLONE_LIMIT: Duration = Duration::from_secs(20 * 60);
 /// The ticket is told of every so many percent.
 const CLONE_STEP: u8 = 10;
+/// Told to the model and, where the work ends by it, to the ticket.
+const STORE_FULL: &str = "the installation's object store is full; an operator has to make room";
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -69,10 +72,12 @@ pub(crate) struct Driver {
     pub(crate) allowance: Allowance,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) embeddings: Option<Embeddings>,
+    pub(crate) snapshots: SnapshotStore,
 }
 
 impl Driver {
-    /// Performs one action. Dropping the future cancels what it does outside.
+    /// Performs one action. Dropping the future cancels what it does outside. `kept_elsewhere`: bytes of the snapshots that
+    /// other runs of the ticket keep.
     ///
     /// # Errors
     /// [`Trouble`]; whatever else goes wrong is a fact.
@@ -81,6 +86,7 @@ impl Driver {
         action: Action,
         state: &RunState,
         fence: RunFence,
+        kept_elsewhere: u64,
     ) -> Result<Outcome, Trouble> {
         match action {
             Action::Record(fact) => {
@@ -110,7 +116,7 @@ impl Driver {
             | Action::TakeSnapshot
             | Action::GoBack { .. } => {
                 self.show_progress(&action, state, fence).await?;
-                self.work(action, state, fence).await
+                self.work(action, state, fence, kept_elsewhere).await
             }
         }
     }
@@ -139,7 +145,13 @@ impl Driver {
     }
 
     /// What needs a request and mostly a workspace, which is kept alive meanwhile.
-    async fn work(&self, action: Action, state: &RunState, fence: RunFence) -> Result<Outcome, Trouble> {
+    async fn work(
+        &self,
+        action: Action,
+        state: &RunState,
+        fence: RunFence,
+        kept_elsewhere: u64,
+    ) -> Result<Outcome, Trouble> {
         let Some(request) = state.request() else {
             return Err(self.impossible(state, "a run without a workspace asked for one"));
         };
@@ -168,7 +180,9 @@ impl Driver {
                 (Action::InspectChange, Some(info)) => {
                     self.inspect_change(&caller, state, info, request).await
                 }
-                (Action::TakeSnapshot, Some(info)) => self.snapshot(&caller, state, info).await,
+                (Action::TakeSnapshot, Some(info)) => {
+                    self.snapshot(&caller, state, info, kept_elsewhere).await
+                }
                 (Action::GoBack { snapshot }, Some(info)) => {
                     self.go_back(&caller, state, info, snapshot).await
                 }
@@ -367,9 +381,16 @@ impl Driver {
         caller: &Caller,
         state: &RunState,
         info: &WorkspaceInfo,
+        kept_elsewhere: u64,
     ) -> Result<Outcome, Trouble> {
-        let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at)).await {
+        let room = self.snapshots.room(state, kept_elsewhere);
+        let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at, &room)).await {
             Ok(taken) => taken,
+            Err(CallError::Store(error)) if error.is_about_full_store() => {
+                tracing::error!(run = %caller.run, error = %chain(&error), "the object store is full");
+                return Ok(unkept(caller, STORE_FULL.to_owned()).into());
+            }
+            Err(CallError::Store(error)) => return Err(error.into()),
             Err(CallError::Unkeepable(reason)) => return Ok(unkept(caller, reason).into()),
             Err(error) => return self.recover(caller, state, error, Cut::Snapshot).await,
         };
@@ -384,10 +405,11 @@ impl Driver {
             branch: Some(taken.info.branch).filter(|branch| !branch.is_empty()),
             head: commit(&taken.info.head_commit),
             commit: kept,
-            pack: self.queue.objects().put(taken.pack).await?,
+            pack: taken.pack.object.clone(),
             files_changed: taken.info.files_changed,
             omitted: taken.info.omitted,
         };
+        self.snapshots.note(&caller.run, taken.pack);
         Ok(Outcome::from(Fact::SnapshotTaken {
             snapshot,
             repository: None,

@@ -15,6 +15,7 @@ mod readiness;
 mod run;
 mod scale;
 mod slots;
+mod snapshots;
 mod startup;
 mod stop_all;
 mod structured;
@@ -37,7 +38,7 @@ use tokio_util::{
 
 pub use config::{
     AmountSettings, BudgetSettings, CeilingSettings, Config, EmbeddingSettings, ModelSettings,
-    PeriodSettings, PlannerSettings, Price, RoleSettings, RoleTable, Thinking,
+    PeriodSettings, PlannerSettings, Price, RoleSettings, RoleTable, SnapshotSettings, Thinking,
 };
 pub use executors::inspect_pools;
 pub use model::{Tried, try_model};

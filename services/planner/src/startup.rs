@@ -17,6 +17,7 @@ use crate::model::{self, Models};
 use crate::pools::PoolKeeper;
 use crate::run::Retries;
 use crate::slots::{SlotKeeper, Slots};
+use crate::snapshots::SnapshotStore;
 use crate::ticket::TicketDesk;
 
 /// A desk with its connections; `None` when the shutdown came first.
@@ -68,6 +69,7 @@ pub(crate) async fn desk(
             .map(Embeddings::new)
             .transpose()?,
         budgets,
+        snapshots: SnapshotStore::new(queue.objects(), config.planner.snapshots),
         queue: queue.clone(),
         models,
         executors,

@@ -7,6 +7,7 @@ mod newer;
 mod pool;
 mod redis;
 mod slots;
+mod snapshots;
 mod token;
 mod unreadable;
 
@@ -34,6 +35,7 @@ struct World {
     model: ScriptedModel,
     executor: FakeExecutor,
     budget: crate::BudgetSettings,
+    snapshots: crate::config::SnapshotSettings,
     queue: Queue,
     shutdown: CancellationToken,
     background: Vec<JoinHandle<()>>,
@@ -67,6 +69,7 @@ impl World {
             model,
             executor,
             budget: crate::BudgetSettings::default(),
+            snapshots: crate::config::SnapshotSettings::default(),
             queue,
             shutdown,
             background: vec![waker, reporter],
@@ -101,6 +104,7 @@ impl World {
                 wait_for_model: true,
                 context_tokens: Some(100_000),
                 budget: self.budget,
+                snapshots: self.snapshots,
                 budget_ceiling: crate::CeilingSettings::default(),
                 pools: [(
                     "default".to_owned(),

@@ -22,6 +22,7 @@ impl Driver {
             CallError::Invalid(words) | CallError::Refused(words) | CallError::Unkeepable(words) => {
                 return Ok(failed(state, &words).into());
             }
+            CallError::Store(error) => return Err(error.into()),
             CallError::WorkspaceLost => true,
             CallError::Trouble { .. } | CallError::TimedOut => false,
         };

@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use domain::{
     CallId, Cause, CommitAuthor, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
+use queue::{ObjectUpload, StoredObject};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Status, transport::Channel};
+use tonic::{Code, Request, Status, Streaming, transport::Channel};
 use wire::executor_service_client::ExecutorServiceClient;
 
 use super::{
@@ -23,6 +23,7 @@ use super::{
     directory::{Directory, HeldWorkspace},
 };
 use crate::config::PlannerSettings;
+use crate::snapshots::SnapshotRoom;
 use crate::telemetry::{self, PoolSlots};
 
 /// A little longer than the executor's own limit for a tool, so that its answer is heard.
@@ -79,6 +80,9 @@ pub(crate) enum CallError {
     /// The workspace's changes cannot be kept as they are; asking again changes nothing.
     #[error("{0}")]
     Unkeepable(String),
+    /// The object store did not take a snapshot.
+    #[error("the object store did not take the snapshot")]
+    Store(#[source] queue::Error),
 }
 
 impl CallError {
@@ -118,10 +122,10 @@ impl From<Status> for CallError {
     }
 }
 
-/// What a snapshot holds, and its pack.
+/// A snapshot's description, and its pack in the object store.
 pub(crate) struct Taken {
     pub(crate) info: wire::SnapshotInfo,
-    pub(crate) pack: Bytes,
+    pub(crate) pack: StoredObject,
 }
 
 impl Executors {
@@ -263,7 +267,7 @@ impl Executors {
         Err(CallError::trouble("the call ended without a result"))
     }
 
-    /// Everything that differs from the base, as a pack.
+    /// Everything that differs from the base, as a pack that goes from the executor to the object store in parts.
     ///
     /// # Errors
     /// [`CallError`].
@@ -272,6 +276,7 @@ impl Executors {
         caller: &Caller,
         info: &WorkspaceInfo,
         at: Timestamp,
+        room: &SnapshotRoom,
     ) -> Result<Taken, CallError> {
         let message = wire::SnapshotWorkspaceRequest {
             workspace_id: info.id.clone(),
@@ -284,26 +289,17 @@ impl Executors {
         let mut events = failpoint::around("planner.executor.snapshot", called)
             .await?
             .into_inner();
-        let (mut taken, mut pack) = (None, Vec::new());
-        while let Some(event) = events.message().await? {
-            match event.event {
-                Some(wire::snapshot_workspace_response::Event::Info(info)) => taken = Some(info),
-                Some(wire::snapshot_workspace_response::Event::PackChunk(chunk)) => {
-                    pack.extend_from_slice(&chunk)
-                }
-                None => {}
-            }
-            if pack.len() > wire::MAX_PACK_BYTES {
-                return Err(CallError::Unkeepable(
-                    "the change is larger than 256 MiB".to_owned(),
-                ));
+        let mut upload = room.upload();
+        match receive_snapshot(&mut events, &mut upload, room).await {
+            Ok(info) => Ok(Taken {
+                info,
+                pack: upload.finish().await.map_err(CallError::Store)?,
+            }),
+            Err(error) => {
+                upload.discard().await;
+                Err(error)
             }
         }
-        let info = taken.ok_or_else(|| CallError::trouble("the snapshot came without its description"))?;
-        Ok(Taken {
-            info,
-            pack: pack.into(),
-        })
     }
 
     /// Keeps the workspace for five more minutes. A failure shows at the next call.
@@ -346,6 +342,29 @@ impl Executors {
             Err(_) => tracing::debug!(run = %caller.run, "workspace could not be closed in time"),
         }
     }
+}
+
+/// Passes a pack on to the object store; the description that came with it.
+async fn receive_snapshot(
+    events: &mut Streaming<wire::SnapshotWorkspaceResponse>,
+    upload: &mut ObjectUpload,
+    room: &SnapshotRoom,
+) -> Result<wire::SnapshotInfo, CallError> {
+    let mut info = None;
+    while let Some(event) = events.message().await? {
+        match event.event {
+            Some(wire::snapshot_workspace_response::Event::Info(found)) => info = Some(found),
+            Some(wire::snapshot_workspace_response::Event::PackChunk(chunk)) => {
+                let bytes = upload.size_bytes() + chunk.len() as u64;
+                if let Some(refusal) = room.refuse(bytes) {
+                    return Err(CallError::Unkeepable(refusal));
+                }
+                upload.push(&chunk).await.map_err(CallError::Store)?;
+            }
+            None => {}
+        }
+    }
+    info.ok_or_else(|| CallError::trouble("the snapshot came without its description"))
 }
 
 /// A request with a grant in its metadata.

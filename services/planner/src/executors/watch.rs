@@ -100,6 +100,7 @@ fn silence(error: &CallError) -> String {
         | CallError::Stale
         | CallError::Invalid(_)
         | CallError::TimedOut
+        | CallError::Store(_)
         | CallError::Unkeepable(_) => "it cannot be reached".to_owned(),
     }
 }

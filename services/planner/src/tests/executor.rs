@@ -35,6 +35,9 @@ struct Books {
     deadly: Option<(String, u32)>,
     /// What is answered instead of snapshots, and how often.
     no_snapshot: Option<(Status, u32)>,
+    /// Bytes of each pack, which has other content than the ones before; absent: always the same few bytes.
+    pack_bytes: Option<usize>,
+    packs: u8,
 }
 
 #[derive(Clone)]
@@ -105,6 +108,20 @@ impl FakeExecutor {
     /// How often the deadly tool ran.
     pub(super) fn deaths(&self) -> u32 {
         self.books().deadly.as_ref().map_or(0, |(_, times)| *times)
+    }
+
+    /// Gives snapshots of this size, each with other content.
+    pub(super) fn make_packs_of(&self, bytes: usize) {
+        self.books().pack_bytes = Some(bytes);
+    }
+
+    fn next_pack(&self) -> Vec<u8> {
+        let mut books = self.books();
+        books.packs += 1;
+        let packs = books.packs;
+        books
+            .pack_bytes
+            .map_or_else(|| b"PACK".to_vec(), |bytes| vec![packs; bytes])
     }
 
     pub(super) fn keep_nothing(&self, why: Status) {
@@ -333,12 +350,13 @@ impl ExecutorService for FakeExecutor {
             files_changed: 1,
             ..wire::SnapshotInfo::default()
         };
-        let events = [
-            wire::snapshot_workspace_response::Event::Info(info),
-            wire::snapshot_workspace_response::Event::PackChunk(b"PA".to_vec()),
-            wire::snapshot_workspace_response::Event::PackChunk(b"CK".to_vec()),
-        ];
-        let events = events.map(|event| Ok(wire::SnapshotWorkspaceResponse { event: Some(event) }));
+        let pack = self.next_pack();
+        let chunks = pack.chunks(pack.len().div_ceil(2).min(wire::PACK_CHUNK_BYTES));
+        let chunks = chunks.map(|chunk| wire::snapshot_workspace_response::Event::PackChunk(chunk.to_vec()));
+        let events: Vec<_> = std::iter::once(wire::snapshot_workspace_response::Event::Info(info))
+            .chain(chunks)
+            .map(|event| Ok(wire::SnapshotWorkspaceResponse { event: Some(event) }))
+            .collect();
         Ok(Response::new(Box::pin(stream::iter(events))))
     }
 

@@ -24,6 +24,7 @@ fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
         wait_for_model: true,
         context_tokens: Some(100_000),
         budget: crate::BudgetSettings::default(),
+        snapshots: crate::SnapshotSettings::default(),
         budget_ceiling: crate::CeilingSettings::default(),
         pools: [("default".to_owned(), bootstrap::settings::TextList(urls))].into(),
         gate_url: "http://127.0.0.1:1/git".to_owned(),

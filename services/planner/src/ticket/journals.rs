@@ -63,6 +63,8 @@ impl Session<'_> {
         if let Some(live) = self.runs.get_mut(run) {
             live.last = sequence;
             Arc::make_mut(&mut live.state).apply(&entry)?;
+            // Only now: what the journal named last is needed until it names another.
+            self.driver.snapshots.release(&live.state);
         }
         tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
         if entry.fact.shows_progress() {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{lanes::next_runs, outage, rebuild, steps::Steps};
 use crate::driver::{Driver, Outcome, Trouble};
 use crate::run::{Action, RunState, decide};
+use crate::snapshots::bytes_of;
 use crate::telemetry;
 
 /// Between two tries of a run that waits for a slot, while its ticket is in hand.
@@ -164,16 +165,29 @@ impl<'a> Session<'a> {
             let Some(live) = self.runs.get(&run) else { break };
             let (driver, state, fence) = (self.driver, live.state.clone(), self.fence);
             let action = decide(&state);
+            let kept_elsewhere = self.kept_beside(&run);
             self.check()?;
             if action.is_immediate() {
-                let outcome = driver.perform(action, &state, fence).await?;
+                let outcome = driver.perform(action, &state, fence, kept_elsewhere).await?;
                 drop(state);
                 self.take_in(&run, outcome).await?;
             } else {
-                steps.begin(run, perform(Arc::clone(driver), action, state, fence));
+                steps.begin(
+                    run,
+                    perform(Arc::clone(driver), action, state, fence, kept_elsewhere),
+                );
             }
         }
         Ok(())
+    }
+
+    /// Bytes of the snapshots that other runs of the ticket keep, as long as they are not over.
+    fn kept_beside(&self, run: &RunId) -> u64 {
+        let others = self
+            .runs
+            .iter()
+            .filter(|(other, live)| *other != run && live.state.finished.is_none());
+        others.map(|(_, live)| bytes_of(&live.state.packs())).sum()
     }
 
     async fn activate(&mut self, run: &RunId) -> Result<(), Trouble> {
@@ -228,6 +242,7 @@ impl<'a> Session<'a> {
         match (live.state.finished.clone(), live.state.parked) {
             (Some(reason), _) => {
                 self.driver.close(&live.state, self.fence).await;
+                self.driver.snapshots.forget(run);
                 telemetry::run_finished(live.state.job().as_str(), reason.as_str());
                 tracing::info!(%run, reason = reason.as_str(), "run finished");
                 if live.state.job() == Job::Finish && reason == StopReason::Completed {
@@ -311,10 +326,14 @@ async fn perform(
     action: Action,
     state: Arc<RunState>,
     fence: RunFence,
+    kept_elsewhere: u64,
 ) -> Result<Outcome, Trouble> {
     let mut patience = outage::Patience::new("a step");
     loop {
-        match driver.perform(action.clone(), &state, fence).await {
+        match driver
+            .perform(action.clone(), &state, fence, kept_elsewhere)
+            .await
+        {
             // The session ends this at shutdown.
             Err(trouble) => patience.pause(trouble, &CancellationToken::new()).await?,
             performed => return performed,

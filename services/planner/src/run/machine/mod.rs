@@ -10,6 +10,7 @@ mod dialog;
 mod input;
 mod moved;
 mod outputs;
+mod packs;
 mod proof;
 mod repetition;
 mod reports;

@@ -1,0 +1,49 @@
+//! Packs in the object store that a run still needs.
+
+use domain::{ObjectRef, ReportOutcome, ReportRequest};
+
+use super::RunState;
+use super::state::ReportState;
+
+impl RunState {
+    /// Every pack that a later step may read: last snapshots, the state that was proven best, and what the reporter has not
+    /// pushed yet.
+    pub(crate) fn packs(&self) -> Vec<ObjectRef> {
+        let last = self
+            .work()
+            .snapshot
+            .as_ref()
+            .map(|snapshot| snapshot.pack.clone());
+        let mut packs = self.packs_beside_snapshot();
+        packs.extend(last);
+        packs
+    }
+
+    /// The same without the last snapshot of the run's own repository, which the next one replaces.
+    pub(crate) fn packs_beside_snapshot(&self) -> Vec<ObjectRef> {
+        let own = self.request().map(|request| &request.repository);
+        let others = self
+            .works
+            .iter()
+            .filter(|(repository, _)| Some(*repository) != own);
+        let others = others.filter_map(|(_, work)| work.snapshot.as_ref());
+        let best = self.best.as_ref().map(|best| &best.snapshot);
+        let snapshots = others.chain(best).map(|snapshot| snapshot.pack.clone());
+        snapshots
+            .chain(self.reports.iter().filter_map(unpushed))
+            .collect()
+    }
+}
+
+/// The pack of a report that may still be performed. One that failed may come back from the dead letters.
+fn unpushed(report: &ReportState) -> Option<ObjectRef> {
+    let is_open = !matches!(
+        report.outcome,
+        Some(ReportOutcome::Done(_) | ReportOutcome::Refused(_))
+    );
+    match &report.request {
+        ReportRequest::PushBranch(push) if is_open => Some(push.pack.clone()),
+        ReportRequest::DecisionNeeded(proposal) if is_open => Some(proposal.push.pack.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,219 @@
+//! Packs of snapshots in the object store: how much a run and its ticket may keep there, and the removal of what a newer
+//! snapshot replaced.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use domain::{ObjectRef, RunId, cause::chain};
+use queue::{ObjectUpload, Objects, StoredObject};
+
+use crate::config::SnapshotSettings;
+use crate::run::RunState;
+
+const MIB: u64 = 1 << 20;
+/// Runs whose packs this planner knows; of more it leaves the removal to the collector.
+const MAX_RUNS: usize = 10_000;
+
+/// Removes what it stored itself and no fact of the run needs any more. What another planner stored, and what is left after
+/// a crash, is the collector's.
+pub(crate) struct SnapshotStore {
+    objects: Objects,
+    settings: SnapshotSettings,
+    stored: Mutex<HashMap<RunId, Vec<OwnPack>>>,
+}
+
+/// A pack that this planner stored.
+struct OwnPack {
+    stored: StoredObject,
+    /// The journal has named it: as long as that is to come, nothing may remove it.
+    is_recorded: bool,
+}
+
+/// Room for one more pack.
+#[derive(Clone)]
+pub(crate) struct SnapshotRoom {
+    objects: Objects,
+    max_bytes: u64,
+    /// Words for the model when there is no more.
+    refusal: String,
+}
+
+impl SnapshotRoom {
+    /// Begins a pack.
+    pub(crate) fn upload(&self) -> ObjectUpload {
+        self.objects.upload()
+    }
+
+    /// Refuses a pack of this size when it has no room.
+    pub(crate) fn refuse(&self, bytes: u64) -> Option<String> {
+        (bytes > self.max_bytes).then(|| self.refusal.clone())
+    }
+}
+
+impl SnapshotStore {
+    pub(crate) fn new(objects: Objects, settings: SnapshotSettings) -> Self {
+        Self {
+            objects,
+            settings,
+            stored: Mutex::default(),
+        }
+    }
+
+    /// Room for the next snapshot of a run, of whose ticket other runs keep this much.
+    pub(crate) fn room(&self, state: &RunState, kept_elsewhere: u64) -> SnapshotRoom {
+        let kept = bytes_of(&state.packs_beside_snapshot());
+        let (max_bytes, refusal) = room_of(self.settings, kept, kept_elsewhere);
+        SnapshotRoom {
+            objects: self.objects.clone(),
+            max_bytes,
+            refusal,
+        }
+    }
+
+    /// Notes a pack that a run stored.
+    pub(crate) fn note(&self, run: &RunId, pack: StoredObject) {
+        let mut stored = self.stored();
+        if stored.len() >= MAX_RUNS && !stored.contains_key(run) {
+            return;
+        }
+        let packs = stored.entry(run.clone()).or_default();
+        // Stored once more, it has another sequence; it stays this run's own.
+        let known = packs
+            .iter()
+            .position(|known| known.stored.object == pack.object)
+            .map(|place| packs.swap_remove(place));
+        let mut stored = pack;
+        stored.is_new |= known.is_some_and(|known| known.stored.is_new);
+        packs.push(OwnPack {
+            stored,
+            is_recorded: false,
+        });
+    }
+
+    /// Removes the packs that a run needs no more, in the background. Its last fact is in the journal.
+    pub(crate) fn release(&self, state: &RunState) {
+        if !self.stored().contains_key(&state.run) {
+            return;
+        }
+        let needed: HashSet<String> = state.packs().into_iter().map(|pack| pack.sha256).collect();
+        let mut stored = self.stored();
+        let Some(packs) = stored.get_mut(&state.run) else {
+            return;
+        };
+        let mut gone = Vec::new();
+        for mut pack in std::mem::take(packs) {
+            let is_needed = needed.contains(&pack.stored.object.sha256);
+            if pack.is_recorded && !is_needed {
+                gone.push(pack.stored);
+            } else {
+                pack.is_recorded |= is_needed;
+                packs.push(pack);
+            }
+        }
+        if packs.is_empty() {
+            stored.remove(&state.run);
+        }
+        drop(stored);
+        if gone.is_empty() {
+            return;
+        }
+        let (objects, run) = (self.objects.clone(), state.run.clone());
+        tokio::spawn(async move {
+            for pack in gone {
+                match objects.remove_stored(&pack).await {
+                    Ok(is_gone) => {
+                        tracing::debug!(%run, object = pack.object.sha256, is_gone, "a replaced snapshot")
+                    }
+                    Err(error) => tracing::debug!(
+                        %run,
+                        error = %chain(&error),
+                        "a replaced snapshot stays until it is collected"
+                    ),
+                }
+            }
+        });
+    }
+
+    /// A run is over: its last snapshot stays as long as its journal.
+    pub(crate) fn forget(&self, run: &RunId) {
+        self.stored().remove(run);
+    }
+
+    fn stored(&self) -> MutexGuard<'_, HashMap<RunId, Vec<OwnPack>>> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that a run's next snapshot may have beside what it and other runs of its ticket keep, and the words for one that has
+/// more.
+fn room_of(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, String) {
+    let of_run = (settings.run_mib * MIB).saturating_sub(kept);
+    let of_ticket = (settings.ticket_mib * MIB).saturating_sub(kept + kept_elsewhere);
+    let limit = if of_run <= of_ticket {
+        format!(
+            "snapshots of one run take at most {} MiB, and {} MiB are left",
+            settings.run_mib,
+            of_run / MIB
+        )
+    } else {
+        format!(
+            "snapshots of one ticket take at most {} MiB, its other runs keep {} MiB, and {} MiB are left",
+            settings.ticket_mib,
+            kept_elsewhere / MIB,
+            of_ticket / MIB
+        )
+    };
+    let refusal = format!(
+        "the change is too large: {limit}. Delete generated files, name their folders in .gitignore, or make the change smaller"
+    );
+    (of_run.min(of_ticket), refusal)
+}
+
+/// Bytes of different packs.
+pub(crate) fn bytes_of(packs: &[ObjectRef]) -> u64 {
+    let mut known = HashSet::new();
+    let different = packs.iter().filter(|pack| known.insert(&pack.sha256));
+    different.map(|pack| pack.size_bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_of_a_run_ends_at_its_budget_and_its_tickets() {
+        let settings = SnapshotSettings {
+            run_mib: 10,
+            ticket_mib: 16,
+        };
+        let room = |kept_mib: u64, elsewhere_mib: u64| {
+            let (bytes, words) = room_of(settings, kept_mib * MIB, elsewhere_mib * MIB);
+            (bytes / MIB, words)
+        };
+        assert_eq!(room(0, 0).0, 10);
+        assert_eq!(room(4, 0).0, 6);
+        assert!(
+            room(4, 0)
+                .1
+                .contains("of one run take at most 10 MiB, and 6 MiB are left")
+        );
+        assert_eq!(room(4, 9).0, 3);
+        assert!(
+            room(4, 9)
+                .1
+                .contains("its other runs keep 9 MiB, and 3 MiB are left")
+        );
+        assert_eq!(room(20, 90).0, 0, "never below nothing");
+    }
+
+    #[test]
+    fn same_pack_named_twice_counts_once() {
+        let pack = |name: &str| ObjectRef {
+            sha256: name.to_owned(),
+            size_bytes: 5,
+        };
+        assert_eq!(bytes_of(&[pack("a"), pack("b"), pack("a")]), 10);
+    }
+}

@@ -1,0 +1,84 @@
+//! Snapshots in the object store: one for each run, within a budget.
+
+use domain::Snapshot;
+
+use super::*;
+
+/// Every snapshot that the journal of the only run names, in order.
+async fn snapshots(world: &World, row: &Row) -> Vec<Snapshot> {
+    let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
+    let taken = entries.into_iter().filter_map(|(_, entry)| match entry.fact {
+        Fact::SnapshotTaken { snapshot, .. } => Some(snapshot),
+        _ => None,
+    });
+    taken.collect()
+}
+
+fn edits(count: usize) -> Vec<Step> {
+    let edit = |number| Step::call("edit_file", json!({ "path": format!("{number}") }));
+    (0..count).map(edit).chain([Step::say("Too large.")]).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn store_keeps_only_the_last_snapshot_of_a_run() {
+    let world = World::start(edits(5)).await;
+    world.executor.make_packs_of(300_000);
+    let planner = world.planner().await;
+    world.ask().await;
+    let row = world.finished(1).await;
+    let taken = snapshots(&world, &row).await;
+    assert!(taken.len() >= 5, "{}", taken.len());
+    let (last, replaced) = taken.split_last().unwrap();
+    let objects = world.queue.objects();
+    let are_gone = async || {
+        for snapshot in replaced {
+            if objects.get(&snapshot.pack).await.is_ok() {
+                return None;
+            }
+        }
+        Some(())
+    };
+    world.until("replaced snapshots to go", are_gone).await;
+    assert_eq!(objects.get(&last.pack).await.unwrap().len(), 300_000);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lost_workspace_is_restored_although_earlier_snapshots_went() {
+    let mut steps = edits(3);
+    steps.insert(3, Step::call("read_file", json!({ "path": "a" })));
+    let world = World::start(steps).await;
+    world.executor.make_packs_of(300_000);
+    world.executor.lose_workspace_at("read_file");
+    let planner = world.planner().await;
+    world.ask().await;
+    world.finished(1).await;
+    assert_eq!(world.executor.restored(), 1);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshot_beyond_the_budget_is_told_to_the_model_and_leaves_nothing() {
+    let steps = vec![
+        Step::call("edit_file", json!({ "path": "a" })),
+        Step::call("read_file", json!({ "path": "a" })).expecting("snapshots of one run take at most 1 MiB"),
+        Step::say("Too large."),
+    ];
+    let mut world = World::start(steps).await;
+    world.snapshots.run_mib = 1;
+    world.executor.make_packs_of(2 << 20);
+    let planner = world.planner().await;
+    world.ask().await;
+    let row = world.finished(1).await;
+    let facts = facts(&world, &row).await;
+    assert!(facts.iter().any(|fact| fact == "snapshot_failed"), "{facts:?}");
+    assert_eq!(snapshots(&world, &row).await, []);
+    let torn = world
+        .queue
+        .objects()
+        .remove_torn(bootstrap::now().plus_ms(60_000))
+        .await;
+    assert_eq!(torn.unwrap(), 0, "no part of it is left");
+    assert_eq!(world.executor.ran(), ["edit_file", "read_file"]);
+    world.stop(planner).await;
+}
