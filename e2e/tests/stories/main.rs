@@ -42,6 +42,7 @@ mod seen;
 mod signals;
 mod skips;
 mod slow_clone;
+mod snapshots;
 mod spend;
 mod steering;
 mod strangers;

@@ -1,0 +1,72 @@
+//! A model that fills the workspace with noise: the store keeps little of it, and webhooks are accepted as ever.
+
+use domain::{Entry, Fact, Snapshot, StopReason};
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture};
+
+/// Bytes that a ticket's snapshots may take by default.
+const BUDGET: u64 = 256 << 20;
+
+/// Every snapshot of a run, in order.
+fn snapshots(entries: &[Entry]) -> Vec<Snapshot> {
+    let taken = entries.iter().filter_map(|entry| match &entry.fact {
+        Fact::SnapshotTaken { snapshot, .. } => Some(snapshot.clone()),
+        _ => None,
+    });
+    taken.collect()
+}
+
+fn noise(megabytes: u32) -> Step {
+    let command = format!("head -c {megabytes}000000 /dev/urandom > noise.bin");
+    Step::call("run_command", json!({ "command": command }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn noise_in_every_turn_fills_no_store_and_stops_no_webhook() {
+    let mut script = fixture::script();
+    let rest = script.split_off(3);
+    script.extend((0..4).map(|_| noise(8)));
+    // The model reads which file is too large for any snapshot, and goes on.
+    script.push(noise(60));
+    script.push(
+        Step::call("run_command", json!({ "command": "rm noise.bin" }))
+            .expecting("compressed it takes more than 32 MiB. The largest of it: noise.bin (58 MiB)"),
+    );
+    script.extend(rest);
+    let world = World::start(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await
+    .unwrap();
+    let key = world.ask().unwrap();
+    let run = world.run(&key, 0).await.unwrap();
+    let (entries, reason) = world.finished(&run).await.unwrap();
+    assert_eq!(reason, StopReason::Completed);
+    let taken = snapshots(&entries);
+    let stored: u64 = taken.iter().map(|snapshot| snapshot.pack.size_bytes).sum();
+    assert!(stored > 30_000_000, "four of 8 MB were stored: {stored}");
+    let queue = world.queue().await.unwrap();
+    let kept = async || {
+        let mut bytes = 0;
+        for snapshot in &taken {
+            if queue.objects().get(&snapshot.pack).await.is_ok() {
+                bytes += snapshot.pack.size_bytes;
+            }
+        }
+        // Those with the noise were replaced; what is left is the change.
+        (bytes < 1 << 20).then_some(bytes)
+    };
+    let kept = world.until("replaced snapshots to go", kept).await.unwrap();
+    assert!((1..BUDGET).contains(&kept), "{kept}");
+    let failed = entries.iter().filter_map(|entry| match &entry.fact {
+        Fact::SnapshotFailed { reason, .. } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(failed.count(), 1, "the file of 60 MB");
+    let body = r#"{"webhookEvent": "jira:issue_updated", "issue": []}"#;
+    assert_eq!(world.deliver("jira", "", body).await.unwrap(), 202);
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop_with_dead_letters().await.unwrap();
+}
