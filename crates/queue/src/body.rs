@@ -11,12 +11,16 @@ pub(crate) const INLINE_MAX_BYTES: usize = 512 * 1024;
 const HEADER: &str = "Journeyman-Body";
 const OBJECT: &str = "object";
 
-/// The payload to publish for a body; marks the headers when it is a reference.
+/// The payload to publish for a body that may be large; marks the headers when it is a reference.
 pub(crate) async fn pack(objects: &Objects, headers: &mut HeaderMap, body: Bytes) -> Result<Bytes, Error> {
     if body.len() <= INLINE_MAX_BYTES {
         return Ok(body);
     }
-    let object = objects.put(body).await?;
+    let object = match objects.put(body.clone()).await {
+        // The object store is the first to be full; the stream of the record may have room.
+        Err(Error::Full { .. }) if body.len() <= objects.connection.largest_payload() => return Ok(body),
+        stored => stored?,
+    };
     headers.insert(HEADER, OBJECT);
     let reference =
         serde_json::to_vec(&object).map_err(|error| Error::corrupt("an object reference", error))?;

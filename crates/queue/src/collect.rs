@@ -105,6 +105,12 @@ impl Objects {
         match self.connection.publish(&stored.subject, headers, payload).await {
             Ok(_) => {}
             Err(Refusal::WrongLast) => return Ok(false),
+            // A full store takes no tombstone: the description goes itself, unless it was dated anew.
+            Err(Refusal::Failed(Error::Full { .. })) => {
+                if !self.connection.forget(OBJECTS, garbage.sequence).await? {
+                    return Ok(false);
+                }
+            }
             Err(refusal) => return Err(refusal.into()),
         }
         self.forget_older(&stored).await?;

@@ -4,13 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_nats::{
     ConnectOptions, Event,
-    jetstream::{self, context::ContextBuilder},
+    jetstream::{self, context::ContextBuilder, stream::Info},
 };
-use domain::RecordKind;
+use domain::{Cause, RecordKind};
 use secrecy::ExposeSecret as _;
 use tokio::{sync::watch, time::timeout};
 
-use crate::{error::Error, once_a_minute::OnceAMinute, permissions, settings::Settings};
+use crate::{
+    error::Error, once_a_minute::OnceAMinute, permissions, settings::Settings, store::StoreRoom,
+};
 
 /// Limit of one request to the server.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -21,6 +23,8 @@ const PING_INTERVAL: Duration = Duration::from_secs(3);
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause before a reconnect grows by this, up to a second.
 const RECONNECT_STEP: Duration = Duration::from_millis(100);
+/// Room for the headers of a message within the server's largest payload.
+const HEADERS_MAX_BYTES: usize = 64 * 1024;
 const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 
@@ -30,6 +34,7 @@ pub(crate) struct Connection {
     pub(crate) context: jetstream::Context,
     pub(crate) settings: Settings,
     pub(crate) newer_written: OnceAMinute<RecordKind>,
+    pub(crate) room: StoreRoom,
     /// Rises each time the connection is lost.
     losses: watch::Receiver<u64>,
 }
@@ -56,6 +61,7 @@ impl Connection {
             context,
             settings: settings.clone(),
             newer_written: OnceAMinute::default(),
+            room: StoreRoom::default(),
             losses: lost,
         })
     }
@@ -76,13 +82,31 @@ impl Connection {
         }
     }
 
-    /// One round trip.
+    /// One round trip to `JetStream`.
     pub(crate) async fn ping(&self) -> Result<(), Error> {
         let answer = timeout(REQUEST_TIMEOUT, self.context.query_account()).await;
         let answer = answer.map_err(|_| Error::unavailable("ping", "no answer within 5 s"))?;
         answer
             .map(drop)
             .map_err(|error| Error::unavailable("ping", error))
+    }
+
+    /// The largest body that the server takes in a message, with room for headers.
+    pub(crate) fn largest_payload(&self) -> usize {
+        self.client
+            .server_info()
+            .max_payload
+            .saturating_sub(HEADERS_MAX_BYTES)
+    }
+
+    /// What the leader of a stream says of it; without a leader there is no answer.
+    pub(crate) async fn stream_info(&self, stream: &str) -> Result<Info, Error> {
+        let failed = |cause: Cause| Error::unavailable(format!("ask for stream {stream}"), cause);
+        let asked = timeout(REQUEST_TIMEOUT, self.context.get_stream(stream)).await;
+        let asked = asked.map_err(|_| failed("no answer within 5 s".into()))?;
+        asked
+            .map(|stream| stream.cached_info().clone())
+            .map_err(|error| failed(error.into()))
     }
 }
 

@@ -41,6 +41,14 @@ pub enum Error {
         /// What the server or the disk said.
         source: Option<Cause>,
     },
+    /// The servers' file store has no room for it; it has again once an operator adds or frees some.
+    #[error(
+        "nats has no room for {what}: its file store is full; an operator purges tickets or raises the limits"
+    )]
+    Full {
+        /// What was refused.
+        what: String,
+    },
     /// Somebody else wrote first (compare-and-set lost, or taken over).
     #[error("somebody else wrote first")]
     Conflict,
@@ -67,11 +75,23 @@ impl Error {
             "insufficient storage",
             "resource limits exceeded",
         ];
-        let Self::Unavailable { source, .. } = self else {
-            return false;
-        };
-        let words = domain::cause::chain(&**source);
-        WORDS.iter().any(|full| words.contains(full))
+        match self {
+            Self::Full { .. } => true,
+            Self::Unavailable { source, .. } => {
+                let words = domain::cause::chain(&**source);
+                WORDS.iter().any(|full| words.contains(full))
+            }
+            Self::Corrupt { .. } | Self::Newer { .. } | Self::Topology { .. } | Self::Conflict => false,
+        }
+    }
+
+    /// True when the same may work in a moment: the server does not answer, or its store is full.
+    pub const fn is_passing(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::Full { .. })
+    }
+
+    pub(crate) fn full(what: impl Into<String>) -> Self {
+        Self::Full { what: what.into() }
     }
 
     pub(crate) fn topology(problem: impl Into<String>, source: Option<Cause>) -> Self {

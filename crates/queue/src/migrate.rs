@@ -6,12 +6,18 @@ use std::collections::HashMap;
 use serde_json::{Map, Value};
 
 /// Rises with every release that wants a stream or consumer otherwise; a release leaves limits of a newer one alone.
-const VERSION: u64 = 4;
+const VERSION: u64 = 5;
 const LABEL: &str = "journeyman.topology";
 
 /// The label that a stream or consumer of this release carries.
 pub(crate) fn label() -> HashMap<String, String> {
     [(LABEL.to_owned(), VERSION.to_string())].into()
+}
+
+/// Whether a later release than this one made a stream.
+pub(crate) fn is_of_newer_release(labels: &HashMap<String, String>) -> bool {
+    let version = labels.get(LABEL).and_then(|text| text.parse::<u64>().ok());
+    version.is_some_and(|version| version > VERSION)
 }
 
 /// One field that is not as wanted; values as JSON, absent ones as null.

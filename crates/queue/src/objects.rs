@@ -8,7 +8,7 @@ use async_nats::{
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE};
 use bytes::Bytes;
-use domain::{ObjectRef, RecordKind};
+use domain::{ObjectRef, RecordKind, cause::chain};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -17,7 +17,7 @@ use crate::{
     digest::sha256_hex,
     error::Error,
     names::{OBJECTS, STORE, object_chunks, object_meta},
-    wire::{Refusal, succeeding},
+    store::StoreUse, wire::{Refusal, succeeding},
 };
 
 /// Limit of one transfer.
@@ -59,7 +59,7 @@ impl Objects {
     /// Stores bytes under their SHA-256; storing them again only renews their dates.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when the server does not take them within 60 s.
+    /// [`Error::Unavailable`] when the server does not take them within 60 s; [`Error::Full`] when it has no room for them.
     pub async fn put(&self, bytes: Bytes) -> Result<ObjectRef, Error> {
         let object = ObjectRef {
             sha256: sha256_hex(&bytes),
@@ -69,6 +69,7 @@ impl Objects {
             if self.renew(&object).await?.is_some() {
                 return Ok(());
             }
+            self.connection.check_object_room(object.size_bytes).await?;
             self.write(&object, &bytes).await
         };
         let stored = timeout(TRANSFER_TIMEOUT, Box::pin(stored));
@@ -76,6 +77,20 @@ impl Objects {
             .await
             .map_err(|_| late("store an object"))??;
         Ok(object)
+    }
+
+    /// The used part of the room for objects, in percent; 0 without a limit.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn used_percent(&self) -> Result<u64, Error> {
+        let info = self.connection.stream_info(OBJECTS).await?;
+        let limit = u64::try_from(info.config.max_bytes).unwrap_or_default();
+        let used = StoreUse {
+            used: info.state.bytes,
+            limit,
+        };
+        Ok(used.percent())
     }
 
     /// Reads bytes back and checks them against their name.

@@ -64,6 +64,16 @@ impl Role {
         streams
     }
 
+    /// The streams that it cannot do anything without: what it takes work from, and what it writes first.
+    pub(crate) const fn probed(self) -> &'static [&'static str] {
+        match self {
+            Self::Ingest => &[DELIVERIES, TRIGGERS.stream],
+            Self::Planner => &[TRIGGERS.wakeups, JOURNAL],
+            Self::Reporter => &[REPORTS.wakeups, REPORTS.stream],
+            Self::Backup => &[],
+        }
+    }
+
     /// The logs that it reads.
     const fn logs(self) -> &'static [&'static LogNames] {
         &[&TRIGGERS, &REPORTS]

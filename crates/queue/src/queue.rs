@@ -24,6 +24,7 @@ use crate::{
     runs::Runs,
     settings::Settings,
     singleton::Singleton,
+    store::{StoreUse, StreamUse},
     table::Table,
     timers::Timers,
     topology,
@@ -95,6 +96,35 @@ impl Queue {
     /// [`Error::Unavailable`] without an answer within 5 s.
     pub async fn ping(&self) -> Result<(), Error> {
         self.connection.ping().await
+    }
+
+    /// Asks the leaders of what a service cannot work without, for readiness. A server without a quorum, or whose store is
+    /// full beyond what it can work with, answers a ping but not this.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] without an answer within 5 s.
+    pub async fn probe(&self, role: Role) -> Result<(), Error> {
+        let asked = role
+            .probed()
+            .iter()
+            .map(|stream| self.connection.stream_info(stream));
+        futures::future::try_join_all(asked).await.map(drop)
+    }
+
+    /// How full the servers' file store is.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn store_use(&self) -> Result<StoreUse, Error> {
+        self.connection.store_use().await
+    }
+
+    /// What each stream takes that a service reads.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn stream_uses(&self, role: Role) -> Result<Vec<StreamUse>, Error> {
+        self.connection.stream_uses(&role.streams()).await
     }
 
     /// The verified webhook calls.

@@ -28,6 +28,9 @@ pub struct Settings {
     pub dead_letter_days: u32,
     /// MiB of dead letters; when it is used up, the oldest go. 0: no limit.
     pub dead_letter_mib: u32,
+    /// MiB that all streams together may take at each server: at most 90 % of the servers' `max_file_store`. When it becomes
+    /// scarce, objects are refused first, then requests, journals and webhooks. The reporter sets it; 0: no limit.
+    pub store_mib: u32,
     /// The seed of the service's nkey, when the server knows its public key.
     pub nkey_seed: Option<SecretString>,
     /// A NATS credentials file, when the server asks for one.
@@ -49,6 +52,7 @@ impl Default for Settings {
             ack_wait_ms: 8_000,
             dead_letter_days: 90,
             dead_letter_mib: 0,
+            store_mib: 4096,
             nkey_seed: None,
             credentials_file: None,
             newest_format: u32::MAX,
@@ -85,6 +89,7 @@ impl fmt::Debug for Settings {
             .field("ack_wait_ms", &self.ack_wait_ms)
             .field("dead_letter_days", &self.dead_letter_days)
             .field("dead_letter_mib", &self.dead_letter_mib)
+            .field("store_mib", &self.store_mib)
             .field("nkey_seed", &self.nkey_seed)
             .field("credentials_file", &self.credentials_file)
             .finish()

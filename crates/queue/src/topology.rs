@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_nats::{
     header,
     jetstream::{
-        ErrorCode,
+        self, ErrorCode,
         consumer::{self, AckPolicy, DeliverPolicy, pull},
         context::{CreateStreamErrorKind, GetStreamErrorKind, UpdateStreamError},
         stream::{self, ConsumerUpdateErrorKind, DiscardPolicy, RetentionPolicy},
@@ -27,6 +27,8 @@ use crate::{
     },
     permissions::Role,
     settings::Settings,
+    store::{self, StoreLimits},
+    wire::is_without_room,
 };
 
 /// How long one look for what the reporter creates lasts, and the pause within it.
@@ -52,8 +54,8 @@ const STREAM_FIELDS: [&str; 12] = [
     "allow_rollup_hdrs",
     "allow_msg_schedules",
 ];
-/// The dead letters' size is a setting; elsewhere an operator's own limit stays.
-const DEAD_FIELDS: [&str; 13] = {
+/// The size of objects and dead letters follows from settings; elsewhere an operator's own limit stays.
+const LIMITED_FIELDS: [&str; 13] = {
     let mut fields = ["max_bytes"; 13];
     let mut at = 0;
     while at < STREAM_FIELDS.len() {
@@ -118,11 +120,12 @@ fn bucket(bucket: Bucket) -> stream::Config {
     }
 }
 
-fn object_store() -> stream::Config {
+fn object_store(limits: StoreLimits) -> stream::Config {
     stream::Config {
         subjects: vec![OBJECT_CHUNKS.to_owned(), OBJECT_METAS.to_owned()],
         discard: DiscardPolicy::New,
         allow_rollup: true,
+        max_bytes: limits.objects(),
         ..log(OBJECTS, String::new())
     }
 }
@@ -137,7 +140,7 @@ fn dead_letters(settings: &Settings) -> stream::Config {
 }
 
 /// Every wanted stream.
-fn streams(settings: &Settings) -> Vec<stream::Config> {
+fn streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
     let aged = |config: stream::Config, days: u32| stream::Config {
         max_age: DAY * days,
         ..config
@@ -161,14 +164,21 @@ fn streams(settings: &Settings) -> Vec<stream::Config> {
         },
         log(JOURNAL, names::journals()),
         dead_letters(settings),
-        object_store(),
+        object_store(limits),
     ];
     wanted.extend(Bucket::ALL.map(bucket));
-    for config in &mut wanted {
-        config.num_replicas = settings.replicas;
-        config.metadata = migrate::label();
-    }
     wanted
+        .into_iter()
+        .map(|config| labeled(settings, config))
+        .collect()
+}
+
+fn labeled(settings: &Settings, config: stream::Config) -> stream::Config {
+    stream::Config {
+        num_replicas: settings.replicas,
+        metadata: migrate::label(),
+        ..config
+    }
 }
 
 /// Every stream in the order in which a backup reads them while services work: what is drawn from other records comes before them,
@@ -229,9 +239,7 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
 /// Creates what is missing, migrates what is different, raises the epochs of what was rebuilt. Two services that do
 /// this at once come to the same.
 pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
-    for wanted in streams(&connection.settings) {
-        ensure_stream(connection, &wanted).await?;
-    }
+    ensure_streams(connection).await?;
     for (stream, wanted) in consumers(connection.ack_wait()) {
         ensure_consumer(connection, stream, &wanted).await?;
     }
@@ -239,6 +247,63 @@ pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
         epoch::current(connection, names).await?;
     }
     Ok(())
+}
+
+/// Creates or migrates every stream, with the limits of a smaller store where the servers have less room than
+/// [`Settings::store_mib`] says: a service that works with less room is better than one that does not start.
+async fn ensure_streams(connection: &Connection) -> Result<(), Error> {
+    let wanted = StoreLimits::new(&connection.settings);
+    let limits = fit_limits(connection, wanted).await?;
+    if limits != wanted {
+        tracing::warn!(
+            wanted_mib = wanted.store_mib(),
+            used_mib = limits.store_mib(),
+            "nats has less room than nats.store_mib: set it to at most 90 % of max_file_store of the servers"
+        );
+    }
+    for wanted in streams(&connection.settings, limits) {
+        ensure_stream(connection, &wanted).await?;
+    }
+    Ok(())
+}
+
+/// The limits of a store for which the servers have room. They answer that only by taking the limit of a stream, which they reserve:
+/// so the objects' stream has the limit of the whole store for a moment.
+async fn fit_limits(connection: &Connection, wanted: StoreLimits) -> Result<StoreLimits, Error> {
+    let found = match connection.context.get_stream(OBJECTS).await {
+        Ok(stream) => Some(stream.cached_info().config.clone()),
+        Err(error) if is_missing_stream(&error.kind()) => None,
+        Err(error) => return Err(Error::unavailable(format!("look for stream {OBJECTS}"), error)),
+    };
+    let is_settled = |found: &stream::Config| {
+        found.max_bytes == wanted.objects() || migrate::is_of_newer_release(&found.metadata)
+    };
+    if found.as_ref().is_some_and(is_settled) {
+        return Ok(wanted);
+    }
+    let mut limits = wanted;
+    while limits.store_mib() > 0 {
+        let reserving = stream::Config {
+            max_bytes: limits.required(),
+            ..match &found {
+                Some(found) => found.clone(),
+                None => labeled(&connection.settings, object_store(limits)),
+            }
+        };
+        let reserved = match found {
+            Some(_) => {
+                let updated = connection.context.update_stream(&reserving).await;
+                updated.map(drop).map_err(|error| not_updated(OBJECTS, error))
+            }
+            None => create_stream(connection, &reserving).await.map(drop),
+        };
+        match reserved {
+            Ok(()) => return Ok(limits),
+            Err(Error::Full { .. }) => limits = limits.halved(),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(limits)
 }
 
 /// Looks whether the streams and durable consumers of a role are there, and waits a moment for the reporter, which
@@ -286,10 +351,16 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
         wanted.allow_rollup = found.allow_rollup;
     }
     let (wanted, what) = (&wanted, format!("stream {name}"));
-    let (fields, loss) = if name == DEAD {
-        (&DEAD_FIELDS[..], Loss::Wanted)
+    let fields = if store::has_limit(name) {
+        &LIMITED_FIELDS[..]
     } else {
-        (&STREAM_FIELDS[..], Loss::Refused)
+        &STREAM_FIELDS[..]
+    };
+    // A full object store refuses new objects and keeps the old ones, so that a smaller limit loses none.
+    let loss = if store::has_limit(name) {
+        Loss::Wanted
+    } else {
+        Loss::Refused
     };
     let Some(config) = migrated::<stream::Config>(&what, fields, loss, &found, wanted)? else {
         return Ok(());
@@ -337,11 +408,17 @@ pub(crate) async fn forbid_rollups(connection: &Connection, quiet_since: Timesta
 /// The server's own refusal is final; without an answer it is worth trying again.
 fn not_updated(what: &str, error: UpdateStreamError) -> Error {
     match error.kind() {
+        CreateStreamErrorKind::JetStream(refused) if is_refused_for_room(&refused) => Error::full(what),
         CreateStreamErrorKind::JetStream(refused) => {
             Error::topology(format!("{what} cannot be changed"), Some(refused.into()))
         }
         _ => Error::unavailable(format!("change {what}"), error),
     }
+}
+
+/// A cluster words it as servers that are not suitable.
+fn is_refused_for_room(refused: &jetstream::Error) -> bool {
+    is_without_room(refused.error_code()) || refused.to_string().contains("insufficient storage")
 }
 
 fn is_missing_stream(kind: &GetStreamErrorKind) -> bool {
@@ -361,6 +438,9 @@ async fn create_stream(connection: &Connection, wanted: &stream::Config) -> Resu
                 let found =
                     found.map_err(|error| Error::unavailable(format!("look for stream {name}"), error))?;
                 Ok(found.cached_info().config.clone())
+            }
+            CreateStreamErrorKind::JetStream(refused) if is_refused_for_room(&refused) => {
+                Err(Error::full(format!("stream {name}")))
             }
             CreateStreamErrorKind::JetStream(refused) => {
                 let problem = format!("stream {name} cannot be created");

@@ -165,6 +165,7 @@ impl ObjectUpload {
         if self.unacknowledged.len() >= MOST_UNACKNOWLEDGED {
             self.await_acknowledgement().await?;
         }
+        self.objects.connection.check_object_room(self.size).await?;
         let context = &self.objects.connection.context;
         let sent = context.publish(object_chunks(&self.id), chunk).await;
         let sent = sent.map_err(|error| Error::unavailable(DOING, error))?;

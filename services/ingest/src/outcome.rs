@@ -132,6 +132,7 @@ impl From<queue::Error> for Failure {
     fn from(error: queue::Error) -> Self {
         match error {
             queue::Error::Unavailable { .. }
+            | queue::Error::Full { .. }
             | queue::Error::Conflict
             | queue::Error::Newer { .. }
             | queue::Error::Topology { .. } => Self::Later {

@@ -238,7 +238,14 @@ impl Webhooks {
             }
             Ok(Err(error)) => {
                 tracing::warn!(delivery = id, %source, error = %chain(&error), "delivery not stored");
-                Err(unavailable("not stored"))
+                Err(unavailable(match error {
+                    queue::Error::Full { .. } => "nats is full",
+                    queue::Error::Unavailable { .. }
+                    | queue::Error::Conflict
+                    | queue::Error::Corrupt { .. }
+                    | queue::Error::Newer { .. }
+                    | queue::Error::Topology { .. } => "not stored",
+                }))
             }
             Err(_) => {
                 tracing::warn!(

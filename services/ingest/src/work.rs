@@ -187,7 +187,7 @@ fn tell_what_is_off(config: &Config) {
 
 /// Whether trying again cannot help.
 const fn is_fatal(error: &queue::Error) -> bool {
-    !matches!(error, queue::Error::Unavailable { .. })
+    !error.is_passing()
 }
 
 /// Tells in the API when our credentials end. It lasts as long as the service: one whose part has ended ends, too.
@@ -199,7 +199,7 @@ async fn tell_ends(queue: Queue, ends: CredentialEnds, shutdown: CancellationTok
 
 /// Ready means that a delivery can be stored.
 async fn watch_queue(queue: Queue, health: Health, shutdown: CancellationToken) {
-    let answers = async || queue.ping().await.is_ok();
+    let answers = async || queue.probe(queue::Role::Ingest).await.is_ok();
     service::follow("nats", &health, &shutdown, answers).await;
 }
 

@@ -1,11 +1,12 @@
-//! Whether the planner can work: NATS must answer. Redis may be away; the answer of `/readyz` says so.
+//! Whether the planner can work: the streams that it needs must answer, not the connection alone. Redis may be away; the answer of
+//! `/readyz` says so.
 
 use std::time::Duration;
 
 use bootstrap::health::Health;
 use domain::cause::chain;
 use lease::Leases;
-use queue::Queue;
+use queue::{Queue, Role};
 use tokio_util::sync::CancellationToken;
 
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -22,7 +23,7 @@ pub(crate) async fn watch(queue: Queue, leases: Leases, health: Health, shutdown
 }
 
 async fn look(queue: &Queue, leases: &Leases, health: &Health) {
-    let (nats, redis) = tokio::join!(queue.ping(), leases.ping());
+    let (nats, redis) = tokio::join!(queue.probe(Role::Planner), leases.ping());
     health.set_note(
         redis
             .err()

@@ -36,7 +36,7 @@ pub(crate) async fn desk(
         queue.check_topology(queue::Role::Planner).await?;
         Ok::<_, queue::Error>(queue)
     };
-    let is_fatal = |error: &queue::Error| !matches!(error, queue::Error::Unavailable { .. });
+    let is_fatal = |error: &queue::Error| !error.is_passing();
     let addresses = config.nats.addresses();
     let Some(queue) = service::connect("nats", &addresses, shutdown, is_fatal, connect).await? else {
         return Ok(None);

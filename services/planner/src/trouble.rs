@@ -27,7 +27,7 @@ impl Trouble {
 
     /// True when NATS does not answer: what was tried may work in a moment.
     pub(crate) const fn is_outage(&self) -> bool {
-        matches!(self, Self::Queue(queue::Error::Unavailable { .. }))
+        matches!(self, Self::Queue(error) if error.is_passing())
     }
 }
 
@@ -36,6 +36,7 @@ impl From<queue::Error> for Trouble {
         match error {
             queue::Error::Conflict => Self::Lost,
             queue::Error::Unavailable { .. }
+            | queue::Error::Full { .. }
             | queue::Error::Newer { .. }
             | queue::Error::Corrupt { .. }
             | queue::Error::Topology { .. } => Self::Queue(error),

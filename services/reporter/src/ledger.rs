@@ -24,6 +24,7 @@ impl From<queue::Error> for Error {
         match error {
             queue::Error::Conflict => Self::Superseded,
             queue::Error::Unavailable { .. }
+            | queue::Error::Full { .. }
             | queue::Error::Newer { .. }
             | queue::Error::Corrupt { .. }
             | queue::Error::Topology { .. } => Self::Queue(error),

@@ -212,7 +212,10 @@ async fn work(
     tracing::info!("reporter ready");
     // Ready means that a report can be settled.
     let readiness = async {
-        service::follow("nats", health, shutdown, async || queue.ping().await.is_ok()).await;
+        service::follow("nats", health, shutdown, async || {
+            queue.probe(queue::Role::Reporter).await.is_ok()
+        })
+        .await;
         health.set_ready(false);
         Ok(())
     };
@@ -271,7 +274,7 @@ fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
 
 /// Whether trying again cannot help.
 const fn is_fatal(error: &queue::Error) -> bool {
-    !matches!(error, queue::Error::Unavailable { .. })
+    !error.is_passing()
 }
 
 async fn try_connect(settings: &queue::Settings) -> Result<Queue, queue::Error> {

@@ -165,6 +165,7 @@ impl From<github::Error> for Trouble {
         match error {
             github::Error::NotFound { .. } => Self::Missing(detail),
             github::Error::Unauthorized { check } => Self::Credentials {
+            | queue::Error::Full { .. }
                 account: Account::GitHub,
                 detail: check,
             },

@@ -121,6 +121,7 @@ impl Connection {
         if headers.get("traceparent").is_none() {
             trace::inject(&mut headers);
         }
+        self.check_room(subject, payload.len()).map_err(Refusal::Failed)?;
         let mut tries = 1;
         loop {
             match self.publish_once(subject, headers.clone(), payload.clone()).await {
@@ -159,6 +160,10 @@ impl Connection {
                 ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("per subject") => {
                     Refusal::SubjectFull
                 }
+                ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("maximum bytes") => {
+                    Refusal::Failed(Error::full(subject))
+                }
+                code if is_without_room(code) => Refusal::Failed(Error::full(subject)),
                 _ => failed(error.into()),
             }),
         }
@@ -283,6 +288,16 @@ impl Connection {
             .await
             .map_err(|error| Error::unavailable(format!("consumer {durable} of {stream}"), error))
     }
+}
+
+/// Whether a server refused because its file store has no room.
+pub(crate) fn is_without_room(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::INSUFFICIENT_RESOURCES
+            | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+            | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
+    )
 }
 
 /// No message is an answer, not an error.

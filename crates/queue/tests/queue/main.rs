@@ -10,6 +10,7 @@ mod bodies;
 mod calls;
 mod corrupt;
 mod deliveries;
+mod full;
 mod identities;
 mod journals;
 mod logs;

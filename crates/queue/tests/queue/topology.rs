@@ -60,7 +60,7 @@ async fn a_stream_of_an_older_release_is_changed_in_place_and_keeps_what_it_hold
     assert_eq!((after.max_age, after.allow_direct), (30 * DAY, true));
     assert_eq!(after.duplicate_window, Duration::from_secs(120));
     assert_eq!(after.max_bytes, 1 << 30, "an operator's own limit stays");
-    assert_eq!(after.metadata[LABEL], "4");
+    assert_eq!(after.metadata[LABEL], "5");
     assert_eq!(log.read_after(&ticket(1), 0).await.unwrap().len(), 1);
 }
 
@@ -93,14 +93,14 @@ async fn what_would_delete_records_or_cannot_be_changed_is_refused_with_what_to_
 #[tokio::test]
 async fn an_older_release_that_starts_late_leaves_the_limits_of_a_newer_one() {
     let world = World::new().await;
-    spoil(&world, "JOURNAL", Some(5), |config| config.max_age = 7 * DAY).await;
-    spoil(&world, "TRIGGERS", Some(5), |config| config.max_age = 60 * DAY).await;
+    spoil(&world, "JOURNAL", Some(6), |config| config.max_age = 7 * DAY).await;
+    spoil(&world, "TRIGGERS", Some(6), |config| config.max_age = 60 * DAY).await;
     world.queue.ensure_topology().await.unwrap();
     for (stream, days) in [("JOURNAL", 7), ("TRIGGERS", 60)] {
         let config = stream_config(&world, stream).await;
         assert_eq!(
             (config.max_age, config.metadata[LABEL].as_str()),
-            (days * DAY, "5")
+            (days * DAY, "6")
         );
     }
 }

@@ -72,6 +72,7 @@ impl From<queue::Error> for Problem {
             queue::Error::Unavailable { .. } => {
                 Self::Unavailable("the queue does not answer; try again".to_owned())
             }
+            queue::Error::Full { .. } => Self::Unavailable(error.to_string()),
             queue::Error::Newer { .. } => {
                 Self::Unavailable(format!("{error}; ask a process of that release"))
             }

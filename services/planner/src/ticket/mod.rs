@@ -124,7 +124,10 @@ impl TicketDesk {
             }
             Err(
                 trouble @ Trouble::Queue(
-                    queue::Error::Unavailable { .. } | queue::Error::Topology { .. } | queue::Error::Conflict,
+                    queue::Error::Unavailable { .. }
+                    | queue::Error::Full { .. }
+                    | queue::Error::Topology { .. }
+                    | queue::Error::Conflict,
                 ),
             ) => {
                 tracing::warn!(%ticket, error = %chain(&trouble), "work on the ticket pauses");

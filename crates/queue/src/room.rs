@@ -1,0 +1,54 @@
+//! What a connection asks of the store before it writes, and for those who watch it.
+
+use crate::{
+    connection::Connection,
+    error::Error,
+    names::OBJECTS,
+    store::{SMALL_OBJECT_BYTES, SMALL_OBJECTS_PERCENT, StoreUse, StreamUse, read_store_use},
+};
+
+impl Connection {
+    /// Refuses a message for which the store has no room any more.
+    pub(crate) fn check_room(&self, subject: &str, bytes: usize) -> Result<(), Error> {
+        let servers = (&self.context, self.settings.replicas);
+        self.room.admit(servers, subject, bytes as u64)
+    }
+
+    /// How full the store is at each server.
+    pub(crate) async fn store_use(&self) -> Result<StoreUse, Error> {
+        read_store_use(&self.context, self.settings.replicas).await
+    }
+
+    /// Refuses an object that would leave no room for small ones, or that the stream's own limit would refuse in its middle.
+    pub(crate) async fn check_object_room(&self, bytes: u64) -> Result<(), Error> {
+        let info = self.stream_info(OBJECTS).await?;
+        let Ok(limit) = u64::try_from(info.config.max_bytes) else {
+            return Ok(());
+        };
+        let kept_free = if bytes > SMALL_OBJECT_BYTES {
+            limit / 100 * SMALL_OBJECTS_PERCENT
+        } else {
+            0
+        };
+        // Each chunk and the description have a header of their own.
+        let needed = bytes + bytes / 64 + 4096;
+        if info.state.bytes + needed + kept_free > limit {
+            return Err(Error::full("an object"));
+        }
+        Ok(())
+    }
+
+    /// What each of the streams takes.
+    pub(crate) async fn stream_uses(&self, streams: &[String]) -> Result<Vec<StreamUse>, Error> {
+        let mut uses = Vec::with_capacity(streams.len());
+        for stream in streams {
+            let info = self.stream_info(stream).await?;
+            uses.push(StreamUse {
+                stream: stream.clone(),
+                used: info.state.bytes,
+                limit: u64::try_from(info.config.max_bytes).ok(),
+            });
+        }
+        Ok(uses)
+    }
+}

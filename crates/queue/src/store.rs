@@ -1,0 +1,337 @@
+//! Room in the servers' file store: what is refused when it becomes scarce, and in which order.
+//!
+//! A store that is full ends `JetStream` for every client, with three servers even for readers. So objects are refused first, by a
+//! limit that the server itself keeps; then requests, journals and webhooks, by what this process knows of the store. These
+//! streams cannot have a limit at the server: under one, the server would drop their oldest records, and the other discard policy
+//! would keep a service of the former release from starting. Acknowledgements, tokens, rows and the ledger always find the room
+//! between [`Settings::store_mib`] and the servers' limit.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_nats::jetstream;
+use domain::cause::chain;
+use tokio::time::Instant;
+
+use crate::{
+    error::Error,
+    names::{DEAD, OBJECTS},
+    settings::Settings,
+};
+
+/// Share of the store that objects may take, in percent; the server keeps it.
+const OBJECTS_PERCENT: u64 = 50;
+/// Share of the servers' room that the store may take, in percent.
+const SERVERS_PERCENT: u64 = 90;
+/// Share of the objects' room that only small ones may take, in percent, so that bodies of records find room for longer.
+pub(crate) const SMALL_OBJECTS_PERCENT: u64 = 10;
+/// An object of more bytes is a large one.
+pub(crate) const SMALL_OBJECT_BYTES: u64 = 1024 * 1024;
+/// Age of what is known of the store, after which it is read again.
+const KNOWN_FOR: Duration = Duration::from_secs(2);
+/// Part of the store that this process may publish before it reads the store's use again.
+const READ_AFTER_PART: u64 = 200;
+/// The smallest store whose limits are worth keeping.
+const SMALLEST_STORE_BYTES: u64 = 8 << 20;
+
+/// What a message is to the service, by its subject. A message of a lower priority is refused while the store has still
+/// room for those of a higher one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Priority {
+    /// Chunks of objects.
+    Bulk,
+    /// Triggers and requests to the reporter.
+    Request,
+    /// Entries of journals.
+    Journal,
+    /// Verified webhook calls and dead letters.
+    Delivery,
+    /// Everything that records are finished with: tokens, timers, rows, ledger, control records.
+    Vital,
+}
+
+impl Priority {
+    /// The priority of a message.
+    pub(crate) fn of(subject: &str) -> Self {
+        const BY_PREFIX: [(&str, Priority); 6] = [
+            ("$O.objects.C.", Priority::Bulk),
+            ("journeyman.triggers.", Priority::Request),
+            ("journeyman.reports.", Priority::Request),
+            ("journeyman.journal.", Priority::Journal),
+            // A letter ends what would otherwise come back for ever.
+            ("journeyman.dead.", Priority::Delivery),
+            ("journeyman.deliveries.", Priority::Delivery),
+        ];
+        let found = BY_PREFIX.iter().find(|(prefix, _)| subject.starts_with(prefix));
+        found.map_or(Self::Vital, |(_, priority)| *priority)
+    }
+
+    /// Share of the store that may be in use before such a message is refused, in percent; absent: never refused here.
+    const fn limit_percent(self) -> Option<u64> {
+        match self {
+            Self::Bulk => Some(75),
+            Self::Request => Some(84),
+            Self::Journal => Some(90),
+            Self::Delivery => Some(97),
+            Self::Vital => None,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bulk => "an object",
+            Self::Request => "a request",
+            Self::Journal => "a journal entry",
+            Self::Delivery => "a delivery",
+            Self::Vital => "a record",
+        }
+    }
+}
+
+/// Limits of streams for a store of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StoreLimits {
+    /// What all streams may take; 0: no limit.
+    store: u64,
+}
+
+impl StoreLimits {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            store: u64::from(settings.store_mib) << 20,
+        }
+    }
+
+    /// What all streams may take, in MiB; 0: no limit.
+    pub(crate) const fn store_mib(self) -> u64 {
+        self.store >> 20
+    }
+
+    /// The same for half the store, when the servers do not have the room.
+    pub(crate) const fn halved(self) -> Self {
+        match self.store / 2 {
+            store if store < SMALLEST_STORE_BYTES => Self { store: 0 },
+            store => Self { store },
+        }
+    }
+
+    /// Room that the servers must have: the store, and a reserve for what is never refused here.
+    pub(crate) fn required(self) -> i64 {
+        i64::try_from(self.store / SERVERS_PERCENT * 100).unwrap_or(i64::MAX)
+    }
+
+    /// Limit of the objects' stream in bytes; -1: none.
+    pub(crate) fn objects(self) -> i64 {
+        match self.store {
+            0 => -1,
+            bytes => i64::try_from(bytes / 100 * OBJECTS_PERCENT).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+/// Size of the store that a limit of the objects' stream belongs to; 0: no limit. So a service learns it from the servers and not
+/// from a setting that could differ from the reporter's.
+fn store_limit(objects_max_bytes: i64) -> u64 {
+    u64::try_from(objects_max_bytes).map_or(0, |bytes| bytes / OBJECTS_PERCENT * 100)
+}
+
+/// What one process knows of the store.
+#[derive(Clone, Default)]
+pub(crate) struct StoreRoom {
+    known: Arc<KnownRoom>,
+}
+
+#[derive(Default)]
+struct KnownRoom {
+    used: AtomicU64,
+    limit: AtomicU64,
+    /// Bytes that this process published since the store's use was read.
+    published: AtomicU64,
+    read_at: Mutex<Option<Instant>>,
+    is_reading: AtomicBool,
+}
+
+impl StoreRoom {
+    /// Whether a message finds room; counts it when it does. What is known of the store is read again beside the caller, who waits for
+    /// no answer.
+    pub(crate) fn admit(
+        &self,
+        (context, replicas): (&jetstream::Context, usize),
+        subject: &str,
+        bytes: u64,
+    ) -> Result<(), Error> {
+        let known = &self.known;
+        if known.is_stale() && !known.is_reading.swap(true, Ordering::AcqRel) {
+            let (known, context) = (known.clone(), context.clone());
+            tokio::spawn(async move { known.refresh(&context, replicas).await });
+        }
+        let priority = Priority::of(subject);
+        if known.admit(priority, bytes) {
+            Ok(())
+        } else {
+            Err(Error::full(priority.name()))
+        }
+    }
+}
+
+impl KnownRoom {
+    fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    fn estimate(&self) -> u64 {
+        self.used.load(Ordering::Relaxed) + self.published.load(Ordering::Relaxed)
+    }
+
+    fn is_stale(&self) -> bool {
+        let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let age = read_at.map(|at| at.elapsed());
+        age.is_none_or(|age| age >= KNOWN_FOR)
+            || (self.limit() > 0 && self.published.load(Ordering::Relaxed) > self.limit() / READ_AFTER_PART)
+    }
+
+    /// Whether a message finds room; counts it when it does.
+    fn admit(&self, priority: Priority, bytes: u64) -> bool {
+        let (limit, percent) = (self.limit(), priority.limit_percent());
+        if let Some(percent) = percent.filter(|_| limit > 0)
+            && self.estimate() + bytes > limit / 100 * percent
+        {
+            return false;
+        }
+        self.published.fetch_add(bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Reads the store's use. Without an answer the last one stays: the server itself refuses what it has no room for.
+    async fn refresh(&self, context: &jetstream::Context, replicas: usize) {
+        let published = self.published.load(Ordering::Relaxed);
+        match read_store_use(context, replicas).await {
+            Ok(StoreUse { used, limit }) => {
+                self.used.store(used, Ordering::Relaxed);
+                self.limit.store(limit, Ordering::Relaxed);
+                self.published.fetch_sub(published, Ordering::Relaxed);
+            }
+            Err(error) => tracing::debug!(error = %chain(&error), "the store's use is unknown"),
+        }
+        *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.is_reading.store(false, Ordering::Release);
+    }
+}
+
+/// How much the store holds of what it may hold, in bytes at each server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreUse {
+    /// What all streams take.
+    pub used: u64,
+    /// What they may take: `nats.store_mib`, or less where the servers have less room; 0: no limit.
+    pub limit: u64,
+}
+
+impl StoreUse {
+    /// The used part in percent; 0 without a limit.
+    pub const fn percent(self) -> u64 {
+        match self.used.saturating_mul(100).checked_div(self.limit) {
+            Some(percent) => percent,
+            None => 0,
+        }
+    }
+}
+
+/// What the servers say; each of the two requests has the limit of the context.
+pub(crate) async fn read_store_use(context: &jetstream::Context, replicas: usize) -> Result<StoreUse, Error> {
+    let account = context.query_account().await;
+    let account = account.map_err(|error| Error::unavailable("read the store's use", error))?;
+    let objects = context.get_stream(OBJECTS).await;
+    let objects = objects.map_err(|error| Error::unavailable(format!("read stream {OBJECTS}"), error))?;
+    Ok(StoreUse {
+        used: account.storage / replicas.max(1) as u64,
+        limit: store_limit(objects.cached_info().config.max_bytes),
+    })
+}
+
+/// What one stream takes of the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamUse {
+    /// The stream's name.
+    pub stream: String,
+    /// What it takes in bytes.
+    pub used: u64,
+    /// What the server lets it take; absent: no limit of its own.
+    pub limit: Option<u64>,
+}
+
+/// The streams that have a limit of their own, which a release may change.
+pub(crate) fn has_limit(stream: &str) -> bool {
+    stream == OBJECTS || stream == DEAD
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::{self, Bucket};
+
+    #[test]
+    fn scarce_room_refuses_bulk_first() {
+        let ticket = "jira:ENG-1".parse().unwrap();
+        let run = domain::RunId::new(ticket, 7);
+        let ticket = run.ticket();
+        let by_priority = [
+            names::object_chunks("nuid"),
+            names::TRIGGERS.record(ticket, "key"),
+            names::journal(&run),
+            names::deliveries_of(&domain::Origin::GitHub(None)),
+            names::TRIGGERS.token(ticket),
+        ];
+        let priorities: Vec<Priority> = by_priority.iter().map(|subject| Priority::of(subject)).collect();
+        assert!(priorities.is_sorted_by(|one, next| one < next), "{priorities:?}");
+        let limits: Vec<u64> = priorities
+            .iter()
+            .map(|priority| priority.limit_percent().unwrap_or(100))
+            .collect();
+        assert!(limits.is_sorted_by(|one, next| one < next), "{limits:?}");
+        for vital in [
+            names::REPORTS.token(ticket),
+            names::timer_set(ticket),
+            names::object_meta("name"),
+            Bucket::Tickets.subject(&crate::Key::from(ticket)),
+        ] {
+            assert_eq!(Priority::of(&vital), Priority::Vital, "{vital}");
+        }
+        let report = names::REPORTS.record(ticket, "key");
+        let dead = names::letter(domain::RecordKind::Trigger, Some(ticket));
+        assert_eq!(Priority::of(&report), Priority::Request);
+        assert_eq!(Priority::of(&dead), Priority::Delivery);
+    }
+
+    fn limits(store_mib: u32) -> StoreLimits {
+        StoreLimits::new(&Settings {
+            store_mib,
+            ..Settings::default()
+        })
+    }
+
+    #[test]
+    fn store_size_follows_from_limit_of_objects() {
+        assert_eq!(limits(100).objects(), 50 << 20);
+        assert_eq!(store_limit(limits(100).objects()), 100 << 20);
+        assert_eq!((limits(0).objects(), store_limit(-1)), (-1, 0));
+    }
+
+    #[test]
+    fn halving_ends_without_limit() {
+        let sizes = std::iter::successors(Some(limits(40)), |limits| Some(limits.halved()));
+        let sizes: Vec<u64> = sizes.take(4).map(StoreLimits::store_mib).collect();
+        assert_eq!(sizes, [40, 20, 10, 0]);
+    }
+
+    #[test]
+    fn used_part_is_a_percentage() {
+        let part = |used, limit| StoreUse { used, limit }.percent();
+        assert_eq!((part(70, 100), part(0, 0), part(5, 0)), (70, 0, 0));
+    }
+}

@@ -1,0 +1,218 @@
+//! A store without room: large objects are refused first, webhooks and what is finished with always find room.
+
+use bytes::Bytes;
+use domain::RecordKind;
+use queue::{DeadLetter, Error, Queue, Settings, WebhookDelivery};
+use servers::{NatsCluster, NatsOptions, NatsServer};
+
+use crate::world::{delivery, entry, run, settings_for, soon, ticket, trigger};
+
+const STORE_MIB: u32 = 16;
+
+fn limited() -> NatsOptions {
+    NatsOptions {
+        max_file_store: Some(20 << 20),
+        ..NatsOptions::default()
+    }
+}
+
+/// Bytes that no two calls share.
+fn noise(round: u64, bytes: usize) -> Bytes {
+    let mut state = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut byte = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[0]
+    };
+    (0..bytes).map(|_| byte()).collect()
+}
+
+/// Stores objects until one is refused; gives how many were taken.
+async fn fill_objects(queue: &Queue, bytes: usize) -> u64 {
+    for round in 0..1_000 {
+        match soon(queue.objects().put(noise(round, bytes))).await {
+            Ok(_) => {}
+            Err(Error::Full { .. }) => return round,
+            Err(error) => panic!("object {round}: {error:?}"),
+        }
+    }
+    panic!("nothing was refused")
+}
+
+/// Everything that goes on while the object store is full.
+async fn expect_work_goes_on(queue: &Queue) {
+    assert!(queue.objects().used_percent().await.unwrap() >= 95);
+    for number in 0..20 {
+        let new = soon(queue.deliveries().publish(&delivery(&number.to_string()))).await;
+        assert!(new.unwrap(), "webhook {number}");
+    }
+    let large = WebhookDelivery {
+        body: noise(7, 1 << 20),
+        ..delivery("large")
+    };
+    soon(queue.deliveries().publish(&large)).await.unwrap();
+    soon(queue.triggers().append(&trigger(&ticket(1), "comment:1")))
+        .await
+        .unwrap();
+    soon(queue.journal().append(&run(1), 0, &entry(0, "n")))
+        .await
+        .unwrap();
+    assert_eq!(queue.journal().read(&run(1)).await.unwrap().len(), 1);
+    for role in [queue::Role::Ingest, queue::Role::Planner, queue::Role::Reporter] {
+        queue.probe(role).await.unwrap();
+    }
+    soon(queue.forget_ticket(&ticket(1))).await.unwrap();
+}
+
+async fn expect_objects_are_collected(queue: &Queue) {
+    let later = crate::world::now().plus_ms(3_600_000);
+    let found = queue.objects().unreferenced(later, 0).await.unwrap();
+    assert!(!found.garbage.is_empty());
+    for garbage in &found.garbage {
+        assert!(queue.objects().remove(garbage).await.unwrap());
+    }
+    queue.objects().put(noise(9_999, 2 << 20)).await.unwrap();
+}
+
+#[tokio::test]
+async fn full_objects_one_server_work_goes_on() {
+    let server = NatsServer::start_with(limited()).await.unwrap();
+    let settings = Settings {
+        store_mib: STORE_MIB,
+        ..settings_for(server.url())
+    };
+    let queue = Queue::connect(&settings, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    assert!(fill_objects(&queue, 2 << 20).await >= 2);
+    // Small ones, bodies of records among them, fill the rest.
+    fill_objects(&queue, 100 << 10).await;
+    expect_work_goes_on(&queue).await;
+    expect_objects_are_collected(&queue).await;
+}
+
+#[tokio::test]
+async fn full_objects_three_servers_work_goes_on() {
+    let cluster = NatsCluster::start(limited()).await.unwrap();
+    let settings = Settings {
+        store_mib: STORE_MIB,
+        replicas: 3,
+        ..settings_for(cluster.url())
+    };
+    let queue = Queue::connect(&settings, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    assert!(fill_objects(&queue, 2 << 20).await >= 2);
+    fill_objects(&queue, 100 << 10).await;
+    expect_work_goes_on(&queue).await;
+    expect_objects_are_collected(&queue).await;
+    for server in cluster.servers() {
+        assert_eq!(server.monitor("/healthz").await.unwrap().0, 200);
+    }
+}
+
+#[tokio::test]
+async fn scarce_room_refuses_requests_before_webhooks() {
+    let server = NatsServer::start_with(limited()).await.unwrap();
+    let settings = Settings {
+        store_mib: STORE_MIB,
+        ..settings_for(server.url())
+    };
+    let queue = Queue::connect(&settings, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    let mut refused = false;
+    for number in 0..1_000_u64 {
+        let mut filler = trigger(&ticket(number + 1), "comment:1");
+        filler.actor = None;
+        let phrase = "x".repeat(200 << 10);
+        let filler = crate::world::trigger_with(&ticket(number + 1), filler.key.as_str(), phrase);
+        match soon(queue.triggers().append(&filler)).await {
+            Ok(_) => {}
+            Err(Error::Full { .. }) => {
+                refused = true;
+                break;
+            }
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert!(refused);
+    let used = queue.store_use().await.unwrap();
+    assert!(used.percent() < 90, "{used:?}");
+    soon(queue.journal().append(&run(1), 0, &entry(0, "n")))
+        .await
+        .unwrap();
+    assert!(queue.deliveries().publish(&delivery("1")).await.unwrap());
+    queue.triggers().wake(&ticket(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn smaller_server_takes_smaller_limits() {
+    for (room_mib, is_cluster) in [(20, false), (20, true), (4, false)] {
+        let options = NatsOptions {
+            max_file_store: Some(room_mib << 20),
+            ..NatsOptions::default()
+        };
+        let (_cluster, _server, url, replicas);
+        if is_cluster {
+            let cluster = NatsCluster::start(options).await.unwrap();
+            (url, replicas) = (cluster.url(), 3);
+            _cluster = cluster;
+        } else {
+            let server = NatsServer::start_with(options).await.unwrap();
+            (url, replicas) = (server.url(), 1);
+            _server = server;
+        }
+        let settings = |store_mib| Settings {
+            store_mib,
+            replicas,
+            ..settings_for(url.clone())
+        };
+        // The second start finds the limits of the first, and wants more again.
+        for store_mib in [4096, 4096, 16] {
+            let queue = Queue::connect(&settings(store_mib), "test").await.unwrap();
+            queue.ensure_topology().await.unwrap();
+            let used = queue.store_use().await.unwrap();
+            assert!(used.limit <= room_mib * 9 / 10 << 20, "{used:?}");
+            assert_eq!(used.limit > 0, room_mib >= 16, "{used:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn topology_of_former_release_keeps_records() {
+    let server = NatsServer::start().await.unwrap();
+    let unlimited = Settings {
+        store_mib: 0,
+        ..settings_for(server.url())
+    };
+    let queue = Queue::connect(&unlimited, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    let mut objects = Vec::new();
+    for round in 0..6 {
+        objects.push(queue.objects().put(noise(round, 2 << 20)).await.unwrap());
+    }
+    for round in 0..10 {
+        let letter = DeadLetter {
+            what: RecordKind::Delivery,
+            id: round.to_string(),
+            ticket: None,
+            reason: "a test".to_owned(),
+            at: crate::world::now(),
+        };
+        let body = noise(round, 100 << 10);
+        queue.dead_letters().publish(&letter, body).await.unwrap();
+    }
+    let letters = queue.dead_letters().count().await.unwrap();
+
+    let limited = Settings {
+        store_mib: STORE_MIB,
+        ..unlimited
+    };
+    let queue = Queue::connect(&limited, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    for object in &objects {
+        queue.objects().get(object).await.unwrap();
+    }
+    assert_eq!(queue.dead_letters().count().await.unwrap(), letters);
+    let refused = queue.objects().put(noise(99, 2 << 20)).await;
+    assert!(matches!(refused, Err(Error::Full { .. })), "{refused:?}");
+}
