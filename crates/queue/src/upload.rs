@@ -17,6 +17,8 @@ use crate::{
 
 /// Messages that the server has not acknowledged yet.
 const MOST_UNACKNOWLEDGED: usize = 8;
+/// Messages after which the room in the store is asked for again.
+const CHUNKS_BETWEEN_CHECKS: usize = 8;
 const DOING: &str = "store an object in parts";
 
 /// An object that was stored in parts.
@@ -165,7 +167,12 @@ impl ObjectUpload {
         if self.unacknowledged.len() >= MOST_UNACKNOWLEDGED {
             self.await_acknowledgement().await?;
         }
-        self.objects.connection.check_object_room(self.size).await?;
+        // The whole size is not known yet: room for the next MiB is asked for each MiB.
+        if self.chunks % CHUNKS_BETWEEN_CHECKS == 0 {
+            let next = (CHUNKS_BETWEEN_CHECKS * CHUNK_BYTES) as u64;
+            let bytes = if self.size > next { next + 1 } else { self.size };
+            self.objects.connection.check_object_room(bytes).await?;
+        }
         let context = &self.objects.connection.context;
         let sent = context.publish(object_chunks(&self.id), chunk).await;
         let sent = sent.map_err(|error| Error::unavailable(DOING, error))?;

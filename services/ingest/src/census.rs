@@ -9,7 +9,7 @@ use std::{
 use bootstrap::rules::RulesStore;
 use domain::{Row, RunStatus, Timestamp, cause::chain};
 use opentelemetry::{KeyValue, global};
-use queue::{Bucket, Mirror, Queue};
+use queue::{Bucket, Mirror, Queue, Role};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -40,6 +40,12 @@ struct Counted {
     quarantined: u64,
     dead_letters: u64,
     disabled_rules: u64,
+    /// Bytes that all streams take at each server, and may take.
+    store: (u64, u64),
+    /// Bytes by stream.
+    streams: BTreeMap<String, u64>,
+    /// Limit in bytes of each stream that has one of its own.
+    stream_limits: BTreeMap<String, u64>,
 }
 
 impl Census {
@@ -72,6 +78,14 @@ impl Census {
         let mut counted = count_rows(self.rows.values(), now);
         counted.dead_letters = self.queue.dead_letters().count().await?;
         counted.disabled_rules = self.rules.book().problems().len() as u64;
+        let store = self.queue.store_use().await?;
+        counted.store = (store.used, store.limit);
+        for stream in self.queue.stream_uses(Role::Ingest).await? {
+            if let Some(limit) = stream.limit {
+                counted.stream_limits.insert(stream.stream.clone(), limit);
+            }
+            counted.streams.insert(stream.stream, stream.used);
+        }
         Ok(counted)
     }
 }
@@ -141,7 +155,21 @@ fn observe() {
             }
         })
         .build();
-    let numbers: [Number; 5] = [
+    let by_stream: [(&'static str, fn(Counted) -> BTreeMap<String, u64>); 2] = [
+        ("journeyman.store.stream.used", |counted| counted.streams),
+        ("journeyman.store.stream.limit", |counted| counted.stream_limits),
+    ];
+    for (name, streams) in by_stream {
+        let gauge = meter.u64_observable_gauge(name).with_unit("By");
+        gauge
+            .with_callback(move |gauge| {
+                for (stream, bytes) in streams(kept().unwrap_or_default()) {
+                    gauge.observe(bytes, &[KeyValue::new("journeyman.stream", stream)]);
+                }
+            })
+            .build();
+    }
+    let numbers: [Number; 7] = [
         ("journeyman.tickets.waiting", "{ticket}", |counted| {
             counted.waiting
         }),
@@ -157,6 +185,8 @@ fn observe() {
         ("journeyman.rules.disabled", "{file}", |counted| {
             counted.disabled_rules
         }),
+        ("journeyman.store.used", "By", |counted| counted.store.0),
+        ("journeyman.store.limit", "By", |counted| counted.store.1),
     ];
     for (name, unit, number) in numbers {
         let gauge = meter.u64_observable_gauge(name).with_unit(unit);

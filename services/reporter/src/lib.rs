@@ -5,6 +5,7 @@ mod board;
 mod bot_orders;
 mod config;
 mod direct;
+mod disk;
 mod draft;
 mod effects;
 mod folders;

@@ -277,12 +277,15 @@ fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
 /// The outcome of an effect that is not done; what leaves the report unsettled stays an error.
 fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Trouble> {
     match trouble {
-        Trouble::Later { .. } | Trouble::HeldBack { .. } | Trouble::Unknown(_)
+        Trouble::Later { .. } | Trouble::HeldBack { .. } | Trouble::DiskFull(_) | Trouble::Unknown(_)
             if patience == Patience::More =>
         {
             Err(trouble)
         }
         Trouble::Refused(refusal) => Ok(ReportOutcome::Refused(refusal)),
+        Trouble::DiskFull(_) => Ok(ReportOutcome::Failed {
+            detail: trouble.to_string(),
+        }),
         Trouble::Failed(detail) | Trouble::Missing(detail) | Trouble::Unknown(detail) => {
             Ok(ReportOutcome::Failed { detail })
         }

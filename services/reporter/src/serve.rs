@@ -64,6 +64,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         git::DiskFloor(config.reporter.disk_floor_mib << 20),
     );
     std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
+    crate::telemetry::observe_disk(mirrors.clone());
     let folders = Folders::new(config.folder.clone(), &data_dir(&config.reporter)?);
     let mirrors = Arc::new(Mirrors::new(
         mirrors,

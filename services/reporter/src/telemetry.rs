@@ -1,6 +1,6 @@
 //! What is counted: effects and reports, by what became of them.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{path::PathBuf, sync::LazyLock, time::Duration};
 
 use opentelemetry::{
     KeyValue, global,
@@ -28,6 +28,25 @@ const METER: &str = "journeyman.reporter";
 
 fn counter(name: &'static str) -> Counter<u64> {
     global::meter(METER).u64_counter(name).build()
+}
+
+/// Shows how full the disk is that holds a folder.
+pub(crate) fn observe_disk(folder: PathBuf) {
+    global::meter(METER)
+        .u64_observable_gauge("journeyman.reporter.disk")
+        .with_unit("By")
+        .with_description("Disk that holds the reporter's data folder.")
+        .with_callback(move |gauge| {
+            let Ok(disk) = rustix::fs::statvfs(&folder) else {
+                return;
+            };
+            let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+            let used = bytes(disk.f_blocks.saturating_sub(disk.f_bfree));
+            for (state, bytes) in [("free", bytes(disk.f_bavail)), ("used", used)] {
+                gauge.observe(bytes, &[KeyValue::new("journeyman.state", state)]);
+            }
+        })
+        .build();
 }
 
 /// Counts one try of an effect and how long it took.
@@ -64,6 +83,7 @@ fn outcome(settled: &Result<Settled, Trouble>) -> &'static str {
             Trouble::Denied { .. } => "denied",
             Trouble::Later { .. } | Trouble::HandBack(_) => "later",
             Trouble::HeldBack { .. } => "held_back",
+            Trouble::DiskFull(_) => "disk_full",
             Trouble::Unknown(_) => "unknown",
             Trouble::Ledger(_) => "ledger",
             Trouble::Shutdown => "shutdown",

@@ -4,7 +4,7 @@ use std::{fmt, time::Duration};
 
 use domain::{Refusal, Report, cause::chain};
 
-use crate::ledger;
+use crate::{disk::is_disk_full, ledger};
 
 /// How long a report rests whose repository is still being fetched.
 pub(crate) const FETCH_WAIT: Duration = Duration::from_secs(15);
@@ -85,6 +85,9 @@ pub(crate) enum Trouble {
         /// How long.
         wait: Duration,
     },
+    /// The reporter's own disk is full. Nothing is lost: the report waits until an operator makes room.
+    #[error("the reporter's disk is full: {0}")]
+    DiskFull(String),
     /// It may have been done: look before trying again.
     #[error("{0}")]
     Unknown(String),
@@ -100,6 +103,15 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
+    /// Why an inspection came to nothing; it may work later.
+    pub(crate) fn of_inspection(detail: String) -> Self {
+        if is_disk_full(&detail) {
+            Self::DiskFull(detail)
+        } else {
+            Self::Later { detail, after: None }
+        }
+    }
+
     /// Why a branch could not be pushed.
     pub(crate) fn of_push(error: git::Error, branch: &str) -> Self {
         match error {
@@ -135,6 +147,7 @@ impl Trouble {
                 detail: detail.clone(),
                 wait: *wait,
             },
+            Self::DiskFull(detail) => Self::DiskFull(detail.clone()),
             Self::Unknown(detail) => Self::Unknown(detail.clone()),
             Self::Ledger(_) => Self::Later {
                 detail: chain(self),
@@ -152,6 +165,7 @@ impl From<queue::Error> for Trouble {
             // It will not become readable by trying again.
             queue::Error::Corrupt { .. } => Self::Failed(chain(&error)),
             queue::Error::Unavailable { .. }
+            | queue::Error::Full { .. }
             | queue::Error::Newer { .. }
             | queue::Error::Topology { .. }
             | queue::Error::Conflict => Self::Ledger(error.into()),
@@ -165,7 +179,6 @@ impl From<github::Error> for Trouble {
         match error {
             github::Error::NotFound { .. } => Self::Missing(detail),
             github::Error::Unauthorized { check } => Self::Credentials {
-            | queue::Error::Full { .. }
                 account: Account::GitHub,
                 detail: check,
             },
@@ -231,6 +244,12 @@ impl From<git::Error> for Trouble {
     fn from(error: git::Error) -> Self {
         let detail = chain(&error);
         match error {
+            // git and its library say it in words alone. The remote's own full disk is a refusal of a push.
+            git::Error::Failed(_) | git::Error::BadPack(_) | git::Error::Unavailable(_)
+                if is_disk_full(&detail) =>
+            {
+                Self::DiskFull(detail)
+            }
             git::Error::LeaseStale(_) | git::Error::Rejected(_) | git::Error::BadPack(_) => {
                 Self::Refused(Refusal::Outside { detail })
             }
@@ -255,5 +274,45 @@ impl From<git::Error> for Trouble {
             },
             git::Error::TimedOut(_) => Self::Unknown(detail),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_disk_waits_for_room() {
+        let said = [
+            "fatal: write error: No space left on device",
+            "failed to write chunk: No space left on device",
+            "fatal: unable to write new index file: Disk quota exceeded",
+        ];
+        for words in said {
+            for error in [
+                git::Error::Failed(words.into()),
+                git::Error::BadPack(words.to_owned()),
+                git::Error::Failed(std::io::Error::other(words).into()),
+            ] {
+                let trouble = Trouble::from(error);
+                assert!(
+                    matches!(&trouble, Trouble::DiskFull(detail) if detail.contains(words)),
+                    "{trouble}"
+                );
+            }
+            let inspected = Trouble::of_inspection(words.to_owned());
+            assert!(matches!(inspected, Trouble::DiskFull(_)), "{inspected}");
+        }
+        let disk = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let trouble = Trouble::from(git::Error::Failed(disk.into()));
+        assert!(
+            !matches!(trouble, Trouble::Refused(_) | Trouble::Failed(_)),
+            "{trouble}"
+        );
+        let remote = git::Error::Rejected("remote: No space left on device".to_owned());
+        assert!(
+            matches!(Trouble::from(remote), Trouble::Refused(_)),
+            "the disk of GitHub"
+        );
     }
 }

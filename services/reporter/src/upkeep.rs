@@ -12,6 +12,15 @@ use crate::config::RetentionSettings;
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+/// Between two looks at how full the object store is.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Part of its room, in percent, from which the object store is collected at once.
+const FILLING_PERCENT: u64 = 70;
+/// Between two collections of an object store that is filling.
+const FILLING_EVERY: Duration = Duration::from_secs(5 * 60);
+/// How long an object is kept in any case while the object store is filling: far longer than the writer of an object takes to name it
+/// in a record.
+const FILLING_GRACE_H: u32 = 1;
 /// Time in which another reporter takes the upkeep over.
 const TAKEOVER: Duration = Duration::from_secs(15);
 /// Time without a rollup after which no process of an earlier release is left that needs them.
@@ -38,7 +47,8 @@ impl Upkeep {
         }
     }
 
-    /// Works at the start and then daily, in one reporter of all, until shutdown.
+    /// Works at the start, then daily, and collects at once while the object store is filling; in one reporter of all, until
+    /// shutdown.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let singleton = self.queue.singleton(UPKEEP, TAKEOVER);
         let stop = shutdown.clone();
@@ -51,13 +61,42 @@ impl Upkeep {
 
     async fn work(&self, shutdown: CancellationToken) {
         loop {
-            let round = shutdown
-                .run_until_cancelled(Box::pin(self.round(bootstrap::now())))
-                .await;
-            let waited = shutdown.run_until_cancelled(tokio::time::sleep(EVERY)).await;
+            let now = bootstrap::now();
+            let round = shutdown.run_until_cancelled(Box::pin(self.round(now))).await;
+            let waited = shutdown.run_until_cancelled(Box::pin(self.rest())).await;
             if round.is_none() || waited.is_none() {
                 return;
             }
+        }
+    }
+
+    /// The time to the next round, with collections while the object store is filling.
+    async fn rest(&self) {
+        let filling = async {
+            loop {
+                self.until_filling().await;
+                let grace_h = self.retention.object_grace_h.min(FILLING_GRACE_H);
+                self.collect_now(bootstrap::now(), grace_h).await;
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            () = filling => {}
+        }
+    }
+
+    async fn until_filling(&self) {
+        tokio::time::sleep(FILLING_EVERY).await;
+        loop {
+            match self.queue.objects().used_percent().await {
+                Ok(percent) if percent >= FILLING_PERCENT => {
+                    tracing::warn!(percent, "the object store is filling; collecting what nothing refers to");
+                    return;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(error = %chain(&error), "the object store's use is unknown"),
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
@@ -80,13 +119,7 @@ impl Upkeep {
                 tracing::warn!(error = %chain(&error), "old calls not forgotten; the next round goes on")
             }
         }
-        match self.collect(now).await {
-            Ok((0, _)) => {}
-            Ok((objects, bytes)) => tracing::info!(objects, bytes, "objects collected"),
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "collection not finished; the next one goes on")
-            }
-        }
+        self.collect_now(now, self.retention.object_grace_h).await;
         match self.queue.forbid_rollups(now.plus_ms(-QUIET_H * HOUR_MS)).await {
             Ok(true) => {}
             Ok(false) => {
@@ -95,6 +128,16 @@ impl Upkeep {
                 )
             }
             Err(error) => tracing::warn!(error = %chain(&error), "rollups in the object store not forbidden"),
+        }
+    }
+
+    async fn collect_now(&self, now: Timestamp, grace_h: u32) {
+        match self.collect(now, grace_h).await {
+            Ok((0, _)) => {}
+            Ok((objects, bytes)) => tracing::info!(objects, bytes, "objects collected"),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "collection not finished; the next one goes on")
+            }
         }
     }
 
@@ -116,14 +159,11 @@ impl Upkeep {
     }
 
     /// Collects objects, unless they are kept for ever; gives how many were removed and their bytes.
-    async fn collect(&self, now: Timestamp) -> Result<(u64, u64), queue::Error> {
+    async fn collect(&self, now: Timestamp, grace_h: u32) -> Result<(u64, u64), queue::Error> {
         if self.retention.object_grace_h == 0 {
             return Ok((0, 0));
         }
-        let (objects, before) = (
-            self.queue.objects(),
-            now.plus_ms(-i64::from(self.retention.object_grace_h) * HOUR_MS),
-        );
+        let (objects, before) = (self.queue.objects(), now.plus_ms(-i64::from(grace_h) * HOUR_MS));
         objects.remove_superseded().await?;
         let (mut removed, mut bytes, mut from) = (0, 0, Some(0));
         while let Some(place) = from {
@@ -168,12 +208,12 @@ mod tests {
         let collector = Upkeep::new(queue.clone(), RetentionSettings::default());
         let now = bootstrap::now();
         assert_eq!(
-            collector.collect(now.plus_ms(23 * HOUR_MS)).await.unwrap(),
+            collector.collect(now.plus_ms(23 * HOUR_MS), 24).await.unwrap(),
             (0, 0)
         );
         assert_eq!(queue.objects().get(&object).await.unwrap(), "pack");
         assert_eq!(
-            collector.collect(now.plus_ms(25 * HOUR_MS)).await.unwrap(),
+            collector.collect(now.plus_ms(25 * HOUR_MS), 24).await.unwrap(),
             (1, 4)
         );
         assert!(queue.objects().get(&object).await.is_err());

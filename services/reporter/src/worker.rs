@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use crate::{
     ledger::{self, Ledger},
+    disk::DISK_WAIT,
     message,
     perform::{Patience, Performed, Performer, words},
     retry::{self, Failed, Next},
@@ -338,6 +339,7 @@ fn asked_by(report: &[u8]) -> Option<(RunId, ReportId)> {
 fn settled_trigger(report: &Report, outcome: ReportOutcome) -> Option<Trigger> {
     let run = report.run.clone()?;
     Some(settled_by(&report.ticket, run, report.id.clone(), outcome))
+                Err(full @ Trouble::DiskFull(_)) => (full.to_string(), Failed::Untried { wait: DISK_WAIT }),
 }
 
 fn settled_by(ticket: &TicketKey, run: RunId, report: ReportId, outcome: ReportOutcome) -> Trigger {

@@ -48,6 +48,7 @@ fn wait(trouble: &Trouble, done: u32) -> Option<Duration> {
         Trouble::HeldBack { wait, .. } => *wait,
         Trouble::Unknown(_) => Duration::ZERO,
         Trouble::Refused(_)
+        | Trouble::DiskFull(_)
         | Trouble::Failed(_)
         | Trouble::Missing(_)
         | Trouble::Credentials { .. }

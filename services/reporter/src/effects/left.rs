@@ -20,6 +20,7 @@ impl Left {
             Err(
                 passing @ (Trouble::Later { .. }
                 | Trouble::HeldBack { .. }
+                | Trouble::DiskFull(_)
                 | Trouble::Unknown(_)
                 | Trouble::Ledger(_)
                 | Trouble::HandBack(_)

@@ -223,7 +223,7 @@ pub(super) async fn inspected(
         Verdict::Clean { shown, outside } => Ok((shown, outside)),
         Verdict::Breach { violations } => Err(Trouble::Refused(Refusal::Policy { violations })),
         Verdict::BadPack { detail } => Err(Trouble::Refused(Refusal::BadPack { detail })),
-        Verdict::Trouble { detail } => Err(Trouble::Later { detail, after: None }),
+        Verdict::Trouble { detail } => Err(Trouble::of_inspection(detail)),
     }
 }
 
