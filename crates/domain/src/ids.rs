@@ -112,6 +112,11 @@ impl ReportId {
         Self(format!("unreadable-{what}:{ticket}@{sequence}"))
     }
 
+    /// The notice that a report was given up because reporters crashed at it.
+    pub fn poison(&self) -> Self {
+        Self(format!("poison-{self}"))
+    }
+
     /// Where in its run's journal it was asked for; absent for a notice.
     pub fn position(&self) -> Option<u64> {
         let (_, position) = self.0.rsplit_once(':')?;

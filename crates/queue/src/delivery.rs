@@ -1,25 +1,28 @@
 //! Webhook deliveries: raw, kept until somebody has handled them.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use async_nats::{HeaderMap, header};
+use async_nats::{HeaderMap, header, jetstream};
 use bytes::Bytes;
 use domain::{Origin, RecordKind, Timestamp, cause::chain};
+use futures::FutureExt as _;
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
+    attempts::{Attempt, Attempts, MOST_CRASHES},
     body,
     clock::clock,
     connection::Connection,
     dead::{DeadLetter, DeadLetters},
     error::Error,
     meta::Meta,
-    names::{self, DELIVERIES, ROUTER},
+    names::{self, Bucket, DELIVERIES, ROUTER},
     objects::Objects,
     pull::{self, Held, pause_after},
+    table::Table,
     trace,
 };
 
@@ -58,6 +61,25 @@ impl Desks {
             .entry(subject.to_owned())
             .or_insert_with(made)
             .clone()
+    }
+}
+
+/// Which message it is, and how often the server has handed it out.
+#[derive(Clone, Copy, Debug)]
+struct MessagePlace {
+    sequence: u64,
+    delivered: u64,
+}
+
+impl MessagePlace {
+    fn of(message: &jetstream::Message) -> Self {
+        let (sequence, delivered) = message
+            .info()
+            .map_or((0, 1), |info| (info.stream_sequence, info.delivered));
+        Self {
+            sequence,
+            delivered: u64::try_from(delivered).unwrap_or(1),
+        }
     }
 }
 
@@ -157,19 +179,20 @@ impl Deliveries {
                 Ok(Some(message)) => {
                     let (desk, (queue, handler)) =
                         (desks.of(&message.subject), (self.clone(), handler.clone()));
+                    let place = MessagePlace::of(&message);
                     let (message, acker) = message.split();
                     let held = Held::new(DELIVERIES, acker, self.connection.ack_wait());
-                    let Ok(place) = desk.places.try_acquire_owned() else {
+                    let Ok(seat) = desk.places.try_acquire_owned() else {
                         tasks.spawn(held.release(Some(PAUSE_WHEN_FULL)));
                         continue;
                     };
                     let shutdown = shutdown.clone();
                     tasks.spawn(async move {
                         match shutdown.run_until_cancelled(desk.slots.acquire_owned()).await {
-                            Some(_slot) => queue.handle(message, held, handler.as_ref()).await,
+                            Some(_slot) => queue.attempt(message, place, held, handler.as_ref()).await,
                             None => held.release(None).await,
                         }
-                        drop(place);
+                        drop(seat);
                     });
                 }
                 Ok(None) => {}
@@ -181,8 +204,47 @@ impl Deliveries {
         Ok(())
     }
 
-    async fn handle<F, Fut>(&self, message: async_nats::Message, held: Held, handler: &F)
-    where
+    fn attempts(&self) -> Attempts {
+        Attempts::new(Table::new(self.connection.clone(), Bucket::Control), DELIVERIES)
+    }
+
+    /// Handles a delivery unless attempts at it crashed too often. A panic of the handler is one; the delivery then comes again.
+    async fn attempt<F, Fut>(
+        &self,
+        message: async_nats::Message,
+        place: MessagePlace,
+        held: Held,
+        handler: &F,
+    ) where
+        F: Fn(WebhookDelivery) -> Fut,
+        Fut: Future<Output = Disposition>,
+    {
+        let attempt = match self.attempts().begin(place.sequence, place.delivered).await {
+            Ok(attempt) => attempt,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "attempt at a delivery not counted; tried again");
+                held.release(Some(PAUSE_AFTER_ERROR)).await;
+                return;
+            }
+        };
+        let handled = self.handle(message, (place, attempt), held, handler);
+        if AssertUnwindSafe(handled).catch_unwind().await.is_err() {
+            let MessagePlace { sequence, delivered } = place;
+            tracing::error!(
+                sequence,
+                delivered,
+                "the handler of a delivery panicked; it comes again"
+            );
+        }
+    }
+
+    async fn handle<F, Fut>(
+        &self,
+        message: async_nats::Message,
+        (place, attempt): (MessagePlace, Attempt),
+        held: Held,
+        handler: &F,
+    ) where
         F: Fn(WebhookDelivery) -> Fut,
         Fut: Future<Output = Disposition>,
     {
@@ -202,13 +264,41 @@ impl Deliveries {
         let (id, body) = (delivery.id.clone(), delivery.body.clone());
         let span = tracing::info_span!("delivery", source = %delivery.source, id, event = delivery.event);
         span.add_link(trace::origin(message.headers.as_ref()));
-        match handler(delivery).instrument(span).await {
-            Disposition::Done => acknowledge(held).await,
-            Disposition::Retry { after } => held.release(Some(after)).await,
-            Disposition::Reject { reason } => {
-                self.reject(held, (id, reason), message.headers.as_ref(), body)
-                    .await;
+        let disposition = match attempt {
+            Attempt::Open => handler(delivery).instrument(span).await,
+            Attempt::Exhausted => {
+                tracing::error!(
+                    id,
+                    "delivery given up: each attempt at it ended the process or panicked"
+                );
+                Disposition::Reject {
+                    reason: format!(
+                        "each of {MOST_CRASHES} attempts to handle it ended the process or panicked; the logs of ingest say why"
+                    ),
+                }
             }
+        };
+        let attempts = self.attempts();
+        let noted = match disposition {
+            Disposition::Retry { after } => {
+                let noted = attempts.begin_anew(place.sequence).await;
+                held.release(Some(after)).await;
+                noted
+            }
+            Disposition::Done => {
+                acknowledge(held).await;
+                attempts.forget(place.sequence, place.delivered).await
+            }
+            Disposition::Reject { reason } => {
+                let headers = message.headers.as_ref();
+                match self.reject(held, (id, reason), headers, body).await {
+                    Rejected::Stored => attempts.forget(place.sequence, place.delivered).await,
+                    Rejected::Later => Ok(()),
+                }
+            }
+        };
+        if let Err(error) = noted {
+            tracing::warn!(error = %chain(&error), "the end of an attempt at a delivery is not noted");
         }
     }
 
@@ -238,7 +328,7 @@ impl Deliveries {
         (id, reason): (String, String),
         meta: Option<&HeaderMap>,
         payload: Bytes,
-    ) {
+    ) -> Rejected {
         let letters = DeadLetters::new(self.connection.clone());
         let letter = DeadLetter {
             what: RecordKind::Delivery,
@@ -248,13 +338,25 @@ impl Deliveries {
             at: clock(),
         };
         match letters.publish_delivery(&letter, meta, payload).await {
-            Ok(()) => acknowledge(held).await,
+            Ok(()) => {
+                acknowledge(held).await;
+                Rejected::Stored
+            }
             Err(error) => {
                 tracing::warn!(id = letter.id, error = %chain(&error), "dead letter not stored; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
+                Rejected::Later
             }
         }
     }
+}
+
+/// What became of a delivery that can never be handled.
+enum Rejected {
+    /// The dead letter is stored.
+    Stored,
+    /// It is not; the delivery comes again.
+    Later,
 }
 
 async fn acknowledge(held: Held) {

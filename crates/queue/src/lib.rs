@@ -3,6 +3,7 @@
 //!
 //! The only crate that names async-nats; no other crate sees acks, subjects or stream names.
 
+mod attempts;
 mod backup;
 mod body;
 mod branches;

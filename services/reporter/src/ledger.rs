@@ -93,6 +93,16 @@ pub(crate) struct Ledger {
     letters: DeadLetters,
 }
 
+/// How many reporters crashed at the next report: one more when the one before did not give this very token back.
+fn count_crashes(known: &Cursor, fence: ReportFence) -> u32 {
+    let (before, now) = (known.fence.stamp(), fence.stamp());
+    let is_same_token = (before.epoch, before.sequence) == (now.epoch, now.sequence);
+    match known.crashes {
+        Some(crashes) if is_same_token && before.delivered < now.delivered => crashes.saturating_add(1),
+        Some(_) | None => 0,
+    }
+}
+
 /// A row of the ledger as it is found.
 enum Known<V> {
     Row(V, Revision),
@@ -291,10 +301,28 @@ impl Ledger {
             Known::Lost(revision) => (Cursor::default(), Some(revision)),
             Known::Nothing => (Cursor::default(), None),
         };
-        let cursor = Cursor { fence, ..known };
+        let cursor = Cursor {
+            fence,
+            crashes: Some(count_crashes(&known, fence)),
+            ..known
+        };
         let put = self.cursors.put(&key, &cursor, last);
         let revision = failpoint::around("reporter.ledger.take", put).await?;
         Ok((cursor, revision))
+    }
+
+    /// Writes that this reporter gives the ticket back without a crash.
+    pub(crate) async fn give_cursor_back(
+        &self,
+        ticket: &TicketKey,
+        cursor: &Cursor,
+        last: Revision,
+    ) -> Result<(), Error> {
+        let given_back = Cursor {
+            crashes: None,
+            ..cursor.clone()
+        };
+        self.move_cursor(ticket, &given_back, last).await.map(drop)
     }
 
     /// The fence of who took the ticket's cursor last.

@@ -4,17 +4,18 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    Reason, RecordKind, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, ReportRequest,
-    ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey, cause::chain, report,
+    Reason, RecordKind, Refusal, Report, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome,
+    ReportRequest, ReportSettled, RunFence, RunId, Source, TicketKey, Trigger, TriggerKey, cause::chain,
+    report,
 };
-use queue::{DeadLetter, Queue, Token, Unreadable};
+use queue::{DeadLetter, Queue, Revision, Token, Unreadable};
 use tokio::{sync::Semaphore, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    ledger::{self, Ledger},
     disk::DISK_WAIT,
+    ledger::{self, Ledger},
     message,
     perform::{Patience, Performed, Performer, words},
     retry::{self, Failed, Next},
@@ -28,6 +29,8 @@ const REST: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How long a ticket rests after somebody who lost it wrote once more.
 const AFTER_CLASH: Duration = Duration::from_secs(1);
+/// A report is given up when so many reporters crashed at it.
+const MOST_CRASHES: u32 = 5;
 /// How long reports in hand may take to reach a safe place at shutdown.
 const DRAIN: Duration = Duration::from_secs(15);
 
@@ -71,7 +74,11 @@ impl Worker {
                 drop(place);
             };
             in_hand.spawn(handled.instrument(span));
-            while in_hand.try_join_next().is_some() {}
+            while let Some(ended) = in_hand.try_join_next() {
+                if let Err(error) = ended {
+                    tracing::error!(error = %chain(&error), "a reporter's task crashed; its reports come again");
+                }
+            }
         }
         let drained =
             tokio::time::timeout(DRAIN, async { while in_hand.join_next().await.is_some() {} }).await;
@@ -128,7 +135,11 @@ impl Worker {
         ticket: &TicketKey,
         fence: ReportFence,
     ) -> Result<(u64, Option<Duration>), Trouble> {
-        let settled_to = Box::pin(self.settle_all(ticket, fence)).await?;
+        let (settled_to, is_tidy_poison) = Box::pin(self.settle_all(ticket, fence)).await?;
+        if is_tidy_poison {
+            tracing::error!("reporters crash without a report to settle; comments are not tidied up");
+            return Ok((settled_to, None));
+        }
         match self.performer.tidy(ticket, fence).await {
             Ok(look_again) => Ok((settled_to, look_again)),
             Err(trouble @ (Trouble::Ledger(_) | Trouble::Shutdown)) => Err(trouble),
@@ -171,9 +182,29 @@ impl Worker {
         }
     }
 
-    /// Settles every report after the ticket's cursor and says how far it came.
-    async fn settle_all(&self, ticket: &TicketKey, fence: ReportFence) -> Result<u64, Trouble> {
+    /// Settles every report after the ticket's cursor; says how far it came, and whether reporters crash although nothing is left to
+    /// settle.
+    async fn settle_all(&self, ticket: &TicketKey, fence: ReportFence) -> Result<(u64, bool), Trouble> {
         let (mut cursor, mut revision) = self.ledger.take_cursor(ticket, fence).await?;
+        let settled = self
+            .settle_after(ticket, fence, (&mut cursor, &mut revision))
+            .await;
+        // Only a crash leaves the ticket taken. Who lost it to a newer reporter has nothing to give back.
+        if let Err(trouble) = &settled
+            && !matches!(trouble, Trouble::Ledger(ledger::Error::Superseded))
+            && let Err(error) = self.ledger.give_cursor_back(ticket, &cursor, revision).await
+        {
+            tracing::warn!(error = %chain(&error), "the ticket is not noted as given back");
+        }
+        settled
+    }
+
+    async fn settle_after(
+        &self,
+        ticket: &TicketKey,
+        fence: ReportFence,
+        (cursor, revision): (&mut Cursor, &mut Revision),
+    ) -> Result<(u64, bool), Trouble> {
         loop {
             let reports = self
                 .queue
@@ -181,31 +212,27 @@ impl Worker {
                 .read_each_after(ticket, cursor.sequence)
                 .await?;
             if reports.is_empty() {
-                return Ok(cursor.sequence);
+                return Ok((cursor.sequence, is_poison(cursor)));
             }
             for (sequence, report) in reports {
                 if self.shutdown.is_cancelled() {
                     return Err(Trouble::Shutdown);
                 }
-                let settled = match report {
+                match report {
                     Ok(report) => {
                         let span = tracing::info_span!("report", report = %report.id);
-                        let settling = Box::pin(self.settle(&report, fence, &mut cursor));
-                        settling.instrument(span).await
+                        let settling = Box::pin(self.settle(&report, fence, cursor));
+                        settling.instrument(span).await?;
                     }
-                    Err(unreadable) => self.bury_unreadable(ticket, unreadable).await,
+                    Err(unreadable) => self.bury_unreadable(ticket, unreadable).await?,
+                }
+                *cursor = Cursor {
+                    sequence,
+                    fence,
+                    crashes: Some(0),
+                    ..Cursor::default()
                 };
-                if settled.is_ok() {
-                    cursor = Cursor {
-                        sequence,
-                        fence,
-                        ..Cursor::default()
-                    };
-                }
-                if matches!(settled, Ok(()) | Err(Trouble::HandBack(_))) {
-                    revision = self.ledger.move_cursor(ticket, &cursor, revision).await?;
-                }
-                settled?;
+                *revision = self.ledger.move_cursor(ticket, cursor, *revision).await?;
             }
         }
     }
@@ -215,6 +242,7 @@ impl Worker {
         let started = tokio::time::Instant::now();
         let outcome = match self.ledger.outcome(&report.ticket, &report.id).await? {
             Some(outcome) => outcome,
+            None if is_poison(cursor) => self.give_up(report).await?,
             None => {
                 let Performed { outcome, untold } = self.until_performed(report, fence, cursor).await?;
                 if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
@@ -233,6 +261,33 @@ impl Worker {
             self.queue.triggers().append(&trigger).await?;
         }
         Ok(())
+    }
+
+    /// Gives up a report at which reporters crash: it would end them again, and with them the reports of every other ticket.
+    async fn give_up(&self, report: &Report) -> Result<ReportOutcome, Trouble> {
+        let detail = message::poison_request();
+        tracing::error!(
+            crashes = MOST_CRASHES,
+            "report given up: each attempt at it ended the reporter"
+        );
+        self.bury(report, detail.clone()).await?;
+        // A comment about a comment that crashes would never end.
+        if !matches!(report.request, ReportRequest::Unreadable(_)) {
+            let id = report.id.poison();
+            let request = ReportRequest::Unreadable(report::Unreadable {
+                what: RecordKind::Report,
+                is_poison: true,
+            });
+            let ticket = report.ticket.clone();
+            let notice = Report::notice(id, ticket, RunFence::default(), bootstrap::now(), request);
+            self.queue.reports().append(&notice).await?;
+        }
+        // A failure would be asked for again, and crash again.
+        let outcome = ReportOutcome::Refused(Refusal::Outside { detail });
+        self.ledger
+            .keep_outcome(&report.ticket, &report.id, &outcome)
+            .await?;
+        Ok(outcome)
     }
 
     /// What cannot be read must not hold up the reports after it, nor a run that waits for it.
@@ -257,7 +312,10 @@ impl Worker {
         self.queue.dead_letters().bury(&letter, &unreadable).await?;
         let id = ReportId::unreadable(RecordKind::Report, ticket, sequence);
         let what = RecordKind::Report;
-        let request = ReportRequest::Unreadable(report::Unreadable { what });
+        let request = ReportRequest::Unreadable(report::Unreadable {
+            what,
+            is_poison: false,
+        });
         let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
         if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {
@@ -281,6 +339,7 @@ impl Worker {
                 Err(Trouble::Later { detail, after }) => (detail, Failed::Try { asked: after }),
                 Err(Trouble::Unknown(detail)) => (detail, Failed::Try { asked: None }),
                 Err(Trouble::HeldBack { detail, wait }) => (detail, Failed::Untried { wait }),
+                Err(full @ Trouble::DiskFull(_)) => (full.to_string(), Failed::Untried { wait: DISK_WAIT }),
                 performed => return performed,
             };
             let now = bootstrap::now();
@@ -315,6 +374,11 @@ impl Worker {
     }
 }
 
+/// Whether reporters crashed at the next report as often as they may.
+fn is_poison(cursor: &Cursor) -> bool {
+    cursor.crashes.is_some_and(|crashes| crashes >= MOST_CRASHES)
+}
+
 /// A notice has no run that could hear of its failure.
 fn undelivered_notice(report: &Report, outcome: &ReportOutcome) -> Option<String> {
     match outcome {
@@ -339,7 +403,6 @@ fn asked_by(report: &[u8]) -> Option<(RunId, ReportId)> {
 fn settled_trigger(report: &Report, outcome: ReportOutcome) -> Option<Trigger> {
     let run = report.run.clone()?;
     Some(settled_by(&report.ticket, run, report.id.clone(), outcome))
-                Err(full @ Trouble::DiskFull(_)) => (full.to_string(), Failed::Untried { wait: DISK_WAIT }),
 }
 
 fn settled_by(ticket: &TicketKey, run: RunId, report: ReportId, outcome: ReportOutcome) -> Trigger {

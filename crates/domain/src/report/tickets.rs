@@ -270,11 +270,14 @@ impl Request for Quarantined {
     }
 }
 
-/// A record about the ticket could not be read and was set aside: say so; everything else goes on.
+/// A record about the ticket could not be read or handled and was set aside: say so; everything else goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// Which: a trigger or a report.
     pub what: RecordKind,
+    /// Whether it can be read, but ended each process that handled it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_poison: bool,
 }
 
 impl Request for Unreadable {

@@ -213,3 +213,86 @@ async fn deliveries_of_one_origin_that_hang_keep_no_other_origin_from_its_turn()
     soon(consuming).await.unwrap().unwrap();
     assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
 }
+
+/// Seconds that the server waits for a sign of life, so that five crashes do not take long.
+fn impatient(world: &World) -> queue::Settings {
+    queue::Settings {
+        ack_wait_ms: 1_000,
+        ..crate::world::settings(&world.server)
+    }
+}
+
+#[tokio::test]
+async fn panicking_handler_makes_dead_letter_after_five() {
+    let world = World::new().await;
+    let queue = queue::Queue::connect(&impatient(&world), "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    for id in ["poison", "healthy"] {
+        queue.deliveries().publish(&delivery(id)).await.unwrap();
+    }
+    let attempts = Arc::new(AtomicUsize::new(0));
+    // Each process ends once the handler has panicked in it, so nothing is counted in memory.
+    for _ in 0..5 {
+        let (stop, counted) = (tokio_util::sync::CancellationToken::new(), attempts.clone());
+        let (deliveries, ended) = (queue.deliveries(), stop.clone());
+        let process = tokio::spawn(async move {
+            let handler = move |delivery: WebhookDelivery| {
+                let (stop, counted) = (stop.clone(), counted.clone());
+                async move {
+                    if delivery.id == "poison" {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        stop.cancel();
+                        panic!("a crash that the test wants");
+                    }
+                    Disposition::Done
+                }
+            };
+            deliveries.consume(2, ended, handler).await
+        });
+        soon(process).await.unwrap().unwrap();
+    }
+    let (deliveries, shutdown) = (queue.deliveries(), world.shutdown.clone());
+    tokio::spawn(async move {
+        let handler = |_: WebhookDelivery| async { panic!("handled again") };
+        deliveries.consume(2, shutdown, handler).await
+    });
+    let buried = async || {
+        let letters = queue.dead_letters().list(10).await.unwrap();
+        letters.first().map(|(_, letter)| letter.clone())
+    };
+    let letter = soon(async {
+        loop {
+            if let Some(letter) = buried().await {
+                break letter;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    assert_eq!(letter.id, "poison");
+    assert!(letter.reason.contains("each of 5 attempts"), "{}", letter.reason);
+    assert_eq!(attempts.load(Ordering::SeqCst), 5);
+    let is_empty = async {
+        while messages_of(&world, "DELIVERIES").await > 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    soon(is_empty).await;
+}
+
+#[tokio::test]
+async fn retries_of_handler_are_no_crashes() {
+    let world = World::new().await;
+    world.queue.deliveries().publish(&delivery("1")).await.unwrap();
+    let (mut seen, _consuming) = consume(&world, |count| match count {
+        0..12 => Disposition::Retry {
+            after: Duration::from_millis(20),
+        },
+        _ => Disposition::Done,
+    });
+    for _ in 0..13 {
+        soon(seen.recv()).await.unwrap();
+    }
+    assert!(stays_away(seen.recv()).await);
+    assert_eq!(world.queue.dead_letters().list(10).await.unwrap(), []);
+}

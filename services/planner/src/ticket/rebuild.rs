@@ -49,7 +49,10 @@ impl Session<'_> {
             .await?;
         let id = ReportId::unreadable(RecordKind::Trigger, ticket, sequence);
         let what = RecordKind::Trigger;
-        let request = ReportRequest::Unreadable(report::Unreadable { what });
+        let request = ReportRequest::Unreadable(report::Unreadable {
+            what,
+            is_poison: false,
+        });
         let notice = Report::notice(id, ticket.clone(), self.fence, now, request);
         let reports = queue.reports();
         self.outlast("a notice", || reports.append(&notice)).await?;

@@ -12,9 +12,15 @@ pub(crate) fn quarantined(reason: &str) -> Vec<String> {
     ]
 }
 
-pub(crate) fn unreadable(what: &str) -> Vec<String> {
+pub(crate) fn unreadable(what: &str, is_poison: bool) -> Vec<String> {
+    let what = code(what);
+    let first = if is_poison {
+        format!("Journeyman failed to handle a {what} about this ticket five times and has set it aside.")
+    } else {
+        format!("Journeyman could not read a {what} about this ticket and has set it aside.")
+    };
     vec![
-        format!("Journeyman could not read a {} about this ticket and has set it aside.", code(what)),
+        first,
         "Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator \
          finds what was set aside among the dead letters (`journeyman dead list`)."
             .to_owned(),

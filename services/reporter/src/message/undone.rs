@@ -37,6 +37,13 @@ pub(crate) fn unreadable_request() -> String {
     "the reporter could not read what it was asked for".to_owned()
 }
 
+/// Detail of a report that was given up because each attempt at it ended the reporter.
+pub(crate) fn poison_request() -> String {
+    "the reporter stopped unexpectedly at each of five attempts; an operator finds the request among the dead letters \
+     (`journeyman dead list`)"
+        .to_owned()
+}
+
 /// What the ledger holds is not the id of a comment.
 pub(crate) fn replies_stay() -> String {
     "A reply in a review stays as it was written.".to_owned()

@@ -11,6 +11,6 @@ impl Kind for Unreadable {
     }
 
     fn words(&self, _: &Told<'_>) -> Vec<String> {
-        message::unreadable(&self.what.to_string())
+        message::unreadable(&self.what.to_string(), self.is_poison)
     }
 }

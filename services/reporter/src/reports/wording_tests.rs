@@ -968,8 +968,22 @@ fn a_quarantine_says_why_and_how_to_end_it() {
 #[test]
 fn what_could_not_be_read_is_owned_up_to_with_what_to_do() {
     let what = domain::RecordKind::Trigger;
-    assert_snapshot!(comment(&ReportRequest::Unreadable(report::Unreadable { what }), &Made::default(), &jira(), None), @"
+    assert_snapshot!(comment(&ReportRequest::Unreadable(report::Unreadable { what, is_poison: false }), &Made::default(), &jira(), None), @"
     Journeyman could not read a `trigger` about this ticket and has set it aside.
+
+    Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
+    ");
+}
+
+#[test]
+fn poison_is_set_aside_with_its_attempts() {
+    let what = domain::RecordKind::Report;
+    let request = ReportRequest::Unreadable(report::Unreadable {
+        what,
+        is_poison: true,
+    });
+    assert_snapshot!(comment(&request, &Made::default(), &jira(), None), @"
+    Journeyman failed to handle a `report` about this ticket five times and has set it aside.
 
     Everything else goes on. If something that you asked for does not happen, ask for it once more; an operator finds what was set aside among the dead letters (`journeyman dead list`).
     ");
@@ -985,6 +999,7 @@ fn what_was_not_done_says_why_and_what_to_try() {
         nothing_to_link(),
         no_difference(),
         work_was_cut(),
+        poison_request(),
     ];
     assert_snapshot!(texts.join("\n"), @"
     the reporter's credentials are refused; an operator must look into it
@@ -994,5 +1009,6 @@ fn what_was_not_done_says_why_and_what_to_try() {
     there is no pull request to link
     the inspector gave no difference
     the work on the repository was cut
+    the reporter stopped unexpectedly at each of five attempts; an operator finds the request among the dead letters (`journeyman dead list`)
     ");
 }

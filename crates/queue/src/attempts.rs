@@ -1,0 +1,98 @@
+//! Attempts at a message that its handler may not survive, counted across restarts.
+
+use domain::{RecordKind, Stored};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::Error,
+    table::Table,
+    unreadable::{Found, Revision},
+};
+
+/// A message is given up when so many attempts at it ended without a word of the handler.
+pub(crate) const MOST_CRASHES: u32 = 5;
+
+/// How many attempts began since the handler last said something of the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AttemptRecord {
+    begun: u32,
+}
+
+impl Stored for AttemptRecord {
+    const KIND: RecordKind = RecordKind::Control;
+}
+
+/// What is known of a message before it is handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// It may be handled.
+    Open,
+    /// Each of [`MOST_CRASHES`] attempts ended the process or crashed.
+    Exhausted,
+}
+
+/// The attempts at the messages of one stream. A message that is delivered once costs nothing: the server counts deliveries, and only
+/// one that comes again has a record.
+pub(crate) struct Attempts {
+    table: Table<AttemptRecord>,
+    stream: &'static str,
+}
+
+impl Attempts {
+    pub(crate) const fn new(table: Table<AttemptRecord>, stream: &'static str) -> Self {
+        Self { table, stream }
+    }
+
+    fn key(&self, sequence: u64) -> String {
+        format!("attempts:{}:{sequence}", self.stream)
+    }
+
+    /// Counts an attempt before it begins.
+    pub(crate) async fn begin(&self, sequence: u64, delivered: u64) -> Result<Attempt, Error> {
+        if delivered <= 1 {
+            return Ok(Attempt::Open);
+        }
+        let (begun, last) = self.read(sequence).await?;
+        // Without a record the first delivery is the only one that was not counted.
+        let begun = begun.unwrap_or(1);
+        if begun >= MOST_CRASHES {
+            return Ok(Attempt::Exhausted);
+        }
+        self.write(sequence, begun + 1, last).await?;
+        Ok(Attempt::Open)
+    }
+
+    /// The handler wants the message again later, so it did not crash.
+    pub(crate) async fn begin_anew(&self, sequence: u64) -> Result<(), Error> {
+        let (begun, last) = self.read(sequence).await?;
+        match begun {
+            Some(0) => Ok(()),
+            Some(_) | None => self.write(sequence, 0, last).await,
+        }
+    }
+
+    /// The message is gone.
+    pub(crate) async fn forget(&self, sequence: u64, delivered: u64) -> Result<(), Error> {
+        if delivered <= 1 {
+            return Ok(());
+        }
+        self.table.delete(self.key(sequence).as_str()).await
+    }
+
+    async fn read(&self, sequence: u64) -> Result<(Option<u32>, Option<Revision>), Error> {
+        Ok(match self.table.find(self.key(sequence).as_str()).await? {
+            Some(Found::Value(record, revision)) => (Some(record.begun), Some(revision)),
+            Some(Found::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
+            None => (None, None),
+        })
+    }
+
+    async fn write(&self, sequence: u64, begun: u32, last: Option<Revision>) -> Result<(), Error> {
+        let key = self.key(sequence);
+        match self.table.put(key.as_str(), &AttemptRecord { begun }, last).await {
+            // Another process has the message too; it counts for both.
+            Ok(_) | Err(Error::Conflict) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
