@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    error::Error, once_a_minute::OnceAMinute, permissions, settings::Settings, store::StoreRoom,
+    error::Error, once_a_minute::OnceAMinute, permissions, reach, settings::Settings, store::StoreRoom,
 };
 
 /// Limit of one request to the server.
@@ -19,8 +19,6 @@ pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A server that answers none of three pings is given up: after six to nine seconds of silence.
 const PING_INTERVAL: Duration = Duration::from_secs(3);
-/// Limit for one server of several, so that one that is gone does not hold up the way to the next.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause before a reconnect grows by this, up to a second.
 const RECONNECT_STEP: Duration = Duration::from_millis(100);
 /// Room for the headers of a message within the server's largest payload.
@@ -120,8 +118,9 @@ async fn options(
         .name(client_name)
         .custom_inbox_prefix(permissions::inbox_prefix(client_name))
         .ping_interval(PING_INTERVAL)
-        .connection_timeout(SERVER_TIMEOUT)
-        .reconnect_delay_callback(|tries| RECONNECT_STEP * u32::try_from(tries).unwrap_or(10).min(10))
+        .connection_timeout(reach::SERVER_TIMEOUT)
+        .reconnect_delay_callback(reconnect_pause)
+        .reconnect_to_server_callback(reach::choose_server)
         .event_callback(move |event| note(event, losses.clone()))
         .request_timeout(Some(REQUEST_TIMEOUT));
     options = with_tls(settings, options)?;
@@ -135,6 +134,12 @@ async fn options(
         })?;
     }
     Ok(options)
+}
+
+/// A second at most, with jitter, so that services do not come back to a server in step.
+fn reconnect_pause(tries: usize) -> Duration {
+    let step = RECONNECT_STEP * u32::try_from(tries).unwrap_or(10).min(10);
+    step.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
 /// The client reads the files at each connect, so that a reconnect takes new ones.

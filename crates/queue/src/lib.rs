@@ -36,6 +36,7 @@ mod pull_request_calls;
 mod pull_requests;
 mod purge;
 mod queue;
+mod reach;
 mod room;
 mod runs;
 mod settings;
