@@ -32,6 +32,15 @@ impl Driver {
             "an executor call failed, opening the workspace again"
         );
         let before = state.open_workspace();
+        if let Some(before) = before.filter(|_| !is_gone)
+            && self.executors.leave_if_silent(&before.executor).await
+        {
+            tracing::warn!(
+                run = %caller.run,
+                executor = before.executor,
+                "the executor does not answer, another one continues from the last snapshot"
+            );
+        }
         let base = before.map(|info| info.base.clone());
         let (Some(request), snapshot) = (state.request(), state.work().snapshot.clone()) else {
             return Err(self.impossible(state, "no request"));

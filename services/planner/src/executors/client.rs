@@ -19,7 +19,7 @@ use tonic::{Code, Request, Status, Streaming, transport::Channel};
 use wire::executor_service_client::ExecutorServiceClient;
 
 use super::{
-    dial::Dial,
+    dial::{CONNECT_LIMIT, Dial},
     directory::{Directory, HeldWorkspace},
 };
 use crate::config::PlannerSettings;
@@ -179,6 +179,43 @@ impl Executors {
         Ok(Client::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES))
+    }
+
+    /// Leaves an executor that says nothing of itself within one connect limit; true when it was left. Its workspaces are opened
+    /// elsewhere until it answers again.
+    pub(crate) async fn leave_if_silent(&self, address: &str) -> bool {
+        let word = async {
+            let request = self.status_request(wire::WatchStatusRequest {})?;
+            let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
+            statuses.message().await.map_err(CallError::from)
+        };
+        let is_silent = match tokio::time::timeout(CONNECT_LIMIT, word).await {
+            Ok(Ok(word)) => word.is_none(),
+            Ok(Err(CallError::Trouble { .. } | CallError::TimedOut)) | Err(_) => true,
+            Ok(Err(
+                CallError::WorkspaceLost
+                | CallError::Stale
+                | CallError::Invalid(_)
+                | CallError::Refused(_)
+                | CallError::Unkeepable(_),
+            )) => false,
+        };
+        if is_silent {
+            self.leave(address);
+        }
+        is_silent
+    }
+
+    /// Takes an executor for lost until it is heard over a new connection.
+    pub(super) fn leave(&self, address: &str) {
+        let mut channels = self
+            .channels
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        channels.remove(address);
+        drop(channels);
+        self.directory
+            .lose(address, "it does not answer", bootstrap::now());
     }
 
     /// A signed grant.

@@ -17,7 +17,9 @@ use tower::service_fn;
 
 use super::client::CallError;
 
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// Between two signs of life, and how long one may take: a lost node closes no connection, and a call notices it in twice this time.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const RESOLVE_LIMIT: Duration = Duration::from_secs(3);
 
 /// The way to executors.
@@ -41,8 +43,8 @@ impl Dial {
         let endpoint = Endpoint::from_shared(plain)
             .map_err(|_| CallError::Refused(format!("{address} is not an address")))?
             .connect_timeout(CONNECT_LIMIT)
-            .http2_keep_alive_interval(Duration::from_secs(10))
-            .keep_alive_timeout(Duration::from_secs(5))
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE)
             // An executor that was cut off is noticed before a call needs it.
             .keep_alive_while_idle(true)
             .tcp_nodelay(true);

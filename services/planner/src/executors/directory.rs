@@ -282,6 +282,11 @@ impl Directory {
         }
     }
 
+    /// Whether the executor's last word was a status.
+    pub(super) fn knows(&self, address: &str) -> bool {
+        self.known().statuses.contains_key(address)
+    }
+
     /// Every executor of a pool that has answered or failed to, those that take work last; and which of these names stand for no
     /// address.
     pub(super) fn seen(&self, pool: &str, names: &[String]) -> (Vec<ExecutorSeen>, Vec<String>) {

@@ -55,6 +55,8 @@ pub(crate) struct Restore {
 enum Refusal {
     Full,
     Trouble(String),
+    /// Nothing came back from it, or the connection broke.
+    Silent(String),
     Final(OpenError),
 }
 
@@ -86,6 +88,10 @@ impl Executors {
                     Err(Refusal::Final(error)) => return Err(error),
                     Err(Refusal::Full) => {}
                     Err(Refusal::Trouble(detail)) => trouble = Some(detail),
+                    Err(Refusal::Silent(detail)) => {
+                        self.leave(&address);
+                        trouble = Some(detail);
+                    }
                 }
             }
             match trouble {
@@ -198,6 +204,11 @@ fn refusal(status: &tonic::Status) -> Refusal {
         Code::DataLoss => Refusal::Final(OpenError::Permanent(words)),
         Code::ResourceExhausted => Refusal::Full,
         Code::FailedPrecondition => Refusal::Final(OpenError::Stale),
+        Code::Unavailable | Code::Unknown | Code::Cancelled
+            if std::error::Error::source(status).is_some() =>
+        {
+            Refusal::Silent(words)
+        }
         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::Aborted => Refusal::Trouble(words),
         Code::NotFound
         | Code::InvalidArgument

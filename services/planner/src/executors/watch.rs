@@ -83,10 +83,23 @@ impl Executors {
     async fn hear(&self, address: &str) -> Result<(), CallError> {
         let request = self.status_request(wire::WatchStatusRequest {})?;
         let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
-        while let Some(message) = statuses.message().await? {
-            self.directory.hear(address, Status::new(message));
+        let (mut changes, mut is_known) = (self.directory.changes(), false);
+        loop {
+            tokio::select! {
+                message = statuses.message() => match message? {
+                    Some(message) => {
+                        self.directory.hear(address, Status::new(message));
+                        is_known = true;
+                    }
+                    None => return Ok(()),
+                },
+                Ok(()) = changes.changed() => {
+                    if is_known && !self.directory.knows(address) {
+                        return Err(CallError::trouble("Unavailable: it did not answer a call"));
+                    }
+                }
+            }
         }
-        Ok(())
     }
 }
 

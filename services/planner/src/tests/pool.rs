@@ -126,3 +126,73 @@ async fn checks_are_run_found_and_inspected_at_the_executor_of_the_workspace() {
     let lost = executors.run_check(&caller, &info, &id, &spec, &sink).await;
     assert!(matches!(lost, Err(CallError::WorkspaceLost)));
 }
+
+/// A way to an executor that can swallow everything in both directions, as a lost node does.
+struct SilentWay {
+    url: String,
+    is_silent: Arc<std::sync::atomic::AtomicBool>,
+    _task: tokio_util::task::AbortOnDropHandle<()>,
+}
+
+impl SilentWay {
+    async fn to(executor: &FakeExecutor) -> Self {
+        let target = executor.url.trim_start_matches("http://").to_owned();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let is_silent = Arc::<std::sync::atomic::AtomicBool>::default();
+        let hears = Arc::clone(&is_silent);
+        let task = tokio::spawn(async move {
+            loop {
+                let (near, _) = listener.accept().await.unwrap();
+                let far = tokio::net::TcpStream::connect(&target).await.unwrap();
+                let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+                tokio::spawn(carry(near_in, far_out, Arc::clone(&hears)));
+                tokio::spawn(carry(far_in, near_out, Arc::clone(&hears)));
+            }
+        });
+        Self {
+            url,
+            is_silent,
+            _task: tokio_util::task::AbortOnDropHandle::new(task),
+        }
+    }
+}
+
+async fn carry(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    is_silent: Arc<std::sync::atomic::AtomicBool>,
+) {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        if !is_silent.load(std::sync::atomic::Ordering::SeqCst)
+            && to.write_all(&buffer[..read]).await.is_err()
+        {
+            return;
+        }
+    }
+    // A dropped half would close the other side, which a lost node does not do.
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_executor_is_left_after_one_limit() {
+    let (lost, free) = (FakeExecutor::start().await, FakeExecutor::start().await);
+    let way = SilentWay::to(&lost).await;
+    lost.hold_run_in_the_last_slot(&domain::RunId::new(ticket(), 1));
+    let (executors, _stopped) = executors(vec![way.url.clone(), free.url.clone()]);
+    let request = request(Job::Implement);
+    let caller = caller(&request);
+    let opened = executors.open(&caller, &request, None, None).await.unwrap();
+    assert_eq!(opened.executor, way.url);
+    assert!(!executors.leave_if_silent(&way.url).await, "it answers");
+
+    way.is_silent.store(true, std::sync::atomic::Ordering::SeqCst);
+    let elsewhere = async {
+        assert!(executors.leave_if_silent(&way.url).await);
+        executors.open(&caller, &request, None, None).await.unwrap()
+    };
+    let elsewhere = tokio::time::timeout(Duration::from_secs(6), elsewhere).await;
+    assert_eq!(elsewhere.expect("opened in time").executor, free.url);
+}
