@@ -19,7 +19,7 @@ const LONG_PAUSE: Duration = Duration::from_secs(60);
 /// How often a server is asked whether it is there, and how long it may take to say so.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Connects to a server, one try every 2 s for at most 60 s; `None` at shutdown. `address` is for log and error: without
+/// Connects to a server, one try about every 2 s for at most 60 s; `None` at shutdown. `address` is for log and error: without
 /// credentials.
 ///
 /// # Errors
@@ -123,9 +123,10 @@ where
     shutdown.run_until_cancelled(asking).await;
 }
 
-/// `None` when the shutdown came first.
+/// `None` when the shutdown came first. With jitter, so that processes that were started together do not ask in step.
 async fn pause(shutdown: &CancellationToken) -> Option<()> {
-    shutdown.run_until_cancelled(tokio::time::sleep(PAUSE)).await
+    let jittered = PAUSE.mul_f64(0.75 + fastrand::f64() / 2.0);
+    shutdown.run_until_cancelled(tokio::time::sleep(jittered)).await
 }
 
 #[cfg(test)]
@@ -163,7 +164,7 @@ mod tests {
             .await
             .unwrap_err();
         assert!(error.to_string().contains("redis at here"), "{error}");
-        assert_eq!(start.elapsed(), PATIENCE);
+        assert!((PATIENCE..PATIENCE + 2 * PAUSE).contains(&start.elapsed()));
     }
 
     #[tokio::test(start_paused = true)]

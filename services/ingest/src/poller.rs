@@ -61,6 +61,7 @@ impl Poller {
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut ticks = tokio::time::interval(self.interval);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut is_first = true;
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -69,6 +70,10 @@ impl Poller {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = Box::pin(self.poll()) => {}
+            }
+            // Installations that are started together must not poll in step for ever.
+            if std::mem::take(&mut is_first) {
+                ticks.reset_after(self.interval.mul_f64(fastrand::f64()));
             }
         }
     }
