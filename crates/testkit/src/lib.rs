@@ -28,4 +28,4 @@ pub use jira::{FakeJira, JiraKind, JiraOptions, JiraTransition};
 pub use model::{ScriptedModel, Step};
 pub use named::NamedFront;
 pub use plant::plant;
-pub use servers::{FileSync, NatsOptions, NatsServer, RedisOptions, RedisServer, TlsFiles};
+pub use servers::{FileSync, NatsCluster, NatsOptions, NatsServer, RedisOptions, RedisServer, TlsFiles};

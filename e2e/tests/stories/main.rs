@@ -21,6 +21,7 @@ mod egress;
 mod endings;
 mod exits;
 mod forecast;
+mod full_store;
 mod happy;
 mod injection;
 mod instances;

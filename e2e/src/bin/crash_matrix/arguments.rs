@@ -5,6 +5,8 @@ use std::{num::NonZeroUsize, path::PathBuf};
 use clap::{Parser, Subcommand};
 use failpoint::Point;
 
+use crate::stage::{NatsServers, Story};
+
 /// Ends Journeyman at every failpoint of a story, starts it again and compares how the story ends.
 #[derive(Debug, Parser)]
 #[command(name = "crash_matrix")]
@@ -21,6 +23,12 @@ pub(crate) struct Arguments {
     /// Leave out the first so many points, which were played before.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) skip: usize,
+    /// NATS servers under each story.
+    #[arg(long, value_enum, value_name = "N", default_value_t = NatsServers::One)]
+    pub(crate) servers: NatsServers,
+    /// Only these stories; which sites they leave out is then no failure.
+    #[arg(long, value_enum, value_name = "STORY")]
+    pub(crate) story: Vec<Story>,
     /// Print the points and play nothing but the story that finds them.
     #[arg(long)]
     pub(crate) list: bool,

@@ -11,7 +11,7 @@ use crate::{
     arguments::Watch,
     child::{Heard, Services, was_aborted},
     ending::{Ending, is_at_rest},
-    stage::{Stage, Story},
+    stage::{NatsServers, Stage, Story},
 };
 
 /// The longest that a story may take on a loaded machine.
@@ -35,8 +35,12 @@ pub(crate) struct Played {
 ///
 /// # Errors
 /// When it does not come to its end, with the end of the services' log.
-pub(crate) async fn play(story: Story, crash_at: Option<&Point>) -> anyhow::Result<Played> {
-    let mut stage = Stage::start(story).await?;
+pub(crate) async fn play(
+    story: Story,
+    servers: NatsServers,
+    crash_at: Option<&Point>,
+) -> anyhow::Result<Played> {
+    let mut stage = Stage::start(story, servers).await?;
     let watch = Watch {
         record: crash_at.is_none(),
         arm: crash_at.cloned(),

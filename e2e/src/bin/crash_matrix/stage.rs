@@ -1,13 +1,17 @@
 //! One story's outside: real NATS and Redis, and the stand-ins.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::Context;
 use domain::TicketKey;
 use e2e::{Dialect, Outside, WEBHOOK_SECRET};
 use tempfile::TempDir;
 use testkit::{
-    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, NatsServer, RedisServer, ScriptedModel, fixture,
+    FakeGitHub, FakeJira, Fault, GitHubOptions, JiraOptions, NatsCluster, NatsOptions, NatsServer,
+    RedisServer, ScriptedModel, fixture,
     github::{PROJECT_TOKEN, PullRequestState},
     jira,
 };
@@ -34,7 +38,7 @@ pub(crate) const REFUSED: &str = "cart-total";
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
 
 /// What is played.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Story {
     /// From a move on Jira to a merged pull request, nothing else.
     Straight,
@@ -92,6 +96,46 @@ impl Story {
     }
 }
 
+/// How many NATS servers there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum NatsServers {
+    /// One, as on a laptop.
+    #[value(name = "1")]
+    One,
+    /// Three, each with a copy of every stream, as in a cluster: what one acknowledges is not yet true of the others.
+    #[value(name = "3")]
+    Three,
+}
+
+/// The running servers.
+pub(crate) enum RunningServers {
+    One(NatsServer),
+    Three(NatsCluster),
+}
+
+impl RunningServers {
+    async fn start(servers: NatsServers, folder: &Path) -> anyhow::Result<Self> {
+        Ok(match servers {
+            NatsServers::One => Self::One(NatsServer::start_in(folder).await?),
+            NatsServers::Three => Self::Three(NatsCluster::start(NatsOptions::default()).await?),
+        })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::One(server) => server.url(),
+            Self::Three(cluster) => cluster.url(),
+        }
+    }
+
+    const fn replicas(&self) -> u8 {
+        match self {
+            Self::One(_) => 1,
+            Self::Three(_) => 3,
+        }
+    }
+}
+
 /// The outside of one story.
 pub(crate) struct Stage {
     pub(crate) github: FakeGitHub,
@@ -99,7 +143,7 @@ pub(crate) struct Stage {
     pub(crate) model: ScriptedModel,
     /// The services' settings.
     pub(crate) environment: Vec<(String, String)>,
-    pub(crate) nats: NatsServer,
+    pub(crate) nats: RunningServers,
     _redis: RedisServer,
     folder: TempDir,
     /// The ticket at Jira; only the stories there ask for work on it.
@@ -117,11 +161,11 @@ impl Stage {
     ///
     /// # Errors
     /// When something cannot be started.
-    pub(crate) async fn start(story: Story) -> anyhow::Result<Self> {
+    pub(crate) async fn start(story: Story, servers: NatsServers) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let data = folder.path().join("data");
         std::fs::create_dir_all(&data)?;
-        let nats = NatsServer::start_in(&data.join("nats")).await?;
+        let nats = RunningServers::start(servers, &data.join("nats")).await?;
         let redis = RedisServer::start_in(&data.join("redis")).await?;
         let github = FakeGitHub::start(GitHubOptions::default()).await?;
         github.create_repository(fixture::REPOSITORY, &fixture::files())?;
@@ -142,6 +186,7 @@ impl Stage {
             set(key, (*value).to_owned());
         }
         set("NATS__URL", nats.url());
+        set("NATS__REPLICAS", nats.replicas().to_string());
         set("REDIS__URL", redis.url());
         let addresses = ports::five()?;
         for (section, address) in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"]
