@@ -105,9 +105,10 @@ impl Objects {
         match self.connection.publish(&stored.subject, headers, payload).await {
             Ok(_) => {}
             Err(Refusal::WrongLast) => return Ok(false),
-            // A full store takes no tombstone: the description goes itself, unless it was dated anew.
+            // A full store takes no tombstone, nor another description: the last one goes itself, unless it was dated anew.
             Err(Refusal::Failed(Error::Full { .. })) => {
-                if !self.connection.forget(OBJECTS, garbage.sequence).await? {
+                let last = self.connection.last(OBJECTS, &stored.subject).await?;
+                if last.is_none_or(|last| last.sequence != stored.sequence) {
                     return Ok(false);
                 }
             }

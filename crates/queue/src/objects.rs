@@ -17,7 +17,8 @@ use crate::{
     digest::sha256_hex,
     error::Error,
     names::{OBJECTS, STORE, object_chunks, object_meta},
-    store::StoreUse, wire::{Refusal, succeeding},
+    store::StoreUse,
+    wire::{Refusal, succeeding},
 };
 
 /// Limit of one transfer.
@@ -129,7 +130,12 @@ impl Objects {
     }
 
     /// Writes the description that makes chunks an object; its sequence.
-    pub(crate) async fn describe(&self, object: &ObjectRef, nuid: String, chunks: usize) -> Result<u64, Error> {
+    pub(crate) async fn describe(
+        &self,
+        object: &ObjectRef,
+        nuid: String,
+        chunks: usize,
+    ) -> Result<u64, Error> {
         let info = ObjectInfo {
             name: object.sha256.clone(),
             description: None,

@@ -204,20 +204,3 @@ async fn a_ticket_that_ends_the_process_at_each_start_is_set_aside_within_a_minu
     assert!(by_default(deaths) < Duration::from_secs(60));
     assert_eq!(stage.model.calls().len(), 0);
 }
-
-/// Five crashes of the reporter at one push, and the run hears of it. The rest of the process goes down with it each time, which must not
-/// count against the ticket.
-#[tokio::test(flavor = "multi_thread")]
-async fn report_is_refused_after_five_crashes() {
-    let stage = Stage::start(vec![]).await;
-    let is_told = || {
-        let comments = stage.jira.comments(&stage.key);
-        comments
-            .iter()
-            .any(|comment| comment.text.contains("failed to handle a `report`"))
-    };
-    let deaths = stage
-        .started_again_until("reporter.transition/before#1", |_| is_told())
-        .await;
-    assert_eq!(deaths, 5);
-}

@@ -111,6 +111,11 @@ fn metrics_of(expression: &str) -> BTreeMap<String, BTreeSet<String>> {
                 rest = behind;
                 continue;
             }
+            // Labels that are left out of a comparison or a sum need not be there.
+            'a'..='z' if matches!(word, "ignoring" | "without") => {
+                rest = after.split_once(')').unwrap().1;
+                continue;
+            }
             'a'..='z' if !is_call && !WORDS.contains(&word) => {
                 let labels = metrics.entry(word.to_owned()).or_default();
                 labels.extend(groups.iter().flatten().cloned());
@@ -148,6 +153,10 @@ fn the_metrics_of_an_expression_are_found_with_their_labels() {
     assert_eq!(
         found("max by (p) (x) > 0 and on (p) max by (p) (y{s=\"free\"}) == 0"),
         "x[p] y[p,s]"
+    );
+    assert_eq!(
+        found("x{s=\"used\"} / ignoring (s) sum without (s) (x) > 0.7"),
+        "x[s]"
     );
     assert_eq!(found("absent(up{pod=~\"planner-.*\"} == 1)"), "up[pod]");
 }

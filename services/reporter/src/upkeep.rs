@@ -90,7 +90,10 @@ impl Upkeep {
         loop {
             match self.queue.objects().used_percent().await {
                 Ok(percent) if percent >= FILLING_PERCENT => {
-                    tracing::warn!(percent, "the object store is filling; collecting what nothing refers to");
+                    tracing::warn!(
+                        percent,
+                        "the object store is filling; collecting what nothing refers to"
+                    );
                     return;
                 }
                 Ok(_) => {}

@@ -7,7 +7,8 @@ use std::{
 };
 
 use domain::{
-    CallId, Cause, CommitAuthor, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel, Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
+    CallId, Cause, CommitAuthor, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel,
+    Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;

@@ -40,6 +40,14 @@ struct Books {
     packs: u8,
 }
 
+impl Books {
+    fn last_pack(&self) -> Vec<u8> {
+        let packs = self.packs;
+        self.pack_bytes
+            .map_or_else(|| b"PACK".to_vec(), |bytes| vec![packs; bytes])
+    }
+}
+
 #[derive(Clone)]
 pub(super) struct FakeExecutor {
     pub(super) url: String,
@@ -118,10 +126,7 @@ impl FakeExecutor {
     fn next_pack(&self) -> Vec<u8> {
         let mut books = self.books();
         books.packs += 1;
-        let packs = books.packs;
-        books
-            .pack_bytes
-            .map_or_else(|| b"PACK".to_vec(), |bytes| vec![packs; bytes])
+        books.last_pack()
     }
 
     pub(super) fn keep_nothing(&self, why: Status) {
@@ -198,7 +203,7 @@ impl ExecutorService for FakeExecutor {
         books.holds = Some(run);
         self.changed.send_replace(());
         if restored {
-            assert_eq!(pack, b"PACK");
+            assert!(pack == books.last_pack(), "the last snapshot is restored");
             books.restored += 1;
         }
         let tool = |name: &str| wire::ToolSpec {

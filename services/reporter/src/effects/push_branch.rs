@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use domain::{
-    Approval, BranchRecord, CommitAuthor, CommitId, PushBranch as Push, Reason, Refusal, ReportRequest, Rules, RunId,
-    Verdict as Answer, Violation,
+    Approval, BranchRecord, CommitAuthor, CommitId, PushBranch as Push, Reason, Refusal, ReportRequest,
+    Rules, RunId, Verdict as Answer, Violation,
 };
 use queue::Revision;
 

@@ -56,7 +56,9 @@ pub(crate) use status::status;
 pub(crate) use stopped::{retry_scheduled, stopped};
 pub(crate) use triage::left;
 pub(crate) use undone::{
-    credentials_refused, foreign_target, no_comment_of_github, no_difference, no_run, no_such_folder, no_tracker, nothing_to_link, poison_request, replies_stay, unchecked_effect, unknown_ticket, unreadable_request, work_was_cut,
+    credentials_refused, foreign_target, no_comment_of_github, no_difference, no_run, no_such_folder,
+    no_tracker, nothing_to_link, poison_request, replies_stay, unchecked_effect, unknown_ticket,
+    unreadable_request, work_was_cut,
 };
 use words::{code, link, person};
 

@@ -125,9 +125,23 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     let projects = rules(&mut findings, &sections, &instances.connections());
     let is_online = !asked.offline;
     let (default_jira, authority) = (sections.jira_reader.as_ref(), &sections.ingest);
-    Box::pin(requesters::check(&mut findings, None, default_jira, authority, is_online)).await;
+    Box::pin(requesters::check(
+        &mut findings,
+        None,
+        default_jira,
+        authority,
+        is_online,
+    ))
+    .await;
     for (name, reader) in instances.jira_readers() {
-        Box::pin(requesters::check(&mut findings, Some(name), Some(reader), authority, is_online)).await;
+        Box::pin(requesters::check(
+            &mut findings,
+            Some(name),
+            Some(reader),
+            authority,
+            is_online,
+        ))
+        .await;
     }
     if is_online {
         connections(&mut findings, &sections).await;

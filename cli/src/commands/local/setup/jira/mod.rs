@@ -108,7 +108,13 @@ pub(super) async fn run(asked: Arguments, store: &Store) -> anyhow::Result<()> {
     }
     let secret = webhook::secret(store, &known)?;
     store.set(&[account_settings::own_accounts(&[reads.id, writes.id])])?;
-    Box::pin(requesters::choose(asked.requesters.clone(), &known, &reader.settings, store)).await?;
+    Box::pin(requesters::choose(
+        asked.requesters.clone(),
+        &known,
+        &reader.settings,
+        store,
+    ))
+    .await?;
     match public {
         Some(_) if !place.jira.signs_webhooks() => {
             say(&format!(
