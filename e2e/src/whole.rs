@@ -172,6 +172,14 @@ impl Whole<'_> {
         // The review takes the next id, and each comment one after it.
         let review = github.next_id();
         let reply = |nth: u64, disposition: &str, reply: &str| json!({"id": review + nth, "disposition": disposition, "reply": reply});
+        let answered = Step::call(
+            "finish",
+            json!({"type": "docs", "scope": "cart", "title": "Add a note on taxes",
+                    "summary": "Adds the note that the review asks for.", "replies": [
+                        reply(1, "changed", "The note is in notes/taxes.md."),
+                        reply(2, "answered", "A discount is a percentage of the sum."),
+                        reply(3, "declined", "The name is part of the API.")]}),
+        );
         let script = vec![
             Step::call(
                 "write_file",
@@ -182,14 +190,9 @@ impl Whole<'_> {
                 "run_command",
                 json!({"command": "sed -i '3s/$/  # See notes\\/taxes.md/' shop/cart.py"}),
             ),
-            Step::call(
-                "finish",
-                json!({"type": "docs", "scope": "cart", "title": "Add a note on taxes",
-                    "summary": "Adds the note that the review asks for.", "replies": [
-                        reply(1, "changed", "The note is in notes/taxes.md."),
-                        reply(2, "answered", "A discount is a percentage of the sum."),
-                        reply(3, "declined", "The name is part of the API.")]}),
-            ),
+            answered.clone(),
+            // A change of comments alone is questioned once.
+            answered,
         ];
         self.world
             .model

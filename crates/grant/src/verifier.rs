@@ -220,7 +220,7 @@ mod tests {
         let late = NOW.plus_ms(15 * 60_000);
         assert_eq!(
             refusal(&verifier, token.expose_secret(), Audience::Executor, late),
-            "the grant has expired"
+            "the grant has expired, 0 s ago by the clock here; if it is new, the clocks of planner and receiver differ"
         );
     }
 
@@ -235,7 +235,8 @@ mod tests {
             Audience::Executor,
             early,
         );
-        assert_eq!(refusal, "the grant is not valid yet");
+        let words = "the planner's clock is 60 s ahead of the clock here, and at most 30 s are accepted; set the clocks (NTP)";
+        assert_eq!(refusal, format!("the grant is not valid yet: {words}"));
     }
 
     #[test]

@@ -11,14 +11,17 @@ use std::{
 use domain::{Account, TicketKey, Timestamp, cause::chain, json};
 use reqwest::RequestBuilder;
 use secrecy::{ExposeSecret, SecretString};
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use tokio::sync::{Mutex, OnceCell};
+use tokio::{
+    sync::{Mutex, OnceCell},
+    time::Instant,
+};
 
 use crate::{
     Assignment, Comment, Dialect, Error, Settings,
     answer::{self, AnswerHeaders, bounded_body, failure, parse},
-    criteria::KnownFields,
+    criteria::is_criteria_field,
     dialect::History,
     limits::Limits,
     permissions::{Compared, Needed},
@@ -33,6 +36,18 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
 const PAGE: usize = 100;
 const MAX_PAGES: usize = 20;
+
+/// A site gets a new field rarely.
+const FIELDS_KEPT: Duration = Duration::from_secs(3600);
+/// A site may have several fields of one name; a ticket has one of them filled in.
+const MOST_FIELDS: usize = 10;
+
+#[derive(Deserialize)]
+struct WireField {
+    id: String,
+    #[serde(default)]
+    name: String,
+}
 
 /// How a write is sent.
 #[derive(Clone, Copy)]
@@ -61,7 +76,7 @@ struct Inner {
     /// Names of users of a Data Center by their keys.
     names: Mutex<BTreeMap<String, String>>,
     /// Fields with acceptance criteria.
-    criteria_fields: Mutex<KnownFields>,
+    criteria_fields: Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 impl fmt::Debug for Client {
@@ -107,8 +122,23 @@ impl Client {
         })))
     }
 
-    pub(crate) fn known_criteria_fields(&self) -> &Mutex<KnownFields> {
-        &self.0.criteria_fields
+    /// The ids of the site's fields that hold acceptance criteria. A site that does not list its fields has none.
+    pub(crate) async fn criteria_fields(&self) -> Result<Vec<String>, Error> {
+        let mut known = self.0.criteria_fields.lock().await;
+        if let Some((read_at, fields)) = &*known
+            && read_at.elapsed() < FIELDS_KEPT
+        {
+            return Ok(fields.clone());
+        }
+        let listed: Vec<WireField> = match self.get(&self.dialect().path("field")).await {
+            Ok(listed) => listed,
+            Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let named = listed.into_iter().filter(|field| is_criteria_field(&field.name));
+        let fields: Vec<String> = named.map(|field| field.id).take(MOST_FIELDS).collect();
+        *known = Some((Instant::now(), fields.clone()));
+        Ok(fields)
     }
 
     pub(crate) fn dialect(&self) -> Dialect {

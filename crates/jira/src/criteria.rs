@@ -1,13 +1,9 @@
 //! Fields of a site that hold acceptance criteria: teams keep them beside the description, in a field of their own.
 
-use std::time::Duration;
-
 use domain::json;
-use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use tokio::time::Instant;
 
-use crate::{Dialect, Error, client::Client, fields::texts};
+use crate::{Dialect, Error};
 
 /// The names that teams give such a field, in lower case.
 const NAMES: [&str; 8] = [
@@ -20,47 +16,12 @@ const NAMES: [&str; 8] = [
     "critérios de aceitação",
     "criteri di accettazione",
 ];
-/// A site gets a new field rarely.
-const KEPT: Duration = Duration::from_secs(3600);
-/// A site may have several fields of one name; a ticket has one of them filled in.
-const MOST_FIELDS: usize = 10;
 const HEADING: &str = "## Acceptance criteria";
-
-/// Ids of the fields with criteria, and when they were read.
-pub(crate) type KnownFields = Option<(Instant, Vec<String>)>;
-
-#[derive(Deserialize)]
-struct WireField {
-    id: String,
-    #[serde(default)]
-    name: String,
-}
 
 /// Whether a field of this name holds acceptance criteria.
 pub(crate) fn is_criteria_field(name: &str) -> bool {
     let name = name.trim().trim_end_matches(':').replace('’', "'").to_lowercase();
     NAMES.contains(&name.as_str())
-}
-
-impl Client {
-    /// The ids of the site's fields that hold acceptance criteria. A site that does not list its fields has none.
-    pub(crate) async fn criteria_fields(&self) -> Result<Vec<String>, Error> {
-        let mut known = self.known_criteria_fields().lock().await;
-        if let Some((read_at, fields)) = &*known
-            && read_at.elapsed() < KEPT
-        {
-            return Ok(fields.clone());
-        }
-        let listed: Vec<WireField> = match self.get(&self.dialect().path("field")).await {
-            Ok(listed) => listed,
-            Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let named = listed.into_iter().filter(|field| is_criteria_field(&field.name));
-        let fields: Vec<String> = named.map(|field| field.id).take(MOST_FIELDS).collect();
-        *known = Some((Instant::now(), fields.clone()));
-        Ok(fields)
-    }
 }
 
 /// A description followed by the criteria of these fields, each once.
@@ -107,6 +68,23 @@ fn as_points(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let points: Vec<String> = lines.map(|line| format!("- {line}")).collect();
     points.join("\n")
+}
+
+/// The texts of a value: of a list those of its items, of a choice its own and that of the choice below it.
+pub(crate) fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Number(number) => vec![number.to_string()],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(choice) => {
+            let own = ["value", "name", "displayName"]
+                .iter()
+                .find_map(|key| choice.get(*key)?.as_str());
+            let below = choice.get("child").map(texts).unwrap_or_default();
+            own.map(str::to_owned).into_iter().chain(below).collect()
+        }
+        Value::Null | Value::Bool(_) => Vec::new(),
+    }
 }
 
 #[cfg(test)]

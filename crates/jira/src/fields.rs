@@ -6,7 +6,7 @@ use domain::{TicketKey, json};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use crate::{Error, Reader};
+use crate::{Error, Reader, criteria::texts};
 
 #[derive(Deserialize)]
 struct WireNamed {
@@ -48,23 +48,6 @@ impl Reader {
             values.extend(texts.into_iter().map(|text| (name.clone(), text)));
         }
         Ok(values)
-    }
-}
-
-/// The texts of a value: of a list those of its items, of a choice its own and that of the choice below it.
-pub(crate) fn texts(value: &Value) -> Vec<String> {
-    match value {
-        Value::String(text) => vec![text.clone()],
-        Value::Number(number) => vec![number.to_string()],
-        Value::Array(items) => items.iter().flat_map(texts).collect(),
-        Value::Object(choice) => {
-            let own = ["value", "name", "displayName"]
-                .iter()
-                .find_map(|key| choice.get(*key)?.as_str());
-            let below = choice.get("child").map(texts).unwrap_or_default();
-            own.map(str::to_owned).into_iter().chain(below).collect()
-        }
-        Value::Null | Value::Bool(_) => Vec::new(),
     }
 }
 

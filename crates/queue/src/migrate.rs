@@ -82,7 +82,11 @@ pub(crate) fn plan(what: &str, fields: &[&'static str], loss: Loss, found: &Valu
 pub(crate) fn patched(mut found: Value, changes: &[Change]) -> Value {
     if let Some(config) = found.as_object_mut() {
         for change in changes {
-            config.insert(change.field.to_owned(), change.wanted.clone());
+            // What is off has no field.
+            match &change.wanted {
+                Value::Null => config.remove(change.field),
+                wanted => config.insert(change.field.to_owned(), wanted.clone()),
+            };
         }
         let labels = config
             .entry("metadata")

@@ -8,7 +8,7 @@ use async_nats::{
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE};
 use bytes::Bytes;
-use domain::{ObjectRef, RecordKind, cause::chain};
+use domain::{ObjectRef, RecordKind};
 use tokio::time::timeout;
 use uuid::Uuid;
 

@@ -103,7 +103,7 @@ impl ObjectUpload {
     /// [`Error::Unavailable`]; the chunks are taken back then.
     pub async fn finish(mut self) -> Result<StoredObject, Error> {
         let finished = timeout(TRANSFER_TIMEOUT, Box::pin(self.complete()));
-        let finished = failpoint::around("queue.object.put", finished).await;
+        let finished = failpoint::around("queue.object.finish", finished).await;
         match finished.map_err(|_| late(DOING)).flatten() {
             Ok(stored) => Ok(stored),
             Err(error) => {
@@ -187,7 +187,10 @@ impl ObjectUpload {
         };
         match self.objects.connection.unless_lost(sent.into_future()).await {
             Some(Ok(_)) => Ok(()),
-            Some(Err(error)) => Err(Error::unavailable(DOING, error)),
+            Some(Err(error)) => Err(match Error::unavailable(DOING, error) {
+                full if full.is_about_full_store() => Error::full("an object"),
+                error => error,
+            }),
             None => Err(Error::unavailable(DOING, "the connection was lost")),
         }
     }

@@ -314,7 +314,7 @@ async fn a_dry_run_says_what_would_happen_and_nothing_does() {
     // What would be refused is refused.
     for (asked, why) in [
         (
-            vec!["approve", &key, "0000000"],
+            vec!["approve", &key, "000000000000"],
             "waits for a decision about commit",
         ),
         (vec!["retry", &key], "nothing has failed"),

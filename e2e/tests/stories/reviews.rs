@@ -58,12 +58,23 @@ async fn three_threads_are_changed_answered_and_declined_and_the_review_is_asked
     let review = ("changes_requested", "Nearly there.");
     // The script has to know the ids that the comments get.
     let next = world.github.next_id();
+    let answered = Step::call(
+        "finish",
+        json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+                "summary": "Adds the note that the review asks for.", "replies": [
+                    {"id": next + 1, "disposition": "changed", "reply": "The note is in notes/rounding.md. @everyone"},
+                    {"id": next + 2, "disposition": "answered", "reply": "A discount is a percentage of the sum."},
+                    {"id": next + 3, "disposition": "declined", "reply": "The name is part of the API."}]}),
+    );
     world.model.set_script_of(
         REVIEW,
         "",
         vec![
-            Step::call("write_file", json!({"path": "notes/rounding.md", "content": "Rounded.\n"}))
-                .expecting("Please add a note on rounding."),
+            Step::call(
+                "write_file",
+                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
+            )
+            .expecting("Please add a note on rounding."),
             Step::call(
                 "run_command",
                 json!({"command": "sed -i '3s/$/  # See notes\\/rounding.md/' shop/cart.py"}),
@@ -73,15 +84,9 @@ async fn three_threads_are_changed_answered_and_declined_and_the_review_is_asked
                 json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
                 "summary": "Adds the note that the review asks for.", "replies": []}),
             ),
-            Step::call(
-                "finish",
-                json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                "summary": "Adds the note that the review asks for.", "replies": [
-                    {"id": next + 1, "disposition": "changed", "reply": "The note is in notes/rounding.md. @everyone"},
-                    {"id": next + 2, "disposition": "answered", "reply": "A discount is a percentage of the sum."},
-                    {"id": next + 3, "disposition": "declined", "reply": "The name is part of the API."}]}),
-            )
-            .expecting("exactly one entry for each comment"),
+            answered.clone().expecting("exactly one entry for each comment"),
+            // A change of comments alone is questioned once.
+            answered,
         ],
     );
     world

@@ -39,7 +39,8 @@ impl Command {
             ("/complete", "") => Some(Self::Discuss(DiscussionTask::Complete)),
             ("/approve", rest) => {
                 let (head, rest) = head_of(rest);
-                (rest.is_empty()).then_some(Self::Approve { head })
+                // An abbreviation that is too short is an order that names nothing, and is answered.
+                (rest.is_empty() || is_hexadecimal(rest)).then_some(Self::Approve { head })
             }
             ("/reject", rest) => Some(Self::Reject {
                 head: head_of(rest).0,
@@ -59,11 +60,15 @@ fn head_of(text: &str) -> (String, &str) {
     let text = text.trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let head = word.trim_matches('`');
-    let is_head = (SHORTEST..=40).contains(&head.len()) && head.chars().all(|c| c.is_ascii_hexdigit());
+    let is_head = (SHORTEST..=40).contains(&head.len()) && is_hexadecimal(head);
     match is_head {
         true => (head.to_ascii_lowercase(), rest.trim()),
         false => (String::new(), text),
     }
+}
+
+fn is_hexadecimal(word: &str) -> bool {
+    word.trim_matches('`').chars().all(|c| c.is_ascii_hexdigit())
 }
 
 #[cfg(test)]
@@ -99,6 +104,7 @@ mod tests {
         };
         assert_eq!(Command::of("/approve `1A2B3c4d5e6f`"), head("1a2b3c4d5e6f"));
         assert_eq!(Command::of("/approve"), head(""));
+        assert_eq!(Command::of("/approve 1a2b3c4"), head(""));
         assert_eq!(Command::of("/reject, it is wrong"), None);
         let (head, none) = ("1a2b3c4d5e6f".to_owned(), String::new());
         let reject = Command::of("/reject it is wrong");
@@ -110,6 +116,6 @@ mod tests {
         assert_eq!(Command::of("/feedback Use cents.\nAnd round down."), feedback);
         let text = "Use cents.".to_owned();
         let feedback = Some(Command::Feedback { head, text });
-        assert_eq!(Command::of("/feedback 1A2B3C4\nUse cents."), feedback);
+        assert_eq!(Command::of("/feedback 1A2B3C4D5E6F\nUse cents."), feedback);
     }
 }

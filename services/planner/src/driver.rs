@@ -36,8 +36,6 @@ const CLONE_PAUSE: Duration = Duration::from_secs(3);
 const CLONE_LIMIT: Duration = Duration::from_secs(20 * 60);
 /// The ticket is told of every so many percent.
 const CLONE_STEP: u8 = 10;
-/// Told to the model and, where the work ends by it, to the ticket.
-const STORE_FULL: &str = "the installation's object store is full; an operator has to make room";
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -386,9 +384,11 @@ impl Driver {
         let room = self.snapshots.room(state, kept_elsewhere);
         let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at, &room)).await {
             Ok(taken) => taken,
+            // Waiting for room here would hold the run's slot for as long as no operator adds some.
             Err(CallError::Store(error)) if error.is_about_full_store() => {
                 tracing::error!(run = %caller.run, error = %chain(&error), "the object store is full");
-                return Ok(unkept(caller, STORE_FULL.to_owned()).into());
+                let detail = format!("the workspace could not be stored: {error}");
+                return Ok(failed(state, &detail).into());
             }
             Err(CallError::Store(error)) => return Err(error.into()),
             Err(CallError::Unkeepable(reason)) => return Ok(unkept(caller, reason).into()),

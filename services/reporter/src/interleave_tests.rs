@@ -95,6 +95,7 @@ impl Scene {
                 triggers: self.queue.triggers(),
                 inspector: Inspector::absent(),
                 limits: Settings::default().limits(),
+                reports: self.queue.reports(),
                 pages: Pages::default(),
             },
             ledger: Ledger::new(&self.queue),

@@ -47,7 +47,7 @@ const COMMON: Aliases = &[
 ];
 
 /// Fields whose text has lines, which models give as a list now and then.
-const OF_LINES: [&str; 5] = ["content", "patch", "old_string", "new_string", "message"];
+const OF_LINES: [&str; 6] = ["content", "edits", "patch", "old_string", "new_string", "message"];
 
 /// The schema of an input: an object, each field with its type and description.
 pub(super) fn schema<T: JsonSchema>() -> Value {

@@ -460,6 +460,8 @@ impl<'a> Reached<'a> {
 
 #[cfg(test)]
 mod tests {
+    use domain::CommitAuthor;
+
     use super::*;
     use crate::tools::tests::World;
 
@@ -551,13 +553,17 @@ mod tests {
         workspace.create_branch("feat/x").unwrap();
         let file = workspace.root().path().join("a.bin");
         fs::write(&file, noise(900_000, 1)).unwrap();
-        workspace.commit_changes("Add a", false, 1).unwrap();
+        workspace
+            .commit_changes("Add a", false, (&CommitAuthor::journeyman(), 1))
+            .unwrap();
         for turn in 2..=8 {
             fs::write(&file, noise(900_000, turn)).unwrap();
             workspace.has_changed().unwrap();
         }
         fs::remove_file(&file).unwrap();
-        workspace.commit_changes("Remove a", false, 2).unwrap();
+        workspace
+            .commit_changes("Remove a", false, (&CommitAuthor::journeyman(), 2))
+            .unwrap();
         workspace.has_changed().unwrap();
         let pack = workspace.snapshot(3).unwrap().pack;
         assert!(pack.len() > 800_000, "both commits are in it");

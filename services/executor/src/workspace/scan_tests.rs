@@ -2,6 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
+use domain::CommitAuthor;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use serde_json::json;
 
@@ -48,7 +49,9 @@ fn files_and_folders_of_mode_0_are_left_out_with_a_word_and_keep_what_was_commit
     let (news, again, committed, snapshot) = as_ordinary_user(|| {
         workspace.has_changed().unwrap();
         let told = (workspace.news(), workspace.news());
-        let committed = workspace.commit_changes("What can be read", false, 1).unwrap();
+        let committed = workspace
+            .commit_changes("What can be read", false, (&CommitAuthor::journeyman(), 1))
+            .unwrap();
         (told.0, told.1, committed, workspace.snapshot(1).unwrap())
     });
     for name in ["closed", "secret", "README.md", "shop/cart.py"] {
@@ -93,7 +96,9 @@ fn paths_that_are_too_deep_and_special_files_are_left_out_with_a_word() {
     )
     .unwrap();
     fs::write(root.join("open"), "new").unwrap();
-    let text = workspace.commit_changes("What can be kept", false, 1).unwrap();
+    let text = workspace
+        .commit_changes("What can be kept", false, (&CommitAuthor::journeyman(), 1))
+        .unwrap();
     assert!(
         text.contains("nested too deep") && text.contains("pipe: neither a file nor a link"),
         "{text}"
@@ -120,7 +125,9 @@ fn of_too_many_new_files_the_first_are_taken_and_the_answer_says_so() {
     for number in 0..MAX_NEW_FILES + 10 {
         fs::write(folder.join(format!("{number:06}")), "x").unwrap();
     }
-    let text = workspace.commit_changes("Too many", false, 1).unwrap();
+    let text = workspace
+        .commit_changes("Too many", false, (&CommitAuthor::journeyman(), 1))
+        .unwrap();
     assert!(
         text.contains("more than 1000 new files; name generated folders in .gitignore"),
         "{text}"

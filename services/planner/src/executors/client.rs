@@ -198,7 +198,8 @@ impl Executors {
                 | CallError::Stale
                 | CallError::Invalid(_)
                 | CallError::Refused(_)
-                | CallError::Unkeepable(_),
+                | CallError::Unkeepable(_)
+                | CallError::Store(_),
             )) => false,
         };
         if is_silent {

@@ -6,7 +6,7 @@
 
 use domain::{
     About, BranchRecord, CommitId, PullRequestRef, Reactable, Reason, Refusal, Report, RepositoryName,
-    ReviewRound, ReviewedChange, Rules, TicketKey, Trigger,
+    ReviewRound, ReviewedChange, Rules, TicketKey, Trigger, cause::chain,
 };
 use tokio::sync::OnceCell;
 
@@ -119,7 +119,7 @@ impl<'a> TicketRecords<'a> {
                 effect = effect.name(),
                 ?target,
                 %ticket,
-                problem = %trouble,
+                error = %chain(trouble),
                 "effect refused: its target is no record of the ticket"
             );
         }

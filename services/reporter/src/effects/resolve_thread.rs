@@ -12,6 +12,19 @@ use crate::{made::Made, mirror::blocking, trouble::Trouble};
 /// Lines around that of a thread in which a change counts as one for it.
 const NEAR_LINES: u32 = 10;
 
+/// Reason why people have to resolve a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StaysOpen {
+    /// No review of the ticket brought it.
+    NoReview,
+    /// It was begun by an account that may give no orders.
+    Stranger,
+    /// The commit is not the one that was pushed.
+    OtherCommit,
+    /// The commit does not change the place that the thread is about.
+    OtherPlace,
+}
+
 /// Resolve the thread that a comment began: what it asked for was done, and the reply says where. A person can open it
 /// again. Where conversations have to be resolved before a merge this opens the merge, so the model's word does not do: the
 /// commit has to change the place that the thread is about, and somebody who may give orders has to have begun it.
@@ -43,7 +56,7 @@ impl Effect for ResolveThread {
             repository, number, ..
         } = &self.pull_request;
         if let Some(why) = self.why_it_stays(outside, asked).await? {
-            tracing::info!(%repository, number, comment = self.comment, why, "review thread stays open");
+            tracing::info!(%repository, number, comment = self.comment, ?why, "review thread stays open");
             return Ok(Made::default());
         }
         let github = &outside.github;
@@ -57,11 +70,7 @@ impl Effect for ResolveThread {
 
 impl ResolveThread {
     /// The reason why people have to resolve it; absent: there is none.
-    async fn why_it_stays(
-        &self,
-        outside: &Outside,
-        asked: &Asked<'_>,
-    ) -> Result<Option<&'static str>, Trouble> {
+    async fn why_it_stays(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<StaysOpen>, Trouble> {
         let ticket = &asked.report.ticket;
         let read = outside.triggers.read_each_after(ticket, 0).await?;
         let rounds = read
@@ -76,17 +85,17 @@ impl ResolveThread {
             .filter_map(|round| Some((round, self.thread_in(round)?)))
             .last()
         else {
-            return Ok(Some("no review brought it"));
+            return Ok(Some(StaysOpen::NoReview));
         };
         if round.by_program || thread.earlier.first().is_some_and(|begun| begun.is_stranger) {
-            return Ok(Some("nobody who may give orders began it"));
+            return Ok(Some(StaysOpen::Stranger));
         }
         let branches = outside.branches.of_ticket(ticket).await?;
         let is_ours = |record: &domain::BranchRecord| {
             record.repository == self.pull_request.repository && record.head == self.commit
         };
         if !branches.iter().any(is_ours) {
-            return Ok(Some("the commit is not the one that was pushed"));
+            return Ok(Some(StaysOpen::OtherCommit));
         }
         let touched = self.touched(outside, &round.head, &thread.path).await?;
         let is_near = |lines: &RangeInclusive<u32>| match thread.line {
@@ -97,7 +106,7 @@ impl ResolveThread {
             }
             None => true,
         };
-        Ok((!touched.iter().any(is_near)).then_some("the commit does not change the place that it is about"))
+        Ok((!touched.iter().any(is_near)).then_some(StaysOpen::OtherPlace))
     }
 
     fn thread_in<'a>(&self, round: &'a ReviewRound) -> Option<&'a ReviewThread> {
