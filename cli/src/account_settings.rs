@@ -1,5 +1,6 @@
-//! Settings that follow from accounts, a model and the people who may ask for work. `journeyman setup` writes them into the
-//! settings file; demo and stories give the same settings to their services as variables.
+//! Settings that follow from accounts, a model and the people who may ask for work.
+//!
+//! `journeyman setup` writes them into the settings file; demo and stories give the same settings to their services as variables.
 
 use domain::CommitAuthor;
 use github::registration::Role;

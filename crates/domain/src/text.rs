@@ -42,8 +42,9 @@ pub fn visible(text: &str) -> String {
 /// Longest sequence of a terminal that is taken for one, in characters.
 const MAX_SEQUENCE: usize = 4_096;
 
-/// Output of programs as a model, a journal and a terminal can take it: the sequences that steer terminals are removed, line
-/// ends are line feeds, and other control characters, marks that reorder text and tags are spelled out, such as `<U+0000>`.
+/// Output of programs as a model, a journal and a terminal can take it.
+///
+/// The sequences that steer terminals are removed, line ends are line feeds, and other control characters, marks that reorder text and tags are spelled out, such as `<U+0000>`.
 /// Letters of any script, joiners and emoji stay.
 pub fn legible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_steering) {

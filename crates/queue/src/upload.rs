@@ -168,7 +168,7 @@ impl ObjectUpload {
             self.await_acknowledgement().await?;
         }
         // The whole size is not known yet: room for the next MiB is asked for each MiB.
-        if self.chunks % CHUNKS_BETWEEN_CHECKS == 0 {
+        if self.chunks.is_multiple_of(CHUNKS_BETWEEN_CHECKS) {
             let next = (CHUNKS_BETWEEN_CHECKS * CHUNK_BYTES) as u64;
             let bytes = if self.size > next { next + 1 } else { self.size };
             self.objects.connection.check_object_room(bytes).await?;

@@ -326,7 +326,7 @@ fn assert_nothing_private(what: &str, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
     let (collector, endpoint) = Collector::start().await;
-    let (ticket, run, other, logs) = play(endpoint).await;
+    let (ticket, run, other, logs) = Box::pin(play(endpoint)).await;
     for service in ["ingest", "planner", "executor", "reporter"] {
         let spans = collector.spans.lock().unwrap();
         assert!(spans.iter().any(|(from, _)| from == service), "{service}");

@@ -99,11 +99,11 @@ async fn expect_work_goes_on(url: String, replicas: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn full_store_of_one_server_delays_tickets() {
     let server = NatsServer::start_with(small()).await.unwrap();
-    expect_work_goes_on(server.url(), "1").await;
+    Box::pin(expect_work_goes_on(server.url(), "1")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_store_of_three_servers_delays_tickets() {
     let cluster = NatsCluster::start(small()).await.unwrap();
-    expect_work_goes_on(cluster.url(), "3").await;
+    Box::pin(expect_work_goes_on(cluster.url(), "3")).await;
 }

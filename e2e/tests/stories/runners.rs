@@ -1,4 +1,8 @@
 //! One repair per test runner, from the ticket to a pull request whose evidence is a repaired test.
+#![allow(
+    clippy::print_stdout,
+    reason = "a runner that is not installed is reported as not run"
+)]
 
 use std::process::Command;
 
@@ -48,17 +52,21 @@ fn hand_over(path: &str) -> Step {
 async fn proof_of(world: &World, key: &str) -> Proof {
     let run = world.run(key, 0).await.unwrap();
     let journal = world.client.journal(&run).await.unwrap();
-    let proofs = journal.into_iter().filter_map(|entry| match entry.fact {
+    let mut proofs = journal.into_iter().filter_map(|entry| match entry.fact {
         Fact::PhaseFinished {
             output: domain::PhaseOutput::Prove { proof },
         } => Some(*proof),
         _ => None,
     });
-    proofs.last().unwrap()
+    proofs.next_back().unwrap()
 }
 
 /// Plays a ticket whose repair one failing test shows, and reads its evidence.
 async fn repair_is_shown(repository: RunnerRepository) {
+    Box::pin(play_repair(repository)).await;
+}
+
+async fn play_repair(repository: RunnerRepository) {
     let RunnerRepository { command, test, .. } = repository;
     if !is_installed(repository.probe) {
         println!("not run: {} is not installed", repository.probe[0]);

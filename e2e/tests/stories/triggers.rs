@@ -46,16 +46,16 @@ async fn a_created_ticket_is_worked_on(options: Options) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_that_is_created_in_the_status_is_worked_on() {
-    a_created_ticket_is_worked_on(Options::default()).await;
+    Box::pin(a_created_ticket_is_worked_on(Options::default())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_alone_find_a_ticket_that_was_created_in_the_status() {
-    a_created_ticket_is_worked_on(Options {
+    Box::pin(a_created_ticket_is_worked_on(Options {
         settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
         no_webhooks: true,
         ..Options::default()
-    })
+    }))
     .await;
 }
 

@@ -38,10 +38,13 @@ async fn goes_the_whole_way(source: Source) {
     }
     let resolved = world.github.resolved(REPOSITORY, pull.number).unwrap();
     assert_eq!(resolved, threads[..1], "only what was done is over");
-    let read = world
-        .github
-        .reactions(REPOSITORY, Reacted::LineComment(threads[0]));
-    assert_eq!(read, ["eyes", "rocket"], "the review was seen, and is done");
+    let is_done = async || {
+        let read = world
+            .github
+            .reactions(REPOSITORY, Reacted::LineComment(threads[0]));
+        (read == ["eyes", "rocket"]).then_some(())
+    };
+    world.until("the review seen, and done", is_done).await.unwrap();
     match source {
         Source::Jira => {
             let statuses = world.jira.status_history(&ticket.key);

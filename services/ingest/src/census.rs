@@ -140,6 +140,9 @@ const fn state_of(status: &RunStatus) -> Option<&'static str> {
 /// Name, unit, and where it is counted.
 type Number = (&'static str, &'static str, fn(&Counted) -> u64);
 
+/// Name, and where it is counted for each stream.
+type NumberByStream = (&'static str, fn(Counted) -> BTreeMap<String, u64>);
+
 fn observe() {
     let meter = global::meter("journeyman.ingest");
     meter
@@ -155,7 +158,7 @@ fn observe() {
             }
         })
         .build();
-    let by_stream: [(&'static str, fn(Counted) -> BTreeMap<String, u64>); 2] = [
+    let by_stream: [NumberByStream; 2] = [
         ("journeyman.store.stream.used", |counted| counted.streams),
         ("journeyman.store.stream.limit", |counted| counted.stream_limits),
     ];

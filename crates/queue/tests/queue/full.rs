@@ -171,7 +171,7 @@ async fn smaller_server_takes_smaller_limits() {
             let queue = Queue::connect(&settings(store_mib), "test").await.unwrap();
             queue.ensure_topology().await.unwrap();
             let used = queue.store_use().await.unwrap();
-            assert!(used.limit <= room_mib * 9 / 10 << 20, "{used:?}");
+            assert!(used.limit <= (room_mib * 9 / 10) << 20, "{used:?}");
             assert_eq!(used.limit > 0, room_mib >= 16, "{used:?}");
         }
     }

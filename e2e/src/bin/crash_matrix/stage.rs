@@ -108,6 +108,7 @@ pub(crate) enum NatsServers {
 }
 
 /// The running servers.
+#[expect(clippy::large_enum_variant, reason = "one exists at a time")]
 pub(crate) enum RunningServers {
     One(NatsServer),
     Three(NatsCluster),

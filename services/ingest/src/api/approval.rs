@@ -146,12 +146,11 @@ fn decided_before(journal: &[Entry]) -> Option<(CommitId, ObjectRef)> {
     if open_gate(journal.iter()).is_some() {
         return None;
     }
-    let shown = journal.iter().filter_map(|entry| match &entry.fact {
+    journal.iter().rev().find_map(|entry| match &entry.fact {
         Fact::ReportSettled {
             outcome: ReportOutcome::Done(Receipt::DecisionAsked { head, diff }),
             ..
         } => Some((head.clone(), diff.clone())),
         _ => None,
-    });
-    shown.last()
+    })
 }

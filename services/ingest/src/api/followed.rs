@@ -313,13 +313,11 @@ mod tests {
             more.unbounded_send(entry(position, &long)).expect("sent");
         }
         run.wait_beyond(99).await.expect("they come");
-        let recent = run.recent.read().expect("lock");
-        assert!(
-            recent.bytes <= MAX_KEPT_BYTES && recent.events.len() == 5,
-            "{}",
-            recent.events.len()
-        );
-        drop(recent);
+        let (bytes, kept) = {
+            let recent = run.recent.read().expect("lock");
+            (recent.bytes, recent.events.len())
+        };
+        assert!(bytes <= MAX_KEPT_BYTES && kept == 5, "{kept}");
         more.unbounded_send(entry(100, &"x".repeat(2 * MAX_KEPT_BYTES)))
             .expect("sent");
         run.wait_beyond(100).await.expect("it comes");

@@ -2,20 +2,21 @@
 #![allow(
     dead_code,
     clippy::expect_used,
-    reason = "a test panics on whatever it does not expect, and uses a part of the harness"
+    clippy::print_stdout,
+    reason = "a test panics on whatever it does not expect, uses a part of the harness, and prints what it measured"
 )]
 
 #[path = "../ingest/harness/mod.rs"]
 mod harness;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use domain::{Fact, RunId};
 use futures::StreamExt as _;
 use harness::{Harness, OPERATOR, VIEWER, entry};
 use reqwest::{StatusCode, header::RETRY_AFTER};
 use serde_json::json;
-use tokio::{io::AsyncWriteExt as _, net::TcpStream, task::JoinSet};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream, task::JoinSet, time::Instant};
 
 /// Entries of the journal, each of 400 kB: 40 MB.
 const ENTRIES: u64 = 100;

@@ -81,7 +81,7 @@ fn usual(all: &FoundGroups) -> Option<String> {
             false => name == wanted,
         })
     };
-    USUAL.iter().find_map(|wanted| named(&wanted)).cloned()
+    USUAL.iter().find_map(named).cloned()
 }
 
 /// Why members of this group could not ask for work.
