@@ -46,7 +46,7 @@ pub enum Error {
         "nats has no room for {what}: its file store is full; an operator purges tickets or raises the limits"
     )]
     Full {
-        /// What was refused.
+        /// The refused message or object.
         what: String,
     },
     /// Somebody else wrote first (compare-and-set lost, or taken over).
@@ -63,25 +63,6 @@ impl Error {
         Self::Unavailable {
             doing: doing.into(),
             source: source.into(),
-        }
-    }
-
-    /// True when the server refused a message because a stream or its store is full: asking again does not help before
-    /// something is removed.
-    pub fn is_about_full_store(&self) -> bool {
-        const WORDS: [&str; 4] = [
-            "maximum bytes exceeded",
-            "insufficient resources",
-            "insufficient storage",
-            "resource limits exceeded",
-        ];
-        match self {
-            Self::Full { .. } => true,
-            Self::Unavailable { source, .. } => {
-                let words = domain::cause::chain(&**source);
-                WORDS.iter().any(|full| words.contains(full))
-            }
-            Self::Corrupt { .. } | Self::Newer { .. } | Self::Topology { .. } | Self::Conflict => false,
         }
     }
 

@@ -3,14 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use async_nats::{
-    HeaderMap, header,
+    HeaderMap,
     jetstream::object_store::{ObjectInfo, ObjectOptions},
 };
 use base64::{Engine as _, prelude::BASE64_URL_SAFE};
 use bytes::Bytes;
 use domain::{ObjectRef, RecordKind};
 use tokio::time::timeout;
-use uuid::Uuid;
 
 use crate::{
     connection::Connection,
@@ -71,7 +70,14 @@ impl Objects {
                 return Ok(());
             }
             self.connection.check_object_room(object.size_bytes).await?;
-            self.write(&object, &bytes).await
+            let mut upload = self.upload();
+            match upload.push(&bytes).await {
+                Ok(()) => upload.finish().await.map(drop),
+                Err(error) => {
+                    upload.discard().await;
+                    Err(error)
+                }
+            }
         };
         let stored = timeout(TRANSFER_TIMEOUT, Box::pin(stored));
         failpoint::around("queue.object.put", stored)
@@ -112,24 +118,8 @@ impl Objects {
         }
     }
 
-    /// Writes the chunks, then the description that makes them an object. The client library's own way rolls descriptions up and
+    /// Writes the description that makes chunks an object; its sequence. The client library's own way rolls descriptions up and
     /// purges old chunks; a service with these rights could empty the whole store.
-    async fn write(&self, object: &ObjectRef, bytes: &Bytes) -> Result<(), Error> {
-        let nuid = Uuid::new_v4().simple().to_string();
-        let subject = object_chunks(&nuid);
-        let mut chunks = 0;
-        for start in (0..bytes.len()).step_by(CHUNK_BYTES) {
-            let mut headers = HeaderMap::new();
-            // A publish is tried again when its answer is lost: the server drops the second copy.
-            headers.insert(header::NATS_MESSAGE_ID, format!("{nuid}.{chunks}"));
-            let chunk = bytes.slice(start..bytes.len().min(start + CHUNK_BYTES));
-            self.connection.publish(&subject, headers, chunk).await?;
-            chunks += 1;
-        }
-        self.describe(object, nuid, chunks).await.map(drop)
-    }
-
-    /// Writes the description that makes chunks an object; its sequence.
     pub(crate) async fn describe(
         &self,
         object: &ObjectRef,

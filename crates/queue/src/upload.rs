@@ -2,9 +2,9 @@
 
 use std::{collections::VecDeque, future::IntoFuture as _};
 
-use async_nats::jetstream::context::PublishAckFuture;
+use async_nats::jetstream::context::{PublishAckFuture, PublishError};
 use bytes::{Bytes, BytesMut};
-use domain::ObjectRef;
+use domain::{ObjectRef, cause::chain};
 use tokio::time::timeout;
 
 use crate::{
@@ -118,14 +118,14 @@ impl ObjectUpload {
         // Chunks that are still on their way would come after the removal.
         while !self.unacknowledged.is_empty() {
             let stored = self.await_acknowledgement().await;
-            if stored.is_err_and(|error| !error.is_about_full_store()) {
+            if stored.is_err_and(|error| !matches!(error, Error::Full { .. })) {
                 break;
             }
         }
         let chunks = object_chunks(&self.id);
         if let Err(error) = self.objects.remove_chunks(&chunks).await {
             tracing::debug!(
-                error = %domain::cause::chain(&error),
+                error = %chain(&error),
                 "chunks of an object that is not wanted stay until they are collected"
             );
         }
@@ -187,11 +187,21 @@ impl ObjectUpload {
         };
         match self.objects.connection.unless_lost(sent.into_future()).await {
             Some(Ok(_)) => Ok(()),
-            Some(Err(error)) => Err(match Error::unavailable(DOING, error) {
-                full if full.is_about_full_store() => Error::full("an object"),
-                error => error,
-            }),
+            Some(Err(error)) if is_about_full_store(&error) => Err(Error::full("an object")),
+            Some(Err(error)) => Err(Error::unavailable(DOING, error)),
             None => Err(Error::unavailable(DOING, "the connection was lost")),
         }
     }
+}
+
+/// Recognizes a refusal for want of room. The client library keeps the server's words, not its code.
+fn is_about_full_store(error: &PublishError) -> bool {
+    const WORDS: [&str; 4] = [
+        "maximum bytes exceeded",
+        "insufficient resources",
+        "insufficient storage",
+        "resource limits exceeded",
+    ];
+    let words = chain(error);
+    WORDS.iter().any(|full| words.contains(full))
 }

@@ -385,7 +385,7 @@ impl Driver {
         let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at, &room)).await {
             Ok(taken) => taken,
             // Waiting for room here would hold the run's slot for as long as no operator adds some.
-            Err(CallError::Store(error)) if error.is_about_full_store() => {
+            Err(CallError::Store(error @ queue::Error::Full { .. })) => {
                 tracing::error!(run = %caller.run, error = %chain(&error), "the object store is full");
                 let detail = format!("the workspace could not be stored: {error}");
                 return Ok(failed(state, &detail).into());

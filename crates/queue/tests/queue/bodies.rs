@@ -437,7 +437,7 @@ async fn full_store_is_told_as_such_and_takes_bytes_again_later() {
         }
         Ok(()) => upload.finish().await.unwrap_err(),
     };
-    assert!(error.is_about_full_store(), "{error:?}");
+    assert!(matches!(error, Error::Full { .. }), "{error:?}");
     let mut small = objects.upload();
     small.push(&[8; 100_000]).await.unwrap();
     small.finish().await.unwrap();
