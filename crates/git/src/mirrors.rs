@@ -10,6 +10,8 @@ use std::{
 
 use domain::RepositoryName;
 
+use crate::disk::DiskRoom;
+
 /// How much of a disk must stay free, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskFloor(pub u64);
@@ -17,7 +19,7 @@ pub struct DiskFloor(pub u64);
 impl DiskFloor {
     /// Whether the disk that holds this folder has more free than that; false when it cannot be told.
     pub fn has_room(self, folder: &Path) -> bool {
-        rustix::fs::statvfs(folder).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) >= self.0)
+        DiskRoom::measure(folder).is_some_and(|room| room.free >= self.0)
     }
 }
 

@@ -386,7 +386,7 @@ impl Repository {
             for hunk in 0..patch.num_hunks() {
                 let (hunk, _) = patch.hunk(hunk)?;
                 let start = hunk.old_start();
-                // What is only added has no old line: it stands between this one and the next.
+                // An addition has no old line: it belongs between this one and the next.
                 lines.push(start..=start + hunk.old_lines().max(2) - 1);
             }
         }

@@ -27,7 +27,7 @@ impl fmt::Display for GitVersion {
     }
 }
 
-/// Why the `git` program cannot be used.
+/// Reasons that the `git` program cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableGit {
     /// It does not start.

@@ -4,7 +4,7 @@ use domain::SandboxLevel;
 use proto::executor as wire;
 use tonic::Status;
 
-use crate::{disk, tools, workspace::Problem};
+use crate::{tools, workspace::Problem};
 
 /// The tools as the contract describes them.
 pub(crate) fn specs() -> Vec<wire::ToolSpec> {
@@ -44,7 +44,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 /// Disk, git or gate in trouble: worth another try.
 pub(crate) fn status_of(text: String) -> Status {
     tracing::warn!(problem = text, "a workspace is in trouble");
-    if disk::is_about_full_disk(&text) {
+    if git::is_about_full_disk(&text) {
         // Another executor has room.
         return Status::resource_exhausted(text);
     }

@@ -1,4 +1,4 @@
-//! Folders that go.
+//! Deleting folders that commands wrote.
 
 use std::{
     fs, io,
@@ -20,13 +20,6 @@ pub(crate) fn remove(folder: &Path) -> io::Result<()> {
         }
         removed => removed,
     }
-}
-
-/// Recognizes a full disk by an error's words.
-pub(crate) fn is_about_full_disk(words: &str) -> bool {
-    ["No space left on device", "Disk quota exceeded"]
-        .iter()
-        .any(|full| words.contains(full))
 }
 
 /// Makes every folder beneath one writable; no link is followed.

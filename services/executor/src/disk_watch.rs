@@ -1,32 +1,14 @@
 //! Watch over the room on the disk as long as the executor lives: a full disk stops new work, and no run in the middle.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use git::DiskRoom;
 use tokio_util::sync::CancellationToken;
 
 use crate::{registry::Registry, server::Readiness};
 
 const EVERY: Duration = Duration::from_secs(5);
 const MIB: u64 = 1 << 20;
-
-/// Room on a disk, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct DiskRoom {
-    pub(crate) free: u64,
-    pub(crate) used: u64,
-}
-
-impl DiskRoom {
-    /// Room on the disk that holds a folder, for this user; nothing when it cannot be read.
-    pub(crate) fn measure(folder: &Path) -> Option<Self> {
-        let disk = rustix::fs::statvfs(folder).ok()?;
-        let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-        Some(Self {
-            free: bytes(disk.f_bavail),
-            used: bytes(disk.f_blocks.saturating_sub(disk.f_bfree)),
-        })
-    }
-}
 
 /// Low-water mark with some distance to the mark at which work begins again.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError, Weak};
 
+use git::DiskRoom;
 use opentelemetry::{KeyValue, global};
 
-use crate::{disk_watch::DiskRoom, registry::Registry};
+use crate::registry::Registry;
 
 /// The registries of this process: one, but for tests and programs that run several executors.
 static REGISTRIES: LazyLock<Mutex<Vec<Weak<Registry>>>> = LazyLock::new(Mutex::default);

@@ -5,7 +5,6 @@ mod board;
 mod bot_orders;
 mod config;
 mod direct;
-mod disk;
 mod draft;
 mod effects;
 mod folders;

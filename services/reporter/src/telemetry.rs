@@ -37,12 +37,10 @@ pub(crate) fn observe_disk(folder: PathBuf) {
         .with_unit("By")
         .with_description("Disk that holds the reporter's data folder.")
         .with_callback(move |gauge| {
-            let Ok(disk) = rustix::fs::statvfs(&folder) else {
+            let Some(room) = git::DiskRoom::measure(&folder) else {
                 return;
             };
-            let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
-            let used = bytes(disk.f_blocks.saturating_sub(disk.f_bfree));
-            for (state, bytes) in [("free", bytes(disk.f_bavail)), ("used", used)] {
+            for (state, bytes) in [("free", room.free), ("used", room.used)] {
                 gauge.observe(bytes, &[KeyValue::new("journeyman.state", state)]);
             }
         })

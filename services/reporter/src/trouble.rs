@@ -4,9 +4,11 @@ use std::{fmt, time::Duration};
 
 use domain::{Refusal, Report, cause::chain};
 
-use crate::{disk::is_disk_full, ledger};
+use crate::ledger;
 
-/// How long a report rests whose repository is still being fetched.
+/// Pause of a report while the reporter's disk is full.
+pub(crate) const DISK_WAIT: Duration = Duration::from_secs(60);
+/// Pause of a report whose repository is still being fetched.
 pub(crate) const FETCH_WAIT: Duration = Duration::from_secs(15);
 
 /// An account that writes. Which section of the settings holds it follows from the instance that is written to.
@@ -103,9 +105,9 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    /// Why an inspection came to nothing; it may work later.
+    /// Failure of an inspection; it may work later.
     pub(crate) fn of_inspection(detail: String) -> Self {
-        if is_disk_full(&detail) {
+        if git::is_about_full_disk(&detail) {
             Self::DiskFull(detail)
         } else {
             Self::Later { detail, after: None }
@@ -246,7 +248,7 @@ impl From<git::Error> for Trouble {
         match error {
             // git and its library say it in words alone. The remote's own full disk is a refusal of a push.
             git::Error::Failed(_) | git::Error::BadPack(_) | git::Error::Unavailable(_)
-                if is_disk_full(&detail) =>
+                if git::is_about_full_disk(&detail) =>
             {
                 Self::DiskFull(detail)
             }

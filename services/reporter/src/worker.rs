@@ -14,13 +14,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::{
-    disk::DISK_WAIT,
     ledger::{self, Ledger},
     message,
     perform::{Patience, Performed, Performer, words},
     retry::{self, Failed, Next},
     telemetry,
-    trouble::Trouble,
+    trouble::{DISK_WAIT, Trouble},
 };
 
 /// How long a ticket rests when the queue failed in the middle.
@@ -374,7 +373,7 @@ impl Worker {
     }
 }
 
-/// Whether reporters crashed at the next report as often as they may.
+/// True when reporters crashed at the next report up to the limit.
 fn is_poison(cursor: &Cursor) -> bool {
     cursor.crashes.is_some_and(|crashes| crashes >= MOST_CRASHES)
 }

@@ -85,7 +85,7 @@ pub(crate) enum Problem {
 impl Problem {
     /// Tells a full disk from other trouble by the system's words, which is all that a library leaves of its error.
     fn of_machine(words: String) -> Self {
-        if disk::is_about_full_disk(&words) {
+        if git::is_about_full_disk(&words) {
             Self::DiskFull(words)
         } else {
             Self::Trouble(words)

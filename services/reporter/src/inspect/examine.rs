@@ -6,10 +6,7 @@ use domain::{CommitId, Outside, Scope, Violation, cause::chain};
 use git::{Budget, Repository};
 
 use super::{Rendered, Task, Verdict};
-use crate::{
-    disk::is_disk_full,
-    policy::{self, Limits, MAX_COMMITS},
-};
+use crate::policy::{self, Limits, MAX_COMMITS};
 
 const MAX_OBJECTS: u32 = 200_000;
 /// A difference that a person decides about must be whole.
@@ -19,7 +16,7 @@ const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
 pub(super) fn examine(mirror: &Path, quarantine: &Path, task: &Task, pack: &[u8], memory: u64) -> Verdict {
     match try_examine(mirror, quarantine, task, pack, memory) {
         Ok(verdict) => verdict,
-        Err(git::Error::BadPack(detail)) if !is_disk_full(&detail) => Verdict::BadPack { detail },
+        Err(git::Error::BadPack(detail)) if !git::is_about_full_disk(&detail) => Verdict::BadPack { detail },
         Err(error) => Verdict::Trouble {
             detail: chain(&error),
         },
