@@ -75,36 +75,36 @@ async fn expect_objects_are_collected(queue: &Queue) {
     queue.objects().put(noise(9_999, 2 << 20)).await.unwrap();
 }
 
-#[tokio::test]
-async fn full_objects_one_server_work_goes_on() {
-    let server = NatsServer::start_with(limited()).await.unwrap();
+/// Connection to servers with little room, and the streams there.
+async fn connect_limited(url: String, replicas: usize) -> Queue {
     let settings = Settings {
         store_mib: STORE_MIB,
-        ..settings_for(server.url())
+        replicas,
+        ..settings_for(url)
     };
     let queue = Queue::connect(&settings, "test").await.unwrap();
     queue.ensure_topology().await.unwrap();
-    assert!(fill_objects(&queue, 2 << 20).await >= 2);
+    queue
+}
+
+async fn expect_full_objects_stop_nothing(queue: &Queue) {
+    assert!(fill_objects(queue, 2 << 20).await >= 2);
     // Small ones, bodies of records among them, fill the rest.
-    fill_objects(&queue, 100 << 10).await;
-    expect_work_goes_on(&queue).await;
-    expect_objects_are_collected(&queue).await;
+    fill_objects(queue, 100 << 10).await;
+    expect_work_goes_on(queue).await;
+    expect_objects_are_collected(queue).await;
+}
+
+#[tokio::test]
+async fn full_objects_one_server_work_goes_on() {
+    let server = NatsServer::start_with(limited()).await.unwrap();
+    expect_full_objects_stop_nothing(&connect_limited(server.url(), 1).await).await;
 }
 
 #[tokio::test]
 async fn full_objects_three_servers_work_goes_on() {
     let cluster = NatsCluster::start(limited()).await.unwrap();
-    let settings = Settings {
-        store_mib: STORE_MIB,
-        replicas: 3,
-        ..settings_for(cluster.url())
-    };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
-    assert!(fill_objects(&queue, 2 << 20).await >= 2);
-    fill_objects(&queue, 100 << 10).await;
-    expect_work_goes_on(&queue).await;
-    expect_objects_are_collected(&queue).await;
+    expect_full_objects_stop_nothing(&connect_limited(cluster.url(), 3).await).await;
     for server in cluster.servers() {
         assert_eq!(server.monitor("/healthz").await.unwrap().0, 200);
     }
@@ -113,12 +113,7 @@ async fn full_objects_three_servers_work_goes_on() {
 #[tokio::test]
 async fn scarce_room_refuses_requests_before_webhooks() {
     let server = NatsServer::start_with(limited()).await.unwrap();
-    let settings = Settings {
-        store_mib: STORE_MIB,
-        ..settings_for(server.url())
-    };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = connect_limited(server.url(), 1).await;
     let mut refused = false;
     for number in 0..1_000_u64 {
         let mut filler = trigger(&ticket(number + 1), "comment:1");

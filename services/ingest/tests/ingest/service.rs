@@ -12,6 +12,19 @@ use queue::Bucket;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
+/// Push of a change for the first ticket.
+fn push_of(base: &str, head: &str, pack: &domain::ObjectRef) -> domain::PushBranch {
+    domain::PushBranch {
+        scope: None,
+        repository: "acme/shop".parse().expect("repository"),
+        branch: "fix/ENG-1".to_owned(),
+        base: base.parse().expect("commit"),
+        head: head.parse().expect("commit"),
+        pack: pack.clone(),
+        expected: None,
+    }
+}
+
 fn job(trigger: &Trigger) -> &JobRequest {
     match &trigger.reason {
         Reason::JobRequested(request) => request,
@@ -995,15 +1008,7 @@ async fn a_decision_is_taken_only_while_the_run_waits_for_one_and_only_once() {
     assert_eq!(h.get(diff, VIEWER).await.0, StatusCode::NOT_FOUND);
     let text = "diff --git a/cart.py b/cart.py\n+total = 2\n";
     let object = h.queue.objects().put(text.into()).await.expect("object");
-    let push = domain::PushBranch {
-        scope: None,
-        repository: "acme/shop".parse().expect("repository"),
-        branch: "fix/ENG-1".to_owned(),
-        base: other.parse().expect("commit"),
-        head: asked.parse().expect("commit"),
-        pack: object.clone(),
-        expected: None,
-    };
+    let push = push_of(&other, &asked, &object);
     let id = domain::ReportId::from(run.call(1));
     let question = entry(
         1,
@@ -1113,15 +1118,7 @@ async fn decision_counts_only_for_what_the_reporter_showed() {
     rows.put(&ticket.to_string(), &row, None).await.expect("row");
     let (asked, shown) = ("a".repeat(40), "b".repeat(40));
     let object = h.queue.objects().put("diff".into()).await.expect("object");
-    let push = domain::PushBranch {
-        scope: None,
-        repository: "acme/shop".parse().expect("repository"),
-        branch: "fix/ENG-1".to_owned(),
-        base: shown.parse().expect("commit"),
-        head: asked.parse().expect("commit"),
-        pack: object.clone(),
-        expected: None,
-    };
+    let push = push_of(&shown, &asked, &object);
     let receipt = |head: &str| {
         domain::ReportOutcome::Done(domain::Receipt::DecisionAsked {
             head: head.parse().expect("commit"),
@@ -1540,7 +1537,7 @@ async fn a_purged_ticket_leaves_nothing_behind_but_what_stands_outside() {
         .unwrap()
         .into_iter()
         .map(|(key, _)| key)
-        // What the reporter answered the order stays for a week.
+        // The reporter's answer to the order stays for a week.
         .filter(|key| !key.to_string().starts_with("maintenance-order"))
         .collect();
     assert_eq!(left, [other]);
