@@ -39,15 +39,15 @@ fn text(section: &'static str, key: &'static str, value: &str) -> AccountSetting
 
 /// An App of a GitHub.
 pub struct GithubApp {
-    /// Which of the two.
+    /// Reader or writer.
     pub role: Role,
     /// Its number.
     pub id: u64,
     /// Its private key; absent: its file is there.
     pub private_key: Option<SecretString>,
-    /// Where the API is.
+    /// Address of the API.
     pub api_url: String,
-    /// Where repositories are cloned from.
+    /// Address that repositories are cloned from.
     pub git_url: String,
 }
 
@@ -57,7 +57,7 @@ impl GithubApp {
         format!("{}.{id}.pem", role.section())
     }
 
-    /// What the settings say of it.
+    /// Its settings, by key.
     pub fn settings(&self) -> Vec<AccountSetting> {
         let section = self.role.section();
         let file = Self::key_file(self.role, self.id);
@@ -117,7 +117,7 @@ pub fn commit_author(author: &CommitAuthor) -> AccountSetting {
     text("rules", "commit_author", &author.to_string())
 }
 
-/// What the settings say of an account of Jira; `before`: what they said. What is usual or empty is written only over what was
+/// Settings of an account of Jira; `before`: the former ones. A value that is usual or empty is written only over what was
 /// there.
 pub fn jira_account(
     section: &'static str,
@@ -162,7 +162,7 @@ pub fn usual_model(dialect: &str) -> Option<&'static str> {
 /// A model as a set-up names it.
 #[derive(Clone, Debug, Default)]
 pub struct ModelChoice {
-    /// How its provider is spoken to.
+    /// Dialect of its provider.
     pub dialect: Option<String>,
     /// Its name.
     pub name: Option<String>,
@@ -173,7 +173,7 @@ pub struct ModelChoice {
 }
 
 impl ModelChoice {
-    /// What the settings say of it that they did not say before.
+    /// Its settings that are new.
     pub fn settings(&self, before: &Self) -> Vec<AccountSetting> {
         let texts = [
             ("dialect", &self.dialect, &before.dialect),

@@ -61,7 +61,7 @@ impl Servers {
         Ok(redis.url())
     }
 
-    /// What was cleaned up after an earlier start, in words.
+    /// Lines about what was cleaned up after an earlier start.
     pub fn remains(&self) -> Vec<String> {
         let nats = self.nats.iter().filter_map(NatsServer::remains);
         let redis = self.redis.iter().filter_map(RedisServer::remains);

@@ -225,7 +225,7 @@ impl Prepared {
 }
 
 impl Local {
-    /// What was cleaned up after an earlier start, in words.
+    /// Lines about what was cleaned up after an earlier start.
     pub fn remains(&self) -> Vec<String> {
         self.servers.remains()
     }

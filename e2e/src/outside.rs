@@ -11,7 +11,7 @@ use testkit::{github, jira, model};
 /// The shared secret of the stand-ins' webhooks.
 pub const WEBHOOK_SECRET: &str = "webhook-secret-of-the-stand-ins";
 
-/// What tests have otherwise than a set-up leaves it: nobody waits for what takes long outside.
+/// Settings of tests beside those that a set-up writes: shorter pauses and intervals.
 const OVERRIDES: [(&str, &str); 3] = [
     ("TELEMETRY__LOG_FILTER", "info"),
     ("INGEST__CHECKS_SETTLE_S", "0"),

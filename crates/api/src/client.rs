@@ -25,7 +25,7 @@ use crate::{
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// How often a request is repeated that the API had no place for, and the longest pause before it.
+/// Limit of repeats of a request that the API had no place for, and the longest pause before one.
 const MAX_REPEATS: usize = 5;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
@@ -257,7 +257,7 @@ impl Client {
     }
 }
 
-/// How long the API asks to wait, when it has too many requests and says so.
+/// Pause that the API asks for when it has too many requests.
 fn asked_pause(answer: &Response) -> Option<Duration> {
     if answer.status() != StatusCode::TOO_MANY_REQUESTS {
         return None;

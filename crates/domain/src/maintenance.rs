@@ -11,7 +11,7 @@ use crate::{RecordKind, Stored, TicketKey, Timestamp};
 pub struct MaintenanceOrder {
     /// Its identity.
     pub id: String,
-    /// When it was asked for.
+    /// Instant of the order.
     pub at: Timestamp,
     /// The caller.
     pub by: String,
@@ -51,15 +51,15 @@ impl Stored for MaintenanceOrder {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-/// How far an order is.
+/// State of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaintenanceAnswer {
-    /// When a reporter took it up. Without an outcome long after that, the reporter died over it.
+    /// Instant at which a reporter took it up. Without an outcome long after that, the reporter died over it.
     pub taken_at: Timestamp,
     /// The outcome; absent while it is carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<MaintenanceOutcome>,
-    /// Whether a ticket was forgotten, which counts against [`MaintenanceOrder::TICKETS_AN_HOUR`].
+    /// True when a ticket was forgotten, which counts against [`MaintenanceOrder::TICKETS_AN_HOUR`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forgot_ticket: bool,
 }

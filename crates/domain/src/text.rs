@@ -77,7 +77,7 @@ pub fn legible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character steers a terminal, reorders text or is a tag that no reader sees.
+/// True for a character that steers a terminal, reorders text or is a tag that no reader sees.
 fn is_steering(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c,

@@ -98,7 +98,7 @@ pub struct NewApp {
     pub webhook_secret: Option<SecretString>,
     /// Its page.
     pub html_url: String,
-    /// Whose it is.
+    /// Its owner.
     #[serde(default)]
     owner: Option<NewOwner>,
 }
@@ -110,7 +110,7 @@ struct NewOwner {
 }
 
 impl NewApp {
-    /// Whose it is; empty where GitHub does not say so.
+    /// Its owner; empty where GitHub does not say so.
     pub fn owner(&self) -> &str {
         self.owner.as_ref().map_or("", |owner| owner.login.as_str())
     }

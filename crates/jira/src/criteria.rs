@@ -18,7 +18,7 @@ const NAMES: [&str; 8] = [
 ];
 const HEADING: &str = "## Acceptance criteria";
 
-/// Whether a field of this name holds acceptance criteria.
+/// True when a field of this name holds acceptance criteria.
 pub(crate) fn is_criteria_field(name: &str) -> bool {
     let name = name.trim().trim_end_matches(':').replace('’', "'").to_lowercase();
     NAMES.contains(&name.as_str())

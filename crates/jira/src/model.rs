@@ -195,7 +195,7 @@ pub enum TextField {
 pub struct FoundGroups {
     /// Their names, as the site lists them.
     pub names: Vec<String>,
-    /// Whether the site has more of them.
+    /// True when the site has more of them.
     pub has_more: bool,
 }
 

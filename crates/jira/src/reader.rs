@@ -304,7 +304,7 @@ impl Reader {
         Ok(found.into())
     }
 
-    /// Whether an active account is in a group.
+    /// True when an active account is in a group.
     ///
     /// # Errors
     /// [`Error::NotFound`] when there is no such group, [`Error::Forbidden`] when our account may not see who is in it.

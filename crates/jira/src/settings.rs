@@ -186,7 +186,7 @@ impl Settings {
     }
 }
 
-/// Whether a text is a day that a token can end on.
+/// True when a text is a day that a token can end on.
 pub fn is_day(text: &str) -> bool {
     start_of_day(text).is_some()
 }

@@ -12,7 +12,7 @@ use crate::{
 /// A message is given up when so many attempts at it ended without a word of the handler.
 pub(crate) const MOST_CRASHES: u32 = 5;
 
-/// How many attempts began since the handler last said something of the message.
+/// Attempts that began since the handler last reported on the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AttemptRecord {
     begun: u32,
@@ -22,9 +22,9 @@ impl Stored for AttemptRecord {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-/// What is known of a message before it is handled.
+/// State of a message before it is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attempt {
+pub(crate) enum AttemptState {
     /// It may be handled.
     Open,
     /// Each of [`MOST_CRASHES`] attempts ended the process or crashed.
@@ -33,12 +33,12 @@ pub(crate) enum Attempt {
 
 /// The attempts at the messages of one stream. A message that is delivered once costs nothing: the server counts deliveries, and only
 /// one that comes again has a record.
-pub(crate) struct Attempts {
+pub(crate) struct AttemptCounter {
     table: Table<AttemptRecord>,
     stream: &'static str,
 }
 
-impl Attempts {
+impl AttemptCounter {
     pub(crate) const fn new(table: Table<AttemptRecord>, stream: &'static str) -> Self {
         Self { table, stream }
     }
@@ -48,18 +48,18 @@ impl Attempts {
     }
 
     /// Counts an attempt before it begins.
-    pub(crate) async fn begin(&self, sequence: u64, delivered: u64) -> Result<Attempt, Error> {
+    pub(crate) async fn begin(&self, sequence: u64, delivered: u64) -> Result<AttemptState, Error> {
         if delivered <= 1 {
-            return Ok(Attempt::Open);
+            return Ok(AttemptState::Open);
         }
         let (begun, last) = self.read(sequence).await?;
         // Without a record the first delivery is the only one that was not counted.
         let begun = begun.unwrap_or(1);
         if begun >= MOST_CRASHES {
-            return Ok(Attempt::Exhausted);
+            return Ok(AttemptState::Exhausted);
         }
         self.write(sequence, begun + 1, last).await?;
-        Ok(Attempt::Open)
+        Ok(AttemptState::Open)
     }
 
     /// The handler wants the message again later, so it did not crash.

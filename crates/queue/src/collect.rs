@@ -1,8 +1,8 @@
 //! Collecting objects that nothing stored refers to any more.
 //!
-//! An object is named wherever its SHA-256 stands; but of the snapshots that a journal names only those count that the run
-//! still needs, which is the last one and, until the run is over, those that were proven. Whoever stores an object again renews its date, and what was dated anew after
-//! it was looked at is not removed.
+//! An object is in use while a record contains its SHA-256. Of the snapshots in a journal only those count that the run still
+//! needs: the last one and, until the run is over, those that were proven. Storing an object again renews its date, and an object
+//! that was renewed after the search is not removed.
 
 use std::collections::{HashMap, HashSet};
 

@@ -97,7 +97,7 @@ impl Connection {
             .saturating_sub(HEADERS_MAX_BYTES)
     }
 
-    /// What the leader of a stream says of it; without a leader there is no answer.
+    /// Information from the leader of a stream; without a leader there is no answer.
     pub(crate) async fn stream_info(&self, stream: &str) -> Result<Info, Error> {
         let failed = |cause: Cause| Error::unavailable(format!("ask for stream {stream}"), cause);
         let asked = timeout(REQUEST_TIMEOUT, self.context.get_stream(stream)).await;

@@ -166,7 +166,7 @@ impl DeadLetters {
         self.connection.forget(DEAD, sequence).await
     }
 
-    /// Whether a letter is about a report. Its subject decides, on which the reporter alone may publish.
+    /// True when a letter is about a report. Its subject decides, on which the reporter alone may publish.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::{
-    attempts::{Attempt, Attempts, MOST_CRASHES},
+    attempts::{AttemptCounter, AttemptState, MOST_CRASHES},
     body,
     clock::clock,
     connection::Connection,
@@ -64,7 +64,7 @@ impl Desks {
     }
 }
 
-/// Which message it is, and how often the server has handed it out.
+/// Sequence of a message, and the number of its deliveries by the server.
 #[derive(Clone, Copy, Debug)]
 struct MessagePlace {
     sequence: u64,
@@ -204,8 +204,8 @@ impl Deliveries {
         Ok(())
     }
 
-    fn attempts(&self) -> Attempts {
-        Attempts::new(Table::new(self.connection.clone(), Bucket::Control), DELIVERIES)
+    fn attempts(&self) -> AttemptCounter {
+        AttemptCounter::new(Table::new(self.connection.clone(), Bucket::Control), DELIVERIES)
     }
 
     /// Handles a delivery unless attempts at it crashed too often. A panic of the handler is one; the delivery then comes again.
@@ -241,7 +241,7 @@ impl Deliveries {
     async fn handle<F, Fut>(
         &self,
         message: async_nats::Message,
-        (place, attempt): (MessagePlace, Attempt),
+        (place, attempt): (MessagePlace, AttemptState),
         held: Held,
         handler: &F,
     ) where
@@ -265,8 +265,8 @@ impl Deliveries {
         let span = tracing::info_span!("delivery", source = %delivery.source, id, event = delivery.event);
         span.add_link(trace::origin(message.headers.as_ref()));
         let disposition = match attempt {
-            Attempt::Open => handler(delivery).instrument(span).await,
-            Attempt::Exhausted => {
+            AttemptState::Open => handler(delivery).instrument(span).await,
+            AttemptState::Exhausted => {
                 tracing::error!(
                     id,
                     "delivery given up: each attempt at it ended the process or panicked"
@@ -292,8 +292,8 @@ impl Deliveries {
             Disposition::Reject { reason } => {
                 let headers = message.headers.as_ref();
                 match self.reject(held, (id, reason), headers, body).await {
-                    Rejected::Stored => attempts.forget(place.sequence, place.delivered).await,
-                    Rejected::Later => Ok(()),
+                    RejectionOutcome::Stored => attempts.forget(place.sequence, place.delivered).await,
+                    RejectionOutcome::Later => Ok(()),
                 }
             }
         };
@@ -328,7 +328,7 @@ impl Deliveries {
         (id, reason): (String, String),
         meta: Option<&HeaderMap>,
         payload: Bytes,
-    ) -> Rejected {
+    ) -> RejectionOutcome {
         let letters = DeadLetters::new(self.connection.clone());
         let letter = DeadLetter {
             what: RecordKind::Delivery,
@@ -340,19 +340,19 @@ impl Deliveries {
         match letters.publish_delivery(&letter, meta, payload).await {
             Ok(()) => {
                 acknowledge(held).await;
-                Rejected::Stored
+                RejectionOutcome::Stored
             }
             Err(error) => {
                 tracing::warn!(id = letter.id, error = %chain(&error), "dead letter not stored; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
-                Rejected::Later
+                RejectionOutcome::Later
             }
         }
     }
 }
 
-/// What became of a delivery that can never be handled.
-enum Rejected {
+/// Outcome for a delivery that can never be handled.
+enum RejectionOutcome {
     /// The dead letter is stored.
     Stored,
     /// It is not; the delivery comes again.

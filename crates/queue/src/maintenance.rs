@@ -148,7 +148,7 @@ impl MaintenanceWorker {
         Ok(())
     }
 
-    /// Whether the order needs nothing more: it has its outcome. Trouble that may pass is tried again.
+    /// True when the order needs nothing more: it has its outcome. Trouble that may pass is tried again.
     async fn has_ended(&self, orders: &MaintenanceOrders, order: &MaintenanceOrder) -> bool {
         match self.carry_out(orders, order).await {
             Ok(has_ended) => has_ended,
@@ -231,7 +231,7 @@ const fn done_or_missing(is_done: bool) -> MaintenanceOutcome {
     }
 }
 
-/// What their keys begin with, in both tables.
+/// Beginning of their keys, in both tables.
 fn all() -> Key {
     Key::from("maintenance-order").and("id")
 }

@@ -14,7 +14,7 @@ pub(crate) fn label() -> HashMap<String, String> {
     [(LABEL.to_owned(), VERSION.to_string())].into()
 }
 
-/// Whether a later release than this one made a stream.
+/// True when a later release than this one made a stream.
 pub(crate) fn is_of_newer_release(labels: &HashMap<String, String>) -> bool {
     let version = labels.get(LABEL).and_then(|text| text.parse::<u64>().ok());
     version.is_some_and(|version| version > VERSION)
@@ -82,7 +82,7 @@ pub(crate) fn plan(what: &str, fields: &[&'static str], loss: Loss, found: &Valu
 pub(crate) fn patched(mut found: Value, changes: &[Change]) -> Value {
     if let Some(config) = found.as_object_mut() {
         for change in changes {
-            // What is off has no field.
+            // The server leaves out fields that are off.
             match &change.wanted {
                 Value::Null => config.remove(change.field),
                 wanted => config.insert(change.field.to_owned(), wanted.clone()),

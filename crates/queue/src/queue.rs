@@ -111,7 +111,7 @@ impl Queue {
         futures::future::try_join_all(asked).await.map(drop)
     }
 
-    /// How full the servers' file store is.
+    /// Use of the servers' file store.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -119,7 +119,7 @@ impl Queue {
         self.connection.store_use().await
     }
 
-    /// What each stream takes that a service reads.
+    /// Use of the store by each stream that a service reads.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

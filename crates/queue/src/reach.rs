@@ -1,4 +1,4 @@
-//! Which of the NATS servers answers: all addresses are tried at once, so that one on a lost node costs no time.
+//! Choice of the NATS server that answers: all addresses are tried at once, so that one on a lost node costs no time.
 //!
 //! The client itself tries one server after another, and looks its name up without a limit: with a lost name server a single
 //! look-up takes tens of seconds.

@@ -1,4 +1,4 @@
-//! What a connection asks of the store before it writes, and for those who watch it.
+//! Questions of a connection about the room in the store, before writes and for gauges.
 
 use crate::{
     connection::Connection,
@@ -14,7 +14,7 @@ impl Connection {
         self.room.admit(servers, subject, bytes as u64)
     }
 
-    /// How full the store is at each server.
+    /// Use of the store at each server.
     pub(crate) async fn store_use(&self) -> Result<StoreUse, Error> {
         read_store_use(&self.context, self.settings.replicas).await
     }
@@ -38,7 +38,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What each of the streams takes.
+    /// Use of the store by each of the streams.
     pub(crate) async fn stream_uses(&self, streams: &[String]) -> Result<Vec<StreamUse>, Error> {
         let mut uses = Vec::with_capacity(streams.len());
         for stream in streams {

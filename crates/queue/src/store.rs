@@ -39,10 +39,10 @@ const READ_AFTER_PART: u64 = 200;
 /// The smallest store whose limits are worth keeping.
 const SMALLEST_STORE_BYTES: u64 = 8 << 20;
 
-/// What a message is to the service, by its subject. A message of a lower priority is refused while the store has still
+/// Rank of a message, by its subject. A message of a lower priority is refused while the store has still
 /// room for those of a higher one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Priority {
+pub(crate) enum MessagePriority {
     /// Chunks of objects.
     Bulk,
     /// Triggers and requests to the reporter.
@@ -55,17 +55,17 @@ pub(crate) enum Priority {
     Vital,
 }
 
-impl Priority {
+impl MessagePriority {
     /// The priority of a message.
     pub(crate) fn of(subject: &str) -> Self {
-        const BY_PREFIX: [(&str, Priority); 6] = [
-            ("$O.objects.C.", Priority::Bulk),
-            ("journeyman.triggers.", Priority::Request),
-            ("journeyman.reports.", Priority::Request),
-            ("journeyman.journal.", Priority::Journal),
+        const BY_PREFIX: [(&str, MessagePriority); 6] = [
+            ("$O.objects.C.", MessagePriority::Bulk),
+            ("journeyman.triggers.", MessagePriority::Request),
+            ("journeyman.reports.", MessagePriority::Request),
+            ("journeyman.journal.", MessagePriority::Journal),
             // A letter ends what would otherwise come back for ever.
-            ("journeyman.dead.", Priority::Delivery),
-            ("journeyman.deliveries.", Priority::Delivery),
+            ("journeyman.dead.", MessagePriority::Delivery),
+            ("journeyman.deliveries.", MessagePriority::Delivery),
         ];
         let found = BY_PREFIX.iter().find(|(prefix, _)| subject.starts_with(prefix));
         found.map_or(Self::Vital, |(_, priority)| *priority)
@@ -96,7 +96,7 @@ impl Priority {
 /// Limits of streams for a store of a size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoreLimits {
-    /// What all streams may take; 0: no limit.
+    /// Limit of all streams together; 0: no limit.
     store: u64,
 }
 
@@ -107,7 +107,7 @@ impl StoreLimits {
         }
     }
 
-    /// What all streams may take, in MiB; 0: no limit.
+    /// Limit of all streams together, in MiB; 0: no limit.
     pub(crate) const fn store_mib(self) -> u64 {
         self.store >> 20
     }
@@ -140,7 +140,7 @@ fn store_limit(objects_max_bytes: i64) -> u64 {
     u64::try_from(objects_max_bytes).map_or(0, |bytes| bytes / OBJECTS_PERCENT * 100)
 }
 
-/// What one process knows of the store.
+/// Estimate that one process has of the store.
 #[derive(Clone, Default)]
 pub(crate) struct StoreRoom {
     known: Arc<KnownRoom>,
@@ -157,7 +157,7 @@ struct KnownRoom {
 }
 
 impl StoreRoom {
-    /// Whether a message finds room; counts it when it does. What is known of the store is read again beside the caller, who waits for
+    /// Refuses a message that finds no room, and counts one that does. What is known of the store is read again beside the caller, who waits for
     /// no answer.
     pub(crate) fn admit(
         &self,
@@ -170,7 +170,7 @@ impl StoreRoom {
             let (known, context) = (known.clone(), context.clone());
             tokio::spawn(async move { known.refresh(&context, replicas).await });
         }
-        let priority = Priority::of(subject);
+        let priority = MessagePriority::of(subject);
         if known.admit(priority, bytes) {
             Ok(())
         } else {
@@ -195,8 +195,8 @@ impl KnownRoom {
             || (self.limit() > 0 && self.published.load(Ordering::Relaxed) > self.limit() / READ_AFTER_PART)
     }
 
-    /// Whether a message finds room; counts it when it does.
-    fn admit(&self, priority: Priority, bytes: u64) -> bool {
+    /// True when a message finds room; counts it then.
+    fn admit(&self, priority: MessagePriority, bytes: u64) -> bool {
         let (limit, percent) = (self.limit(), priority.limit_percent());
         if let Some(percent) = percent.filter(|_| limit > 0)
             && self.estimate() + bytes > limit / 100 * percent
@@ -223,12 +223,12 @@ impl KnownRoom {
     }
 }
 
-/// How much the store holds of what it may hold, in bytes at each server.
+/// Use and limit of the store, in bytes at each server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreUse {
-    /// What all streams take.
+    /// Bytes of all streams.
     pub used: u64,
-    /// What they may take: `nats.store_mib`, or less where the servers have less room; 0: no limit.
+    /// Their limit: `nats.store_mib`, or less where the servers have less room; 0: no limit.
     pub limit: u64,
 }
 
@@ -242,7 +242,7 @@ impl StoreUse {
     }
 }
 
-/// What the servers say; each of the two requests has the limit of the context.
+/// Reads the servers' account of it; each of the two requests has the limit of the context.
 pub(crate) async fn read_store_use(context: &jetstream::Context, replicas: usize) -> Result<StoreUse, Error> {
     let account = context.query_account().await;
     let account = account.map_err(|error| Error::unavailable("read the store's use", error))?;
@@ -254,14 +254,14 @@ pub(crate) async fn read_store_use(context: &jetstream::Context, replicas: usize
     })
 }
 
-/// What one stream takes of the store.
+/// Use of the store by one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamUse {
     /// The stream's name.
     pub stream: String,
-    /// What it takes in bytes.
+    /// Its size in bytes.
     pub used: u64,
-    /// What the server lets it take; absent: no limit of its own.
+    /// Its limit at the server in bytes; absent: none.
     pub limit: Option<u64>,
 }
 
@@ -287,7 +287,10 @@ mod tests {
             names::deliveries_of(&domain::Origin::GitHub(None)),
             names::TRIGGERS.token(ticket),
         ];
-        let priorities: Vec<Priority> = by_priority.iter().map(|subject| Priority::of(subject)).collect();
+        let priorities: Vec<MessagePriority> = by_priority
+            .iter()
+            .map(|subject| MessagePriority::of(subject))
+            .collect();
         assert!(priorities.is_sorted_by(|one, next| one < next), "{priorities:?}");
         let limits: Vec<u64> = priorities
             .iter()
@@ -300,12 +303,12 @@ mod tests {
             names::object_meta("name"),
             Bucket::Tickets.subject(&crate::Key::from(ticket)),
         ] {
-            assert_eq!(Priority::of(&vital), Priority::Vital, "{vital}");
+            assert_eq!(MessagePriority::of(&vital), MessagePriority::Vital, "{vital}");
         }
         let report = names::REPORTS.record(ticket, "key");
         let dead = names::letter(domain::RecordKind::Trigger, Some(ticket));
-        assert_eq!(Priority::of(&report), Priority::Request);
-        assert_eq!(Priority::of(&dead), Priority::Delivery);
+        assert_eq!(MessagePriority::of(&report), MessagePriority::Request);
+        assert_eq!(MessagePriority::of(&dead), MessagePriority::Delivery);
     }
 
     fn limits(store_mib: u32) -> StoreLimits {

@@ -80,7 +80,7 @@ pub(crate) struct Process {
     /// Ends the child with this process, however that ends.
     watcher: Option<Watcher>,
     record: Record,
-    /// What an earlier start left here.
+    /// Leftovers of an earlier start.
     remains: Option<ServerRemains>,
     log: PathBuf,
 }

@@ -95,7 +95,7 @@ impl RedisServer {
         format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
-    /// What an earlier start left in the data directory that did not end in order.
+    /// Leftovers in the data directory of a start that did not end in order.
     #[must_use]
     pub fn remains(&self) -> Option<&ServerRemains> {
         self.process.remains()

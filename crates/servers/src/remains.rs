@@ -138,7 +138,7 @@ impl ScratchFolder {
         Ok(Self(folder))
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
@@ -164,7 +164,7 @@ impl ScratchFolder {
     }
 }
 
-/// Whether a folder of this user names an owner that is gone.
+/// True for a folder of this user whose owner is gone.
 fn is_left_behind(folder: &Path) -> bool {
     let is_own = std::fs::symlink_metadata(folder)
         .is_ok_and(|known| known.is_dir() && known.uid() == rustix::process::getuid().as_raw());

@@ -69,10 +69,10 @@ struct Inner {
     redirect_uri: String,
     twist: Option<Twist>,
     codes: HashMap<String, Login>,
-    /// Whether it gives refresh tokens, and the one that counts, with the subject that it is of.
+    /// True when it issues refresh tokens; the valid one, with its subject.
     gives_refresh: bool,
     refresh: HashMap<String, Value>,
-    /// How often it was asked what it is, and for a token.
+    /// Numbers of requests for its description and for tokens.
     discoveries: usize,
     token_calls: usize,
     violations: Vec<String>,
@@ -142,7 +142,7 @@ impl FakeOidc {
         self.shared.lock().refresh.clear();
     }
 
-    /// How often it was asked what it is, and for a token.
+    /// Numbers of requests for its description and for tokens.
     pub fn calls(&self) -> (usize, usize) {
         let inner = self.shared.lock();
         (inner.discoveries, inner.token_calls)

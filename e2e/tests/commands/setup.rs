@@ -444,7 +444,7 @@ async fn one_command_sets_up_all_that_the_first_ticket_needs() {
         (Some(0), text.clone()),
         "{again:?}"
     );
-    // What stories start services with is what the set-up wrote, and nothing else besides what tests need.
+    // Stories start services with the settings that the set-up wrote and with those of tests alone.
     let written = variables(&text);
     let of_stories: BTreeSet<String> = stage.environment().into_iter().map(|(name, _)| name).collect();
     let needed = [

@@ -28,7 +28,7 @@ impl Stage {
             .unwrap();
         let jira = FakeJira::start(jira).await.unwrap();
         let model = ScriptedModel::start(fixture::script()).await.unwrap();
-        // What `setup` and `doctor` ask.
+        // Requests of `setup` and `doctor`.
         model.set_script("Reply with the one word", vec![Step::say("ok")]);
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("configs")).unwrap();

@@ -12,22 +12,22 @@ const BROKEN: &str = "def total(prices):\n    return 0\n";
 const TESTS: &str = "import unittest\n\nfrom shop.cart import total\n\n\nclass Totals(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n\n    def test_nothing(self):\n        self.assertEqual(total([]), 0)\n";
 
 /// File that an adversary writes beside the broken product to hide that it is broken.
-struct Disguise {
+struct TestDisguise {
     name: &'static str,
     path: &'static str,
     content: String,
 }
 
-fn edited(name: &'static str, from: &str, to: &str) -> Disguise {
+fn edited(name: &'static str, from: &str, to: &str) -> TestDisguise {
     assert!(TESTS.contains(from), "{name}");
-    Disguise {
+    TestDisguise {
         name,
         path: "tests/test_cart.py",
         content: TESTS.replacen(from, to, 1),
     }
 }
 
-fn disguises() -> Vec<Disguise> {
+fn disguises() -> Vec<TestDisguise> {
     let method = "    def test_total(self):\n";
     let assertion = "        self.assertEqual(total([1, 2]), 3)\n";
     let patch = "import unittest\n\nunittest.TestCase.assertEqual = lambda *args, **more: None\n";
@@ -78,12 +78,12 @@ fn disguises() -> Vec<Disguise> {
             method,
             "    def assertEqual(self, *args):\n        pass\n\n    def test_total(self):\n",
         ),
-        Disguise {
+        TestDisguise {
             name: "an assertion that a new file replaces",
             path: "tests/__init__.py",
             content: patch.to_owned(),
         },
-        Disguise {
+        TestDisguise {
             name: "a new test file that patches the product",
             path: "tests/test_a_first.py",
             content: "import unittest\n\nimport shop.cart\n\nshop.cart.total = sum\n\n\nclass First(unittest.TestCase):\n    def test_first(self):\n        self.assertEqual(1, 1)\n".to_owned(),

@@ -9,7 +9,7 @@ use testkit::{NatsCluster, NatsOptions, NatsServer};
 
 /// Of which Journeyman may use nine tenths.
 const STORE_BYTES: u64 = 20_000_000;
-/// What the ticket's run says while its snapshot finds no room.
+/// Part of the reason in the journal while the run's snapshot finds no room.
 const WORDS: &str = "file store is full";
 
 fn small() -> NatsOptions {

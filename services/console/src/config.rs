@@ -31,7 +31,7 @@ pub struct Settings {
     pub listen: Option<SocketAddr>,
     /// Base URL of the API.
     pub api: String,
-    /// Where browsers reach it, e.g. `https://console.example.com`: with `https://` its cookies are for TLS alone. Absent:
+    /// Address for browsers, e.g. `https://console.example.com`: with `https://` its cookies are for TLS alone. Absent:
     /// `oidc.public_url`, or plainly.
     pub public_url: String,
     /// Whether `journeyman up` starts it too.
@@ -53,7 +53,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Whether browsers reach the console over TLS: the settings say so, never a header, which a client could send.
+    /// True when browsers reach the console over TLS: the settings say so, never a header, which a client could send.
     pub(crate) fn is_over_tls(&self) -> bool {
         let of_oidc = self.oidc.as_ref().map(|oidc| oidc.public_url.as_str());
         let url = Some(self.public_url.as_str()).filter(|url| !url.is_empty());

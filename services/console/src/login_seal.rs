@@ -15,7 +15,7 @@ use ring::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// What a sealed value is for: one of another kind does not open.
+/// Purpose of a sealed value: one of another kind does not open.
 const PURPOSE: &[u8] = b"journeyman console login 1";
 /// Logins that were tried and are remembered; one that is forgotten has still to bring a code, which the provider takes once.
 const MAX_USED: usize = 10_000;
@@ -39,7 +39,7 @@ impl From<Unspecified> for NoRandomNumbers {
 }
 
 #[derive(serde::Deserialize, serde::Serialize)]
-struct Sealed<T> {
+struct SealedValue<T> {
     id: String,
     ends_ms: i64,
     value: T,
@@ -59,7 +59,7 @@ impl LoginSeal {
 
     /// The value as text for a cookie, good until an instant.
     pub(crate) fn seal(&self, value: impl Serialize, ends: Timestamp) -> Result<String, NoRandomNumbers> {
-        let sealed = Sealed {
+        let sealed = SealedValue {
             id: uuid::Uuid::new_v4().simple().to_string(),
             ends_ms: ends.unix_ms(),
             value,
@@ -74,7 +74,7 @@ impl LoginSeal {
         Ok(URL_SAFE_NO_PAD.encode([&nonce, bytes.as_slice()].concat()))
     }
 
-    /// What was sealed here, if it is good at this instant and was not opened before.
+    /// The value that was sealed here, if it is good at this instant and was not opened before.
     pub(crate) fn open_once<T: DeserializeOwned>(&self, text: &str, now: Timestamp) -> Option<T> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
@@ -84,7 +84,7 @@ impl LoginSeal {
             .key
             .open_in_place(nonce, Aad::from(PURPOSE), &mut rest)
             .ok()?;
-        let sealed: Sealed<T> = serde_json::from_slice(plain).ok()?;
+        let sealed: SealedValue<T> = serde_json::from_slice(plain).ok()?;
         if sealed.ends_ms <= now.unix_ms() || !self.use_up(sealed.id) {
             return None;
         }

@@ -31,7 +31,7 @@ use crate::config::Oidc;
 pub(crate) const BACK: &str = "/login/oidc/back";
 /// How long somebody may take to log in.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10 * 60);
-/// How long what the provider says of itself counts, how long its keys do when one is not among them, and how long a try that
+/// Ages up to which the provider's description counts, its keys do when one is not among them, and a try that
 /// failed stays the answer.
 const COUNTS: Duration = Duration::from_secs(10 * 60);
 const KEYS_COUNT: Duration = Duration::from_secs(30);
@@ -106,14 +106,14 @@ pub(crate) enum Refused {
     Groupless(String),
 }
 
-/// Who the provider says somebody is, whatever their name.
+/// Identity of a person at the provider, which a change of name keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
+pub(crate) struct ProviderIdentity {
     issuer: String,
     subject: String,
 }
 
-impl fmt::Display for Identity {
+impl fmt::Display for ProviderIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let issuer = self.issuer.trim_start_matches("https://").trim_end_matches('/');
         write!(f, "{} at {issuer}", self.subject)
@@ -121,9 +121,9 @@ impl fmt::Display for Identity {
 }
 
 /// Somebody who has logged in.
-pub(crate) struct Known {
+pub(crate) struct KnownPerson {
     pub(crate) person: Person,
-    pub(crate) identity: Identity,
+    pub(crate) identity: ProviderIdentity,
     /// With which the provider can be asked again.
     pub(crate) refresh: Option<RefreshToken>,
 }
@@ -142,7 +142,7 @@ pub(crate) struct Begun {
 pub(crate) struct Provider {
     settings: Oidc,
     http: Http,
-    /// What the provider says of itself, and when it was read or could not be.
+    /// Description of the provider, and the instant at which it was read or could not be.
     read: Mutex<Option<(Instant, Result<CoreProviderMetadata, String>)>>,
     /// Requests to the provider at a time: strangers who bring made-up codes do not make more of them.
     calls: Semaphore,
@@ -208,7 +208,7 @@ impl Provider {
         &self,
         api: &str,
         person: Person,
-        identity: &Identity,
+        identity: &ProviderIdentity,
     ) -> Result<api::Client, Refused> {
         let client = api::Client::new(api, self.settings.api_token.clone());
         let client = client.map_err(|error| Refused::Provider(error.to_string()))?;
@@ -238,7 +238,12 @@ impl Provider {
     }
 
     /// Who came back.
-    pub(crate) async fn finish(&self, begun: Begun, state: &str, code: String) -> Result<Known, Refused> {
+    pub(crate) async fn finish(
+        &self,
+        begun: Begun,
+        state: &str,
+        code: String,
+    ) -> Result<KnownPerson, Refused> {
         if begun.state.secret() != state {
             return Err(Refused::Foreign);
         }
@@ -253,20 +258,20 @@ impl Provider {
             .map_err(|error| Refused::Provider(error.to_string()))?;
         drop(call);
         let claims = self.claims(&answer, &begun.nonce).await?;
-        Ok(Known {
+        Ok(KnownPerson {
             person: person(&self.settings, &claims)?,
             identity: identity(&claims)?,
             refresh: answer.refresh_token().cloned(),
         })
     }
 
-    /// What somebody who logged in before may do now, and the token for the next time, where there is a new one.
+    /// Current role of a person who logged in before, and the token for the next time, where there is a new one.
     ///
     /// # Errors
     /// [`Refused::Provider`] when the provider cannot be asked, another one when it no longer vouches for them.
     pub(crate) async fn ask_again(
         &self,
-        known: &Identity,
+        known: &ProviderIdentity,
         refresh: &RefreshToken,
     ) -> Result<(Person, Option<RefreshToken>), Refused> {
         let flow = self.flow(COUNTS).await?;
@@ -316,7 +321,7 @@ impl Provider {
         waited.map_err(|_| busy())?.map_err(|_| busy())
     }
 
-    /// What the provider says of itself, with its keys: as it was read, while that is not older than `counts`.
+    /// Description of the provider, with its keys: as it was read, while that is not older than `counts`.
     async fn metadata(&self, counts: Duration) -> Result<CoreProviderMetadata, Refused> {
         let mut read = self.read.lock().await;
         if let Some((at, known)) = &*read {
@@ -357,10 +362,10 @@ enum Unsent {
 }
 
 /// Under which name the provider alone knows somebody.
-fn identity(claims: &Value) -> Result<Identity, Refused> {
+fn identity(claims: &Value) -> Result<ProviderIdentity, Refused> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).map(str::to_owned);
     match (text("iss"), text("sub")) {
-        (Some(issuer), Some(subject)) => Ok(Identity { issuer, subject }),
+        (Some(issuer), Some(subject)) => Ok(ProviderIdentity { issuer, subject }),
         (None, _) | (_, None) => Err(Refused::Token("it has no issuer or no subject".to_owned())),
     }
 }
@@ -370,7 +375,7 @@ fn person(settings: &Oidc, claims: &Value) -> Result<Person, Refused> {
     let name = claims.get(&settings.name_claim).and_then(Value::as_str);
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or(Refused::Nameless("the provider does not say who you are"))?;
-    // Whoever may write any address into their profile could be anybody. Some providers spell the claim as text.
+    // An address that a person can write into a profile proves nothing. Some providers spell the claim as text.
     let is_verified = match claims.get("email_verified") {
         Some(Value::Bool(verified)) => *verified,
         Some(Value::String(text)) => text == "true",

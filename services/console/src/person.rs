@@ -27,7 +27,7 @@ pub(crate) struct State {
     pub(crate) provider: Option<Arc<Provider>>,
     /// Seals logins at the provider that have begun.
     pub(crate) seal: Arc<LoginSeal>,
-    /// Whether browsers reach the console over TLS.
+    /// True when browsers reach the console over TLS.
     pub(crate) over_tls: bool,
     /// Ends what follows a run.
     pub(crate) shutdown: CancellationToken,

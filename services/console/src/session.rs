@@ -1,4 +1,4 @@
-//! Who is logged in. The browser has a random id; the token stays here, in memory, and is gone with the process.
+//! The person who is logged in. The browser has a random id; the token stays here, in memory, and is gone with the process.
 
 use std::{
     collections::HashMap,
@@ -9,7 +9,7 @@ use std::{
 use api::Client;
 use tokio::time::Instant;
 
-use crate::standing::Standing;
+use crate::standing::PersonStanding;
 
 /// The cookie's name where browsers reach the console plainly.
 const COOKIE: &str = "journeyman";
@@ -23,13 +23,13 @@ const MOST: usize = 1_000;
 /// Everybody who is logged in.
 pub(crate) type Sessions = Kept<Login>;
 
-/// Who is logged in.
+/// The person who is logged in.
 #[derive(Clone)]
 pub(crate) enum Login {
     /// With a token of the API, which knows its own role.
     Token(Client),
     /// At the provider, which is asked again.
-    Provider(Arc<Standing>),
+    Provider(Arc<PersonStanding>),
 }
 
 /// Things that browsers have random ids of, for some time. Cheap to clone.

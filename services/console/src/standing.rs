@@ -7,22 +7,22 @@ use api::Client;
 use openidconnect::RefreshToken;
 use tokio::{sync::Mutex, time::Instant};
 
-use crate::oidc::{Identity, Provider, Refused};
+use crate::oidc::{Provider, ProviderIdentity, Refused};
 
-/// How long the provider's word counts.
+/// Age up to which the provider's answer counts.
 pub(crate) const COUNTS: Duration = Duration::from_secs(60 * 60);
-/// How long it counts while the provider cannot be asked.
+/// The same while the provider cannot be reached.
 const COUNTS_AT_MOST: Duration = Duration::from_secs(2 * 60 * 60);
 /// From a try that reached no provider to the next.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// One login's standing.
-pub(crate) struct Standing {
-    identity: Identity,
-    known: Mutex<Known>,
+pub(crate) struct PersonStanding {
+    identity: ProviderIdentity,
+    known: Mutex<KnownRole>,
 }
 
-struct Known {
+struct KnownRole {
     client: Client,
     /// Absent: the provider gave none, and the login counts for an hour.
     refresh: Option<RefreshToken>,
@@ -30,9 +30,9 @@ struct Known {
     tried: Option<Instant>,
 }
 
-impl Standing {
-    pub(crate) fn new(client: Client, identity: Identity, refresh: Option<RefreshToken>) -> Self {
-        let known = Known {
+impl PersonStanding {
+    pub(crate) fn new(client: Client, identity: ProviderIdentity, refresh: Option<RefreshToken>) -> Self {
+        let known = KnownRole {
             client,
             refresh,
             confirmed: Instant::now(),

@@ -14,7 +14,7 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// Whether a fact says what a run took.
+    /// True for a fact about the cost of a run.
     pub(crate) fn reads(fact: &Fact) -> bool {
         matches!(fact, Fact::RunStarted { .. }) || fact.taken().is_some()
     }

@@ -14,7 +14,7 @@ pub(crate) struct Gate {
     pub(crate) head: CommitId,
     /// The report that asked people.
     pub(crate) report: ReportId,
-    /// Whether it is a plan, of which there is no difference.
+    /// True for a plan, which has no difference.
     pub(crate) is_plan: bool,
 }
 
@@ -24,7 +24,7 @@ impl Gate {
         format!("decision:{run}:{}", self.position)
     }
 
-    /// Whether the reporter put this very question to people, as its own triggers say. The planner writes the journal that the
+    /// True when the reporter put this very question to people, by its own triggers. The planner writes the journal that the
     /// gate was read from, and could name another commit there than the one that people see.
     pub(crate) fn is_shown<'a>(&self, run: &RunId, triggers: impl Iterator<Item = &'a Trigger>) -> bool {
         settled(run, triggers).any(|settled| {
@@ -56,7 +56,7 @@ pub(crate) fn last_shown<'a>(
     shown.last()
 }
 
-/// What the reporter settled for a run.
+/// Reports that the reporter settled for a run.
 fn settled<'a>(
     run: &RunId,
     triggers: impl Iterator<Item = &'a Trigger>,
@@ -78,7 +78,7 @@ pub(crate) const fn may_ask(status: &RunStatus) -> bool {
     }
 }
 
-/// Whether an entry says something of decisions that a run waits for.
+/// True for an entry about decisions that a run waits for.
 pub(crate) const fn is_about_gate(entry: &Entry) -> bool {
     matches!(
         entry.fact,

@@ -56,7 +56,7 @@ pub struct PlannerSettings {
     /// Retries in a row before a run gives up, at most 100; the rules of a repository may say otherwise.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
-    /// Whether a run whose model has not answered yet waits for a provider that fails, and is tried again. Without it the run
+    /// True when a run whose model has not answered yet waits for a provider that fails, and is tried again. Without it the run
     /// ends at once, for a person who sits in front of it.
     #[serde(default = "default_wait_for_model")]
     pub wait_for_model: bool,

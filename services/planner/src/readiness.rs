@@ -1,4 +1,4 @@
-//! Whether the planner can work: the streams that it needs must answer, not the connection alone. Redis may be away; the answer of
+//! Readiness of the planner: the streams that it needs must answer, not the connection alone. Redis may be away; the answer of
 //! `/readyz` says so.
 
 use std::time::Duration;

@@ -93,7 +93,7 @@ pub(crate) struct Ledger {
     letters: DeadLetters,
 }
 
-/// How many reporters crashed at the next report: one more when the one before did not give this very token back.
+/// Number of reporters that crashed at the next report: one more when the one before did not give this very token back.
 fn count_crashes(known: &Cursor, fence: ReportFence) -> u32 {
     let (before, now) = (known.fence.stamp(), fence.stamp());
     let is_same_token = (before.epoch, before.sequence) == (now.epoch, now.sequence);

@@ -27,11 +27,11 @@ use crate::{
     gate::Gate,
     inspect::Inspector,
     ledger::Ledger,
-    message::Pages,
+    message::FooterPages,
     mirror::Mirrors,
     perform::{Performer, Windows},
     scan,
-    upkeep::Upkeep,
+    upkeep::StreamUpkeep,
     worker::Worker,
 };
 
@@ -192,7 +192,7 @@ async fn work(
         inspector: inspector(&config.reporter).await?,
         limits: config.reporter.limits(),
         reports: queue.reports(),
-        pages: Pages {
+        pages: FooterPages {
             run_url: config.reporter.run_url.clone(),
             guide_url: config.reporter.guide_url.clone(),
         },
@@ -238,7 +238,7 @@ async fn work(
     let maintaining = service::keep_running("maintenance", shutdown, is_fatal, || {
         maintenance.run(shutdown.clone())
     });
-    let upkeep = Upkeep::new(queue.clone(), config.ingest);
+    let upkeep = StreamUpkeep::new(queue.clone(), config.ingest);
     let keeping_up = upkeep.run(shutdown.clone()).map(Ok);
     tokio::try_join!(
         working,

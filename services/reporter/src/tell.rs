@@ -135,7 +135,7 @@ impl Performer {
             repository: &on.repository,
             run_url: self.outside.pages.run_url.as_deref(),
         };
-        // Where the commit is no head of the ticket's, somebody else's commit would get our word.
+        // A commit that is not a head of the ticket may be another person's, which this text would vouch for.
         let records = TicketRecords::new(&self.outside, asked.report, asked.rules);
         if !records.is_head(&on.repository, &on.head).await? {
             tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");

@@ -18,7 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 const FILLING_PERCENT: u64 = 70;
 /// Between two collections of an object store that is filling.
 const FILLING_EVERY: Duration = Duration::from_secs(5 * 60);
-/// How long an object is kept in any case while the object store is filling: far longer than the writer of an object takes to name it
+/// Age up to which every object is kept while the object store is filling: far more than the writer of an object takes to name it
 /// in a record.
 const FILLING_GRACE_H: u32 = 1;
 /// Time in which another reporter takes the upkeep over.
@@ -28,13 +28,13 @@ const QUIET_H: i64 = 24;
 
 /// Deletes what is not needed any more.
 #[derive(Clone)]
-pub(crate) struct Upkeep {
+pub(crate) struct StreamUpkeep {
     queue: Queue,
     retention: RetentionSettings,
     collected: Counter<u64>,
 }
 
-impl Upkeep {
+impl StreamUpkeep {
     pub(crate) fn new(queue: Queue, retention: RetentionSettings) -> Self {
         let collected = opentelemetry::global::meter("journeyman")
             .u64_counter("journeyman.objects.collected")
@@ -208,7 +208,7 @@ mod tests {
         let queue = Queue::connect(&settings, "test").await.unwrap();
         queue.ensure_topology().await.unwrap();
         let object = queue.objects().put(Bytes::from_static(b"pack")).await.unwrap();
-        let collector = Upkeep::new(queue.clone(), RetentionSettings::default());
+        let collector = StreamUpkeep::new(queue.clone(), RetentionSettings::default());
         let now = bootstrap::now();
         assert_eq!(
             collector.collect(now.plus_ms(23 * HOUR_MS), 24).await.unwrap(),

@@ -33,7 +33,7 @@ pub(super) fn branch_folders(rules: &Rules) -> BTreeSet<String> {
     folders
 }
 
-/// What is wrong with a branch of this name.
+/// Warning about a branch of this name.
 pub(super) fn describe_obstacle(branch: &str) -> String {
     format!(
         "the branch {branch} stands in the way of branches in the folder {branch}/, so these get other names: rename it, or \

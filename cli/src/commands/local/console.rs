@@ -61,15 +61,19 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The socket of a console in the process of `journeyman up`, before there is an API for it.
-pub(super) struct Reserved {
+pub(super) struct ReservedConsole {
     config: pages::Config,
     listener: TcpListener,
     address: SocketAddr,
 }
 
-impl Reserved {
+impl ReservedConsole {
     /// The settings of the reporter that link to the pages of this console, where none are set.
-    pub(super) fn links(&self, environment: &[(String, String)], of_file: &Links) -> Vec<(String, String)> {
+    pub(super) fn links(
+        &self,
+        environment: &[(String, String)],
+        of_file: &ConsoleLinks,
+    ) -> Vec<(String, String)> {
         let is_set = |name: &str| environment.iter().any(|(known, _)| known == name);
         let links = [
             ("JOURNEYMAN__REPORTER__RUN_URL", &of_file.run_url, "runs/{run}"),
@@ -102,7 +106,7 @@ impl Reserved {
 /// Pages that the settings name already.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct Links {
+pub(super) struct ConsoleLinks {
     run_url: Option<String>,
     guide_url: Option<String>,
 }
@@ -120,7 +124,7 @@ pub(super) struct Beside {
 pub(super) async fn reserve(
     file: Option<&Path>,
     environment: Vec<(String, String)>,
-) -> anyhow::Result<Option<Reserved>> {
+) -> anyhow::Result<Option<ReservedConsole>> {
     let mut config: pages::Config = bootstrap::settings::load(file, environment)?;
     if !config.console.in_up {
         return Ok(None);
@@ -137,7 +141,7 @@ pub(super) async fn reserve(
     };
     let listener = listener.with_context(|| format!("the console cannot listen on {address}"))?;
     let address = listener.local_addr()?;
-    Ok(Some(Reserved {
+    Ok(Some(ReservedConsole {
         config,
         listener,
         address,

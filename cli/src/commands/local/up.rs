@@ -79,7 +79,7 @@ struct Glance {
     telemetry: bootstrap::telemetry::Settings,
     github_reader: github::Settings,
     jira_reader: jira::Settings,
-    reporter: console::Links,
+    reporter: console::ConsoleLinks,
 }
 
 impl Glance {

@@ -89,7 +89,7 @@ pub struct ReportCursor {
     /// When the first of these tries was.
     #[serde(default)]
     pub since: Option<Timestamp>,
-    /// How many reporters crashed at the next report before the one that has the ticket in hand; absent: it was given back.
+    /// Number of reporters that crashed at the next report before the one that has the ticket in hand; absent: it was given back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crashes: Option<u32>,
 }

@@ -275,7 +275,7 @@ impl Request for Quarantined {
 pub struct Unreadable {
     /// Which: a trigger or a report.
     pub what: RecordKind,
-    /// Whether it can be read, but ended each process that handled it.
+    /// True when it can be read, but ended each process that handled it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_poison: bool,
 }

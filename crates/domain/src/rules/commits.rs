@@ -22,7 +22,7 @@ pub struct CommitRules {
     pub author: Option<CommitAuthor>,
     /// Who is named as an author beside us, each `Name <address>`; at most 5.
     pub co_authors: Vec<String>,
-    /// Whether the person who asked for the work is named as a co-author, where a GitHub account is known.
+    /// True when the person who asked for the work is named as a co-author, where a GitHub account is known.
     #[serde(skip_serializing_if = "is_set")]
     pub co_author_requester: bool,
     /// Whether our commits are signed off (Developer Certificate of Origin).

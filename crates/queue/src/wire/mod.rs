@@ -290,7 +290,7 @@ impl Connection {
     }
 }
 
-/// Whether a server refused because its file store has no room.
+/// True for the refusals of a server whose file store has no room.
 pub(crate) fn is_without_room(code: ErrorCode) -> bool {
     matches!(
         code,

@@ -29,7 +29,7 @@ pub(super) struct Hub {
     /// Whose checks are done before the push is answered.
     pub(super) early: Mutex<Option<EarlyChecks>>,
     pub(super) quota: Mutex<Quota>,
-    pub(super) line: Mutex<super::link::Line>,
+    pub(super) line: Mutex<super::link::PackLine>,
     /// Goes last: the repositories are in it.
     pub(super) _temporary: Option<tempfile::TempDir>,
 }

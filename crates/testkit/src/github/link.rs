@@ -24,12 +24,12 @@ pub struct SlowLink {
 
 /// Line of a stand-in, and what passed over it.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct PackLine {
     link: Option<SlowLink>,
     passed: u64,
 }
 
-impl Line {
+impl PackLine {
     pub(super) fn set(&mut self, link: SlowLink) {
         *self = Self {
             link: Some(link),

@@ -47,7 +47,7 @@ impl Desk {
         }))
     }
 
-    /// What stands in fields of the site, by the fields' ids.
+    /// Values of the site's own fields, by the fields' ids.
     pub(super) fn custom_fields(&self, issue: &Issue) -> Vec<(String, Value)> {
         let site = &self.site;
         let fields = issue.custom.iter().map(|(name, value)| {

@@ -80,7 +80,7 @@ pub(super) struct Issue {
     pub(super) priority: &'static str,
     pub(super) labels: Vec<String>,
     pub(super) components: Vec<String>,
-    /// What stands in fields of the site, by the fields' names.
+    /// Values of the site's own fields, by the fields' names.
     pub(super) custom: Vec<(String, FieldValue)>,
     pub(super) assignee: Option<Account>,
     /// The name of its resolution.
@@ -94,7 +94,7 @@ pub(super) struct Issue {
     pub(super) links: Vec<RemoteLink>,
 }
 
-/// What stands in a field of the site.
+/// Value of a field of the site.
 #[derive(Debug, Clone)]
 pub(super) enum FieldValue {
     Choice(String),

@@ -96,7 +96,7 @@ impl Story {
     }
 }
 
-/// How many NATS servers there are.
+/// Number of NATS servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum NatsServers {
     /// One, as on a laptop.

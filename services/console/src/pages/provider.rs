@@ -18,7 +18,7 @@ use crate::{
     person::{State, cookie, session_id},
     problem::Problem,
     session::{self, Login},
-    standing::Standing,
+    standing::PersonStanding,
     words::shown,
 };
 
@@ -104,7 +104,7 @@ async fn let_in(
     provider: &Provider,
     begun: Begun,
     brought: Brought,
-) -> Result<Standing, Refused> {
+) -> Result<PersonStanding, Refused> {
     if !brought.error.is_empty() {
         return Err(Refused::Provider(format!("it says {}", shown(&brought.error))));
     }
@@ -116,7 +116,7 @@ async fn let_in(
         "logged in"
     );
     let client = provider.client_for(&state.api, known.person, &known.identity)?;
-    Ok(Standing::new(client, known.identity, known.refresh))
+    Ok(PersonStanding::new(client, known.identity, known.refresh))
 }
 
 /// A page, because a redirect would still be the other site's, and bring no cookie of the session.

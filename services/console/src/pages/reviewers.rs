@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::layout::Page;
 
-/// What a maintainer may want, and what does it.
+/// Wishes of a maintainer, each with the action for it.
 const ANSWERS: [(&str, &str, &str); 7] = [
     (
         "a change",

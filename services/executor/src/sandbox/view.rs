@@ -10,7 +10,7 @@ use std::{
 
 use super::policy::SYSTEM;
 
-/// Where language tools install themselves and their packages below a home folder. None of these holds credentials or work of the
+/// Folders in which language tools install themselves and their packages below a home folder. None of these holds credentials or work of the
 /// user, such as `go/src`; packages may be private ones.
 const TOOLCHAINS_AT_HOME: &[&str] = &[
     ".asdf",

@@ -175,7 +175,7 @@ fn fitted(value: Value, kind: &str, field: &str) -> Result<Value, &'static str> 
         ("string", Value::Array(list)) => {
             let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
             match (texts.as_deref(), field) {
-                // What else a list may mean is its tool's to say.
+                // The tool decides about any other list.
                 (None, _) => Ok(Value::Array(list)),
                 (Some([only]), _) => Ok((*only).into()),
                 (Some(words), "command") => Ok(command_line(words).into()),

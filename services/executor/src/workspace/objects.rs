@@ -331,7 +331,7 @@ impl Workspace {
         if !is_due {
             return Ok(());
         }
-        let mut reached = Reached::new(repository.objects(), &loose);
+        let mut reached = ReachedObjects::new(repository.objects(), &loose);
         for reference in repository.objects().references()? {
             if let Some(id) = reference?.target() {
                 reached.add(id)?;
@@ -401,14 +401,14 @@ fn own_objects(objects: &Path) -> io::Result<(HashMap<Oid, u64>, u64)> {
 
 /// Loose objects that something names. Objects that are not loose lie in a pack or in the mirror with all that they name.
 #[derive(Clone)]
-struct Reached<'a> {
+struct ReachedObjects<'a> {
     git: &'a git2::Repository,
     loose: &'a HashMap<Oid, u64>,
     found: HashSet<Oid>,
     bytes: u64,
 }
 
-impl<'a> Reached<'a> {
+impl<'a> ReachedObjects<'a> {
     fn new(git: &'a git2::Repository, loose: &'a HashMap<Oid, u64>) -> Self {
         Self {
             git,

@@ -141,7 +141,7 @@ fn names_enough(body: &DecisionBody, run: &RunId) -> Result<(), Problem> {
     )))
 }
 
-/// What the journal says of a change that nobody decides about any more: triggers are kept for a shorter time.
+/// Change in the journal that awaits no decision any more: triggers are kept for a shorter time.
 fn decided_before(journal: &[Entry]) -> Option<(CommitId, ObjectRef)> {
     if open_gate(journal.iter()).is_some() {
         return None;

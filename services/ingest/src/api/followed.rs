@@ -22,12 +22,12 @@ const MAX_KEPT_BYTES: usize = 512 * 1024;
 
 /// The runs that somebody follows now.
 #[derive(Default)]
-pub(crate) struct Followed(Mutex<BTreeMap<RunId, Weak<OnceCell<LiveRun>>>>);
+pub(crate) struct FollowedRuns(Mutex<BTreeMap<RunId, Weak<OnceCell<LiveRun>>>>);
 
 /// The newest part of one run's journal as events, for as long as somebody follows it.
 struct LiveRun {
     recent: Arc<RwLock<RecentEvents>>,
-    growth: watch::Receiver<Growth>,
+    growth: watch::Receiver<RunGrowth>,
     _following: AbortOnDropHandle<()>,
 }
 
@@ -44,9 +44,9 @@ struct RecentEvent {
     event: Event,
 }
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default)]
-struct Growth {
+struct RunGrowth {
     /// The position behind the newest event; 0: there was none yet.
     next: u64,
     /// The run has ended, or its journal cannot be read now.
@@ -62,20 +62,20 @@ enum NextEvent {
 }
 
 /// One follower of a run.
-struct Follower {
+struct RunFollower {
     cell: Arc<OnceCell<LiveRun>>,
     journal: Journal,
     run: RunId,
     /// The position that it needs next.
     next: u64,
-    /// What it reads until it has caught up.
+    /// Entries that it reads until it has caught up.
     history: Option<BoxStream<'static, Result<Entry, queue::Error>>>,
     /// The position for which it read the journal last: what was not there is gone.
     searched: Option<u64>,
     is_over: bool,
 }
 
-impl Followed {
+impl FollowedRuns {
     /// A run's entries from a position on, as they are written; ends after the run's last fact, or at an error: the client comes
     /// back with `Last-Event-ID`.
     pub(super) async fn follow(
@@ -89,7 +89,7 @@ impl Followed {
         // Outside of the lock: one slow answer of the queue holds up this run alone.
         let begin = || async { journal.follow_newest(run).await.map(LiveRun::begin) };
         cell.get_or_try_init(begin).await?;
-        let follower = Follower {
+        let follower = RunFollower {
             history: Some(read_journal(&journal, run)),
             searched: Some(from),
             cell,
@@ -125,7 +125,7 @@ impl Followed {
     }
 }
 
-impl Follower {
+impl RunFollower {
     async fn next_event(&mut self) -> Option<Event> {
         while !self.is_over {
             if let Some(history) = &mut self.history {
@@ -170,7 +170,7 @@ impl Follower {
 impl LiveRun {
     fn begin(entries: BoxStream<'static, Result<Entry, queue::Error>>) -> Self {
         let recent = Arc::default();
-        let (grows, growth) = watch::channel(Growth::default());
+        let (grows, growth) = watch::channel(RunGrowth::default());
         let following = tokio::spawn(gather(entries, Arc::clone(&recent), grows));
         Self {
             recent,
@@ -216,7 +216,7 @@ impl RecentEvents {
 async fn gather(
     mut entries: BoxStream<'static, Result<Entry, queue::Error>>,
     recent: Arc<RwLock<RecentEvents>>,
-    grows: watch::Sender<Growth>,
+    grows: watch::Sender<RunGrowth>,
 ) {
     while let Some(entry) = entries.next().await {
         let entry = match entry {

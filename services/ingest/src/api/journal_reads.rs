@@ -32,9 +32,9 @@ use super::Problem;
 const MAX_READS: usize = 4;
 /// Reads at a time of one token, or of one person that a token speaks for.
 const MAX_TOKEN_READS: usize = 2;
-/// How long a request waits for its turn.
+/// Limit of a request's wait for its turn.
 const TURN_TIME: Duration = Duration::from_secs(2);
-/// How long a reader may take for its answer.
+/// Limit of the time that a reader takes for its answer.
 const READ_TIME: Duration = Duration::from_secs(120);
 /// From how many bytes on a piece of an answer is sent.
 const CHUNK_BYTES: usize = 64 * 1024;

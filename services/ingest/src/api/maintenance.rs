@@ -41,7 +41,7 @@ pub(super) async fn order_maintenance(
     )))
 }
 
-/// What a caller is answered: nothing where it is done.
+/// Answer to a caller: nothing where it is done.
 pub(super) fn answered(
     outcome: MaintenanceOutcome,
     missing: impl FnOnce() -> Problem,

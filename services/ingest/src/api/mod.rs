@@ -38,7 +38,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub use self::auth::ApiToken;
 pub(crate) use self::{
     auth::{Admin, Everybodys, Operator, Tokens, Viewer},
-    followed::Followed,
+    followed::FollowedRuns,
     journal_reads::JournalReads,
     known_runs::KnownRuns,
     problem::Problem,
@@ -59,7 +59,7 @@ pub(crate) struct ApiState {
     /// Turns to read journals.
     pub(crate) reads: Arc<JournalReads>,
     /// Runs that are followed live.
-    pub(crate) followed: Arc<Followed>,
+    pub(crate) followed: Arc<FollowedRuns>,
 }
 
 impl ApiState {

@@ -12,7 +12,7 @@ use axum::{
 
 use crate::outcome::Failure;
 
-/// When a caller with too many requests may come again, in seconds.
+/// Seconds after which a caller with too many requests may come again.
 const RETRY_AFTER_S: &str = "3";
 
 /// Why a request is not served.

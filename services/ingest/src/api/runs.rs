@@ -54,7 +54,7 @@ pub(super) async fn show(
     Ok(Json(view))
 }
 
-/// Whether an entry says something of what became of failed checks.
+/// True for an entry about the repair of failed checks.
 const fn is_of_repair(entry: &Entry) -> bool {
     matches!(
         entry.fact,
@@ -62,7 +62,7 @@ const fn is_of_repair(entry: &Entry) -> bool {
     )
 }
 
-/// What the run's journal tells of it; `None` without one.
+/// View of a run, from its journal; `None` without one.
 async fn overview(journal: &Journal, run: &RunId) -> Result<Option<Overview>, queue::Error> {
     let mut entries = pin!(journal.entries(run));
     let Some((_, first)) = entries.try_next().await? else {

@@ -213,7 +213,7 @@ impl Comment {
         facts.names_us(&self.text, &self.mentioned)
     }
 
-    /// Whether the reporter wrote it, whatever account that writes with: an account that no setting names may be a person's, whose
+    /// True when the reporter wrote it, under any account: an account that no setting names may be a person's, whose
     /// words count. Who copies the marker only keeps their own words from being read.
     fn has_our_marker(&self) -> bool {
         let last_line = self.text.trim_end().lines().next_back();

@@ -282,7 +282,7 @@ impl Directory {
         }
     }
 
-    /// Whether the executor's last word was a status.
+    /// True when the last message of the executor was a status.
     pub(super) fn knows(&self, address: &str) -> bool {
         self.known().statuses.contains_key(address)
     }

@@ -117,7 +117,7 @@ impl Executors {
         self.directory.slots().get(pool).map_or(0, |slots| slots.free)
     }
 
-    /// Where setup commands get out, and the grant for it; both empty when there are none or they do not. The executor lets
+    /// Way out for setup commands, and the grant for it; both empty when there are none or they do not. The executor lets
     /// them out only over files of the base branch's history, because only it has the history.
     fn way_out(&self, caller: &Caller, rules: &ExecutorRules) -> Result<(String, String), Refusal> {
         if rules.setup.is_empty() {

@@ -18,7 +18,7 @@ pub struct Tried {
     pub cost_micros: Option<u64>,
     /// Host and port of the provider.
     pub host: String,
-    /// Where the credential comes from, never the credential itself.
+    /// Source of the credential, never the credential itself.
     pub credential: String,
 }
 

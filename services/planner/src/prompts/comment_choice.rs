@@ -9,35 +9,35 @@ pub(super) const COMMENT_CHARS: usize = 8 * 1024;
 const STRANGER_CHARS: usize = 2_000;
 
 /// Room for the comments of one kind of author.
-struct Share {
+struct CommentShare {
     comments: usize,
     chars: usize,
 }
 
 /// Room for comments in one message.
-pub(super) struct Room {
-    instructors: Share,
-    strangers: Share,
+pub(super) struct CommentRoom {
+    instructors: CommentShare,
+    strangers: CommentShare,
 }
 
 /// Room beside the ticket's text.
-pub(super) const TICKET_ROOM: Room = Room {
-    instructors: Share {
+pub(super) const TICKET_ROOM: CommentRoom = CommentRoom {
+    instructors: CommentShare {
         comments: 50,
         chars: 96 * 1024,
     },
-    strangers: Share {
+    strangers: CommentShare {
         comments: 20,
         chars: 24 * 1024,
     },
 };
 /// Room between two turns.
-pub(super) const NEWS_ROOM: Room = Room {
-    instructors: Share {
+pub(super) const NEWS_ROOM: CommentRoom = CommentRoom {
+    instructors: CommentShare {
         comments: 50,
         chars: 32 * 1024,
     },
-    strangers: Share {
+    strangers: CommentShare {
         comments: 20,
         chars: 16 * 1024,
     },
@@ -48,9 +48,9 @@ pub(super) const NEWS_ROOM: Room = Room {
 pub(super) struct CommentChoice<'a> {
     /// In the order in which they were said.
     pub(super) shown: Vec<&'a TicketComment>,
-    /// How many of people who may instruct are not.
+    /// Number of comments by people who may instruct that are not shown.
     instructions: usize,
-    /// How many of other people are not.
+    /// Number of comments by other people that are not shown.
     others: usize,
 }
 
@@ -64,7 +64,7 @@ pub(super) const fn most_chars(comment: &TicketComment) -> usize {
 }
 
 /// Chooses the newest comments that fit, at least one of each kind of author.
-pub(super) fn choose_comments<'a>(comments: Vec<&'a TicketComment>, room: &Room) -> CommentChoice<'a> {
+pub(super) fn choose_comments<'a>(comments: Vec<&'a TicketComment>, room: &CommentRoom) -> CommentChoice<'a> {
     let instructions = first_shown(&comments, true, &room.instructors);
     let others = first_shown(&comments, false, &room.strangers);
     let mut skipped = [instructions, others];
@@ -81,8 +81,8 @@ pub(super) fn choose_comments<'a>(comments: Vec<&'a TicketComment>, room: &Room)
     }
 }
 
-/// How many of the oldest comments by one kind of author do not fit.
-fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &Share) -> usize {
+/// Number of the oldest comments by one kind of author that do not fit.
+fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &CommentShare) -> usize {
     let theirs: Vec<_> = comments
         .iter()
         .filter(|comment| comment.may_instruct == may_instruct)
@@ -128,7 +128,7 @@ mod tests {
         (0..count).map(one).collect()
     }
 
-    fn chosen(comments: &[TicketComment], room: &Room) -> (Vec<String>, String) {
+    fn chosen(comments: &[TicketComment], room: &CommentRoom) -> (Vec<String>, String) {
         let choice = choose_comments(comments.iter().collect(), room);
         let numbers = choice.shown.iter().map(|comment| comment.text[..4].to_owned());
         (numbers.collect(), left_out(&choice))

@@ -52,13 +52,13 @@ pub(crate) struct EffectClearance {
 }
 
 impl EffectClearance {
-    /// Whether it is this effect that was checked.
+    /// True when this effect was checked.
     pub(crate) fn covers(&self, effect: &dyn Effect) -> bool {
         self.effect == effect.name()
     }
 }
 
-/// What the reporter knows of a report's ticket. Each part is read once, when an effect needs it.
+/// Records of the reporter about a report's ticket. Each part is read once, when an effect needs it.
 pub(crate) struct TicketRecords<'a> {
     outside: &'a Outside,
     report: &'a Report,
@@ -130,7 +130,7 @@ impl<'a> TicketRecords<'a> {
         })
     }
 
-    /// Whether a commit is the head of a pull request of the ticket, as far as our records or GitHub say.
+    /// True when a commit is the head of a pull request of the ticket, as far as our records or GitHub say.
     pub(crate) async fn is_head(
         &self,
         repository: &RepositoryName,
@@ -219,7 +219,7 @@ impl<'a> TicketRecords<'a> {
         Ok(indexed.is_some_and(|record| record.ticket == *ticket))
     }
 
-    /// Whether ingest pinned the thread with a review, or GitHub lists it at the pull request.
+    /// True when ingest pinned the thread with a review, or GitHub lists it at the pull request.
     async fn has_review_thread(&self, named: &PullRequestRef, comment: u64) -> Result<bool, Trouble> {
         let PullRequestRef {
             repository, number, ..

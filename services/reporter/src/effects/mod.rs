@@ -53,7 +53,7 @@ use queue::{Branches, KeyedLog, Objects, PullRequests};
 use crate::{
     inspect::Inspector,
     made::Made,
-    message::{Pages, RoundsText},
+    message::{FooterPages, RoundsText},
     mirror::Mirrors,
     outgoing::Outgoing,
     policy::LimitSettings,
@@ -152,9 +152,9 @@ pub(crate) struct Outside {
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: Inspector,
     pub(crate) limits: LimitSettings,
-    /// What was asked for.
+    /// Requests to the reporter.
     pub(crate) reports: KeyedLog<Report>,
-    pub(crate) pages: Pages,
+    pub(crate) pages: FooterPages,
 }
 
 /// Whose effect it is.

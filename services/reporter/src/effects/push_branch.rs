@@ -74,7 +74,7 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
             }
             (_, trouble) => trouble,
         };
-        // Whatever else went wrong, the push may have arrived, or is tried again: the record stays.
+        // After any other failure the push may have arrived, or is tried again: the record stays.
         if matches!(trouble, Trouble::Refused(_)) {
             take_back(outside, push, recorded).await?;
         }
@@ -102,7 +102,7 @@ fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble
     }
 }
 
-/// Whether a person approved this very commit of the run. Only ingest writes decisions, about what the reporter showed; what a
+/// True when a person approved this very commit of the run. Only ingest writes decisions, about what the reporter showed; what a
 /// planner says of one does not count, nor does a decision about a plan that the planner calls like the commit.
 async fn is_approved(outside: &Outside, asked: &Asked<'_>, head: &CommitId) -> Result<bool, Trouble> {
     let Some(run) = asked.report.run.as_ref() else {
@@ -119,7 +119,7 @@ async fn is_approved(outside: &Outside, asked: &Asked<'_>, head: &CommitId) -> R
     Ok(!known.any(|report| proposes(&report.request, head)))
 }
 
-/// Whether it asks about a plan of this id.
+/// True when it asks about a plan of this id.
 fn proposes(request: &ReportRequest, id: &CommitId) -> bool {
     matches!(request, ReportRequest::PlanProposed(proposed) if proposed.id == *id)
 }
@@ -227,7 +227,7 @@ pub(super) async fn inspected(
     }
 }
 
-/// What was recorded before a push, and what stood there before.
+/// Record made before a push, and the one before it.
 struct PushRecord {
     record: BranchRecord,
     revision: Revision,

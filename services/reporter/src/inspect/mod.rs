@@ -24,7 +24,7 @@ pub(crate) struct Task {
     pub(crate) ticket: TicketKey,
     /// Branches of the remote in one of which the base must be.
     pub(crate) branches: Vec<String>,
-    /// Whose commits they may be.
+    /// Authors that the commits may have.
     pub(crate) authors: Vec<CommitAuthor>,
     /// What it is measured against.
     pub(crate) limits: LimitSettings,

@@ -41,7 +41,7 @@ pub(crate) use issues::{issue_text, issue_title, issues_opened, parts_opened};
 pub(crate) use moved::try_again;
 pub(crate) use proposal::proposed;
 pub(crate) use pull_request::{
-    BodyLinks, Pages, checks_call, checks_failed, checks_rerun, not_linked, opened, patch_text,
+    BodyLinks, FooterPages, checks_call, checks_failed, checks_rerun, not_linked, opened, patch_text,
     pull_request_body, pull_request_title, ready, remote_link_title, required_by_rules,
     run_of_another_commit, unchecked,
 };

@@ -12,7 +12,7 @@ use crate::{draft::Draft, made::Rerun, sanitize};
 
 /// GitHub's limit for titles.
 const TITLE_CHARS: usize = 256;
-/// What a maintainer can do, for those who have never seen such a pull request.
+/// Actions of a maintainer, for those who have never seen such a pull request.
 const HOW_TO_REPLY: &str =
     "Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.";
 /// Below GitHub's 65,536 with room for the footer.
@@ -32,14 +32,14 @@ pub(crate) fn pull_request_title(draft: &Draft) -> String {
 
 /// Addresses of pages that texts link to.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pages {
+pub(crate) struct FooterPages {
     /// The page of a run, with `{run}` where its id goes; absent: there is no link.
     pub(crate) run_url: Option<String>,
     /// The page for those who review pull requests; absent: there is no link.
     pub(crate) guide_url: Option<String>,
 }
 
-/// What the footer of a pull request links to, as far as there is a page.
+/// Links in the footer of a pull request, as far as there is a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BodyLinks<'a> {
     pub(crate) ticket_url: Option<&'a str>,
@@ -91,7 +91,12 @@ pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyL
 }
 
 /// What lies beside a patch: title and body of what would be a pull request.
-pub(crate) fn patch_text(draft: &Draft, ticket: &TicketKey, run: Option<&RunId>, pages: &Pages) -> String {
+pub(crate) fn patch_text(
+    draft: &Draft,
+    ticket: &TicketKey,
+    run: Option<&RunId>,
+    pages: &FooterPages,
+) -> String {
     let links = BodyLinks {
         run,
         run_url: pages.run_url.as_deref(),

@@ -269,7 +269,7 @@ fn reader_events(subscribed: &[String]) -> Finding {
 #[derive(Default)]
 struct Told {
     problems: Vec<String>,
-    /// What is wrong in the rules.
+    /// Problems of the rules.
     of_rules: Vec<String>,
     excess: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Whether the configured model answers.
+//! Check that the configured model answers.
 
 use std::{path::Path, time::Duration};
 
@@ -13,7 +13,7 @@ const MODEL_LIMIT: Duration = Duration::from_secs(30);
 pub(super) async fn check(findings: &mut Findings, file: Option<&Path>, environment: &[(String, String)]) {
     let loaded = settings::load::<planner::Config>(file, environment.iter().cloned());
     let finding = match loaded.and_then(|config| config.check().map(|()| config.model)) {
-        // What is wrong is told of the planner's settings.
+        // The check of the planner's settings reports their problems.
         Err(_) => Finding::Skipped("not asked: the settings of the planner are not complete".to_owned()),
         Ok(model) => match tokio::time::timeout(MODEL_LIMIT, planner::try_model(&model)).await {
             Ok(Ok(tried)) => Finding::Ok(format!(

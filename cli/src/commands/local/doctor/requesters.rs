@@ -1,4 +1,4 @@
-//! Whether anybody may ask for work on each Jira.
+//! Check that each Jira has people who may ask for work.
 
 use domain::{Instance, cause::chain};
 use jira::Reader;
@@ -55,7 +55,7 @@ async fn look_up(reader: &jira::Settings, group: &str) -> Result<Finding, String
         Ok(GroupState::Hidden) => Finding::Warn(format!(
             "members of {group}; the reader sees no group of Jira, so who is in it cannot be checked"
         )),
-        // What is wrong with the account is told of the account.
+        // The check of the account reports its problems.
         Err(error) => Finding::Skipped(format!(
             "members of {group}; the groups of Jira cannot be read: {}",
             chain(&error)

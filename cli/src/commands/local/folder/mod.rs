@@ -141,7 +141,7 @@ fn accept(folder: &Folder, attended: &attend::Attended) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What to do when the model did not answer.
+/// Next step when the model did not answer.
 const TRY_AGAIN: &str = "when the model answers, give the same command again; --base-url and --model, or [model] in the \
                          settings file, name another one";
 

@@ -35,7 +35,7 @@ pub(super) fn is_told_of(path: &str) -> bool {
     is_near(path) && (guides::is_one(path) || manifests::is_one(path))
 }
 
-/// Whether this file tells people or agents how to work here.
+/// True for a guide for contributors or agents.
 pub(super) fn is_guide(path: &str) -> bool {
     guides::is_one(path)
 }

@@ -19,7 +19,7 @@ pub(crate) struct Retries {
     pub(crate) base_ms: u64,
     /// The longest wait.
     pub(crate) longest_ms: u64,
-    /// Whether a run waits for a model that has not answered it yet.
+    /// True when a run waits for a model that has not answered it yet.
     pub(crate) waits_for_model: bool,
 }
 

@@ -53,7 +53,7 @@ pub(crate) enum Item<'a> {
     /// What was said about the ticket meanwhile.
     News {
         said: Vec<&'a News>,
-        /// Whether the last comment by people without rights that the run takes in is among them.
+        /// True when the last comment by people without rights that the run takes in is among them.
         is_full_of_strangers: bool,
     },
     /// What stands for turns before.
@@ -235,7 +235,7 @@ fn news<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> Option<Ite
     })
 }
 
-/// Whether somebody who may instruct speaks here.
+/// True for news by a person who may instruct.
 fn is_instruction(item: &Item<'_>) -> bool {
     match item {
         Item::News { said, .. } => said

@@ -94,7 +94,7 @@ pub(crate) struct Heard {
 }
 
 impl Heard {
-    /// Whether its author may instruct.
+    /// True when its author may instruct.
     pub(crate) fn may_instruct(&self) -> bool {
         let News::Comment { comment, .. } = &self.news;
         comment.may_instruct
@@ -194,7 +194,7 @@ impl RunState {
         self.dialogs.last_mut()?.turns.last_mut()
     }
 
-    /// Whether a model has answered in any conversation.
+    /// True when a model has answered in any conversation.
     pub(crate) fn has_reply(&self) -> bool {
         let mut turns = self.dialogs.iter().flat_map(|dialog| &dialog.turns);
         turns.any(|turn| turn.reply.is_some())
@@ -338,12 +338,12 @@ impl RunState {
         self.work().branch.as_deref()
     }
 
-    /// Whether news of this trigger are not known yet, and the run can read any.
+    /// True when the news of this trigger are new, and the run can read any.
     pub(super) fn is_first_report_of(&self, sequence: u64) -> bool {
         self.request().is_some() && self.news.iter().all(|heard| heard.sequence != sequence)
     }
 
-    /// Whether people without rights have said as much as the run takes in.
+    /// True when the run takes in no more comments by people without rights.
     pub(crate) fn is_full_of_strangers(&self) -> bool {
         self.news.iter().filter(|heard| !heard.may_instruct()).count() >= MAX_STRANGER_COMMENTS
     }

@@ -51,7 +51,7 @@ fn push(state: &RunState, wanted: PushBranch) -> Step {
     }
 }
 
-/// Whether a push is the one that is wanted, whatever else is new since.
+/// True for the push that is wanted; anything else may be new since.
 fn is_same_push(push: &PushBranch, wanted: &PushBranch) -> bool {
     (&push.head, &push.branch) == (&wanted.head, &wanted.branch)
 }
@@ -162,7 +162,7 @@ fn free_name(state: &RunState, own: &str) -> String {
     name
 }
 
-/// Why the remote has no place for a new branch of this name, once it refused it.
+/// Reason that the remote refused a new branch of this name.
 fn name_refusal<'a>(state: &'a RunState, name: &str) -> Option<&'a Refusal> {
     state.reports.iter().find_map(|report| {
         let push = match &report.request {
@@ -181,7 +181,7 @@ fn name_refusal<'a>(state: &'a RunState, name: &str) -> Option<&'a Refusal> {
     })
 }
 
-/// Whether another name helps: the work itself is not what the remote refuses.
+/// True when another name helps: the work itself is not what the remote refuses.
 fn is_about_name(refusal: &Refusal) -> bool {
     matches!(
         refusal,

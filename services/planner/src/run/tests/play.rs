@@ -188,7 +188,7 @@ pub(crate) struct Play {
     pub(crate) refuses: Option<(usize, StopReason)>,
     /// What an executor opens.
     pub(crate) workspace: WorkspaceInfo,
-    /// Whether the run waits for a model that has not answered it yet.
+    /// True when the run waits for a model that has not answered it yet.
     pub(crate) waits_for_model: bool,
 }
 

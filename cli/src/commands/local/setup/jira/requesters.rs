@@ -84,7 +84,7 @@ fn usual(all: &FoundGroups) -> Option<String> {
     USUAL.iter().find_map(named).cloned()
 }
 
-/// Why members of this group could not ask for work.
+/// Reason that members of this group could not ask for work.
 async fn problem(reader: &Reader, group: &str) -> anyhow::Result<Option<String>> {
     if group == EVERYBODY {
         return Ok(None);
