@@ -80,6 +80,33 @@ impl CheckRun {
         self.compared_with(other, removed, false)
     }
 
+    /// Tests that fail here and have no result there: a run that leaves a failing test out is no passing run. Tests that the
+    /// change removes or renames in the open do not count, nor do files that could not be loaded here.
+    pub fn failures_not_run_in(&self, other: &Self, removed: &[RemovedTest]) -> LostTests {
+        let (Some(before), Some(after)) = (&self.tests, &other.tests) else {
+            return LostTests::default();
+        };
+        if before.collection_error || before.truncated || after.truncated {
+            return LostTests::default();
+        }
+        if !after.names_all_passing() {
+            let open = removed.iter().filter(|test| test.now.is_empty()).count();
+            let explained = self.tests_not_run_in(other, removed).count;
+            let explained = explained.saturating_add(u32::try_from(open).unwrap_or(u32::MAX));
+            let fewer = before.ran().saturating_sub(after.ran()).saturating_sub(explained);
+            return LostTests::counted(fewer.min(before.failed));
+        }
+        let ids = |tests: &[FailedTest]| tests.iter().map(|test| test.id.clone()).collect::<Vec<_>>();
+        let failed = TestReport {
+            passing: ids(&before.failing),
+            skipping: before.passing.iter().chain(&before.skipping).cloned().collect(),
+            ..TestReport::default()
+        };
+        let there = after.passing.iter().chain(&after.skipping).map(String::as_str);
+        let there = there.chain(after.failing.iter().map(|test| test.id.as_str()));
+        LostTests::named(lost_names(&failed, there.collect(), removed))
+    }
+
     fn compared_with(&self, other: &Self, removed: &[RemovedTest], does_failing_count: bool) -> LostTests {
         let Some(before) = self.tests.as_ref().filter(|_| self.outcome.is_about_the_code()) else {
             return LostTests::default();

@@ -163,6 +163,26 @@ fn weakened_test_blocks_whatever_passes() {
 }
 
 #[test]
+fn failing_test_that_is_left_out_blocks() {
+    let play = proven(bench(|tree| match tree {
+        TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL[1..], &[]),
+        _ => (&ALL[1..], &ALL[..1]),
+    }));
+    assert_eq!(findings(&play), [("test_silenced", Severity::Block)]);
+    assert_eq!(level(&play), Some(Level::E1));
+}
+
+#[test]
+fn failing_test_whose_expectation_follows_the_product_blocks() {
+    let play = proven(bench(|tree| match tree {
+        TreeKind::Head | TreeKind::BaseWith { .. } => (&ALL, &[]),
+        _ => (&ALL[1..], &ALL[..1]),
+    }));
+    assert_eq!(findings(&play), [("test_weakened", Severity::Block)]);
+    assert_eq!(level(&play), Some(Level::E1));
+}
+
+#[test]
 fn changed_expectation_of_behavior_is_flagged() {
     let play = proven(bench(|tree| match tree {
         TreeKind::HeadWithBase { .. } | TreeKind::BaseWith { .. } => (&ALL[1..], &ALL[..1]),

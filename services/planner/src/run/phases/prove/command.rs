@@ -215,6 +215,29 @@ impl<'a> Command<'a> {
         failed(self.telling(TreeKind::Base)) && failed(old)
     }
 
+    /// Tests that failed on the base and have no result with the change, although the check passes.
+    pub(super) fn hidden_failures(&self) -> LostTests {
+        match (self.telling(TreeKind::Base), self.telling_head()) {
+            (Some(base), Some(head)) if head.outcome == CheckOutcome::Green => {
+                base.failures_not_run_in(head, self.removed())
+            }
+            _ => LostTests::default(),
+        }
+    }
+
+    /// Tests that failed on the base and pass with the change, but not as the base has them.
+    pub(super) fn rewritten(&self) -> Vec<String> {
+        let (Some(base), Some(head)) = (self.telling(TreeKind::Base), self.telling_head()) else {
+            return Vec::new();
+        };
+        let failing = base.tests.iter().flat_map(|tests| &tests.failing);
+        let names = failing.map(|test| test.id.clone());
+        names
+            .filter(|name| head.has_failed(name) == Some(false) && head.passes_now(name, base))
+            .filter(|name| self.is_rewritten(name))
+            .collect()
+    }
+
     /// Whether a test that the change repairs is one of the repository as the base has it.
     pub(super) fn is_own(&self, test: &str) -> bool {
         let has_failed = |run: &CheckRun| run.has_failed(test);

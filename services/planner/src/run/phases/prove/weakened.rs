@@ -33,7 +33,43 @@ pub(super) fn findings(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
     let not_passing = not_passing(command);
     let mut found: Vec<Finding> = silenced(command, &not_passing, ticket).into_iter().collect();
     found.extend(changed(command, &not_passing, ticket));
+    found.extend(hidden(command, ticket));
+    found.extend(rewritten(command, ticket));
     found
+}
+
+/// Tests that failed before and are left out now, so that the check passes.
+fn hidden(command: &Command<'_>, ticket: &str) -> Option<Finding> {
+    let hidden = command.hidden_failures();
+    if hidden.is_empty() {
+        return None;
+    }
+    let words = format!(
+        "Failed before and runs no more: {}: {}",
+        number(hidden.count),
+        names(&hidden, command)
+    );
+    let kind = ("test_silenced", Severity::Block);
+    Some(finding(command, &hidden, kind, words, ticket))
+}
+
+/// Tests that failed before and pass only because the change also changes them, or what they read.
+fn rewritten(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
+    let without = command.telling(command.without());
+    let fails_without = |name: &String| without.and_then(|run| run.has_failed(name)) == Some(true);
+    let (noticed, blind): (Vec<_>, Vec<_>) = command.rewritten().into_iter().partition(fails_without);
+    let groups = [(named(noticed), true), (named(blind), false)];
+    let groups = groups.into_iter().filter(|(tests, _)| !tests.is_empty());
+    groups
+        .map(|(tests, is_noticed)| changed_finding(command, &tests, is_noticed, ticket))
+        .collect()
+}
+
+fn named(names: Vec<String>) -> LostTests {
+    LostTests {
+        count: u32::try_from(names.len()).unwrap_or(u32::MAX),
+        names,
+    }
 }
 
 /// Tests of the base that do not pass with the change's product, in both runs of them.
@@ -122,10 +158,6 @@ fn changed(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Vec<
             _ => unloaded.push(name.clone()),
         }
     }
-    let named = |names: Vec<String>| LostTests {
-        count: u32::try_from(names.len()).unwrap_or(u32::MAX),
-        names,
-    };
     let mut found = Vec::new();
     for (tests, is_noticed) in [(named(noticed), true), (named(blind), false)] {
         if !tests.is_empty() {
