@@ -29,6 +29,18 @@ static EQUALITY: Pattern = Pattern::new(
 static EXIT: Pattern = Pattern::new(
     r"\bsys\.exit\(|\bos\._exit\(|\bprocess\.exit\(|\bos\.Exit\(|\bSystem\.exit\(|\b(?:std::)?process::exit\(|\bEnvironment\.Exit\(|^\s*exit\s*\(\s*0\s*\)",
 );
+/// Stand-ins and matchers of test libraries: a product that returns one equals whatever a test expects.
+static TEST_DOUBLE: Pattern = Pattern::new(
+    r"\bunittest\.mock\b|\bfrom\s+unittest\s+import\b.*\bmock\b|\b(?:from\s+mock\s+import|import\s+mock\b)|\bmock\.ANY\b|\b(?:Magic|Async)Mock\(|\b(?:jest|vi)\.fn\(|\bexpect\.(?:anything|any)\(|\basymmetricMatch|\bsinon\.(?:stub|match|mock)|\bgomock\.Any\(|\bMockito\.|\bArgumentMatchers\.|\bIt\.IsAny<",
+);
+/// Folders and files of helpers that a product ships for other people's tests.
+static TEST_HELPERS: Pattern = Pattern::new(
+    r"(?i)(?:^|[/_.-])(?:testing|test_?utils?|testkit|mocks?|fakes?|stubs?|fixtures?)(?:[/_.-]|$)",
+);
+/// Condition on one whole collection, as one example of a test has it.
+static SPECIAL_CASE: Pattern = Pattern::new(
+    r#"\b(?:if|elif|case|when)\b.*===?\s*(?:\[[^\]]+\]|\([^()]*,[^()]*\)|\{[^}]+\}|['"`][\[{])|\bequal[s?]*\(\s*\w+\s*,\s*\[[^\]]+\]"#,
+);
 static BRANCH: Pattern = Pattern::new(r"\b(?:if|elif|case|when|match|switch|unless)\b|==|=>|\?");
 static VALUE: Pattern =
     Pattern::new(r#""((?:[^"\\]|\\.){4,80})"|'((?:[^'\\]|\\.){4,80})'|`([^`]{4,80})`|\b(\d{4,})\b"#);
@@ -55,10 +67,18 @@ fn of(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
     for (number, line) in added.iter().filter(|(_, line)| !is_comment(line)) {
         let one = if AWARE.is_match(line) && !RUST_TESTS.is_match(line) {
             Some(("product_knows_tests", Severity::Flag))
+        } else if TEST_DOUBLE.is_match(line) {
+            let severity = match TEST_HELPERS.is_match(&file.path) {
+                true => Severity::Flag,
+                false => Severity::Block,
+            };
+            Some(("product_uses_test_double", severity))
         } else if EQUALITY.is_match(line) {
             Some(("equality_defined", Severity::Block))
         } else if EXIT.is_match(line) {
             Some(("exit_called", Severity::Block))
+        } else if SPECIAL_CASE.is_match(line) {
+            Some(("special_case_added", Severity::Flag))
         } else if BRANCH.is_match(line) && value(line, values) {
             Some(("test_value_in_product", Severity::Flag))
         } else {

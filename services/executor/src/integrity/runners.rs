@@ -79,7 +79,19 @@ const fn rule(
     }
 }
 
-static RULES: [Rule; 33] = [
+static RULES: [Rule; 35] = [
+    rule(
+        "name_disguised",
+        &[Python, Script, Ruby, Php],
+        Place::Code,
+        r#"\b(?:getattr|setattr|delattr|hasattr|import_module|__import__|eval|exec|require|import|send|public_send|const_get|instance_variable_set|call_user_func)\s*\(?[^()\n]*['"][\w.]*['"]\s*(?:\+|\.)\s*['"][\w.]*['"]|\[\s*['"]\w*['"]\s*\+\s*['"]\w*['"]\s*\]"#,
+    ),
+    rule(
+        "module_loaded_by_name",
+        &[Python],
+        Place::Product,
+        r"\bimport_module\(|\b__import__\(|\bexec\(|\beval\(",
+    ),
     rule(
         "runner_hooked",
         &[Python],
@@ -391,7 +403,8 @@ fn severity(rule: &Rule, role: Role, line: &str) -> Severity {
     static HONEST: Pattern = Pattern::new(
         r"\bexpect\.extend\(|\brequest\.node\b|\batexit\.register\(|\bprocess\.(?:on|once)\(|\bset_error_handler\(|\bmodule\.parent\b|\bdebug\.Stack\(|\bcatch_unwind\(|\bpanic::set_hook|\bprocess\.exitCode\b|\bresume_unwind\(|\bsys\.(?:excepthook|settrace|setprofile)|\bchai\.use\b|@RegisterExtension\(|@RunWith\(\s*(?:Mockito|Spring|Parameterized|Suite)",
     );
-    let is_told = rule.kind == "product_inspects_callers" || HONEST.is_match(line);
+    let is_told =
+        matches!(rule.kind, "product_inspects_callers" | "module_loaded_by_name") || HONEST.is_match(line);
     // Product code has its own use of most of these; nothing but a forgery patches a runner from there.
     let is_products_own = role == Role::Product && rule.kind == "exit_called";
     if is_told || is_products_own {

@@ -465,6 +465,62 @@ fn scripts_settings_and_pipelines_that_check_less_block_where_they_were_there() 
 }
 
 #[test]
+fn product_code_that_answers_for_tests_is_found() {
+    hold(&[
+        (
+            "shop/a.py",
+            "f()\n",
+            "from unittest import mock\nf()\n",
+            &[("product_uses_test_double", Block)],
+        ),
+        (
+            "shop/testing.py",
+            "f()\n",
+            "from unittest import mock\nf()\n",
+            &[("product_uses_test_double", Flag)],
+        ),
+        (
+            "src/a.js",
+            "f();\n",
+            "f();\nmodule.exports = expect.anything();\n",
+            &[("product_uses_test_double", Block)],
+        ),
+        (
+            "shop/a.py",
+            "f()\n",
+            "if prices == [1, 2]:\n    f()\n",
+            &[("special_case_added", Flag)],
+        ),
+        ("shop/a.py", "f()\n", "if prices == []:\n    f()\n", &[]),
+        (
+            "src/a.js",
+            "f();\n",
+            "if (JSON.stringify(prices) === '[1,2]') f();\n",
+            &[("special_case_added", Flag)],
+        ),
+        (
+            "shop/a.py",
+            "f()\n",
+            "setattr(a, \"run\" + \"test\", b)\n",
+            &[("name_disguised", Block)],
+        ),
+        ("shop/a.py", "f()\n", "getattr(self, \"get_\" + name)()\n", &[]),
+        (
+            "shop/a.py",
+            "f()\n",
+            "importlib.import_module(name)\n",
+            &[("module_loaded_by_name", Flag)],
+        ),
+        (
+            "src/a.js",
+            "f();\n",
+            "global[\"ex\" + \"pect\"] = f;\n",
+            &[("name_disguised", Block)],
+        ),
+    ]);
+}
+
+#[test]
 fn product_code_that_knows_tests_is_found() {
     hold(&[
         (
