@@ -152,7 +152,42 @@ fn breaches(violations: &[Violation], ground: Ground<'_>) -> String {
         0 => String::new(),
         more => format!("\n- and {more} more"),
     };
-    format!("the change may not leave:\n{}{more}", list.join("\n"))
+    let history = match violations.iter().any(is_in_history) {
+        true => format!(
+            "\nWhere a commit of your own holds such a file: {}, because the branch keeps it in its history",
+            ground.anew()
+        ),
+        false => String::new(),
+    };
+    format!("the change may not leave:\n{}{more}{history}", list.join("\n"))
+}
+
+/// Whether a later commit that takes the file out leaves it in the history of the branch.
+const fn is_in_history(violation: &Violation) -> bool {
+    match violation {
+        Violation::Protected { .. }
+        | Violation::GitDirectory { .. }
+        | Violation::EscapingLink { .. }
+        | Violation::Submodule { .. }
+        | Violation::LfsContent { .. }
+        | Violation::TooLarge { .. }
+        | Violation::TooManyFiles { .. }
+        | Violation::TooMuch { .. }
+        | Violation::PackTooLarge { .. } => true,
+        Violation::BranchName { .. }
+        | Violation::BranchOfPeople { .. }
+        | Violation::BranchWithoutTicket { .. }
+        | Violation::ForeignBase { .. }
+        | Violation::Unrelated { .. }
+        | Violation::TooManyCommits { .. }
+        | Violation::NoChange
+        | Violation::Secret { .. }
+        | Violation::Merge { .. }
+        | Violation::ForeignAuthor { .. }
+        | Violation::CommitHeader { .. }
+        | Violation::HiddenCharacters { .. }
+        | Violation::Command { .. } => false,
+    }
 }
 
 fn sentence(violation: &Violation, ground: Ground<'_>) -> String {
@@ -316,6 +351,7 @@ mod tests {
         - `a.bin` has 9 bytes and the limit is 8; remove or shrink it
         - 9 files differ, which is more than can be checked; leave out what is generated
         - the change has more content than can be checked, `a.txt` among it; leave out what is generated
+        Where a commit of your own holds such a file: create a new branch with create_branch and commit there, because the branch keeps it in its history
         the change may not leave:
         - commit cccccccccccc does not have exactly one parent; create a new branch with create_branch and commit there again
         - commit cccccccccccc names `Eve <eve@example.com>` and not Journeyman as author or committer; create a new branch with create_branch and commit there again

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use domain::{
-    Class, CodeSeed, CommitId, Decision, Entry, Fact, News, PhaseOutput, PullRequestRef, RepositoryName,
-    Return, RunId, Snapshot, Source, Verdict, WaitsFor, WorkspaceInfo, report::Begun,
+    Class, CodeSeed, CommitId, Decision, Entry, Fact, News, PhaseOutput, PullRequestRef, ReportOutcome,
+    ReportRequest, RepositoryName, Return, RunId, Snapshot, Source, Verdict, WaitsFor, WorkspaceInfo,
+    report::Begun,
 };
 
 use super::budget::Spending;
@@ -340,6 +341,15 @@ impl RunState {
         self.outputs.retain(|output| output.outlasts(why));
         self.checks.forget_change();
         self.decision = None;
+        // What was refused is asked for again in the words of the next handover.
+        for report in &mut self.reports {
+            let is_refused = matches!(report.outcome, Some(ReportOutcome::Refused(_)));
+            report.is_void |= is_refused
+                && matches!(
+                    report.request,
+                    ReportRequest::OpenPullRequest(_) | ReportRequest::WorkDelivered(_)
+                );
+        }
         self.returns.push(Returned {
             after_turns: self.turns(),
             why: why.clone(),

@@ -2,7 +2,7 @@
 
 use domain::{
     CallId, Entry, Fact, Hint, ModelFault, Phase, Reply, RepositoryName, RunLimits, StopReason, TicketLimits,
-    ToolCall, ToolResult,
+    ToolCall, ToolResult, ToolStatus,
 };
 
 use super::apply::{Applied, legal};
@@ -220,13 +220,19 @@ impl RunState {
         let Some(call) = self.open_call_mut() else {
             return Ok(());
         };
-        let repository = call.repository.clone();
+        let (call_id, repository) = (call.call.id.clone(), call.repository.clone());
+        let is_commit = call.call.name == "commit_changes";
         call.state = CallState::Finished {
             result: result.clone(),
             position,
         };
+        let is_own = self.own.iter().any(|own| own.call.id == call_id);
         if let CallResult::Ran(result) = &result {
-            self.work_in(repository.as_ref())?.changed_by(result);
+            let work = self.work_in(repository.as_ref())?;
+            work.changed_by(result);
+            if is_own && is_commit && result.status == ToolStatus::Ok {
+                work.note_commit(result);
+            }
         }
         Ok(())
     }

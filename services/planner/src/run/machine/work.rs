@@ -17,6 +17,8 @@ pub(crate) struct Work {
     pub(crate) unkept: Option<String>,
     pub(crate) branch: Option<String>,
     pub(crate) head: Option<CommitId>,
+    /// The last commit that the planner made itself.
+    pub(super) committed: Option<CommitId>,
     /// Branch and head on the remote.
     pub(crate) pushed: Option<(String, CommitId)>,
     pub(crate) pull_request: Option<PullRequestRef>,
@@ -48,6 +50,7 @@ pub(super) static UNTOUCHED: Work = Work {
     unkept: None,
     branch: None,
     head: None,
+    committed: None,
     pushed: None,
     pull_request: None,
 };
@@ -58,6 +61,21 @@ impl Work {
             Workspace::Open(info) => Some(info),
             Workspace::Absent | Workspace::Requested(_) | Workspace::Failed { .. } => None,
         }
+    }
+
+    /// Notes a commit of the planner's own.
+    pub(super) fn note_commit(&mut self, result: &ToolResult) {
+        self.committed.clone_from(&result.head);
+    }
+
+    /// Whether the head is a commit that the planner made and that no push has taken to the remote. What is corrected takes
+    /// its place: a commit stays in the history with all that it holds, and the reporter checks each one.
+    pub(crate) fn may_replace_head(&self) -> bool {
+        let is_pushed = self
+            .pushed
+            .as_ref()
+            .is_some_and(|(_, head)| Some(head) == self.head.as_ref());
+        self.head.is_some() && self.head == self.committed && !is_pushed
     }
 
     pub(super) fn requested(&mut self, id: &CallId) -> Applied {
@@ -156,5 +174,32 @@ impl Work {
             (None, Some(kept)) => kept.omitted.clone(),
             (None, None) => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit(digit: &str) -> CommitId {
+        digit.repeat(40).parse().unwrap()
+    }
+
+    #[test]
+    fn planner_replaces_only_its_unpushed_commit() {
+        let result = ToolResult {
+            head: Some(commit("1")),
+            ..ToolResult::ok(String::new())
+        };
+        let mut work = Work::default();
+        assert!(!work.may_replace_head(), "there is no commit");
+        work.changed_by(&result);
+        assert!(!work.may_replace_head(), "the model made it");
+        work.note_commit(&result);
+        assert!(work.may_replace_head());
+        work.pushed = Some(("fix/tax".to_owned(), commit("1")));
+        assert!(!work.may_replace_head(), "the remote has it");
+        work.head = Some(commit("2"));
+        assert!(!work.may_replace_head(), "the model went on from it");
     }
 }

@@ -43,7 +43,11 @@ fn next(state: &RunState) -> Step {
             "{}\n\n{trailers}",
             naming.commit_message(named, &handover.summary)
         );
-        return wanted(state, COMMIT_CHANGES, &json!({ "message": message }));
+        let mut input = json!({ "message": message });
+        if work.may_replace_head() {
+            input["amend"] = Value::Bool(true);
+        }
+        return wanted(state, COMMIT_CHANGES, &input);
     }
     if work.dirty {
         return Action::TakeSnapshot.into();

@@ -1,8 +1,9 @@
 //! From ticket to pull request.
 
 use domain::{
-    Entry, Fact, GiveUp, Job, News, Receipt, Refusal, ReplyStop, ReportOutcome, ReportRequest, StopReason,
-    TicketComment, Timestamp, ToolResult, ToolStatus, Verdict, WaitsFor, WorkspaceInfo, report,
+    Entry, Fact, GiveUp, Job, News, Receipt, Refusal, ReplyStop, ReportOutcome, ReportRequest, SecretPlace,
+    StopReason, TicketComment, Timestamp, ToolResult, ToolStatus, Verdict, Violation, WaitsFor,
+    WorkspaceInfo, report,
 };
 use serde_json::json;
 
@@ -67,6 +68,63 @@ fn the_branch_and_the_commit_are_named_by_the_rules() {
         "message": "fix: Correct the totals (ENG-12)\n\nTotals are right again.\n\nJourneyman-Run: jira:ENG-12@57"
     });
     assert_eq!(own, [("create_branch", &branch), ("commit_changes", &message)]);
+}
+
+#[test]
+fn corrected_change_replaces_refused_commit() {
+    let mut calls = change();
+    calls.push(finish());
+    let mut play = Play::with([tools(&calls), tools(&calls)]);
+    assert_eq!(play.drive(), Action::Wait);
+    let violations = vec![Violation::Protected {
+        path: ".github/workflows/ci.yml".to_owned(),
+    }];
+    play.settle(ReportOutcome::Refused(Refusal::Policy { violations }));
+    assert_eq!(play.drive(), Action::Wait);
+    let commits: Vec<_> = play
+        .entries
+        .iter()
+        .filter_map(|entry| match &entry.fact {
+            Fact::ToolRequested { call, own: true, .. } if call.name == "commit_changes" => {
+                Some(call.input["amend"].as_bool())
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        commits,
+        [None, Some(true)],
+        "the history keeps nothing of the refused one"
+    );
+}
+
+#[test]
+fn refused_description_is_asked_for_anew() {
+    let mut calls = change();
+    calls.push(finish());
+    let mut play = Play::with([tools(&calls), tools(&[finish()])]);
+    assert_eq!(play.drive(), Action::Wait);
+    play.pushed();
+    assert_eq!(play.drive(), Action::Wait);
+    let violations = vec![Violation::Secret {
+        kind: "GitHub token".to_owned(),
+        place: SecretPlace::Body,
+    }];
+    play.settle(ReportOutcome::Refused(Refusal::Policy { violations }));
+    assert_eq!(play.drive(), Action::Wait);
+    play.pushed();
+    assert_eq!(play.drive(), Action::Wait);
+    let is_open = |fact: &Fact| {
+        matches!(
+            fact,
+            Fact::ReportRequested {
+                request: ReportRequest::OpenPullRequest(_),
+                ..
+            }
+        )
+    };
+    let opened = play.entries.iter().filter(|entry| is_open(&entry.fact));
+    assert_eq!(opened.count(), 2, "each handover has its own words");
 }
 
 #[test]
