@@ -170,10 +170,13 @@ fn check_commit(
     if commit.message.contains(domain::text::is_hidden) {
         violations.push(Violation::HiddenCharacters { commit: id() });
     }
-    violations.extend(scan::find(&commit.message).map(|kind| Violation::Secret {
-        kind: kind.to_owned(),
-        place: Place::Message { commit: id() },
-    }));
+    // A squashed merge makes the description of a release of it, which a page renders.
+    violations.extend(
+        scan::find_rendered(&commit.message).map(|kind| Violation::Secret {
+            kind: kind.to_owned(),
+            place: Place::Message { commit: id() },
+        }),
+    );
     violations.extend(
         smart_commits::find(&commit.message, ticket, repository)
             .map(|words| Violation::Command { words, commit: id() }),
@@ -235,10 +238,24 @@ fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     if let Some(kind) = scan::find(&file.path) {
         violations.push(secret(kind, Place::Path));
     }
-    if let Some(kind) = file.added_lines.iter().find_map(scan::find) {
+    let find = match is_page(&file.path) {
+        true => scan::find_rendered,
+        false => scan::find,
+    };
+    if let Some(kind) = file.added_lines.iter().find_map(find) {
         violations.push(secret(kind, Place::File { path: path() }));
     }
     violations
+}
+
+/// Whether GitHub and browsers show the file as a page, on which entities and percent signs are decoded.
+fn is_page(path: &str) -> bool {
+    const PAGES: [&str; 14] = [
+        "md", "markdown", "mdx", "mdown", "mkd", "html", "htm", "xhtml", "svg", "xml", "rst", "adoc",
+        "textile", "ipynb",
+    ];
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    PAGES.iter().any(|page| ending.eq_ignore_ascii_case(page))
 }
 
 /// The rules of `git check-ref-format`, and no name that a command line could take for an option.
@@ -406,8 +423,15 @@ mod tests {
             ),
             (
                 FileChange {
-                    added_lines: [token].into_iter().collect(),
+                    added_lines: [token.clone()].into_iter().collect(),
                     ..file("settings.py")
+                },
+                "GitHub token",
+            ),
+            (
+                FileChange {
+                    added_lines: [token.replace("ghp_", "&#103;hp_")].into_iter().collect(),
+                    ..file("docs/Notes.MD")
                 },
                 "GitHub token",
             ),
@@ -587,6 +611,13 @@ mod tests {
             (says("fix\n\n\u{1b}[2J"), hidden()),
             (
                 says(&format!("fix\n\n{}", token())),
+                Violation::Secret {
+                    kind: "GitHub token".into(),
+                    place: Place::Message { commit: id() },
+                },
+            ),
+            (
+                says(&format!("fix\n\n&#103;{}", &token()[1..])),
                 Violation::Secret {
                     kind: "GitHub token".into(),
                     place: Place::Message { commit: id() },
