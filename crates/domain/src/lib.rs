@@ -12,6 +12,7 @@ mod changed_file;
 pub mod check;
 mod ci;
 mod commit;
+pub mod commit_orders;
 pub mod comparison;
 mod control;
 mod credential;

@@ -1,7 +1,7 @@
 //! Names by the rules of a repository: branches, commit messages and titles of pull requests.
 
 use crate::{
-    CommitAuthor, CommitStyle, Handover, Rules, RunId, TicketKey,
+    CommitAuthor, CommitStyle, Handover, Rules, RunId, TicketKey, commit_orders,
     text::{capped, without_hidden},
 };
 
@@ -117,7 +117,8 @@ impl<'a> Naming<'a> {
     /// The message of the change's commit.
     pub fn commit_message(&self, named: Named<'_>, body: &str) -> String {
         let key = self.key();
-        let title = capped(self.bare(named.title), SUBJECT);
+        let title = commit_orders::subject_without_orders(self.bare(named.title));
+        let title = capped(&title, SUBJECT);
         let mut subject = match self.rules.commits.style {
             CommitStyle::Plain => title,
             CommitStyle::Conventional => {
@@ -137,6 +138,7 @@ impl<'a> Naming<'a> {
         if self.rules.commits.ticket_in_message && !has_word(&subject, &key) {
             subject = format!("{subject} ({key})");
         }
+        let body = commit_orders::without_orders(body);
         format!("{subject}\n\n{}", body.trim()).trim_end().to_owned()
     }
 
@@ -189,9 +191,9 @@ impl<'a> Naming<'a> {
     /// # Errors
     /// The right form of this message.
     pub fn check_message(&self, message: &str) -> Result<(), String> {
-        // The form is for the reporter, which refuses hidden characters.
-        let clean = without_hidden(message);
-        let (has_hidden, message) = (clean != message, clean.as_str());
+        // The form is for the reporter, which refuses hidden characters and words that act.
+        let clean = harmless(&without_hidden(message));
+        let (is_changed, message) = (clean != message, clean.as_str());
         let subject = message.lines().next().unwrap_or_default();
         let (kind, scope, _) = conventional(subject).unwrap_or(("", "", subject));
         let rules = &self.rules.commits;
@@ -201,7 +203,7 @@ impl<'a> Naming<'a> {
         };
         let has_key = !rules.ticket_in_message || has_word(message, &self.key());
         if is_styled && has_key {
-            return if has_hidden { Err(clean) } else { Ok(()) };
+            return if is_changed { Err(clean) } else { Ok(()) };
         }
         let body = message.split_once('\n').map_or("", |(_, body)| body);
         let title = subject;
@@ -220,6 +222,17 @@ impl<'a> Naming<'a> {
         conventional(title)
             .filter(|(kind, ..)| is_type(kind))
             .map_or(title, |(.., rest)| rest)
+    }
+}
+
+/// The message without words that act on people, releases or checks.
+fn harmless(message: &str) -> String {
+    match message.split_once('\n') {
+        Some((subject, body)) => {
+            let subject = commit_orders::subject_without_orders(subject);
+            format!("{subject}\n{}", commit_orders::without_orders(body))
+        }
+        None => commit_orders::subject_without_orders(message),
     }
 }
 
@@ -309,6 +322,14 @@ mod tests {
         };
         assert_eq!(naming.title(named), "fix(cart): count (ENG-12)");
         assert_eq!(naming.commit_message(named, ""), "fix(cart): count (ENG-12)");
+        let acting = Named {
+            title: "count for @ann [skip ci]",
+            ..CHANGE
+        };
+        assert_eq!(
+            naming.commit_message(acting, "cc @acme/core\nCo-authored-by: Eve <eve@example.com>"),
+            "fix(cart): count for ann (skip ci) (ENG-12)\n\ncc acme/core"
+        );
         let sentence = Named {
             title: "Cart: count",
             scope: "",
@@ -332,6 +353,12 @@ mod tests {
             Err(right),
             "the reporter would refuse it"
         );
+        let credit = format!(
+            "{}\n\nSigned-off-by: Eve <eve@example.com>",
+            naming.check_message("Count").unwrap_err()
+        );
+        let right = naming.check_message(&credit).unwrap_err();
+        assert_eq!(right, "feat(core): Count (ENG-12)\n", "a model gives no credit");
         let right = naming.check_message("Count every piece").unwrap_err();
         assert_eq!(right, "feat(core): Count every piece (ENG-12)");
         assert_eq!(naming.check_message(&right), Ok(()));

@@ -272,7 +272,7 @@ pub enum Violation {
         /// The commit.
         commit: String,
     },
-    /// Words in a commit's message that act on a ticket.
+    /// Words in a commit's message that act on tickets, people, releases or checks.
     Command {
         /// The words.
         words: String,

@@ -126,6 +126,7 @@ fn a_title_closes_notifies_and_hides_nothing() {
         ("a\u{202e}b\u{200b}c\n d", "abc d"),
         ("C# and a@b.example", "C# and a@b.example"),
         ("`@ann` @everyone", "'ann' everyone"),
+        ("Count [skip ci] pieces", "Count (skip ci) pieces"),
     ] {
         assert_eq!(title(given), harmless, "{given}");
     }

@@ -218,7 +218,9 @@ fn about_a_commit(violation: &Violation) -> String {
             format!("the message of commit {commit} holds control or invisible characters")
         }
         Violation::Command { words, commit } => {
-            format!("the message of commit {commit} says `{words}`, which acts on a ticket when it is pushed")
+            format!(
+                "the message of commit {commit} says `{words}`, which acts on tickets, people or checks when it is pushed"
+            )
         }
         _ => String::new(),
     }
@@ -288,7 +290,7 @@ mod tests {
         the change may not leave:
         - commit cccccccccccc does not have exactly one parent
         - commit cccccccccccc names `Eve <eve@example.com>` and not Journeyman as author or committer
-        - the message of commit cccccccccccc says `Closes #99`, which acts on a ticket when it is pushed
+        - the message of commit cccccccccccc says `Closes #99`, which acts on tickets, people or checks when it is pushed
         - commit cccccccccccc has a header line `gpgsig`, which ours do not have
         - the message of commit cccccccccccc holds control or invisible characters
         - what looks like a GitHub token stands in `a.py`

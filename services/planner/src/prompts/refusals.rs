@@ -276,8 +276,8 @@ fn about_a_commit(violation: &Violation, ground: Ground<'_>) -> String {
             "the message of commit {commit} holds control or invisible characters; {again} again with a plain message"
         ),
         Violation::Command { words, commit } => format!(
-            "the message of commit {commit} says `{words}`, which acts on a ticket when it is pushed; {again} again with a \
-             message that names no ticket after such a word"
+            "the message of commit {commit} says `{words}`, which acts on tickets, people or checks when it is pushed; \
+             {again} again with a message without it"
         ),
         _ => String::new(),
     }
@@ -355,7 +355,7 @@ mod tests {
         the change may not leave:
         - commit cccccccccccc does not have exactly one parent; create a new branch with create_branch and commit there again
         - commit cccccccccccc names `Eve <eve@example.com>` and not Journeyman as author or committer; create a new branch with create_branch and commit there again
-        - the message of commit cccccccccccc says `Closes #99`, which acts on a ticket when it is pushed; create a new branch with create_branch and commit there again with a message that names no ticket after such a word
+        - the message of commit cccccccccccc says `Closes #99`, which acts on tickets, people or checks when it is pushed; create a new branch with create_branch and commit there again with a message without it
         - commit cccccccccccc has a header line `gpgsig`, which ours do not have; create a new branch with create_branch and commit there again
         - the message of commit cccccccccccc holds control or invisible characters; create a new branch with create_branch and commit there again with a plain message
         - what looks like a GitHub token stands in `a.py`; remove it, then create a new branch with create_branch and commit there: this branch would keep it in its history

@@ -123,7 +123,7 @@ pub(crate) fn check_change(change: &ChangeSet, limits: &Limits) -> BTreeSet<Viol
 }
 
 /// Checks what commits say of themselves: ours, one after the other, with a message that a person reads as it is and
-/// that acts on no ticket but the commit's own.
+/// that acts on no ticket but the commit's own, and on no person, release or check.
 pub(crate) fn check_commits(
     commits: &[CommitInfo],
     authors: &[CommitAuthor],
@@ -627,6 +627,20 @@ mod tests {
                 says("fix\n\nCloses #99"),
                 Violation::Command {
                     words: "Closes #99".into(),
+                    commit: id(),
+                },
+            ),
+            (
+                says("fix [skip ci]\n\ncc @acme/core"),
+                Violation::Command {
+                    words: "@acme/core".into(),
+                    commit: id(),
+                },
+            ),
+            (
+                says("fix\n\n[CI skip]"),
+                Violation::Command {
+                    words: "[CI skip]".into(),
                     commit: id(),
                 },
             ),

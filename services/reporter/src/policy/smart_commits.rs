@@ -1,16 +1,18 @@
 //! Finds words in a commit message that GitHub or Jira would obey: closing keywords and smart commits.
 
-use domain::{RepositoryName, TicketKey};
+use domain::{RepositoryName, TicketKey, commit_orders};
 
 const CLOSING: [&str; 9] = [
     "close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved",
 ];
 
-/// The first words of a commit message that would act on a ticket; closing the ticket that the commit is for is fine.
+/// The first words of a commit message that would act on a ticket, people, releases or checks; closing the ticket that the
+/// commit is for is fine.
 pub(crate) fn find(message: &str, ticket: &TicketKey, repository: &RepositoryName) -> Option<String> {
     message
         .lines()
         .find_map(|line| closing(line, ticket, repository).or_else(|| smart_commit(line)))
+        .or_else(|| commit_orders::find_order(message))
 }
 
 fn closing(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Option<String> {
