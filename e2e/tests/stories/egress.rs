@@ -13,17 +13,19 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::{comment_with, comments, end_of};
 
 const TOKEN: &str = "registry-token-5c1d20e7";
-const PACKAGE: &str = "RATE = 1.19";
+/// The content of every package of the registry.
+pub(crate) const PACKAGE: &str = "RATE = 1.19";
 
 /// A private registry: whoever shows its token gets the package.
-struct Registry {
+pub(crate) struct Registry {
     url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    /// The head of each request, in order.
+    pub(crate) asked: Arc<Mutex<Vec<String>>>,
     _serving: AbortOnDropHandle<()>,
 }
 
 impl Registry {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/repository/", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -67,19 +69,27 @@ async fn start(registry: &Registry, (mode, tls): (Mode, bool), setup: &str) -> W
     let options = Options {
         mode,
         tls,
+        ..Options::default()
+    };
+    start_with(registry, setup, options).await
+}
+
+/// A world of these options, whose repository has this setup, and whose proxy knows the registry.
+pub(crate) async fn start_with(registry: &Registry, setup: &str, options: Options) -> World {
+    let options = Options {
         rules: format!("executor:\n  network: [packages.example]\n  setup:\n    - |\n      {setup}\n"),
         settings: vec![
             ("EGRESS__PRIVATE_NETWORKS", "127.0.0.0/8".to_owned()),
             ("EGRESS__MIRRORS__TEAM__URL", registry.url.clone()),
             ("EGRESS__MIRRORS__TEAM__TOKEN", TOKEN.to_owned()),
         ],
-        ..Options::default()
+        ..options
     };
     World::start(options).await.unwrap()
 }
 
 /// A line of a setup: fetches a URL with what every program is told of the proxy.
-fn fetch(url: &str) -> String {
+pub(crate) fn fetch(url: &str) -> String {
     format!(
         "python3 -c \"import os, urllib.request as r; print(r.urlopen(os.path.expandvars('{url}')).read().decode())\""
     )

@@ -23,6 +23,7 @@ mod exits;
 mod forecast;
 mod full_store;
 mod happy;
+mod hostile;
 mod injection;
 mod instances;
 mod issues;
