@@ -12,6 +12,8 @@ mod run;
 mod secret_files;
 pub mod service;
 pub mod settings;
+pub mod span_buffer;
+pub mod span_forwarder;
 pub mod telemetry;
 pub mod tls;
 pub mod trace;

@@ -24,6 +24,10 @@ pub trait ServiceConfig: DeserializeOwned + Send + 'static {
     fn listen(&self) -> SocketAddr;
     /// How it logs and exports.
     fn telemetry(&self) -> &telemetry::Settings;
+    /// True when the service keeps its spans for its callers where no endpoint is set.
+    fn keeps_spans(&self) -> bool {
+        false
+    }
     /// Checks what the types cannot say.
     ///
     /// # Errors
@@ -76,7 +80,12 @@ where
     F: FnOnce(C, TcpListener, CancellationToken) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
-    let telemetry = match telemetry::init(service, config.telemetry()) {
+    let init = if config.keeps_spans() {
+        telemetry::init_with_buffer
+    } else {
+        telemetry::init
+    };
+    let telemetry = match init(service, config.telemetry()) {
         Ok(telemetry) => telemetry,
         Err(error) => return complain(service, EXIT_SETTINGS, &error.to_string()),
     };

@@ -11,7 +11,11 @@ use opentelemetry_sdk::{
 use serde::Deserialize;
 use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
 
-use crate::{metrics, settings};
+use crate::{
+    metrics, settings,
+    span_buffer::{SpanBuffer, trace_into},
+    span_forwarder::SpanOrigin,
+};
 
 /// Time given to the last export at shutdown; a collector that is gone must not hold the process up.
 const FLUSH_LIMIT: Duration = Duration::from_secs(3);
@@ -61,11 +65,32 @@ pub struct Telemetry {
 /// # Errors
 /// A bad filter or endpoint, by key; or telemetry that was installed before.
 pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
+    install(service, settings, false)
+}
+
+/// The same, and without an endpoint the process keeps its spans in its [`SpanBuffer`].
+///
+/// # Errors
+/// As for [`init`].
+pub fn init_with_buffer(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
+    install(service, settings, true)
+}
+
+fn install(
+    service: &'static str,
+    settings: &Settings,
+    keeps_spans: bool,
+) -> Result<Telemetry, settings::Error> {
     let filter = EnvFilter::try_new(&settings.log_filter)
         .map_err(|error| settings::Error::new("telemetry.log_filter", error.to_string()))?;
     let endpoint = settings.otlp_endpoint.as_deref();
-    let telemetry = measure(service, endpoint)
+    let mut telemetry = measure(service, endpoint)
         .map_err(|problem| settings::Error::new("telemetry.otlp_endpoint", problem))?;
+    if keeps_spans && endpoint.is_none() {
+        let traces = trace_into(SpanBuffer::install());
+        global::set_tracer_provider(traces.clone());
+        telemetry.traces = Some(traces);
+    }
     global::set_text_map_propagator(TraceContextPropagator::new());
     let spans = telemetry
         .traces
@@ -115,10 +140,27 @@ fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, S
 fn resource(service: &'static str) -> Resource {
     Resource::builder()
         .with_service_name(service)
-        .with_attribute(KeyValue::new("service.namespace", "journeyman"))
-        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
-        .with_attribute(KeyValue::new("service.instance.id", instance()))
+        .with_attributes(identity(instance(), env!("CARGO_PKG_VERSION").to_owned()))
         .build()
+}
+
+/// The same of another process: nothing that the environment says of this one.
+pub(crate) fn resource_of(origin: SpanOrigin) -> Resource {
+    Resource::builder_empty()
+        .with_service_name(origin.service)
+        .with_attributes(identity(origin.instance, origin.version))
+        .build()
+}
+
+/// A version that is not known is left out.
+fn identity(instance: String, version: String) -> impl Iterator<Item = KeyValue> {
+    let attributes = [
+        ("service.namespace", "journeyman".to_owned()),
+        ("service.version", version),
+        ("service.instance.id", instance),
+    ];
+    let known = attributes.into_iter().filter(|(_, value)| !value.is_empty());
+    known.map(|(key, value)| KeyValue::new(key, value))
 }
 
 /// What tells this process from the others of an installation: the name of the machine or pod, and its number.

@@ -3,7 +3,12 @@
 use std::collections::HashMap;
 
 use axum::http::{HeaderMap, HeaderName};
-use opentelemetry::{global, propagation::Extractor};
+use opentelemetry::{
+    global,
+    propagation::{Extractor, TextMapPropagator as _},
+    trace::{TraceContextExt as _, TraceId},
+};
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -12,6 +17,13 @@ pub fn join(span: &Span, headers: &HeaderMap) {
     let parent = global::get_text_map_propagator(|propagator| propagator.extract(&Headers(headers)));
     // Without a tracer there is nothing to attach to.
     let _ = span.set_parent(parent);
+}
+
+/// The trace that the request's caller records; absent where it records none.
+pub fn caller_trace(headers: &HeaderMap) -> Option<TraceId> {
+    let caller = TraceContextPropagator::new().extract(&Headers(headers));
+    let caller = caller.span().span_context().clone();
+    caller.is_sampled().then(|| caller.trace_id())
 }
 
 /// The current span as the header `traceparent` tells of it; absent where nothing is traced.

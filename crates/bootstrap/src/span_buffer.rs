@@ -1,0 +1,336 @@
+//! Finished spans of a process that must not reach a collector, kept until a caller takes them.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use domain::text::capped;
+use opentelemetry::{
+    Context, global,
+    metrics::Counter,
+    trace::{SpanId, Status, TraceId},
+};
+use opentelemetry_sdk::{
+    error::OTelSdkResult,
+    trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanProcessor},
+};
+
+/// Attributes that are kept: names and ids of ours, no text from elsewhere.
+pub const KEPT_ATTRIBUTES: [&str; 3] = ["run", "gen_ai.operation.name", "gen_ai.tool.name"];
+/// Characters of a kept span's name, and of each value.
+pub const KEPT_CHARACTERS: usize = 200;
+
+/// All kept spans: those of some hundred runs, whose planners ask within seconds.
+const BUFFER_LIMITS: SpanLimits = SpanLimits {
+    spans: 4096,
+    bytes: 1 << 20,
+};
+/// A span without its texts, in bytes.
+const BARE_SPAN: usize = 128;
+
+static OF_PROCESS: OnceLock<Arc<SpanBuffer>> = OnceLock::new();
+static DROPPED: LazyLock<Counter<u64>> = LazyLock::new(|| {
+    let meter = global::meter("journeyman");
+    meter.u64_counter("journeyman.spans.dropped").build()
+});
+
+/// What is kept of a finished span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptSpan {
+    /// Its trace.
+    pub trace: TraceId,
+    /// Its own id.
+    pub id: SpanId,
+    /// The id of the span above it.
+    pub parent: SpanId,
+    /// True when another process made the span above it.
+    pub is_parent_remote: bool,
+    /// Its name.
+    pub name: String,
+    /// When it began.
+    pub start: SystemTime,
+    /// When it ended.
+    pub end: SystemTime,
+    /// Those of [`KEPT_ATTRIBUTES`] that it has.
+    pub attributes: Vec<(String, String)>,
+    /// True when it ended with an error.
+    pub is_failed: bool,
+}
+
+impl KeptSpan {
+    fn new(span: SpanData) -> Self {
+        let attributes = span.attributes.into_iter().filter_map(|attribute| {
+            let key = KEPT_ATTRIBUTES
+                .into_iter()
+                .find(|key| *key == attribute.key.as_str())?;
+            Some((key.to_owned(), capped(&attribute.value.as_str(), KEPT_CHARACTERS)))
+        });
+        Self {
+            trace: span.span_context.trace_id(),
+            id: span.span_context.span_id(),
+            parent: span.parent_span_id,
+            is_parent_remote: span.parent_span_is_remote,
+            name: capped(&span.name, KEPT_CHARACTERS),
+            start: span.start_time,
+            end: span.end_time,
+            attributes: attributes.collect(),
+            is_failed: matches!(span.status, Status::Error { .. }),
+        }
+    }
+
+    /// About what it takes, in bytes.
+    fn size(&self) -> usize {
+        let texts = self.attributes.iter().map(|(key, value)| key.len() + value.len());
+        BARE_SPAN + self.name.len() + texts.sum::<usize>()
+    }
+}
+
+/// A number of spans, and what they may take together.
+#[derive(Clone, Copy, Debug)]
+pub struct SpanLimits {
+    /// Spans.
+    pub spans: usize,
+    /// Bytes.
+    pub bytes: usize,
+}
+
+/// What one caller gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenSpans {
+    /// The oldest first.
+    pub spans: Vec<KeptSpan>,
+    /// True when there are more of the trace.
+    pub has_more: bool,
+}
+
+/// Finished spans, the oldest first. Beyond its limits the oldest are dropped and counted.
+#[derive(Debug)]
+pub struct SpanBuffer {
+    limits: SpanLimits,
+    kept: Mutex<KeptSpans>,
+}
+
+#[derive(Debug, Default)]
+struct KeptSpans {
+    spans: VecDeque<KeptSpan>,
+    bytes: usize,
+}
+
+impl SpanBuffer {
+    /// An empty buffer.
+    pub fn new(limits: SpanLimits) -> Self {
+        Self {
+            limits,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The buffer of this process; absent where spans are sent, or not recorded.
+    pub fn of_process() -> Option<Arc<Self>> {
+        OF_PROCESS.get().cloned()
+    }
+
+    /// Gives this process a buffer, or finds the one that it has.
+    pub fn install() -> Arc<Self> {
+        let buffer = OF_PROCESS.get_or_init(|| Arc::new(Self::new(BUFFER_LIMITS)));
+        Arc::clone(buffer)
+    }
+
+    /// Adds a span; the oldest make room for it.
+    pub fn keep(&self, span: KeptSpan) {
+        let mut kept = self.lock();
+        kept.bytes += span.size();
+        kept.spans.push_back(span);
+        let mut dropped = 0;
+        while kept.spans.len() > self.limits.spans || kept.bytes > self.limits.bytes {
+            let Some(oldest) = kept.spans.pop_front() else {
+                break;
+            };
+            kept.bytes -= oldest.size();
+            dropped += 1;
+        }
+        drop(kept);
+        if dropped > 0 {
+            DROPPED.add(dropped, &[]);
+        }
+    }
+
+    /// Removes the spans of a trace, as many as the limits allow.
+    pub fn take(&self, trace: TraceId, limits: SpanLimits) -> TakenSpans {
+        let mut kept = self.lock();
+        let (mut taken, mut rest, mut bytes) = (Vec::new(), VecDeque::new(), 0);
+        let mut has_more = false;
+        for span in std::mem::take(&mut kept.spans) {
+            let size = span.size();
+            let fits = !has_more && taken.len() < limits.spans && bytes + size <= limits.bytes;
+            if span.trace == trace && fits {
+                bytes += size;
+                taken.push(span);
+            } else {
+                has_more |= span.trace == trace;
+                rest.push_back(span);
+            }
+        }
+        kept.bytes -= bytes;
+        kept.spans = rest;
+        TakenSpans {
+            spans: taken,
+            has_more,
+        }
+    }
+
+    /// True when nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.lock().spans.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeptSpans> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tracers that record what belongs to a caller's recorded trace and nothing else: no caller asks for the rest.
+pub(crate) fn trace_into(buffer: Arc<SpanBuffer>) -> SdkTracerProvider {
+    SdkTracerProvider::builder()
+        .with_span_processor(SpanKeeper(buffer))
+        .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOff)))
+        // Events are free text, which is not handed over.
+        .with_max_events_per_span(0)
+        .build()
+}
+
+/// Puts the finished spans of a tracer into a buffer.
+#[derive(Debug)]
+struct SpanKeeper(Arc<SpanBuffer>);
+
+impl SpanProcessor for SpanKeeper {
+    fn on_start(&self, _: &mut Span, _: &Context) {}
+
+    fn on_end(&self, span: SpanData) {
+        self.0.keep(KeptSpan::new(span));
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::{
+        KeyValue,
+        trace::{
+            SpanContext, SpanKind, TraceContextExt as _, TraceFlags, TraceState, Tracer as _,
+            TracerProvider as _,
+        },
+    };
+
+    use super::*;
+
+    const ALL: SpanLimits = SpanLimits {
+        spans: usize::MAX,
+        bytes: usize::MAX,
+    };
+
+    fn span(trace: u128, id: u64) -> KeptSpan {
+        KeptSpan {
+            trace: TraceId::from(trace),
+            id: SpanId::from(id),
+            parent: SpanId::from(7),
+            is_parent_remote: true,
+            name: "run_check".to_owned(),
+            start: SystemTime::UNIX_EPOCH,
+            end: SystemTime::UNIX_EPOCH,
+            attributes: Vec::new(),
+            is_failed: false,
+        }
+    }
+
+    fn ids(taken: &TakenSpans) -> Vec<SpanId> {
+        taken.spans.iter().map(|span| span.id).collect()
+    }
+
+    #[test]
+    fn full_buffer_drops_oldest_spans() {
+        let buffer = SpanBuffer::new(SpanLimits { spans: 3, ..ALL });
+        for id in 1..=5 {
+            buffer.keep(span(1, id));
+        }
+        let taken = buffer.take(TraceId::from(1), ALL);
+        assert_eq!(ids(&taken), [3, 4, 5].map(SpanId::from));
+        assert!(buffer.is_empty() && buffer.lock().bytes == 0);
+    }
+
+    #[test]
+    fn buffer_stays_below_its_bytes() {
+        let room = 10 * span(1, 1).size();
+        let buffer = SpanBuffer::new(SpanLimits { bytes: room, ..ALL });
+        for id in 1..=100 {
+            buffer.keep(span(1, id));
+            assert!(buffer.lock().bytes <= room);
+        }
+        let taken = buffer.take(TraceId::from(1), ALL);
+        assert_eq!(ids(&taken), Vec::from_iter((91..=100).map(SpanId::from)));
+    }
+
+    #[test]
+    fn caller_gets_one_trace_in_parts() {
+        let buffer = SpanBuffer::new(ALL);
+        for id in 1..=6 {
+            buffer.keep(span(u128::from(id % 2), id));
+        }
+        let two = SpanLimits { spans: 2, ..ALL };
+        let first = buffer.take(TraceId::from(1), two);
+        assert_eq!(
+            (ids(&first), first.has_more),
+            ([1, 3].map(SpanId::from).to_vec(), true)
+        );
+        let small = SpanLimits { bytes: 10, ..ALL };
+        assert_eq!(ids(&buffer.take(TraceId::from(1), small)), []);
+        let last = buffer.take(TraceId::from(1), two);
+        assert_eq!((ids(&last), last.has_more), (vec![SpanId::from(5)], false));
+        assert_eq!(
+            ids(&buffer.take(TraceId::from(0), ALL)),
+            [2, 4, 6].map(SpanId::from)
+        );
+    }
+
+    #[test]
+    fn tracer_keeps_recorded_traces_of_callers() {
+        let buffer = Arc::new(SpanBuffer::new(ALL));
+        let tracer = trace_into(Arc::clone(&buffer)).tracer("test");
+        let caller = |trace: u128, flags| {
+            let (trace, id) = (TraceId::from(trace), SpanId::from(9));
+            let caller = SpanContext::new(trace, id, flags, true, TraceState::default());
+            Context::new().with_remote_span_context(caller)
+        };
+        let recorded = caller(1, TraceFlags::SAMPLED);
+        for parent in [&Context::new(), &caller(2, TraceFlags::default()), &recorded] {
+            let builder = tracer
+                .span_builder("execute_tool read_file")
+                .with_kind(SpanKind::Internal)
+                .with_attributes([
+                    KeyValue::new("run", "jira:ENG-1@7"),
+                    KeyValue::new("error", "a secret"),
+                    KeyValue::new("gen_ai.tool.name", "x".repeat(10_000)),
+                ]);
+            drop(tracer.build_with_context(builder, parent));
+        }
+        assert!(buffer.take(TraceId::from(2), ALL).spans.is_empty());
+        let taken = buffer.take(TraceId::from(1), ALL);
+        let [kept] = taken.spans.as_slice() else {
+            panic!("{taken:?}")
+        };
+        assert_eq!((kept.parent, kept.is_parent_remote), (SpanId::from(9), true));
+        let keys: Vec<_> = kept.attributes.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(keys, ["run", "gen_ai.tool.name"]);
+        assert!(kept.size() < 1000, "{kept:?}");
+        assert!(buffer.is_empty(), "no caller asks for other spans");
+    }
+}
