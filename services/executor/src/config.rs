@@ -141,6 +141,10 @@ impl bootstrap::ServiceConfig for Config {
         &self.telemetry
     }
 
+    fn keeps_spans(&self) -> bool {
+        true
+    }
+
     fn check(&self) -> Result<(), bootstrap::settings::Error> {
         let problem = |key: &str, text: String| Err(bootstrap::settings::Error::new(key, text));
         if !(1..=1024).contains(&self.executor.slots) {

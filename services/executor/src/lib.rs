@@ -26,6 +26,7 @@ mod server;
 mod service;
 mod setup;
 mod setup_cache;
+mod spans;
 mod store;
 mod telemetry;
 mod tools;

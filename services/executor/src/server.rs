@@ -10,12 +10,17 @@ use tokio_util::sync::CancellationToken;
 use tonic::service::interceptor::InterceptedService;
 use tonic_health::server::HealthReporter;
 
-use crate::{admission::Admission, incoming::incoming, registry::Registry, service::Service};
+use crate::{
+    admission::Admission, incoming::incoming, registry::Registry, service::Service, spans::SpanDesk,
+};
 
 /// How long running calls may go on once the executor has been asked to stop.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 /// How long open connections may take after that.
 const LINGER: Duration = Duration::from_secs(3);
+
+/// How long planners may take to ask for the last spans.
+const SPAN_LINGER: Duration = Duration::from_secs(3);
 
 /// Streams of one connection: a planner has one for each call and one for each run that it watches.
 const MAX_STREAMS: u32 = 512;
@@ -74,8 +79,10 @@ pub(crate) async fn serve<F: Future<Output = ()>>(
         http: door.health,
     };
     readiness.set(false).await;
+    let spans = Arc::new(SpanDesk::of_process());
     let service = ExecutorServiceServer::new(Service {
         registry: Arc::clone(&registry),
+        spans: Arc::clone(&spans),
     })
     .max_decoding_message_size(MAX_MESSAGE)
     .max_encoding_message_size(MAX_MESSAGE);
@@ -106,6 +113,8 @@ pub(crate) async fn serve<F: Future<Output = ()>>(
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         registry.stop().await;
+        // The spans of the last calls: planners ask for them about now, and over no connection that is new.
+        spans.wait_until_taken(SPAN_LINGER).await;
         drained.cancel();
         tokio::time::sleep(LINGER).await;
     };

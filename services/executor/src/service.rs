@@ -3,14 +3,15 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bootstrap::trace;
+use domain::RunId;
 use proto::executor::{self as wire, executor_service_server::ExecutorService};
 use tokio::sync::mpsc;
 use tokio_stream::{
     Stream, StreamExt,
     wrappers::{ReceiverStream, WatchStream},
 };
-use tonic::{Request, Response, Status, Streaming};
-use tracing::Instrument;
+use tonic::{Request, Response, Status, Streaming, metadata::MetadataMap};
+use tracing::{Instrument, Span};
 
 use crate::{
     admission::{MAX_CALL, fence, grant_of, may_see_status, time_limit},
@@ -20,7 +21,9 @@ use crate::{
     drive::{self, ToolRun},
     inspect, open,
     registry::{ExecutorStatus, Registry, Use},
-    retrieval, tools,
+    retrieval,
+    spans::SpanDesk,
+    tools,
     workspace::{SnapshotPack, Workspace},
 };
 
@@ -34,6 +37,7 @@ type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 /// Serves planners.
 pub(crate) struct Service {
     pub(crate) registry: Arc<Registry>,
+    pub(crate) spans: Arc<SpanDesk>,
 }
 
 impl Service {
@@ -42,6 +46,14 @@ impl Service {
         let grant = grant_of(request)?;
         let fence = fence(&grant, with)?;
         self.registry.find(&grant, id, fence)
+    }
+
+    /// Puts a span that has just begun below the caller's, and notes that the run's ticket has that trace.
+    fn join_trace(&self, span: &Span, run: &RunId, metadata: &MetadataMap) {
+        trace::join(span, metadata.as_ref());
+        if let Some(trace) = trace::caller_trace(metadata.as_ref()) {
+            self.spans.note(run.ticket(), trace);
+        }
     }
 }
 
@@ -58,8 +70,7 @@ impl ExecutorService for Service {
     ) -> Result<Response<wire::OpenWorkspaceResponse>, Status> {
         let grant = grant_of(&request)?;
         let span = tracing::info_span!("open_workspace", run = %grant.run);
-        // Without a tracer there is nothing to attach to.
-        trace::join(&span, request.metadata().as_ref());
+        self.join_trace(&span, &grant.run, request.metadata());
         let mut parts = request.into_inner();
         let work = async {
             let spec = open::spec(&mut parts).await?;
@@ -95,8 +106,7 @@ impl ExecutorService for Service {
             gen_ai.tool.name = name,
             run = %used.open.workspace.run,
         );
-        // Without a tracer there is nothing to attach to.
-        trace::join(&span, request.metadata().as_ref());
+        self.join_trace(&span, &used.open.workspace.run, request.metadata());
         let (answers, stream) = mpsc::channel(64);
         let request = request.into_inner();
         match used.open.calls.begin(&request.call_id) {
@@ -126,8 +136,7 @@ impl ExecutorService for Service {
         let asked = checks::asked(&used.open.workspace, message)?;
         let limit = time_limit(request.metadata(), checks::MAX_CALL);
         let span = tracing::info_span!("run_check", run = %used.open.workspace.run);
-        // Without a tracer there is nothing to attach to.
-        trace::join(&span, request.metadata().as_ref());
+        self.join_trace(&span, &used.open.workspace.run, request.metadata());
         let (answers, stream) = mpsc::channel(64);
         match used.open.checks.begin(&message.call_id) {
             Begun::Known(result) => drop(tokio::spawn(drive::repeat(used, result, answers))),
@@ -248,13 +257,25 @@ impl ExecutorService for Service {
         Ok(Response::new(wire::KeepAliveResponse {}))
     }
 
+    async fn take_spans(
+        &self,
+        request: Request<wire::TakeSpansRequest>,
+    ) -> Result<Response<wire::TakeSpansResponse>, Status> {
+        let grant = grant_of(&request)?;
+        let message = request.get_ref();
+        let fence = fence(&grant, message.fence)?;
+        self.registry.check_fence(&grant.run, fence)?;
+        let taken = self.spans.take(grant.run.ticket(), &message.trace_id)?;
+        Ok(Response::new(taken))
+    }
+
     async fn watch_status(
         &self,
         request: Request<wire::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
         // The names of warm repositories and runs are for planners only.
         may_see_status(&request)?;
-        let registry = Arc::clone(&self.registry);
+        let (registry, keeps_spans) = (Arc::clone(&self.registry), self.spans.keeps_spans());
         let mut ended = false;
         let changes = WatchStream::new(self.registry.changes());
         let statuses = changes
@@ -264,12 +285,12 @@ impl ExecutorService for Service {
                 !std::mem::replace(&mut ended, status.draining)
             });
         Ok(Response::new(Box::pin(
-            statuses.map(|status| Ok(status_message(status))),
+            statuses.map(move |status| Ok(status_message(status, keeps_spans))),
         )))
     }
 }
 
-fn status_message(status: ExecutorStatus) -> wire::WatchStatusResponse {
+fn status_message(status: ExecutorStatus, keeps_spans: bool) -> wire::WatchStatusResponse {
     wire::WatchStatusResponse {
         started_at: status.started_at.unix_s(),
         free_slots: status.free,
@@ -282,6 +303,7 @@ fn status_message(status: ExecutorStatus) -> wire::WatchStatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         system: status.toolchain.system,
         programs: status.toolchain.programs,
+        keeps_spans,
     }
 }
 

@@ -41,6 +41,8 @@ mod runners;
 mod setups;
 #[path = "executor/snapshots.rs"]
 mod snapshots;
+#[path = "executor/spans.rs"]
+mod spans;
 #[path = "executor/tls.rs"]
 mod tls;
 #[path = "executor/way_out.rs"]

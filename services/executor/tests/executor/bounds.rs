@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use proto::executor::{KeepAliveRequest, ListToolsRequest, OpenWorkspaceRequest};
+use proto::executor::{KeepAliveRequest, ListToolsRequest, OpenWorkspaceRequest, TakeSpansRequest};
 use tokio::{
     io::AsyncReadExt,
     net::{TcpSocket, TcpStream},
@@ -67,6 +67,7 @@ async fn check_63_every_call_without_a_grant_is_refused_before_its_message_is_re
         client.close_workspace(close).await.err(),
         client.get_diff(diff).await.err(),
         client.snapshot_workspace(snapshot).await.err(),
+        client.take_spans(TakeSpansRequest::default()).await.err(),
     ];
     for (number, refused) in refusals.into_iter().enumerate() {
         assert_eq!(

@@ -1,7 +1,7 @@
 //! An executor that only keeps books.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, VecDeque},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -38,6 +38,10 @@ struct Books {
     /// Bytes of each pack, which has other content than the ones before; absent: always the same few bytes.
     pack_bytes: Option<usize>,
     packs: u8,
+    /// Answers to questions for spans, in their order; absent: it keeps none.
+    spans: Option<VecDeque<wire::TakeSpansResponse>>,
+    /// What it was asked for.
+    asked_for_spans: Vec<wire::TakeSpansRequest>,
 }
 
 impl Books {
@@ -138,6 +142,17 @@ impl FakeExecutor {
         self.books().no_snapshot.as_ref().map_or(0, |(_, times)| *times)
     }
 
+    /// Says that it keeps spans, and answers questions for them so.
+    pub(super) fn keep_spans(&self, answers: impl IntoIterator<Item = wire::TakeSpansResponse>) {
+        self.books().spans = Some(answers.into_iter().collect());
+        self.changed.send_replace(());
+    }
+
+    /// The questions for spans so far.
+    pub(super) fn asked_for_spans(&self) -> Vec<wire::TakeSpansRequest> {
+        self.books().asked_for_spans.clone()
+    }
+
     pub(super) fn lose_workspace_at(&self, tool: &str) {
         self.books().lose_at = Some(tool.to_owned());
     }
@@ -157,6 +172,7 @@ impl FakeExecutor {
             total_slots: 4,
             open_runs: held.collect(),
             unready: books.unready.clone(),
+            keeps_spans: books.spans.is_some(),
             ..wire::WatchStatusResponse::default()
         }
     }
@@ -414,6 +430,17 @@ impl ExecutorService for FakeExecutor {
         _: Request<wire::KeepAliveRequest>,
     ) -> Result<Response<wire::KeepAliveResponse>, Status> {
         Ok(Response::new(wire::KeepAliveResponse {}))
+    }
+
+    async fn take_spans(
+        &self,
+        request: Request<wire::TakeSpansRequest>,
+    ) -> Result<Response<wire::TakeSpansResponse>, Status> {
+        granted(&request)?;
+        let mut books = self.books();
+        books.asked_for_spans.push(request.into_inner());
+        let answer = books.spans.as_mut().and_then(VecDeque::pop_front);
+        Ok(Response::new(answer.unwrap_or_default()))
     }
 
     async fn watch_status(

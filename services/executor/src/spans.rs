@@ -1,0 +1,166 @@
+//! Spans of this executor for planners, because commands run beside it and it must reach no collector.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use bootstrap::span_buffer::{KeptSpan, SpanBuffer, SpanLimits};
+use domain::TicketKey;
+use opentelemetry::trace::TraceId;
+use proto::executor as wire;
+use tokio::time::Instant;
+use tonic::Status;
+
+/// What one answer holds: far below a message of gRPC.
+const ANSWER_LIMITS: SpanLimits = SpanLimits {
+    spans: 256,
+    bytes: 128 * 1024,
+};
+/// Pairs of ticket and trace that are remembered; a run that is under way names its own again with each call.
+const MOST_OWNERS: usize = 1024;
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Hands spans over to planners of the tickets that they belong to.
+pub(crate) struct SpanDesk {
+    buffer: Option<Arc<SpanBuffer>>,
+    /// Which ticket named which trace, the last one at the end.
+    owners: Mutex<VecDeque<(TicketKey, TraceId)>>,
+}
+
+impl SpanDesk {
+    /// The desk of this process; where it sends its spans itself there are none to hand over.
+    pub(crate) fn of_process() -> Self {
+        Self::new(SpanBuffer::of_process())
+    }
+
+    const fn new(buffer: Option<Arc<SpanBuffer>>) -> Self {
+        Self {
+            buffer,
+            owners: Mutex::new(VecDeque::new()),
+        }
+    }
+
+    /// True when planners are to ask.
+    pub(crate) const fn keeps_spans(&self) -> bool {
+        self.buffer.is_some()
+    }
+
+    /// Remembers that a call for the ticket named the trace.
+    pub(crate) fn note(&self, ticket: &TicketKey, trace: TraceId) {
+        if self.buffer.is_none() {
+            return;
+        }
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|(owner, named)| (owner, *named) != (ticket, trace));
+        owners.push_back((ticket.clone(), trace));
+        if owners.len() > MOST_OWNERS {
+            owners.pop_front();
+        }
+    }
+
+    /// Spans of a trace of the ticket; none of one that no call for the ticket named.
+    pub(crate) fn take(&self, ticket: &TicketKey, trace: &[u8]) -> Result<wire::TakeSpansResponse, Status> {
+        let trace = <[u8; 16]>::try_from(trace)
+            .map(TraceId::from_bytes)
+            .map_err(|_| Status::invalid_argument("trace_id must have 16 bytes"))?;
+        let Some(buffer) = self.buffer.as_ref().filter(|_| self.owns(ticket, trace)) else {
+            return Ok(wire::TakeSpansResponse::default());
+        };
+        let taken = buffer.take(trace, ANSWER_LIMITS);
+        Ok(wire::TakeSpansResponse {
+            spans: taken.spans.into_iter().map(finished_span).collect(),
+            more: taken.has_more,
+        })
+    }
+
+    fn owns(&self, ticket: &TicketKey, trace: TraceId) -> bool {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners
+            .iter()
+            .any(|(owner, named)| (owner, *named) == (ticket, trace))
+    }
+
+    /// Waits until planners have taken every span, at most for a time.
+    pub(crate) async fn wait_until_taken(&self, limit: Duration) {
+        let end = Instant::now() + limit;
+        let is_empty = || self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty());
+        while !is_empty() && Instant::now() < end {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+fn finished_span(span: KeptSpan) -> wire::FinishedSpan {
+    let attributes = span.attributes.into_iter();
+    wire::FinishedSpan {
+        span_id: span.id.to_bytes().to_vec(),
+        parent_span_id: span.parent.to_bytes().to_vec(),
+        name: span.name,
+        start_unix_nano: unix_nanoseconds(span.start),
+        end_unix_nano: unix_nanoseconds(span.end),
+        attributes: attributes
+            .map(|(key, value)| wire::SpanAttribute { key, value })
+            .collect(),
+        failed: span.is_failed,
+    }
+}
+
+fn unix_nanoseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry::trace::SpanId;
+
+    use super::*;
+
+    fn ticket(number: u32) -> TicketKey {
+        TicketKey::jira(&format!("ENG-{number}")).unwrap()
+    }
+
+    fn keep(buffer: &SpanBuffer, trace: TraceId, id: u64) {
+        buffer.keep(KeptSpan {
+            trace,
+            id: SpanId::from(id),
+            parent: SpanId::from(7),
+            is_parent_remote: true,
+            name: "run_check".to_owned(),
+            start: SystemTime::UNIX_EPOCH,
+            end: SystemTime::UNIX_EPOCH + Duration::from_secs(1),
+            attributes: vec![("run".to_owned(), "jira:ENG-1@1".to_owned())],
+            is_failed: false,
+        });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stopping_executor_waits_for_planners_briefly() {
+        let buffer = Arc::new(SpanBuffer::new(ANSWER_LIMITS));
+        let desk = SpanDesk::new(Some(Arc::clone(&buffer)));
+        let start = Instant::now();
+        desk.wait_until_taken(Duration::from_secs(3)).await;
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        let trace = TraceId::from(1);
+        keep(&buffer, trace, 1);
+        desk.wait_until_taken(Duration::from_secs(3)).await;
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+        desk.note(&ticket(1), trace);
+        assert_eq!(desk.take(&ticket(1), &trace.to_bytes()).unwrap().spans.len(), 1);
+        desk.wait_until_taken(Duration::from_secs(3)).await;
+        assert_eq!(start.elapsed(), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn owners_stay_within_their_limit() {
+        let desk = SpanDesk::new(Some(Arc::new(SpanBuffer::new(ANSWER_LIMITS))));
+        for number in 1..=3000 {
+            desk.note(&ticket(number), TraceId::from(5));
+            desk.note(&ticket(number), TraceId::from(5));
+        }
+        assert_eq!(desk.owners.lock().unwrap().len(), MOST_OWNERS);
+        assert!(!desk.owns(&ticket(1), TraceId::from(5)) && desk.owns(&ticket(3000), TraceId::from(5)));
+    }
+}
