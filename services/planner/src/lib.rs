@@ -91,6 +91,7 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
         worked?;
     }
     health.set_ready(false);
+    desk.finish_spans().await;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bootstrap::service;
+use bootstrap::{service, span_forwarder::SpanForwarder};
 use grant::Signer;
 use lease::Leases;
 use queue::Queue;
@@ -44,7 +44,8 @@ pub(crate) async fn desk(
     let leases = Leases::open(&config.redis)?;
     // Only to say at once in the log whether it answers: work goes on without it.
     drop(leases.ping().await);
-    let executors = Executors::start(config.planner.clone(), signer, dial, shutdown);
+    let forwarder = SpanForwarder::new(&config.telemetry)?;
+    let executors = Executors::start(config.planner.clone(), signer, dial, forwarder, shutdown);
     tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
     tokio::spawn(PoolKeeper::new(&queue, Arc::clone(&executors)).run(shutdown.clone()));
     let budgets = Budgets::new(lease::Budgets::new(&leases), &config.planner.budget);

@@ -67,6 +67,7 @@ static MADE_SHORTER: LazyLock<Counter<u64>> =
 static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> =
     LazyLock::new(|| global::meter(METER).u64_counter(WITHOUT_LEASE).build());
 
+static EXECUTOR_SPANS: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.executors.spans"));
 static EMBEDDINGS: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.embeddings.rankings"));
 static NOT_SHARED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.not_shared"));
 static BUDGETS_NEAR: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journeyman.budgets.near_limit"));
@@ -285,6 +286,14 @@ pub(crate) fn embedded(is_ranked: bool) {
 /// Counts a ticket that is taken although Redis gives no lease.
 pub(crate) fn without_lease() {
     TAKEN_WITHOUT_LEASE.add(1, &[]);
+}
+
+/// Counts spans of executors: `sent` on, `refused` or `lost` on the way to the collector.
+pub(crate) fn executor_spans(outcome: &'static str, count: usize) {
+    if count > 0 {
+        let outcome = KeyValue::new("journeyman.outcome", outcome);
+        EXECUTOR_SPANS.add(count as u64, &[outcome]);
+    }
 }
 
 /// Slots of one pool.

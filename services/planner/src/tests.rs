@@ -8,6 +8,7 @@ mod pool;
 mod redis;
 mod slots;
 mod snapshots;
+mod spans;
 mod token;
 mod unreadable;
 

@@ -39,6 +39,7 @@ impl Executors {
             limit_s: check.limit_s.unwrap_or_default(),
             reports: check.reports.clone(),
         };
+        let _noted = self.note_call(&info.executor, caller);
         let request = self.request(caller, Some(&info.id), CHECK_LIMIT, message)?;
         let mut client = self.client(&info.executor)?;
         let called = client.run_check(request);

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
     CallId, Cause, CommitAuthor, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel,
     Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
@@ -22,6 +23,7 @@ use wire::executor_service_client::ExecutorServiceClient;
 use super::{
     dial::{CONNECT_LIMIT, Dial},
     directory::{Directory, HeldWorkspace},
+    span_relay::SpanRelay,
 };
 use crate::config::PlannerSettings;
 use crate::snapshots::SnapshotRoom;
@@ -42,6 +44,8 @@ pub(crate) struct Executors {
     pub(super) dial: Dial,
     pub(super) directory: Directory,
     channels: Mutex<HashMap<String, Channel>>,
+    /// Absent: this planner sends no traces.
+    pub(super) relay: Option<SpanRelay>,
 }
 
 /// Who asks: the run, its repository and its fence.
@@ -130,21 +134,33 @@ pub(crate) struct Taken {
 }
 
 impl Executors {
-    /// Starts to watch the executors of every pool, until the shutdown.
+    /// Starts to watch the executors of every pool, until the shutdown. With a forwarder they are asked for their spans, until
+    /// [`Executors::finish_spans`].
     pub(crate) fn start(
         settings: PlannerSettings,
         signer: Signer,
         dial: Dial,
+        forwarder: Option<SpanForwarder>,
         shutdown: &CancellationToken,
     ) -> Arc<Self> {
+        let (relay, forwarding) = forwarder
+            .map(|forwarder| {
+                let (relay, wanted) = SpanRelay::new();
+                (relay, (forwarder, wanted))
+            })
+            .unzip();
         let executors = Arc::new(Self {
             settings,
             signer,
             dial,
             directory: Directory::new(),
             channels: Mutex::default(),
+            relay,
         });
         tokio::spawn(Arc::clone(&executors).watch(shutdown.clone()));
+        if let Some((forwarder, wanted)) = forwarding {
+            tokio::spawn(Arc::clone(&executors).relay_spans(forwarder, wanted));
+        }
         executors
     }
 
@@ -287,6 +303,7 @@ impl Executors {
             commit_time_s: at.unix_s(),
             commit_author: author.to_string(),
         };
+        let _noted = self.note_call(&info.executor, caller);
         let request = self.request(caller, Some(&info.id), TOOL_LIMIT, message)?;
         let mut client = self.client(&info.executor)?;
         let called = client.call_tool(request);
@@ -361,6 +378,8 @@ impl Executors {
 
     /// Ends the workspace. After a failure the slots' keeper finds it open and ends it later.
     pub(crate) async fn close(&self, caller: &Caller, executor: &str, workspace: &str) {
+        // What ended with the workspace.
+        let _noted = self.note_call(executor, caller);
         let message = wire::CloseWorkspaceRequest {
             workspace_id: workspace.to_owned(),
             fence: Some(caller.fence.into()),

@@ -45,6 +45,8 @@ pub(super) struct Status {
     pub(super) system: String,
     pub(super) programs: Vec<String>,
     pub(super) sandbox: Option<SandboxLevel>,
+    /// It wants to be asked for its spans.
+    pub(super) keeps_spans: bool,
 }
 
 impl Status {
@@ -74,6 +76,7 @@ impl Status {
                 .map(|name| capped(name, WORDS))
                 .collect(),
             sandbox: Some(sandbox(message.sandbox_level)),
+            keeps_spans: message.keeps_spans,
         }
     }
 
@@ -285,6 +288,15 @@ impl Directory {
     /// True when the last message of the executor was a status.
     pub(super) fn knows(&self, address: &str) -> bool {
         self.known().statuses.contains_key(address)
+    }
+
+    /// The version of an executor that keeps its spans until it is asked; absent: it is not to be asked.
+    pub(super) fn span_keeper(&self, address: &str) -> Option<String> {
+        let known = self.known();
+        let status = known.statuses.get(address);
+        status
+            .filter(|status| status.keeps_spans)
+            .map(|status| status.version.clone())
     }
 
     /// Every executor of a pool that has answered or failed to, those that take work last; and which of these names stand for no

@@ -8,6 +8,8 @@ mod inspect;
 mod pool;
 mod seeds;
 mod seen;
+mod span_check;
+mod span_relay;
 mod watch;
 
 pub(crate) use client::{CallError, Caller, Executors, commit};

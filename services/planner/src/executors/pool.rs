@@ -165,6 +165,7 @@ impl Executors {
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
+        let _noted = self.note_call(address, caller);
         let message = self.request(caller, None, OPEN_LIMIT, message).map_err(refused)?;
         let mut client = self.client(address).map_err(refused)?;
         let opened = client.open_workspace(message);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
     JobRequest, RunFence,
     check::{CheckOutcome, CheckSpec, TreeKind},
@@ -14,6 +15,14 @@ use crate::executors::{CallError, Caller, Executors, SeedQuery};
 
 /// Asks executors at these addresses, until the guard is dropped.
 fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
+    executors_with(urls, None)
+}
+
+/// The same with a way for their spans.
+pub(super) fn executors_with(
+    urls: Vec<String>,
+    forwarder: Option<SpanForwarder>,
+) -> (Arc<Executors>, DropGuard) {
     let key = grant::generate();
     let settings = PlannerSettings {
         listen: ([127, 0, 0, 1], 0).into(),
@@ -38,12 +47,13 @@ fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
         settings,
         signer,
         crate::executors::Dial::new(None).unwrap(),
+        forwarder,
         &shutdown,
     );
     (executors, shutdown.drop_guard())
 }
 
-fn caller(request: &JobRequest) -> Caller {
+pub(super) fn caller(request: &JobRequest) -> Caller {
     Caller {
         run: domain::RunId::new(ticket(), 1),
         repository: request.repository.clone(),

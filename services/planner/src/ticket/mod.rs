@@ -53,6 +53,11 @@ impl TicketDesk {
         Box::pin(self.take(token, shutdown)).instrument(span).await;
     }
 
+    /// Sends on what executors still keep of the tickets that were in hand.
+    pub(crate) async fn finish_spans(&self) {
+        self.driver.executors.finish_spans().await;
+    }
+
     async fn take(&self, token: Token<Trigger>, shutdown: CancellationToken) {
         let (ticket, fence) = (token.ticket().clone(), token.fence());
         let Some(lease) = self.leases.take(&ticket, fence).await else {

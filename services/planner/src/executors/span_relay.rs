@@ -1,0 +1,324 @@
+//! Spans of executors on their way to the collector.
+//!
+//! Executors must not reach it, because commands of the model run beside them, so the planner asks for their spans after each
+//! call and sends them on.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use bootstrap::{
+    span_buffer::KeptSpan,
+    span_forwarder::{SpanForwarder, SpanOrigin},
+};
+use domain::cause::chain;
+use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceId};
+use proto::executor as wire;
+use tokio::{sync::mpsc, task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+use super::{
+    client::{CallError, Caller, Executors},
+    span_check::{SpanTerms, check_span},
+};
+use crate::telemetry;
+
+/// The span of a call ends a little after its answer; calls in quick succession are asked for together.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+/// The longest that calls in quick succession put the question off.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const TAKE_LIMIT: Duration = Duration::from_secs(5);
+/// What a shutdown waits for.
+const FINISH_LIMIT: Duration = Duration::from_secs(3);
+/// Of one answer, in bytes and spans: a little more than an honest executor gives.
+const ANSWER_BYTES: usize = 256 * 1024;
+const ANSWER_SPANS: usize = 256;
+/// Answers to one question.
+const MOST_ANSWERS: usize = 16;
+/// Executors that are asked at the same time.
+const MOST_AT_ONCE: usize = 16;
+/// Questions that wait for their time.
+const MOST_WAITING: usize = 4096;
+/// Ids of spans that this planner told executors.
+const MOST_CALLS: usize = 16_384;
+
+/// Way of executors' spans to the collector; present where the planner sends its own there.
+pub(super) struct SpanRelay {
+    wanted: mpsc::Sender<WantedSpans>,
+    calls: Mutex<CallSpans>,
+    stop: CancellationToken,
+    ended: CancellationToken,
+}
+
+/// Spans that an executor has or will have in a moment.
+pub(super) struct WantedSpans {
+    executor: String,
+    version: String,
+    trace: TraceId,
+    caller: Caller,
+}
+
+impl WantedSpans {
+    fn origin(&self) -> SpanOrigin {
+        let address = self.executor.split_once("://");
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+".contains(&byte);
+        let version = Some(self.version.clone());
+        SpanOrigin {
+            service: "executor",
+            // As this planner knows it: what it says of itself could be another's name.
+            instance: address
+                .map_or(self.executor.as_str(), |(_, rest)| rest)
+                .to_owned(),
+            version: version
+                .filter(|version| version.len() <= 32 && version.bytes().all(is_plain))
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Spans of this planner under which executors have worked, the last ones.
+#[derive(Default)]
+struct CallSpans {
+    known: HashSet<SpanId>,
+    order: VecDeque<SpanId>,
+}
+
+impl CallSpans {
+    fn add(&mut self, id: SpanId) {
+        if self.known.insert(id) {
+            self.order.push_back(id);
+        }
+        if self.order.len() > MOST_CALLS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+/// Has the spans of one call asked for once the call is over, however it ends.
+pub(crate) struct CallNote<'a> {
+    relay: &'a SpanRelay,
+    wanted: Option<WantedSpans>,
+}
+
+impl Drop for CallNote<'_> {
+    fn drop(&mut self) {
+        if let Some(wanted) = self.wanted.take()
+            && self.relay.wanted.try_send(wanted).is_err()
+        {
+            tracing::debug!("an executor is not asked for its spans: too many are");
+        }
+    }
+}
+
+/// When an executor is asked for a trace.
+struct DueQuestion {
+    wanted: WantedSpans,
+    first: Instant,
+    at: Instant,
+}
+
+/// Questions that wait until the spans of the last call have ended.
+#[derive(Default)]
+struct DueQuestions(HashMap<(String, TraceId), DueQuestion>);
+
+impl DueQuestions {
+    fn add(&mut self, wanted: WantedSpans) {
+        let now = Instant::now();
+        let key = (wanted.executor.clone(), wanted.trace);
+        if self.0.len() >= MOST_WAITING && !self.0.contains_key(&key) {
+            return;
+        }
+        let first = self.0.get(&key).map_or(now, |due| due.first);
+        let at = (now + SETTLE_TIME).min(first + LONGEST_WAIT);
+        self.0.insert(key, DueQuestion { wanted, first, at });
+    }
+
+    /// When the next question is due.
+    fn next_at(&self) -> Option<Instant> {
+        self.0.values().map(|due| due.at).min()
+    }
+
+    /// The question that is due longest at this time.
+    fn take(&mut self, until: Instant) -> Option<WantedSpans> {
+        let due = self.0.iter().filter(|(_, due)| due.at <= until);
+        let key = due.min_by_key(|(_, due)| due.at)?.0.clone();
+        self.0.remove(&key).map(|due| due.wanted)
+    }
+}
+
+impl SpanRelay {
+    /// A relay, and what it is told.
+    pub(super) fn new() -> (Self, mpsc::Receiver<WantedSpans>) {
+        let (wanted, received) = mpsc::channel(MOST_WAITING);
+        let relay = Self {
+            wanted,
+            calls: Mutex::default(),
+            stop: CancellationToken::new(),
+            ended: CancellationToken::new(),
+        };
+        (relay, received)
+    }
+
+    fn is_call(&self, id: SpanId) -> bool {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.known.contains(&id)
+    }
+}
+
+impl Executors {
+    /// Has the executor asked for its spans beneath the current one when the note is dropped; absent where nothing is traced, or
+    /// the executor sends its spans itself.
+    pub(super) fn note_call(&self, executor: &str, caller: &Caller) -> Option<CallNote<'_>> {
+        // Without a relay the span is left as it is.
+        self.relay.as_ref()?;
+        let context = Span::current().context();
+        self.note_beneath(executor, caller, context.span().span_context())
+    }
+
+    /// The same beneath a given span.
+    pub(crate) fn note_beneath(
+        &self,
+        executor: &str,
+        caller: &Caller,
+        span: &SpanContext,
+    ) -> Option<CallNote<'_>> {
+        let relay = self.relay.as_ref().filter(|_| span.is_sampled())?;
+        let version = self.directory.span_keeper(executor)?;
+        let mut calls = relay.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.add(span.span_id());
+        drop(calls);
+        let wanted = WantedSpans {
+            executor: executor.to_owned(),
+            version,
+            trace: span.trace_id(),
+            caller: caller.clone(),
+        };
+        Some(CallNote {
+            relay,
+            wanted: Some(wanted),
+        })
+    }
+
+    /// Asks executors for their spans and sends them on, until [`Executors::finish_spans`].
+    pub(super) async fn relay_spans(
+        self: Arc<Self>,
+        mut forwarder: SpanForwarder,
+        mut wanted: mpsc::Receiver<WantedSpans>,
+    ) {
+        let Some(relay) = &self.relay else { return };
+        let (mut due, mut asked) = (DueQuestions::default(), JoinSet::new());
+        loop {
+            let is_last = relay.stop.is_cancelled();
+            while is_last && let Ok(wanted) = wanted.try_recv() {
+                due.add(wanted);
+            }
+            let until = Instant::now() + if is_last { LONGEST_WAIT } else { Duration::ZERO };
+            while asked.len() < MOST_AT_ONCE
+                && let Some(wanted) = due.take(until)
+            {
+                let executors = Arc::clone(&self);
+                asked.spawn(async move {
+                    let spans = executors.take_spans(&wanted).await;
+                    (wanted.origin(), spans)
+                });
+            }
+            if is_last && asked.is_empty() {
+                break;
+            }
+            let next = due.next_at().unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
+            tokio::select! {
+                Some(wanted) = wanted.recv() => due.add(wanted),
+                Some(Ok((origin, spans))) = asked.join_next() => forward(&mut forwarder, origin, spans).await,
+                () = relay.stop.cancelled(), if !is_last => {}
+                () = tokio::time::sleep_until(next), if asked.len() < MOST_AT_ONCE => {}
+            }
+        }
+        relay.ended.cancel();
+    }
+
+    /// Asks for the last spans and waits until they are sent, for a short time.
+    pub(crate) async fn finish_spans(&self) {
+        if let Some(relay) = &self.relay {
+            relay.stop.cancel();
+            if tokio::time::timeout(FINISH_LIMIT, relay.ended.cancelled())
+                .await
+                .is_err()
+            {
+                tracing::debug!("spans of executors were not sent in time");
+            }
+        }
+    }
+
+    /// The spans of an executor that may be sent on.
+    async fn take_spans(&self, wanted: &WantedSpans) -> Vec<KeptSpan> {
+        let (mut passed, mut refused) = (Vec::new(), 0);
+        for _ in 0..MOST_ANSWERS {
+            let answer = match tokio::time::timeout(TAKE_LIMIT, self.ask_for_spans(wanted)).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(error)) => {
+                    tracing::debug!(executor = wanted.executor, error = %chain(&error), "spans were not handed over");
+                    break;
+                }
+                Err(_) => {
+                    tracing::debug!(executor = wanted.executor, "spans were not handed over in time");
+                    break;
+                }
+            };
+            let handed = answer.spans.len();
+            let good = self.check_spans(wanted, answer.spans);
+            refused += handed - good.len();
+            passed.extend(good);
+            if !answer.more {
+                break;
+            }
+        }
+        if refused > 0 {
+            let executor = &wanted.executor;
+            tracing::warn!(%executor, refused, "an executor handed over spans that it may not make");
+            telemetry::executor_spans("refused", refused);
+        }
+        passed
+    }
+
+    fn check_spans(&self, wanted: &WantedSpans, spans: Vec<wire::FinishedSpan>) -> Vec<KeptSpan> {
+        let terms = SpanTerms {
+            trace: wanted.trace,
+            ticket: wanted.caller.run.ticket(),
+            now: SystemTime::now(),
+            is_ours: &|id| self.relay.as_ref().is_some_and(|relay| relay.is_call(id)),
+        };
+        let spans = spans.into_iter().take(ANSWER_SPANS);
+        spans.filter_map(|span| check_span(span, &terms).ok()).collect()
+    }
+
+    async fn ask_for_spans(&self, wanted: &WantedSpans) -> Result<wire::TakeSpansResponse, CallError> {
+        let message = wire::TakeSpansRequest {
+            fence: Some(wanted.caller.fence.into()),
+            trace_id: wanted.trace.to_bytes().to_vec(),
+        };
+        let request = self.request(&wanted.caller, None, TAKE_LIMIT, message)?;
+        let client = self.client(&wanted.executor)?;
+        let mut client = client.max_decoding_message_size(ANSWER_BYTES);
+        Ok(client.take_spans(request).await?.into_inner())
+    }
+}
+
+async fn forward(forwarder: &mut SpanForwarder, origin: SpanOrigin, spans: Vec<KeptSpan>) {
+    if spans.is_empty() {
+        return;
+    }
+    let count = spans.len();
+    match forwarder.send(origin, spans).await {
+        Ok(()) => telemetry::executor_spans("sent", count),
+        Err(error) => {
+            tracing::debug!(error = %chain(&error), "the collector does not take spans of executors");
+            telemetry::executor_spans("lost", count);
+        }
+    }
+}
