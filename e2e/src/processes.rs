@@ -63,6 +63,8 @@ struct Replica {
     child: Option<Child>,
     /// The release that it runs, where that is another one than this.
     previous: Option<Previous>,
+    /// It is given no variable of OpenTelemetry, as an executor in a cluster.
+    is_untraced: bool,
 }
 
 /// The running processes; killed and reaped on drop.
@@ -147,6 +149,15 @@ impl Processes {
     /// When there is no such process.
     pub fn set_release(&mut self, name: &str, previous: Option<Previous>) -> anyhow::Result<()> {
         self.find_mut(name)?.previous = previous;
+        Ok(())
+    }
+
+    /// From its next start on, a process knows of no collector.
+    ///
+    /// # Errors
+    /// When there is no such process.
+    pub fn hide_collector(&mut self, name: &str) -> anyhow::Result<()> {
+        self.find_mut(name)?.is_untraced = true;
         Ok(())
     }
 
@@ -255,6 +266,7 @@ impl Processes {
                 own: Vec::new(),
                 child: None,
                 previous: None,
+                is_untraced: false,
             });
         }
         let section = service.to_uppercase();
@@ -273,6 +285,7 @@ impl Processes {
             own,
             child: None,
             previous: None,
+            is_untraced: false,
         })
     }
 
@@ -349,7 +362,7 @@ impl Processes {
                 .strip_prefix("JOURNEYMAN__")
                 .and_then(|rest| rest.split("__").next());
             section.is_some_and(|section| sections.contains(&section))
-                || name.starts_with("OTEL_")
+                || (name.starts_with("OTEL_") && !replica.is_untraced)
                 || name == AUTHORITY
         };
         let log = File::options()

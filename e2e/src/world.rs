@@ -62,6 +62,8 @@ pub struct Options {
     pub tls: bool,
     /// Services that begin as another release, in [`Mode::Processes`].
     pub previous: Option<(Previous, Vec<&'static str>)>,
+    /// Processes that know of no collector, in [`Mode::Processes`].
+    pub untraced: Vec<&'static str>,
     /// A backup that NATS holds before any service starts.
     pub restored: Option<PathBuf>,
 }
@@ -160,6 +162,9 @@ impl World {
                     for service in services {
                         processes.set_release(service, Some(previous.clone()))?;
                     }
+                }
+                for name in options.untraced {
+                    processes.hide_collector(name)?;
                 }
                 Services::Processes(Box::pin(processes.begin()).await?, servers)
             }

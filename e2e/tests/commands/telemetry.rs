@@ -139,10 +139,11 @@ fn texts(attributes: &[KeyValue]) -> BTreeMap<String, String> {
 }
 
 /// Plays one ticket to its merge, and asks for a second one, with telemetry on, to the last flush. Gives the first ticket, its first run,
-/// the second ticket, and the logs.
-async fn play(endpoint: String) -> (String, String, String, String) {
+/// the second ticket, and the logs. The untraced processes know of no collector.
+async fn play(endpoint: String, untraced: &[&'static str]) -> (String, String, String, String) {
     let world = World::start(Options {
         mode: Mode::Processes,
+        untraced: untraced.to_vec(),
         // Nobody listens at the mirror: that somebody asked for it is enough.
         rules: "executor:\n  setup:\n    - |\n      curl -sf $JOURNEYMAN_MIRRORS/team/rates.py || true\n"
             .to_owned(),
@@ -213,6 +214,26 @@ fn assert_one_trace(collector: &Collector, ticket: &str) -> Vec<u8> {
     assert_eq!((service.as_str(), root.name.as_str()), ("ingest", "delivery"));
     assert!(root.parent_span_id.is_empty(), "{root:#?}");
     trace
+}
+
+/// Each call of an executor that a planner traced has what the executor did beneath it, once.
+fn assert_calls_are_whole(collector: &Collector) {
+    let spans = collector.spans.lock().unwrap().clone();
+    let ids: BTreeSet<_> = spans.iter().map(|(_, span)| &span.span_id).collect();
+    assert_eq!(ids.len(), spans.len(), "no span came twice");
+    let is_call =
+        |(service, span): &&(String, Span)| service == "planner" && span.name.starts_with("execute_tool ");
+    let calls: Vec<_> = spans.iter().filter(is_call).collect();
+    assert!(calls.len() >= 4, "{calls:#?}");
+    for (_, call) in calls {
+        let beneath = spans.iter().filter(|(service, span)| {
+            service == "executor" && span.name == call.name && span.parent_span_id == call.span_id
+        });
+        assert_eq!(beneath.count(), 1, "{call:#?}");
+    }
+    for name in ["open_workspace", "run_check"] {
+        assert!(!collector.spans("executor", name).is_empty(), "{name}");
+    }
 }
 
 /// A later event is a trace of its own until its ticket is known; then the ticket's trace links to it.
@@ -326,7 +347,7 @@ fn assert_nothing_private(what: &str, text: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
     let (collector, endpoint) = Collector::start().await;
-    let (ticket, run, other, logs) = Box::pin(play(endpoint)).await;
+    let (ticket, run, other, logs) = Box::pin(play(endpoint, &[])).await;
     for service in ["ingest", "planner", "executor", "reporter"] {
         let spans = collector.spans.lock().unwrap();
         assert!(spans.iter().any(|(from, _)| from == service), "{service}");
@@ -341,6 +362,7 @@ async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
     assert_ne!(trace, assert_one_trace(&collector, &other), "two tickets");
     assert_later_events_are_linked(&collector, &trace);
     assert_traces_hang_together(&collector, &trace, &run);
+    assert_calls_are_whole(&collector);
     for (service, metric) in [
         ("planner", "gen_ai.client.token.usage"),
         ("planner", "gen_ai.execute_tool.duration"),
@@ -349,6 +371,23 @@ async fn a_ticket_is_one_story_over_five_services_and_tells_no_secret() {
     ] {
         assert!(collector.has_metric(service, metric), "{service}: {metric}");
     }
+    assert_nothing_private("spans and metrics", &collector.everything.lock().unwrap());
+    assert_nothing_private("logs", &logs);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn executor_without_collector_leaves_no_hole_in_trace() {
+    let (collector, endpoint) = Collector::start().await;
+    let (ticket, run, other, logs) = Box::pin(play(endpoint, &["executor"])).await;
+    let senders: BTreeSet<_> = collector.instances.lock().unwrap().values().cloned().collect();
+    assert!(
+        senders.contains("planner") && !senders.contains("executor"),
+        "the executor itself sent nothing: {senders:?}"
+    );
+    let trace = assert_one_trace(&collector, &ticket);
+    assert_ne!(trace, assert_one_trace(&collector, &other), "two tickets");
+    assert_traces_hang_together(&collector, &trace, &run);
+    assert_calls_are_whole(&collector);
     assert_nothing_private("spans and metrics", &collector.everything.lock().unwrap());
     assert_nothing_private("logs", &logs);
 }
