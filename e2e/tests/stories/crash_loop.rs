@@ -111,13 +111,17 @@ impl Stage {
         (child, input)
     }
 
-    /// Starts the process again whenever it ended, until the ticket is as wanted; how often it ended.
-    async fn started_again_until(&self, point: &str, is_done: impl Fn(&Row) -> bool) -> u32 {
+    async fn queue(&self) -> Queue {
         let settings = queue::Settings {
             url: self.nats.url(),
             ..queue::Settings::default()
         };
-        let queue = Queue::connect(&settings, "test").await.unwrap();
+        Queue::connect(&settings, "test").await.unwrap()
+    }
+
+    /// Starts the process again whenever it ended, until the ticket is as wanted; how often it ended.
+    async fn started_again_until(&self, point: &str, is_done: impl Fn(&Row) -> bool) -> u32 {
+        let queue = self.queue().await;
         let ticket = TicketKey::jira(&self.key).unwrap().to_string();
         let ((mut services, mut input), mut deaths) = (self.services(point).await, 0);
         let end = tokio::time::Instant::now() + PATIENCE;
@@ -203,4 +207,48 @@ async fn a_ticket_that_ends_the_process_at_each_start_is_set_aside_within_a_minu
     assert!((3..=6).contains(&deaths), "{deaths} deaths");
     assert!(by_default(deaths) < Duration::from_secs(60));
     assert_eq!(stage.model.calls().len(), 0);
+}
+
+/// Five crashes of the reporter at one change of the status, and the ticket is told. The planner goes down with the reporter each time,
+/// which must not count against the ticket: its run goes on to its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn report_is_refused_after_five_crashes() {
+    let script = vec![
+        Step::say("It cannot be run here."),
+        Step::say("It cannot be run here."),
+        Step::say("It cannot be run here."),
+    ];
+    let stage = Stage::start(script).await;
+    let count_comments = |text: &str| {
+        let comments = stage.jira.comments(&stage.key);
+        comments
+            .iter()
+            .filter(|comment| comment.text.contains(text))
+            .count()
+    };
+    let told = "failed to handle a report about this ticket five times and has set it aside";
+    let is_over = |row: &Row| {
+        row.pending.is_empty()
+            && row
+                .runs
+                .iter()
+                .any(|run| matches!(run.status, RunStatus::Finished { .. }))
+    };
+    let deaths = stage
+        .started_again_until("reporter.transition/before#1", |row| {
+            assert_eq!(row.quarantined, None);
+            is_over(row) && count_comments(told) > 0 && count_comments("cannot be run here") > 0
+        })
+        .await;
+    assert_eq!(deaths, 5);
+    assert_eq!(count_comments(told), 1);
+    let letters = stage.queue().await.dead_letters().list(10).await.unwrap();
+    let reasons: Vec<&str> = letters
+        .iter()
+        .map(|(_, letter)| letter.reason.as_str())
+        .collect();
+    let [reason] = reasons.as_slice() else {
+        panic!("one dead letter is wanted: {reasons:?}");
+    };
+    assert!(reason.contains("stopped unexpectedly at each of five attempts"), "{reason}");
 }
