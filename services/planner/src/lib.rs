@@ -29,7 +29,8 @@ mod trouble;
 use std::{sync::Arc, time::Duration};
 
 use bootstrap::health::Health;
-use queue::Queue;
+use domain::{Trigger, cause::chain};
+use queue::{Queue, Tokens};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{
     sync::CancellationToken,
@@ -46,6 +47,8 @@ use ticket::TicketDesk;
 
 /// The longest that a shutdown waits for tickets in hand.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
+/// Pause after tokens that could not be opened.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// Runs the planner until `shutdown`: tickets in hand are given back at once, where another planner carries on.
 ///
@@ -102,8 +105,9 @@ async fn take_tickets(
     queue: &Queue,
     shift: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut tokens = match queue.triggers().tokens(shift.clone()).await {
-        Ok(tokens) => tokens,
+    let mut tokens = match open_tokens(queue, shift).await {
+        Ok(Some(tokens)) => tokens,
+        Ok(None) => return Ok(()),
         Err(error) => {
             shift.cancel();
             return Err(error.into());
@@ -131,4 +135,25 @@ async fn take_tickets(
         );
     }
     Ok(())
+}
+
+/// Opens the tokens of tickets. A passing failure is tried again: servers that are slow for a moment end no planner, and in one process
+/// with it every other service. `None` at the end of the shift.
+async fn open_tokens(
+    queue: &Queue,
+    shift: &CancellationToken,
+) -> Result<Option<Tokens<Trigger>>, queue::Error> {
+    loop {
+        match queue.triggers().tokens(shift.clone()).await {
+            Ok(tokens) => return Ok(Some(tokens)),
+            Err(error) if error.is_passing() => {
+                tracing::warn!(error = %chain(&error), "no tickets for now; tried again in a second");
+            }
+            Err(error) => return Err(error),
+        }
+        let paused = shift.run_until_cancelled(tokio::time::sleep(PAUSE_AFTER_ERROR));
+        if paused.await.is_none() {
+            return Ok(None);
+        }
+    }
 }

@@ -438,6 +438,43 @@ async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() 
     world.stop(planner).await;
 }
 
+/// A server that is slow right after the connection, as three of them are on a loaded machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silent_server_at_start_ends_no_planner() {
+    let mut nats = NatsServer::start().await.unwrap();
+    let queue = Queue::connect(&nats_settings(&nats, 8_000), "planner")
+        .await
+        .unwrap();
+    queue.ensure_topology().await.unwrap();
+    nats.kill();
+    let shift = CancellationToken::new();
+    let opening = tokio::spawn({
+        let (queue, shift) = (queue.clone(), shift.clone());
+        async move {
+            crate::open_tokens(&queue, &shift)
+                .await
+                .map(|tokens| tokens.is_some())
+        }
+    });
+    // Longer than one request to the server may take.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!(!opening.is_finished(), "one failure ended it");
+    nats.restart().await.unwrap();
+    assert!(opening.await.unwrap().unwrap());
+
+    nats.kill();
+    let opening = tokio::spawn({
+        let shift = shift.clone();
+        async move {
+            crate::open_tokens(&queue, &shift)
+                .await
+                .map(|tokens| tokens.is_some())
+        }
+    });
+    shift.cancel();
+    assert!(!opening.await.unwrap().unwrap(), "the end of the shift ends it");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_whose_model_is_down_waits_for_a_timer_and_then_ends_well() {
     let world = World::start(script()).await;
