@@ -92,6 +92,34 @@ async fn rules_are_written_from_a_checkout_and_say_what_would_become_of_tickets(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn branches_named_as_our_folders_are_warned_of() {
+    let stage = Stage::start("").await;
+    fs::remove_file(stage.path().join("configs/shop.yaml")).unwrap();
+    let from = checkout(stage.path());
+    let folder = Path::new(&from);
+    git(folder, &["branch", "fix"]);
+    // Fetched, and checked out nowhere.
+    git(folder, &["update-ref", "refs/remotes/origin/feat", "trunk"]);
+    // Neither of them is in the way.
+    git(folder, &["branch", "fixes"]);
+    git(folder, &["branch", "chore/fix"]);
+    let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
+    let ran = run("journeyman", &command, &stage.environment(), stage.path()).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let warned: Vec<&str> = ran
+        .out
+        .lines()
+        .filter_map(|line| line.strip_prefix("warning  "))
+        .collect();
+    let expected = ["feat", "fix"]
+        .map(|branch| format!("the branch {branch} stands in the way of branches in the folder {branch}/"));
+    assert_eq!(warned.len(), expected.len(), "{warned:#?}");
+    for (line, start) in warned.iter().zip(&expected) {
+        assert!(line.starts_with(start), "{start}: {line}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rules_need_something_that_asks_for_work_and_a_checkout() {
     let stage = Stage::start("").await;
     let add = async |arguments: &[&str]| {
