@@ -243,12 +243,12 @@ async fn report_is_refused_after_five_crashes() {
     assert_eq!(deaths, 5);
     assert_eq!(count_comments(told), 1);
     let letters = stage.queue().await.dead_letters().list(10).await.unwrap();
-    let reasons: Vec<&str> = letters
-        .iter()
-        .map(|(_, letter)| letter.reason.as_str())
-        .collect();
+    let reasons: Vec<&str> = letters.iter().map(|(_, letter)| letter.reason.as_str()).collect();
     let [reason] = reasons.as_slice() else {
         panic!("one dead letter is wanted: {reasons:?}");
     };
-    assert!(reason.contains("stopped unexpectedly at each of five attempts"), "{reason}");
+    assert!(
+        reason.contains("stopped unexpectedly at each of five attempts"),
+        "{reason}"
+    );
 }

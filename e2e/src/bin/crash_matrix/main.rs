@@ -29,7 +29,7 @@ async fn main() -> ExitCode {
         },
     };
     done.unwrap_or_else(|error| {
-        say(&format!("crash-matrix failed: {error:#}"));
+        complain(&format!("crash-matrix failed: {error:#}"));
         ExitCode::FAILURE
     })
 }
@@ -37,4 +37,10 @@ async fn main() -> ExitCode {
 #[expect(clippy::print_stdout, reason = "the matrix is its output")]
 fn say(line: &str) {
     println!("{line}");
+}
+
+/// Reports on standard error, which is the log that the matrix shows of services.
+#[expect(clippy::print_stderr, reason = "the matrix is its output")]
+fn complain(line: &str) {
+    eprintln!("{line}");
 }
