@@ -3,6 +3,8 @@
 
 mod autoscale;
 mod contained;
+mod disturbances;
+mod events;
 mod kubectl;
 mod names;
 mod overlay;
@@ -36,7 +38,7 @@ struct Arguments {
     command: String,
     /// Which rounds to play [default: all]
     #[arg(long, value_enum, num_args = 1..)]
-    rounds: Vec<rounds::Event>,
+    rounds: Vec<events::Event>,
     /// Leave the namespaces as they are in the end
     #[arg(long)]
     keep: bool,

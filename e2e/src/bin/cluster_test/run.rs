@@ -7,11 +7,11 @@ use tokio::time::Instant;
 
 use crate::{
     Arguments,
+    events::Event,
     kubectl::{self, kubectl},
     names::{OUTSIDE, Order, POD},
     overlay::Overlay,
-    rounds::{self, Event},
-    say,
+    rounds, say,
     table::table,
 };
 
