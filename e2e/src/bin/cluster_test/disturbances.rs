@@ -6,7 +6,8 @@ use tokio::time::sleep;
 
 use crate::{
     events::Event,
-    kubectl::{self, WORKLOADS, inside, kubectl},
+    isolation::cut_off_pods,
+    kubectl::{self, WORKLOADS, inside, kubectl, last_pod},
     names::{INSIDE, OUTSIDE, POD},
 };
 
@@ -14,6 +15,8 @@ use crate::{
 const SCALED: Duration = Duration::from_secs(15);
 /// What one change to the cluster may take.
 pub(crate) const CHANGE: Duration = Duration::from_secs(300);
+/// How long Redis stays away.
+const WITHOUT_REDIS: Duration = Duration::from_secs(30);
 /// Executors in the base, and from one number to the next.
 const EXECUTORS: [&str; 3] = ["4", "1", "3"];
 
@@ -23,11 +26,15 @@ const EXECUTORS: [&str; 3] = ["4", "1", "3"];
 /// When the cluster does not do it in time.
 pub(crate) async fn happen(event: Event) -> anyhow::Result<String> {
     match event {
-        Event::Nothing | Event::Contained | Event::Autoscale => Ok(String::new()),
+        Event::Nothing | Event::Contained | Event::Autoscale | Event::FullStore => Ok(String::new()),
         Event::Scale => scale().await,
         Event::Restart => restart().await,
         Event::Drain => drain().await,
         Event::Kill => kill().await,
+        Event::Webhooks => roll_ingest().await,
+        Event::ForceDelete => force_delete().await,
+        Event::Redis => take_redis_away().await,
+        Event::Partition => cut_off_pods().await,
     }
 }
 
@@ -96,6 +103,41 @@ async fn kill() -> anyhow::Result<String> {
         &["delete", "pod", "nats-1", "--force", "--grace-period=0"],
     )
     .await?;
+    kubectl::ready().await?;
+    Ok(String::new())
+}
+
+async fn roll_ingest() -> anyhow::Result<String> {
+    inside(CHANGE, &["rollout", "restart", "deployment/ingest"]).await?;
+    kubectl::ready().await?;
+    Ok(String::new())
+}
+
+/// Deletes three pods at once, none of which gets time to stop.
+async fn force_delete() -> anyhow::Result<String> {
+    let mut pods = Vec::new();
+    for workload in ["planner", "executor", "nats"] {
+        pods.push(last_pod(workload).await?);
+    }
+    let mut arguments = vec!["delete", "pod", "--force", "--grace-period=0"];
+    arguments.extend(pods.iter().map(String::as_str));
+    inside(CHANGE, &arguments).await?;
+    kubectl::ready().await?;
+    Ok(pods.join(", "))
+}
+
+/// Takes Redis away for a while, and brings it back whatever happens meanwhile.
+async fn take_redis_away() -> anyhow::Result<String> {
+    let away = async {
+        inside(CHANGE, &["scale", "deployment/redis", "--replicas=0"]).await?;
+        let pods = "--selector=app.kubernetes.io/name=redis";
+        inside(CHANGE, &["delete", "pod", pods, "--force", "--grace-period=0"]).await?;
+        sleep(WITHOUT_REDIS).await;
+        anyhow::Ok(())
+    };
+    let away = away.await;
+    inside(CHANGE, &["scale", "deployment/redis", "--replicas=1"]).await?;
+    away?;
     kubectl::ready().await?;
     Ok(String::new())
 }

@@ -66,6 +66,96 @@ pub(crate) async fn raw(path: &str, body: Option<&str>) -> anyhow::Result<String
     }
 }
 
+/// Replaces what lies at a path of the API server.
+///
+/// # Errors
+/// When it refuses.
+pub(crate) async fn replace_raw(path: &str, object: &Value) -> anyhow::Result<()> {
+    let body = object.to_string();
+    within(LIMIT, &["replace", "--raw", path, "-f", "-"], &body)
+        .await
+        .map(drop)
+}
+
+/// Replaces an object.
+///
+/// # Errors
+/// When the API server refuses.
+pub(crate) async fn replace(object: &Value) -> anyhow::Result<()> {
+    let body = object.to_string();
+    within(LIMIT, &["replace", "-f", "-"], &body).await.map(drop)
+}
+
+/// The pods of a workload that run and are not about to end, by name.
+///
+/// # Errors
+/// When the cluster does not tell.
+pub(crate) async fn pods(workload: &str) -> anyhow::Result<Vec<String>> {
+    let label = format!("app.kubernetes.io/name={workload}");
+    let list = get(&["-n", INSIDE, "pods", "-l", &label]).await?;
+    Ok(running_pods(&list))
+}
+
+fn running_pods(list: &Value) -> Vec<String> {
+    let pods = list["items"].as_array().into_iter().flatten();
+    let running = pods
+        .filter(|pod| pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null());
+    let names = running.filter_map(|pod| pod["metadata"]["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+/// The last of them.
+///
+/// # Errors
+/// When there is none.
+pub(crate) async fn last_pod(workload: &str) -> anyhow::Result<String> {
+    let pod = pods(workload).await?.pop();
+    pod.with_context(|| format!("no pod of {workload} runs"))
+}
+
+/// The pods that run and are not ready.
+///
+/// # Errors
+/// When the cluster does not tell.
+pub(crate) async fn unready_pods() -> anyhow::Result<Vec<String>> {
+    Ok(unready(&get(&["-n", INSIDE, "pods"]).await?))
+}
+
+fn unready(list: &Value) -> Vec<String> {
+    let ready = |pod: &Value| {
+        let conditions = pod["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+    };
+    let running = running_pods(list);
+    let pods = list["items"].as_array().into_iter().flatten();
+    let names = pods
+        .filter(|pod| !ready(pod))
+        .filter_map(|pod| pod["metadata"]["name"].as_str());
+    names
+        .filter(|name| running.iter().any(|found| found == name))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// How often containers were restarted, all pods together.
+///
+/// # Errors
+/// When the cluster does not tell.
+pub(crate) async fn restarts() -> anyhow::Result<u64> {
+    let list = get(&["-n", INSIDE, "pods"]).await?;
+    let pods = list["items"].as_array().into_iter().flatten();
+    let containers = pods.flat_map(|pod| {
+        pod["status"]["containerStatuses"]
+            .as_array()
+            .into_iter()
+            .flatten()
+    });
+    Ok(containers
+        .filter_map(|container| container["restartCount"].as_u64())
+        .sum())
+}
+
 /// Waits until every workload has its replicas; gives how long that took.
 ///
 /// # Errors
@@ -125,4 +215,26 @@ async fn within(limit: Duration, arguments: &[&str], input: &str) -> anyhow::Res
     timeout(limit, call)
         .await
         .with_context(|| format!("kubectl {said}: not within {} s", limit.as_secs()))?
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_that_end_count_neither_way() {
+        let pod = |name: &str, phase: &str, ready: &str| json!({"metadata": {"name": name}, "status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]}});
+        let mut ending = pod("ending", "Running", "False");
+        ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let list = json!({"items": [
+            pod("well", "Running", "True"),
+            pod("unready", "Running", "False"),
+            pod("pending", "Pending", "False"),
+            ending,
+        ]});
+        assert_eq!(running_pods(&list), ["well", "unready"]);
+        assert_eq!(unready(&list), ["unready"]);
+    }
 }

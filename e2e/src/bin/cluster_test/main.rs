@@ -5,16 +5,23 @@ mod autoscale;
 mod contained;
 mod disturbances;
 mod events;
+mod full_store;
+mod isolation;
+mod isolation_rules;
 mod kubectl;
 mod names;
+mod nats_monitor;
+mod observation;
 mod overlay;
 mod play;
 mod rounds;
 mod run;
 mod stand_ins;
 mod table;
+mod wake_ups;
+mod webhooks;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Parser, Subcommand};
 
@@ -51,6 +58,13 @@ struct Arguments {
 enum Part {
     /// Be the stand-ins: what the pod runs
     StandIns,
+    /// Isolate the pod whose network this container shares: what the round `partition` adds to a pod. It takes `NET_ADMIN` in that
+    /// network and nothing of the node
+    Isolate {
+        /// For how long
+        #[arg(long)]
+        seconds: u64,
+    },
 }
 
 #[tokio::main]
@@ -59,6 +73,9 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.part {
         Some(Part::StandIns) => Box::pin(stand_ins::serve()).await.map(|()| true),
+        Some(Part::Isolate { seconds }) => isolation_rules::hold(Duration::from_secs(seconds))
+            .await
+            .map(|()| true),
         None => Box::pin(run::run(&arguments)).await,
     };
     match done {

@@ -43,11 +43,15 @@ pub(crate) async fn play(
         let script = fixture::note_script_with(&note.key, &order.command);
         vendors.model.set_script(&note.marker, script);
     }
+    let mut pause = ProgressPause::new(start);
     while start.elapsed() < LIMIT && !Note::attend_all(vendors, &mut notes)? {
-        tell(counted(&notes, start));
+        let round = counted(&notes, start);
+        pause.note(round.done, Instant::now());
+        tell(round);
         tokio::time::sleep(TICK).await;
     }
     let mut round = counted(&notes, start);
+    round.pause_s = pause.end(Instant::now()).as_secs();
     let mut problems = findings::outside(vendors, &notes.iter().collect::<Vec<_>>());
     problems.extend(inside(client, &notes).await?);
     let (lost, doubled): (Vec<_>, Vec<_>) = problems
@@ -57,6 +61,34 @@ pub(crate) async fn play(
     round.doubled = doubled.iter().map(ToString::to_string).collect();
     round.outputs = outputs(vendors, &notes);
     Ok(round)
+}
+
+/// The longest time in which no ticket became done.
+struct ProgressPause {
+    done: usize,
+    since: Instant,
+    longest: Duration,
+}
+
+impl ProgressPause {
+    const fn new(start: Instant) -> Self {
+        Self {
+            done: 0,
+            since: start,
+            longest: Duration::ZERO,
+        }
+    }
+
+    fn note(&mut self, done: usize, now: Instant) {
+        if self.done < done {
+            self.longest = self.longest.max(now - self.since);
+            (self.done, self.since) = (done, now);
+        }
+    }
+
+    fn end(self, now: Instant) -> Duration {
+        self.longest.max(now - self.since)
+    }
 }
 
 fn counted(notes: &[Note], start: Instant) -> Round {
@@ -104,5 +136,26 @@ fn texts(value: &Value, found: &mut Vec<String>) {
         Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
         Value::Object(fields) => fields.values().for_each(|field| texts(field, found)),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pause_is_longest_time_without_progress() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let longest = |noted: &[(usize, u64)], end| {
+            let mut pause = ProgressPause::new(start);
+            for (done, seconds) in noted {
+                pause.note(*done, at(*seconds));
+            }
+            pause.end(at(end)).as_secs()
+        };
+        assert_eq!(longest(&[(0, 4), (1, 9), (2, 10)], 12), 9);
+        assert_eq!(longest(&[(1, 2), (1, 20), (2, 31)], 32), 29);
+        assert_eq!(longest(&[(1, 2)], 50), 48);
     }
 }

@@ -10,8 +10,10 @@ use crate::{
     contained::{self, control_path},
     disturbances::{CHANGE, happen},
     events::Event,
+    full_store::{self, SmallStore},
     kubectl::{self, inside, raw},
     names::{Order, Round},
+    observation::RoundObservation,
     play, say,
     table::Row,
 };
@@ -28,38 +30,94 @@ const AFTER_ALL: Duration = Duration::from_secs(60);
 /// # Errors
 /// When the cluster or the stand-ins do not answer.
 pub(crate) async fn play(event: Event, order: &Order) -> anyhow::Result<Row> {
-    match event {
+    let row = match event {
         Event::Contained => contained().await,
         Event::Autoscale => autoscale(order).await,
-        Event::Nothing | Event::Scale | Event::Restart | Event::Drain | Event::Kill => {
-            during(event, order).await
-        }
+        Event::FullStore => full_store(order).await,
+        Event::Nothing
+        | Event::Scale
+        | Event::Restart
+        | Event::Drain
+        | Event::Kill
+        | Event::Webhooks
+        | Event::ForceDelete
+        | Event::Redis
+        | Event::Partition => during(event, order).await,
+    }?;
+    for problem in row.exceeded(event.bounds()) {
+        say(&format!("problem: {problem}"));
     }
+    Ok(row)
 }
 
 async fn during(event: Event, order: &Order) -> anyhow::Result<Row> {
-    kubectl::ready().await?;
-    begin(order).await?;
-    let happening = async {
+    let order = Order {
+        webhooks: event.webhooks(),
+        ..order.clone()
+    };
+    let disturbance = async {
         sleep(UNDER_WAY).await;
         let start = Instant::now();
         let note = happen(event).await?;
         anyhow::Ok((note, start.elapsed()))
     };
-    let (happened, round) = tokio::join!(happening, end());
+    let played = play_tickets(&order, disturbance).await;
     if event == Event::Scale {
         inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"]).await?;
     }
-    let (note, took) = happened?;
-    let round = round?;
-    tell(&round);
+    let ((note, took), round, wake_ups) = played?;
     Ok(Row {
-        event: event.name().to_owned(),
+        event,
         note,
         took: (event != Event::Nothing).then_some(took),
         round,
+        wake_ups,
         is_good: true,
     })
+}
+
+/// Tickets that fill a small store; they go on when there is room again, which there is in the end whatever happens.
+async fn full_store(order: &Order) -> anyhow::Result<Row> {
+    kubectl::ready().await?;
+    let store = SmallStore::set().await?;
+    let order = Order {
+        tickets: order.tickets.min(full_store::TICKETS),
+        command: full_store::noisy_command(&order.command),
+        webhooks: Event::FullStore.webhooks(),
+    };
+    let filled = async {
+        let filled = store.stay_full().await;
+        let took = store.give_room().await;
+        anyhow::Ok((filled?, took?))
+    };
+    let played = play_tickets(&order, filled).await;
+    if played.is_err() {
+        store.give_room().await?;
+    }
+    let ((note, took), round, wake_ups) = played?;
+    Ok(Row {
+        event: Event::FullStore,
+        note,
+        took: Some(took),
+        round,
+        wake_ups,
+        is_good: true,
+    })
+}
+
+/// Plays the tickets while something happens; gives what there is to say about that, the round, and the wake-ups that were repaired.
+async fn play_tickets<T>(
+    order: &Order,
+    disturbance: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<(T, Round, Vec<String>)> {
+    kubectl::ready().await?;
+    let observation = RoundObservation::start().await?;
+    begin(order).await?;
+    let (disturbed, round) = tokio::join!(disturbance, end());
+    let mut round = round?;
+    let wake_ups = observation.end(&mut round).await;
+    tell(&round);
+    Ok((disturbed?, round, wake_ups?))
 }
 
 fn tell(round: &Round) {
@@ -101,18 +159,21 @@ async fn end() -> anyhow::Result<Round> {
 /// Tickets that find as few executors as may be; there are as few again in the end.
 async fn autoscale(order: &Order) -> anyhow::Result<Row> {
     let mut scaled = Autoscaled::at_rest().await?;
+    let observation = RoundObservation::start().await?;
     begin(order).await?;
-    let round = tokio::select! {
+    let mut round = tokio::select! {
         round = end() => round?,
         Err(error) = scaled.watch() => return Err(error),
     };
+    let wake_ups = observation.end(&mut round).await?;
     tell(&round);
     let took = scaled.rest().await?;
     Ok(Row {
-        event: Event::Autoscale.name().to_owned(),
+        event: Event::Autoscale,
         note: scaled.note(),
         took: Some(took),
         round,
+        wake_ups,
         is_good: scaled.is_good(),
     })
 }
@@ -131,10 +192,9 @@ async fn contained() -> anyhow::Result<Row> {
     let order = Order {
         tickets: 1,
         command: contained::command(&targets),
+        webhooks: None,
     };
-    begin(&order).await?;
-    let round = end().await?;
-    tell(&round);
+    let ((), round, wake_ups) = play_tickets(&order, async { Ok(()) }).await?;
     let output = round.outputs.last().context("the command said nothing")?;
     let verdict = contained::verdict(&targets, output)?;
     for forbidden in &verdict.forbidden {
@@ -147,10 +207,11 @@ async fn contained() -> anyhow::Result<Row> {
         reached.join(", ")
     };
     Ok(Row {
-        event: Event::Contained.name().to_owned(),
+        event: Event::Contained,
         note: format!("{} tried, reached: {reached}", targets.len()),
         took: None,
         round,
+        wake_ups,
         is_good: verdict.forbidden.is_empty(),
     })
 }

@@ -42,6 +42,7 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<bool> {
     let order = Order {
         tickets: arguments.tickets,
         command: arguments.command.clone(),
+        webhooks: None,
     };
     let events = match arguments.rounds.as_slice() {
         [] => &Event::ALL[..],

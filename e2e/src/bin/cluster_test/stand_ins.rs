@@ -25,6 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::{
     names::{CONTROL_PORT, FILES, INSIDE, Order, PLANTED_PORT, Round, vendors},
     play,
+    webhooks::{SteadyWebhooks, WebhookRelay},
 };
 
 /// What an address may take to answer.
@@ -34,6 +35,9 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 struct Stage {
     vendors: Vendors,
     client: Client,
+    /// Where ingest is.
+    url: String,
+    relay: WebhookRelay,
     round: Mutex<Round>,
     /// How many tickets were asked for so far, and what was found wrong with earlier ones.
     earlier: tokio::sync::Mutex<(usize, HashSet<String>)>,
@@ -63,16 +67,19 @@ pub(crate) async fn serve() -> anyhow::Result<()> {
     let front = NamedFront::bind(everywhere(443), &certificates).await?;
     let vendors = Vendors::start_named(front, &names, Note::workflow(), fixture::script());
     let url = format!("http://ingest.{INSIDE}.svc:7401");
+    let (relay, relay_url) = WebhookRelay::serve(&url).await?;
     let stage = Stage {
         vendors: vendors.await?,
         client: Client::new(&url, SecretString::from(read("token".to_owned())?))?,
+        url,
+        relay,
         round: Mutex::new(Round {
             is_over: true,
             ..Round::default()
         }),
         earlier: tokio::sync::Mutex::default(),
     };
-    stage.vendors.send_webhooks(&url);
+    stage.vendors.send_webhooks(&relay_url);
     let planted = TcpListener::bind(everywhere(PLANTED_PORT)).await?;
     tokio::spawn(async move { while planted.accept().await.is_ok() {} });
     let router = Router::new()
@@ -110,22 +117,37 @@ async fn begin(State(stage): State<Arc<Stage>>, body: String) -> StatusCode {
     if !begun {
         return StatusCode::CONFLICT;
     }
-    tokio::spawn(async move {
-        let mut earlier = stage.earlier.lock().await;
-        let (first, known) = &mut *earlier;
-        let tell = |round: Round| *stage.round() = round;
-        let played = play::play(&stage.vendors, &stage.client, &order, *first, tell).await;
-        *first += order.tickets;
-        let mut round = played.unwrap_or_else(|error| Round {
-            lost: vec![format!("the round: {error:#}")],
-            ..stage.round().clone()
-        });
-        // What belongs to no ticket stays there for every later round.
-        round.lost.retain(|problem| known.insert(problem.clone()));
-        round.is_over = true;
-        *stage.round() = round;
-    });
+    tokio::spawn(async move { play_round(&stage, &order).await });
     StatusCode::ACCEPTED
+}
+
+/// Plays a round to its end, with the webhooks that are sent beside it.
+async fn play_round(stage: &Stage, order: &Order) {
+    let mut earlier = stage.earlier.lock().await;
+    let (first, known) = &mut *earlier;
+    let own_before = stage.relay.accepted();
+    let steady = order
+        .webhooks
+        .map(|load| SteadyWebhooks::start(&stage.url, load))
+        .transpose();
+    let tell = |round: Round| *stage.round() = round;
+    let played = match &steady {
+        Ok(_) => play::play(&stage.vendors, &stage.client, order, *first, tell).await,
+        Err(error) => Err(anyhow::anyhow!("{error:#}")),
+    };
+    *first += order.tickets;
+    let mut round = played.unwrap_or_else(|error| Round {
+        lost: vec![format!("the round: {error:#}")],
+        ..stage.round().clone()
+    });
+    // What belongs to no ticket stays there for every later round.
+    round.lost.retain(|problem| known.insert(problem.clone()));
+    if let Ok(Some(steady)) = steady {
+        round.webhooks = steady.finish().await;
+    }
+    round.own_webhooks = stage.relay.accepted() - own_before;
+    round.is_over = true;
+    *stage.round() = round;
 }
 
 /// Which of these addresses this pod reaches, which no policy holds back.
