@@ -18,6 +18,8 @@ const STARTED: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_secs(1);
 /// The label by which a namespace says what its pods may be.
 const STANDARD: &str = "pod-security.kubernetes.io/enforce";
+/// The program in the image of the stand-ins, whose entry point is another part of it.
+const PROGRAM: &str = "/usr/local/bin/cluster_test";
 /// The workloads of which one pod is cut off.
 const CUT_OFF_WORKLOADS: [&str; 2] = ["nats", "executor"];
 
@@ -81,7 +83,7 @@ fn with_container(mut pod: Value, container: &str, image: &str) -> Value {
     let added = json!({
         "name": container,
         "image": image,
-        "args": ["isolate", "--seconds", CUT_OFF.as_secs().to_string()],
+        "command": [PROGRAM, "isolate", "--seconds", CUT_OFF.as_secs().to_string()],
         // The kernel asks for NET_ADMIN in the pod's own network, and a capability is effective for root alone.
         "securityContext": {
             "runAsUser": 0,
