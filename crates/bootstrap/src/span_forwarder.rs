@@ -6,15 +6,12 @@ use opentelemetry::{
 };
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::{
+    Resource,
     error::OTelSdkResult,
     trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks},
 };
 
-use crate::{
-    settings,
-    span_buffer::KeptSpan,
-    telemetry::{Settings, resource_of},
-};
+use crate::{settings, span_buffer::KeptSpan};
 
 /// The process that made spans, as this one knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -34,21 +31,18 @@ pub struct SpanForwarder {
 }
 
 impl SpanForwarder {
-    /// Sends to the endpoint of the settings; absent without one. Call it inside a tokio runtime.
+    /// Sends to an endpoint. Call it inside a tokio runtime.
     ///
     /// # Errors
     /// A bad endpoint.
-    pub fn new(settings: &Settings) -> Result<Option<Self>, settings::Error> {
-        let Some(endpoint) = &settings.otlp_endpoint else {
-            return Ok(None);
-        };
+    pub fn new(endpoint: &str) -> Result<Self, settings::Error> {
         let exporter = SpanExporter::builder()
             .with_tonic()
             .with_endpoint(endpoint)
             .build();
         let exporter =
             exporter.map_err(|error| settings::Error::new("telemetry.otlp_endpoint", error.to_string()))?;
-        Ok(Some(Self { exporter }))
+        Ok(Self { exporter })
     }
 
     /// Sends spans of one process.
@@ -56,11 +50,30 @@ impl SpanForwarder {
     /// # Errors
     /// When the collector does not take them; they are lost then.
     pub async fn send(&mut self, origin: SpanOrigin, spans: Vec<KeptSpan>) -> OTelSdkResult {
-        self.exporter.set_resource(&resource_of(origin));
+        self.exporter.set_resource(&resource(origin));
         self.exporter
             .export(spans.into_iter().map(span_data).collect())
             .await
     }
+}
+
+/// Nothing that the environment says of this process.
+fn resource(origin: SpanOrigin) -> Resource {
+    Resource::builder_empty()
+        .with_service_name(origin.service)
+        .with_attributes(identify_process(origin.instance, origin.version))
+        .build()
+}
+
+/// Attributes that tell a process of Journeyman from others; a version that is not known is left out.
+pub(crate) fn identify_process(instance: String, version: String) -> impl Iterator<Item = KeyValue> {
+    let attributes = [
+        ("service.namespace", "journeyman".to_owned()),
+        ("service.version", version),
+        ("service.instance.id", instance),
+    ];
+    let known = attributes.into_iter().filter(|(_, value)| !value.is_empty());
+    known.map(|(key, value)| KeyValue::new(key, value))
 }
 
 fn span_data(span: KeptSpan) -> SpanData {

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal as _, time::Duration};
 
 use domain::cause::chain;
-use opentelemetry::{KeyValue, global, trace::TracerProvider};
+use opentelemetry::{global, trace::TracerProvider};
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{
     Resource, metrics::SdkMeterProvider, propagation::TraceContextPropagator, trace::SdkTracerProvider,
@@ -14,7 +14,7 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 use crate::{
     metrics, settings,
     span_buffer::{SpanBuffer, trace_into},
-    span_forwarder::SpanOrigin,
+    span_forwarder::identify_process,
 };
 
 /// Time given to the last export at shutdown; a collector that is gone must not hold the process up.
@@ -140,27 +140,8 @@ fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, S
 fn resource(service: &'static str) -> Resource {
     Resource::builder()
         .with_service_name(service)
-        .with_attributes(identity(instance(), env!("CARGO_PKG_VERSION").to_owned()))
+        .with_attributes(identify_process(instance(), env!("CARGO_PKG_VERSION").to_owned()))
         .build()
-}
-
-/// The same of another process: nothing that the environment says of this one.
-pub(crate) fn resource_of(origin: SpanOrigin) -> Resource {
-    Resource::builder_empty()
-        .with_service_name(origin.service)
-        .with_attributes(identity(origin.instance, origin.version))
-        .build()
-}
-
-/// A version that is not known is left out.
-fn identity(instance: String, version: String) -> impl Iterator<Item = KeyValue> {
-    let attributes = [
-        ("service.namespace", "journeyman".to_owned()),
-        ("service.version", version),
-        ("service.instance.id", instance),
-    ];
-    let known = attributes.into_iter().filter(|(_, value)| !value.is_empty());
-    known.map(|(key, value)| KeyValue::new(key, value))
 }
 
 /// What tells this process from the others of an installation: the name of the machine or pod, and its number.

@@ -44,7 +44,8 @@ pub(crate) async fn desk(
     let leases = Leases::open(&config.redis)?;
     // Only to say at once in the log whether it answers: work goes on without it.
     drop(leases.ping().await);
-    let forwarder = SpanForwarder::new(&config.telemetry)?;
+    let endpoint = config.telemetry.otlp_endpoint.as_deref();
+    let forwarder = endpoint.map(SpanForwarder::new).transpose()?;
     let executors = Executors::start(config.planner.clone(), signer, dial, forwarder, shutdown);
     tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
     tokio::spawn(PoolKeeper::new(&queue, Arc::clone(&executors)).run(shutdown.clone()));

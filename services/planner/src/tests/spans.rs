@@ -48,14 +48,11 @@ impl Collector {
     async fn start() -> (Self, SpanForwarder) {
         let collector = Self::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let settings = bootstrap::telemetry::Settings {
-            otlp_endpoint: Some(format!("http://{}", listener.local_addr().unwrap())),
-            ..bootstrap::telemetry::Settings::default()
-        };
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let server =
             tonic::transport::Server::builder().add_service(TraceServiceServer::new(collector.clone()));
         tokio::spawn(server.serve_with_incoming(TcpListenerStream::new(listener)));
-        (collector, SpanForwarder::new(&settings).unwrap().unwrap())
+        (collector, SpanForwarder::new(&endpoint).unwrap())
     }
 
     /// Each span's service, instance, trace, id and name.
