@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
@@ -49,6 +49,8 @@ pub(crate) struct RequestLog {
     service: Option<&'static str>,
     inner: Mutex<Inner>,
     delay: watch::Sender<Duration>,
+    /// The `Date` of answers in the place of the real one.
+    date: Mutex<Option<HeaderValue>>,
 }
 
 #[derive(Default)]
@@ -121,6 +123,11 @@ impl RequestLog {
     pub(crate) fn lists(&self, made: Instant) -> bool {
         let lag = lock(&self.inner).list_lag;
         lag.is_none_or(|(since, lag)| made < since || made.elapsed() >= lag)
+    }
+
+    /// From now on answers are of this instant.
+    pub(crate) fn set_date(&self, date: &'static str) {
+        *lock(&self.date) = Some(HeaderValue::from_static(date));
     }
 
     /// Waits as long as answers take; a change of that holds for those that wait, too.
@@ -246,7 +253,7 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
     });
     let fault = log.take_fault(&method, &path, &bytes);
     log.take_time().await;
-    let response = match fault {
+    let mut response = match fault {
         Some(fault) => {
             if fault.point == FaultPoint::AfterEffect {
                 drop(next.run(Request::from_parts(parts, Body::from(bytes))).await);
@@ -266,6 +273,9 @@ async fn record(State(log): State<Arc<RequestLog>>, request: Request, next: Next
         body: recorded,
         status: response.status().as_u16(),
     });
+    if let Some(date) = lock(&log.date).clone() {
+        response.headers_mut().insert(header::DATE, date);
+    }
     response
 }
 

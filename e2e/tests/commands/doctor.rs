@@ -291,6 +291,30 @@ async fn offline_check_asks_nothing_outside() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn clock_that_differs_from_servers_is_named() {
+    let stage = Stage::start("").await;
+    let doctor = async || run("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let well = doctor().await;
+    let compared = well
+        .out
+        .lines()
+        .filter(|line| line.starts_with("ok    clock ") && line.contains("that of 127.0.0.1"));
+    assert_eq!(compared.count(), 2, "{}", well.out);
+    stage.github.set_date("Sun, 06 Nov 1994 08:49:37 GMT");
+    let failed = failures(&doctor().await);
+    assert_one(&failed, "clock", " s ahead of that of 127.0.0.1: tokens ");
+    stage.jira.set_date("Fri, 01 Jan 2100 00:00:00 GMT");
+    let failed = failures(&doctor().await);
+    let told = |text: &str| failed.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(
+        (failed.len(), told(" s ahead of "), told(" s behind ")),
+        (2, 1, 1),
+        "{failed:#?}"
+    );
+    stage.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn branch_named_as_our_folder_is_warned_of() {
     let stage = Stage::start("").await;
     let files = [("README.md", "x\n")];

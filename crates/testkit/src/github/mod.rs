@@ -352,6 +352,11 @@ impl FakeGitHub {
         self.hub.log.set_delay(delay);
     }
 
+    /// From now on the clock stands at this instant, which is in the form of the header `Date`.
+    pub fn set_date(&self, date: &'static str) {
+        self.hub.log.set_date(date);
+    }
+
     /// Lists show a new comment, review, issue or pull request only after this long, as the real service's do for up to
     /// 5 s; it can be read by its own address at once.
     pub fn set_list_lag(&self, lag: Duration) {

@@ -114,6 +114,14 @@ pub(super) fn with_links(mut response: Response, links: Option<String>) -> Respo
     response
 }
 
+/// Public, as on a server that is not in private mode.
+pub(super) async fn meta() -> Response {
+    answer(
+        StatusCode::OK,
+        json!({"verifiable_password_authentication": false}),
+    )
+}
+
 pub(super) async fn app(State(hub): State<Arc<Hub>>, caller: AppCaller) -> Response {
     let own = json!({"permissions": caller.permissions(&hub), "events": caller.events(&hub), "installations_count": 1});
     let login = hub

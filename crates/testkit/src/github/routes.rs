@@ -40,6 +40,7 @@ pub(super) fn router(hub: Arc<Hub>) -> Router {
         .route("/merges", any(forbidden_merge));
     Router::new()
         .merge(registration::router())
+        .route("/meta", get(rest::meta))
         .route("/app", get(rest::app))
         .route("/user", get(rest::whoami))
         .route("/app/installations/{id}/access_tokens", post(rest::access_token))

@@ -69,6 +69,11 @@ impl Instances {
         self.writers.github.get(name)
     }
 
+    /// The readers of GitHub servers.
+    pub(super) fn github_readers(&self) -> impl Iterator<Item = (&Instance, &github::Settings)> {
+        self.readers.github.iter()
+    }
+
     /// The readers of Jira sites.
     pub(super) fn jira_readers(&self) -> impl Iterator<Item = (&Instance, &jira::Settings)> {
         self.readers.jira.iter()

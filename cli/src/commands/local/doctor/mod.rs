@@ -3,6 +3,7 @@
 mod accounts;
 mod boards;
 mod certificates;
+mod clock;
 mod instances;
 mod model;
 mod remedy;
@@ -145,13 +146,15 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     if is_online {
         connections(&mut findings, &sections).await;
+        clock::check(&mut findings, &sections, &instances).await;
         accounts::check(&mut findings, &sections, &projects.of(None)).await;
         instances.check(&mut findings, &projects).await;
         repositories::check(&mut findings, &sections, &instances).await;
         boards::check(&mut findings, &sections, &instances).await;
         Box::pin(model::check(&mut findings, file, &environment)).await;
     } else {
-        let asked = "NATS, Redis, accounts, repositories, the model and pools are not asked: --offline";
+        let asked =
+            "NATS, Redis, clocks, accounts, repositories, the model and pools are not asked: --offline";
         findings.add("network", Finding::Skipped(asked.to_owned()));
     }
     if one_machine {

@@ -25,6 +25,7 @@ pub(super) enum Remedy {
     Rules,
     Nats,
     Redis,
+    Clock,
     OtherRelease,
     Pools,
     RenewCertificates,
@@ -60,6 +61,7 @@ impl Remedy {
             Self::Rules => Read("docs/rules.md#when-a-file-is-wrong"),
             Self::Nats => Read("docs/runbook.md#nats-does-not-answer"),
             Self::Redis => Read("docs/runbook.md#redis-does-not-answer"),
+            Self::Clock => Read("docs/runbook.md#the-clocks-differ"),
             Self::OtherRelease => Read("docs/reliability.md#records-of-another-release"),
             Self::Pools => Read("docs/runbook.md#an-executor-does-not-become-ready"),
             Self::RenewCertificates => Run("journeyman certs renew DIR"),
@@ -118,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [Remedy; 23] = [
+    const ALL: [Remedy; 24] = [
         Remedy::SetUpGithub,
         Remedy::SetUpJira,
         Remedy::JiraReaderToken,
@@ -137,6 +139,7 @@ mod tests {
         Remedy::Rules,
         Remedy::Nats,
         Remedy::Redis,
+        Remedy::Clock,
         Remedy::OtherRelease,
         Remedy::Pools,
         Remedy::RenewCertificates,

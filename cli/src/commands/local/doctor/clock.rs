@@ -1,0 +1,125 @@
+//! The clock of this machine, compared with those of GitHub and Jira.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use reqwest::{
+    Client,
+    header::{AGE, DATE, HeaderMap},
+};
+
+use super::{CHECK_LIMIT, Finding, Findings, Remedy, Sections, instances::Instances};
+
+/// Largest difference that passes. GitHub refuses an App's request for a token that is issued more than 60 s ahead of its clock, because
+/// ours are dated 60 s back; half of that is left for a clock that drifts.
+const LARGEST_DIFFERENCE: Duration = Duration::from_secs(30);
+
+/// Adds one finding for each server.
+pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
+    // Redirects would tell the clock of another server.
+    let client = Client::builder()
+        .timeout(CHECK_LIMIT)
+        .redirect(reqwest::redirect::Policy::none())
+        .user_agent("journeyman")
+        .build();
+    let Ok(client) = client else {
+        let untold = "there is no HTTP client".to_owned();
+        findings.add("clock", Finding::Skipped(untold));
+        return;
+    };
+    for page in list_pages(sections, instances) {
+        findings.add("clock", compare_clock(&client, &page).await);
+    }
+}
+
+/// A page of each server that needs no account: with a wrong clock none may be let in.
+fn list_pages(sections: &Sections, instances: &Instances) -> BTreeSet<String> {
+    let own = [&sections.github_reader, &sections.github_writer];
+    let servers = own.into_iter().flatten();
+    let servers = servers.chain(instances.github_readers().map(|(_, server)| server));
+    let servers = servers.map(|server| format!("{}/meta", server.api_url.trim_end_matches('/')));
+    let own = [&sections.jira_reader, &sections.jira_writer];
+    let sites = own.into_iter().flatten();
+    let sites = sites.chain(instances.jira_readers().map(|(_, site)| site));
+    let sites = sites.filter(|site| !site.base_url.is_empty());
+    let sites = sites.map(|site| format!("{}/rest/api/2/serverInfo", site.base_url.trim_end_matches('/')));
+    servers.chain(sites).collect()
+}
+
+async fn compare_clock(client: &Client, page: &str) -> Finding {
+    let before = bootstrap::now().unix_ms();
+    let answer = match client.get(page).send().await {
+        Ok(answer) => answer,
+        // Its account has a line of its own, which says what to do.
+        Err(_) => return Finding::Skipped(format!("{page} does not answer")),
+    };
+    let after = bootstrap::now().unix_ms();
+    let host = answer.url().host_str().unwrap_or(page).to_owned();
+    match read_server_time(answer.headers()) {
+        Some(theirs) => judge_difference(&host, i64::midpoint(before, after) - theirs),
+        None => Finding::Skipped(format!("{host} does not tell its time")),
+    }
+}
+
+/// The server's clock in milliseconds, in the middle of the second that it tells. What a cache kept is as old as it says.
+fn read_server_time(headers: &HeaderMap) -> Option<i64> {
+    let date = headers.get(DATE)?.to_str().ok()?;
+    let date = httpdate::parse_http_date(date).ok()?;
+    let since = date.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let age = headers
+        .get(AGE)
+        .and_then(|age| age.to_str().ok()?.trim().parse().ok());
+    let told = since + Duration::from_secs(age.unwrap_or(0)) + Duration::from_millis(500);
+    i64::try_from(told.as_millis()).ok()
+}
+
+/// `ahead_ms` is negative when this machine's clock is behind.
+fn judge_difference(host: &str, ahead_ms: i64) -> Finding {
+    let difference = Duration::from_millis(ahead_ms.unsigned_abs());
+    let direction = if ahead_ms < 0 { "behind" } else { "ahead of" };
+    let told = format!("{} s {direction} that of {host}", difference.as_secs());
+    if difference <= LARGEST_DIFFERENCE {
+        return Finding::Ok(told);
+    }
+    let problem = format!(
+        "{told}: tokens and grants made here count as expired or as made in the future; set the clock by NTP, for example with \
+         `timedatectl set-ntp true`"
+    );
+    Finding::Failed(problem, Remedy::Clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_up_to_half_a_minute_pass() {
+        for ahead_ms in [-30_000, -1, 0, 1, 30_000] {
+            let finding = judge_difference("jira.example", ahead_ms);
+            assert!(matches!(finding, Finding::Ok(_)), "{ahead_ms}");
+        }
+        for (ahead_ms, expected) in [
+            (30_001, "30 s ahead of that of jira.example: "),
+            (-61_000, "61 s behind that of jira.example: "),
+            (i64::MIN, " s behind that of jira.example: "),
+        ] {
+            let Finding::Failed(told, Remedy::Clock) = judge_difference("jira.example", ahead_ms) else {
+                panic!("{ahead_ms} passed")
+            };
+            assert!(told.contains(expected) && told.contains("NTP"), "{told}");
+        }
+    }
+
+    #[test]
+    fn server_time_counts_the_age_of_kept_answers() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(read_server_time(&headers), None);
+        headers.insert(DATE, "Thu, 01 Jan 1970 00:01:40 GMT".parse().unwrap());
+        assert_eq!(read_server_time(&headers), Some(100_500));
+        headers.insert(AGE, "20".parse().unwrap());
+        assert_eq!(read_server_time(&headers), Some(120_500));
+        for broken in ["yesterday", "", "Thu, 01 Jan 1970 00:01:40 +0100"] {
+            headers.insert(DATE, broken.parse().unwrap());
+            assert_eq!(read_server_time(&headers), None, "{broken}");
+        }
+    }
+}
