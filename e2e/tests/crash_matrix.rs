@@ -17,7 +17,16 @@ async fn a_ticket_survives_a_crash_at_every_seventh_failpoint() {
 #[tokio::test]
 async fn ticket_survives_crashes_around_wakeups_with_three_servers() {
     let finished = "queue.message.finish";
-    let sample = ["--servers", "3", "--story", "straight", "--only", finished, "--every", "3"];
+    let sample = [
+        "--servers",
+        "3",
+        "--story",
+        "straight",
+        "--only",
+        finished,
+        "--every",
+        "3",
+    ];
     expect_survival(&sample).await;
 }
 
