@@ -4,6 +4,7 @@ mod clock;
 pub mod expiry;
 pub mod health;
 pub mod http;
+pub mod jitter;
 pub mod memory;
 pub mod metrics;
 mod programs;

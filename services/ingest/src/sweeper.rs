@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use bootstrap::jitter;
 use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp, cause::chain};
 use opentelemetry::metrics::Counter;
 use queue::{Bucket, Key, Keyed, KeyedLog, Queue};
@@ -83,13 +84,17 @@ impl Sweeper {
         }
     }
 
-    /// Sweeps after every interval, until shutdown.
+    /// Sweeps after every interval, until shutdown. The first sweep is up to a quarter of it early, so that installations that are
+    /// started together do not sweep in step.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        let early = jitter::own_start_delay("sweeper", self.interval / 4);
+        let mut pause = self.interval.saturating_sub(early);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                () = tokio::time::sleep(self.interval) => {}
+                () = tokio::time::sleep(pause) => {}
             }
+            pause = self.interval;
             let swept = tokio::select! {
                 () = shutdown.cancelled() => return,
                 swept = Box::pin(self.sweep(bootstrap::now())) => swept,

@@ -6,6 +6,7 @@ use anyhow::Context;
 use bootstrap::{
     health::Health,
     http::{self, Secure},
+    jitter,
     rules::{Connections, RulesStore},
     service,
 };
@@ -35,6 +36,8 @@ use crate::{
     worker::Worker,
 };
 
+/// Time over which the first reads of orders are spread: the pause between two reads.
+const ORDERS_WITHIN: Duration = Duration::from_millis(500);
 /// How long clones in progress may take to end at shutdown.
 const HTTP_DRAIN: Duration = Duration::from_secs(3);
 
@@ -226,8 +229,12 @@ async fn work(
     let waking = service::keep_running("report waker", shutdown, is_fatal, || {
         reports.run_waker(shutdown.clone())
     });
-    let answering = service::keep_running("pull request calls", shutdown, is_fatal, || {
-        Arc::clone(&calls).run(shutdown.clone())
+    let answering = service::keep_running("pull request calls", shutdown, is_fatal, async || {
+        // Reporters that start together must not read orders in step for ever.
+        jitter::delay_start("pull request calls", ORDERS_WITHIN, shutdown)
+            .await
+            .unwrap_or_default();
+        Arc::clone(&calls).run(shutdown.clone()).await
     });
     let ends = credential_ends(config);
     let telling = service::see_to("ends of credentials", shutdown, || {
@@ -235,8 +242,11 @@ async fn work(
     });
     let telling = telling.map(Ok);
     let maintenance = queue.maintenance_worker(bootstrap::now);
-    let maintaining = service::keep_running("maintenance", shutdown, is_fatal, || {
-        maintenance.run(shutdown.clone())
+    let maintaining = service::keep_running("maintenance", shutdown, is_fatal, async || {
+        jitter::delay_start("maintenance", ORDERS_WITHIN, shutdown)
+            .await
+            .unwrap_or_default();
+        maintenance.run(shutdown.clone()).await
     });
     let upkeep = StreamUpkeep::new(queue.clone(), config.ingest);
     let keeping_up = upkeep.run(shutdown.clone()).map(Ok);

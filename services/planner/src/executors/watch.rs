@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use bootstrap::jitter;
 use domain::cause::chain;
 use proto::executor as wire;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -20,6 +21,11 @@ const RESOLVE_EVERY: Duration = Duration::from_secs(3);
 /// An executor that does not answer is asked again after this long, then twice as long, and so on.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
+
+/// Between half of a pause and the whole, so that planners do not come back to an executor in step.
+fn spread_pause(address: &str, pause: Duration) -> Duration {
+    pause / 2 + jitter::own_start_delay(&format!("{address} after {pause:?}"), pause / 2)
+}
 
 impl Executors {
     /// Watches every executor of every pool until the shutdown.
@@ -62,6 +68,7 @@ impl Executors {
     /// Listens to one executor, for ever.
     async fn listen(self: Arc<Self>, address: String) {
         let mut pause = FIRST_PAUSE;
+        tokio::time::sleep(jitter::own_start_delay(&address, FIRST_PAUSE)).await;
         loop {
             let why = match self.hear(&address).await {
                 Ok(()) => {
@@ -74,7 +81,7 @@ impl Executors {
                 }
             };
             self.directory.lose(&address, &why, bootstrap::now());
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(spread_pause(&address, pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
