@@ -30,7 +30,7 @@ pub(crate) enum Event {
     ForceDelete,
     /// Redis is deleted and stays away for 30 s; webhooks come meanwhile
     Redis,
-    /// A NATS server and an executor are cut off for 60 s, silently, as if their nodes were lost; webhooks come meanwhile. Their pods
+    /// A NATS server and an executor are cut off for 50 s, silently, as if their nodes were lost; webhooks come meanwhile. Their pods
     /// get an ephemeral container with NET_ADMIN, which changes the routing rules of the pod's own network: so connections that are
     /// established are cut too, which network policies of most engines leave alone. It takes no root on a node; the namespace's
     /// security standard is `privileged` for the moment in which the containers are added. What it does not show: the loss of a
@@ -83,7 +83,7 @@ impl Event {
             Self::Webhooks => "rollout restart of ingest",
             Self::ForceDelete => "planner, executor and NATS server deleted by force",
             Self::Redis => "no Redis for 30 s",
-            Self::Partition => "NATS server and executor cut off for 60 s",
+            Self::Partition => "NATS server and executor cut off for 50 s",
             Self::FullStore => "a full store, and the way out",
             Self::Contained => "a command tries every address",
             Self::Autoscale => "the autoscaler follows",

@@ -25,10 +25,11 @@ const TICK: Duration = Duration::from_secs(2);
 /// Tickets of the round: enough to fill the room several times.
 pub(crate) const TICKETS: usize = 8;
 
-/// The command of a ticket that leaves noise, under a name that no other ticket has.
+/// The command of a ticket that leaves noise: as a page of prose, which is part of the change and raises no doubt about it, under a name
+/// that no other ticket has.
 pub(crate) fn noisy_command(command: &str) -> String {
     format!(
-        "bash -c 'head -c {NOISE_BYTES} /dev/urandom >noise-$(od -An -N8 -tx8 /dev/urandom | tr -d \" \"); {command}'"
+        "bash -c 'head -c {NOISE_BYTES} /dev/urandom >notes/noise-$(od -An -N8 -tx8 /dev/urandom | tr -d \" \").md; {command}'"
     )
 }
 
@@ -188,9 +189,9 @@ impl SmallStore {
     }
 }
 
-/// True when one more workspace does not fit.
+/// True when one more workspace does not fit. The last tenth of the objects' room is for small ones.
 const fn is_full(report: StreamReport) -> bool {
-    report.object_limit > 0 && report.object_bytes + NOISE_BYTES > report.object_limit
+    report.object_limit > 0 && report.object_bytes + NOISE_BYTES > report.object_limit / 10 * 9
 }
 
 async fn restart(workload: &str) -> anyhow::Result<()> {
@@ -250,8 +251,8 @@ mod tests {
             object_limit,
             ..StreamReport::default()
         };
-        assert!(!is_full(report(20_000_000, 24_000_001)));
-        assert!(is_full(report(20_000_002, 24_000_001)));
+        assert!(!is_full(report(20_000_000, 26_666_670)));
+        assert!(is_full(report(20_000_004, 26_666_670)));
         assert!(!is_full(report(1, 0)), "no limit is never reached");
     }
 

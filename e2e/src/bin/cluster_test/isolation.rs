@@ -11,8 +11,9 @@ use crate::{
     names::{INSIDE, OUTSIDE, POD},
 };
 
-/// How long both are cut off. The liveness probe of NATS gives it 90 s, so that none is restarted for it.
-pub(crate) const CUT_OFF: Duration = Duration::from_secs(60);
+/// How long both are cut off. The kubelet's probes are cut too, and after 60 s the liveness probe of an executor would restart it, which
+/// on a lost node nobody does.
+const CUT_OFF: Duration = Duration::from_secs(50);
 /// Until a container runs, and until its end is known.
 const STARTED: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_secs(1);

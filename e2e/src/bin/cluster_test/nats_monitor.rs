@@ -68,7 +68,7 @@ impl StreamReport {
 /// # Errors
 /// When none answers.
 pub(crate) async fn report_streams() -> anyhow::Result<StreamReport> {
-    let mut newest = None;
+    let mut newest: Option<StreamReport> = None;
     let mut failed = None;
     for pod in kubectl::pods("nats").await? {
         match timeout(LIMIT, report_of(&pod)).await {
@@ -77,7 +77,11 @@ pub(crate) async fn report_streams() -> anyhow::Result<StreamReport> {
             Err(_) => failed = Some(anyhow::anyhow!("{pod} does not answer")),
         }
     }
-    newest.with_context(|| format!("no NATS server reports its streams: {failed:?}"))
+    match (newest, failed) {
+        (Some(report), _) => Ok(report),
+        (None, Some(error)) => Err(error.context("no NATS server reports its streams")),
+        (None, None) => anyhow::bail!("no NATS server runs"),
+    }
 }
 
 async fn report_of(pod: &str) -> anyhow::Result<StreamReport> {
@@ -91,7 +95,9 @@ async fn report_of(pod: &str) -> anyhow::Result<StreamReport> {
         .spawn()
         .context("kubectl port-forward")?;
     let output = forward.stdout.take().context("kubectl's output")?;
-    let first = BufReader::new(output).lines().next_line().await?;
+    // It stays open: kubectl ends when it cannot print the next line.
+    let mut lines = BufReader::new(output).lines();
+    let first = lines.next_line().await?;
     let address = first.as_deref().and_then(forwarded_address);
     let address = address.with_context(|| format!("kubectl port-forward: {first:?}"))?;
     let client = reqwest::Client::builder().no_proxy().build()?;

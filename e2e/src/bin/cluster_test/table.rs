@@ -165,7 +165,7 @@ mod tests {
             [
                 "| nothing |  | 2 of 2 | 7 s | 4 s |  | 0 | 0 | 0 |",
                 "| drain of a node (with nats) | 8 s | 2 of 2 | 7 s | 4 s |  | 0 | 0 | 1 |",
-                "| NATS server and executor cut off for 60 s |  | 2 of 2 | 7 s | 4 s | 3 of 5 202, 1 no answer, 1 503, within 3.0 s; slowest 90 ms | 0 | 0 | 0 |"
+                "| NATS server and executor cut off for 50 s |  | 2 of 2 | 7 s | 4 s | 3 of 5 202, 1 no answer, 1 503, within 3.0 s; slowest 90 ms | 0 | 0 | 0 |"
             ]
         );
     }
