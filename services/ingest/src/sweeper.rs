@@ -8,8 +8,12 @@ use std::{
 use bootstrap::jitter;
 use domain::{ReportCursor, Row, RunStatus, TicketKey, Timestamp, cause::chain};
 use opentelemetry::metrics::Counter;
-use queue::{Bucket, Key, Keyed, KeyedLog, Queue};
+use queue::{Bucket, Found, Key, Keyed, KeyedLog, Queue};
 use tokio_util::sync::CancellationToken;
+
+/// Pause before a ticket with open work is woken. A record that was just appended has its token by then, and work that was in
+/// hand is mostly settled.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// Wakes what should be awake.
 pub(crate) struct Sweeper {
@@ -109,34 +113,48 @@ impl Sweeper {
         }
     }
 
-    /// One round; gives how many tickets had lost their token. It costs a listing of the rows, one of the cursors, and
-    /// what was appended since the last round.
+    /// One round; gives how many tickets had lost their token. It costs a listing of the rows, one of the cursors, what was
+    /// appended since the last round, and a few requests for each ticket with open work.
     async fn sweep(&mut self, now: Timestamp) -> Result<u64, queue::Error> {
+        let suspects = self.find_suspects(now).await?;
+        if suspects.is_empty() {
+            return Ok(0);
+        }
+        tokio::time::sleep(SECOND_LOOK).await;
+        let mut woken = 0;
+        for suspect in &suspects {
+            woken += u64::from(self.wake(suspect, now).await?);
+        }
+        Ok(woken)
+    }
+
+    /// Tickets with open work. Most have a token, or somebody is about to give them one.
+    async fn find_suspects(&mut self, now: Timestamp) -> Result<Vec<SweptTicket>, queue::Error> {
         let triggers = self.queue.triggers();
         self.triggers.catch_up(&triggers).await?;
         let mut new: BTreeSet<TicketKey> = self.triggers.last.keys().cloned().collect();
-        let mut woken = 0;
+        let mut suspects = Vec::new();
         for (key, row) in self.queue.table::<Row>(Bucket::Tickets).list().await? {
             let Some(ticket) = key.ticket() else {
                 continue;
             };
             new.remove(&ticket);
             let last = self.triggers.last.get(&ticket).copied();
-            if needs_waking(&row, last, now) && triggers.rewake(&ticket).await? {
-                woken += self.count(&ticket, "triggers");
+            if needs_waking(&row, last, now) {
+                suspects.push(SweptTicket::of_triggers(ticket, last));
             }
         }
         // Those that no planner has seen yet, or whose row cannot be read: a planner mends it.
         for ticket in self.triggers.confirmed(new, &triggers).await? {
-            if triggers.rewake(&ticket).await? {
-                woken += self.count(&ticket, "triggers");
-            }
+            let last = self.triggers.last.get(&ticket).copied();
+            suspects.push(SweptTicket::of_triggers(ticket, last));
         }
-        Ok(woken + self.sweep_reports().await?)
+        suspects.extend(self.find_unsettled().await?);
+        Ok(suspects)
     }
 
     /// Tickets with reports that nobody has settled.
-    async fn sweep_reports(&mut self) -> Result<u64, queue::Error> {
+    async fn find_unsettled(&mut self) -> Result<Vec<SweptTicket>, queue::Error> {
         let reports = self.queue.reports();
         self.reports.catch_up(&reports).await?;
         let mut unsettled = self.reports.last.clone();
@@ -150,24 +168,94 @@ impl Sweeper {
                 unsettled.remove(&ticket);
             }
         }
-        let mut woken = 0;
-        for ticket in self
-            .reports
-            .confirmed(unsettled.into_keys().collect(), &reports)
-            .await?
-        {
-            if reports.rewake(&ticket).await? {
-                woken += self.count(&ticket, "reports");
-            }
-        }
-        Ok(woken)
+        let tickets = unsettled.keys().cloned().collect();
+        let confirmed = self.reports.confirmed(tickets, &reports).await?;
+        let suspects = confirmed.into_iter().filter_map(|ticket| {
+            let last = *unsettled.get(&ticket)?;
+            Some(SweptTicket::of_reports(ticket, last))
+        });
+        Ok(suspects.collect())
     }
 
-    fn count(&self, ticket: &TicketKey, log: &'static str) -> u64 {
-        tracing::info!(%ticket, log, "ticket had no wake-up");
+    /// Wakes a ticket whose work is still open and that has no token; true when it had lost it.
+    async fn wake(&self, suspect: &SweptTicket, now: Timestamp) -> Result<bool, queue::Error> {
+        if !self.is_open(suspect, now).await? {
+            return Ok(false);
+        }
+        let woken = match suspect.log {
+            SweptLog::Triggers { .. } => self.queue.triggers().rewake(&suspect.ticket).await?,
+            SweptLog::Reports { .. } => self.queue.reports().rewake(&suspect.ticket).await?,
+        };
+        // A token goes after what it stood for is written, which may have been between both requests.
+        let is_lost = woken && self.is_open(suspect, now).await?;
+        if is_lost {
+            self.count(suspect);
+        }
+        Ok(is_lost)
+    }
+
+    /// True when the work that was seen at the first look is open still.
+    async fn is_open(&self, suspect: &SweptTicket, now: Timestamp) -> Result<bool, queue::Error> {
+        let ticket = &suspect.ticket;
+        match suspect.log {
+            SweptLog::Triggers { last } => {
+                let rows = self.queue.table::<Row>(Bucket::Tickets);
+                Ok(match rows.find(ticket).await? {
+                    Some(Found::Value(row, _)) => needs_waking(&row, last, now),
+                    Some(Found::Unreadable(_)) => true,
+                    None => last.is_some(),
+                })
+            }
+            SweptLog::Reports { last } => {
+                let cursors = self.queue.table::<ReportCursor>(Bucket::Effects);
+                Ok(match cursors.find(Key::cursor(ticket)).await? {
+                    Some(Found::Value(cursor, _)) => cursor.sequence < last,
+                    Some(Found::Unreadable(_)) | None => true,
+                })
+            }
+        }
+    }
+
+    fn count(&self, suspect: &SweptTicket) {
+        let log = suspect.log.name();
+        tracing::info!(ticket = %suspect.ticket, log, "ticket had no wake-up");
         self.swept
             .add(1, &[opentelemetry::KeyValue::new("journeyman.log", log)]);
-        1
+    }
+}
+
+/// A ticket whose work was open at the first look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SweptTicket {
+    ticket: TicketKey,
+    log: SweptLog,
+}
+
+/// The log whose token it should have, and the last record that was seen there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SweptLog {
+    Triggers { last: Option<u64> },
+    Reports { last: u64 },
+}
+
+impl SweptLog {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Triggers { .. } => "triggers",
+            Self::Reports { .. } => "reports",
+        }
+    }
+}
+
+impl SweptTicket {
+    const fn of_triggers(ticket: TicketKey, last: Option<u64>) -> Self {
+        let log = SweptLog::Triggers { last };
+        Self { ticket, log }
+    }
+
+    const fn of_reports(ticket: TicketKey, last: u64) -> Self {
+        let log = SweptLog::Reports { last };
+        Self { ticket, log }
     }
 }
 
@@ -218,6 +306,81 @@ mod tests {
             };
             assert_eq!(needs_waking(&row, Some(5), now), expected);
         }
+    }
+
+    /// A sweeper with a queue of its own, and a report that no token stands for.
+    async fn with_report() -> (testkit::NatsServer, Sweeper, u64) {
+        let nats = testkit::NatsServer::start().await.unwrap();
+        let settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&settings, "test").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let report = domain::Report {
+            id: domain::ReportId::notice(&ticket(), 1),
+            ticket: ticket(),
+            run: None,
+            fence: domain::RunFence::default(),
+            at: Timestamp::default(),
+            progress: None,
+            request: domain::ReportRequest::WorkStarted(domain::report::WorkStarted {
+                job: Job::Implement,
+                repository: "acme/shop".parse().unwrap(),
+                begun: domain::report::Begun::default(),
+            }),
+        };
+        queue.reports().append(&report).await.unwrap();
+        let last = queue.reports().last_sequence(&ticket()).await.unwrap().unwrap();
+        (nats, Sweeper::new(queue, Duration::from_secs(60)), last)
+    }
+
+    fn ticket() -> TicketKey {
+        TicketKey::jira("ENG-1").unwrap()
+    }
+
+    #[tokio::test]
+    async fn report_without_token_is_woken_once() {
+        let (_nats, mut sweeper, last) = with_report().await;
+        let suspects = sweeper.find_suspects(Timestamp::default()).await.unwrap();
+        assert_eq!(suspects, [SweptTicket::of_reports(ticket(), last)]);
+        for expected in [true, false] {
+            let woken = sweeper.wake(&suspects[0], Timestamp::default()).await;
+            assert_eq!(woken.unwrap(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn report_settled_between_looks_stays_asleep() {
+        let (_nats, mut sweeper, last) = with_report().await;
+        let suspects = sweeper.find_suspects(Timestamp::default()).await.unwrap();
+        let cursor = ReportCursor {
+            sequence: last,
+            ..ReportCursor::default()
+        };
+        let cursors = sweeper.queue.table(Bucket::Effects);
+        cursors.put(Key::cursor(&ticket()), &cursor, None).await.unwrap();
+        let woken = sweeper.wake(&suspects[0], Timestamp::default()).await;
+        assert!(!woken.unwrap());
+        assert!(
+            sweeper.queue.reports().rewake(&ticket()).await.unwrap(),
+            "the sweeper left a token"
+        );
+    }
+
+    #[tokio::test]
+    async fn trigger_folded_between_looks_stays_asleep() {
+        let (_nats, sweeper, _) = with_report().await;
+        let suspect = SweptTicket::of_triggers(ticket(), Some(6));
+        let rows = sweeper.queue.table(Bucket::Tickets);
+        let folded = Row {
+            cursor: 6,
+            ..Row::default()
+        };
+        rows.put(&ticket(), &folded, None).await.unwrap();
+        assert!(!sweeper.wake(&suspect, Timestamp::default()).await.unwrap());
+        let next = SweptTicket::of_triggers(ticket(), Some(7));
+        assert!(sweeper.wake(&next, Timestamp::default()).await.unwrap());
     }
 
     #[test]
