@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, LazyLock, OnceLock},
+    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -22,7 +22,7 @@ use domain::{Instance, Origin, cause::chain, json};
 use opentelemetry::{KeyValue, global, metrics::Counter};
 use queue::{Queue, WebhookDelivery};
 use serde::Deserialize;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     body::{Body, Unfit},
@@ -36,6 +36,10 @@ const ID_CHARS: usize = 200;
 const EVENT_CHARS: usize = 60;
 /// Pause between two log lines about refused webhooks, which anybody can cause.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
+
+/// Time that a client may need for another server of NATS, and the pause between two looks.
+const RECONNECTION: Duration = Duration::from_secs(1);
+const RECONNECTION_PAUSE: Duration = Duration::from_millis(20);
 
 /// What the webhook handlers share. The queue comes when it is connected; until then they answer 503.
 #[derive(Clone)]
@@ -51,6 +55,21 @@ struct Inner {
     bodies: Bodies,
     publish_timeout: Duration,
     refusals: SparseLog,
+    /// Since when NATS is not connected, as far as a webhook met it.
+    away_since: Mutex<Option<Instant>>,
+}
+
+impl Inner {
+    /// Keeps since when NATS is away; gives for how long.
+    fn note_connection(&self, is_connected: bool) -> Duration {
+        let mut since = self.away_since.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_connected {
+            *since = None;
+            Duration::ZERO
+        } else {
+            since.get_or_insert_with(Instant::now).elapsed()
+        }
+    }
 }
 
 /// What the webhooks of one sender are signed with: of the default instance and of the named ones.
@@ -136,6 +155,7 @@ impl Webhooks {
                 bodies: Bodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
                 publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
                 refusals: SparseLog::new(LOG_PAUSE),
+                away_since: Mutex::default(),
             }),
         })
     }
@@ -203,7 +223,7 @@ impl Webhooks {
         let (head, body) = request.into_parts();
         let unauthorized = |_| Refused(StatusCode::UNAUTHORIZED, "signature");
         let claimed = Claimed::read(&head.headers, sender.signature).map_err(unauthorized)?;
-        let queue = self.connected()?;
+        let queue = self.connected().await?;
         let body = self.inner.bodies.read(&head.headers, body).await;
         let body = body.map_err(|error| Refused(error.status(), "body"))?;
         let verified = keys.verify(&claimed, body).map_err(unauthorized)?;
@@ -216,10 +236,21 @@ impl Webhooks {
         self.publish(queue, &delivery).await
     }
 
-    /// While NATS is known to be away, a sender hears it at once: it waits only seconds for an answer.
-    fn connected(&self) -> Result<&Queue, Refused> {
-        let queue = self.inner.queue.get().filter(|queue| queue.is_connected());
-        queue.ok_or(Refused(StatusCode::SERVICE_UNAVAILABLE, "nats is away"))
+    /// The queue, when it is connected. A service whose server ends has another one within milliseconds, and GitHub does not send again
+    /// what it was refused, so a webhook waits for that. Once NATS is away for longer, a sender hears it at once: it waits only seconds
+    /// for an answer.
+    async fn connected(&self) -> Result<&Queue, Refused> {
+        loop {
+            let queue = self.inner.queue.get().filter(|queue| queue.is_connected());
+            let away = self.inner.note_connection(queue.is_some());
+            match queue {
+                Some(queue) => return Ok(queue),
+                None if away >= RECONNECTION => {
+                    return Err(Refused(StatusCode::SERVICE_UNAVAILABLE, "nats is away"));
+                }
+                None => sleep(RECONNECTION_PAUSE).await,
+            }
+        }
     }
 
     async fn publish(&self, queue: &Queue, delivery: &WebhookDelivery) -> Result<(), Refused> {

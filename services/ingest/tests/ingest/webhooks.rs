@@ -210,6 +210,35 @@ async fn with_nats_down_webhooks_are_answered_503_at_once() {
     h.stop().await;
 }
 
+#[tokio::test]
+async fn webhook_waits_for_restarted_nats_server() {
+    let mut h = Harness::start(3_600).await;
+    // A machine that is busy may need more than a second for the server; the next try tells.
+    for number in 0..5 {
+        h.nats.stop().await;
+        let body = json!({}).to_string();
+        let sent = h
+            .http
+            .post(h.url("/webhooks/github"))
+            .header("x-github-event", "ping")
+            .header("x-github-delivery", format!("late-{number}"))
+            .header(
+                "x-hub-signature-256",
+                harness::sign(harness::GITHUB_SECRET, &body),
+            )
+            .body(body)
+            .send();
+        let (sent, restarted) = tokio::join!(sent, h.nats.restart());
+        restarted.expect("nats");
+        if sent.expect("answer").status() == StatusCode::ACCEPTED {
+            h.stop().await;
+            return;
+        }
+        h.ready().await;
+    }
+    panic!("no webhook waited for the server");
+}
+
 /// A POST of a GitHub webhook up to the end of its head, and what follows.
 async fn begin(h: &Harness, headers: &str, rest: &str) -> TcpStream {
     let address = h.url("").replace("http://", "");
