@@ -48,7 +48,7 @@ pub(crate) enum Event {
 /// What a round may cost at most, beyond that nothing is lost and nothing is done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundBounds {
-    /// From the first webhook that is refused to the last.
+    /// Time in which webhooks are refused, all of it together.
     pub(crate) refusing: Duration,
     /// The longest time in which no ticket becomes done.
     pub(crate) pause: Duration,
@@ -112,7 +112,8 @@ impl Event {
     /// What it may cost.
     pub(crate) const fn bounds(self) -> RoundBounds {
         let (refusing_s, pause_s) = match self {
-            // As long as a service may take to notice a silent server, and to find another one.
+            // At the start until a service has noticed the silent server and found another one, at the end until the servers have
+            // chosen their leaders.
             Self::Partition => (25, 60),
             // Nothing becomes done from the moment at which the store is full to that at which there is room.
             Self::FullStore => (0, 240),

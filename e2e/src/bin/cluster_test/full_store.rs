@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use e2e::findings::NOISE;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -29,7 +30,7 @@ pub(crate) const TICKETS: usize = 8;
 /// that no other ticket has.
 pub(crate) fn noisy_command(command: &str) -> String {
     format!(
-        "bash -c 'head -c {NOISE_BYTES} /dev/urandom >notes/noise-$(od -An -N8 -tx8 /dev/urandom | tr -d \" \").md; {command}'"
+        "bash -c 'head -c {NOISE_BYTES} /dev/urandom >{NOISE}$(od -An -N8 -tx8 /dev/urandom | tr -d \" \").md; {command}'"
     )
 }
 

@@ -1,6 +1,9 @@
 //! What the host and the pod of the stand-ins both name, and what they say to each other.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use domain::TicketKey;
 use e2e::Outside;
@@ -64,23 +67,21 @@ pub(crate) struct WebhookCount {
     pub(crate) refused: BTreeMap<u16, u64>,
     /// The longest time until an answer with 202.
     pub(crate) slowest_ms: u64,
-    /// When the first and the last that was refused were sent, since the first of all.
-    pub(crate) refused_between_ms: Option<(u64, u64)>,
+    /// The seconds in which one was sent that was refused, counted from the first of all.
+    pub(crate) refused_in_s: BTreeSet<u64>,
 }
 
 impl WebhookCount {
     /// Counts one that was sent at a time after the first and answered with a status, or not.
     pub(crate) fn add(&mut self, status: Option<u16>, sent: Duration, took: Duration) {
-        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         if status == Some(202) {
+            let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
             self.accepted += 1;
-            self.slowest_ms = self.slowest_ms.max(ms(took));
-            return;
+            self.slowest_ms = self.slowest_ms.max(took);
+        } else {
+            *self.refused.entry(status.unwrap_or_default()).or_default() += 1;
+            self.refused_in_s.insert(sent.as_secs());
         }
-        *self.refused.entry(status.unwrap_or_default()).or_default() += 1;
-        let sent = ms(sent);
-        let (first, last) = self.refused_between_ms.unwrap_or((sent, sent));
-        self.refused_between_ms = Some((first.min(sent), last.max(sent)));
     }
 
     /// All.
@@ -88,10 +89,9 @@ impl WebhookCount {
         self.accepted + self.refused.values().sum::<u64>()
     }
 
-    /// From the first that was refused to the last.
+    /// How long webhooks were refused, all times together: a partition has one at its start and one at its end.
     pub(crate) fn refused_for(&self) -> Duration {
-        let span = self.refused_between_ms.map_or(0, |(first, last)| last - first);
-        Duration::from_millis(span)
+        Duration::from_secs(self.refused_in_s.len() as u64)
     }
 }
 
@@ -130,22 +130,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn webhook_count_keeps_span_of_refusals() {
+    fn webhook_count_adds_seconds_of_refusals() {
         let mut count = WebhookCount::default();
         let ms = Duration::from_millis;
         count.add(Some(202), ms(0), ms(40));
         assert_eq!(count.refused_for(), Duration::ZERO);
-        // An answer that comes late belongs to the moment at which the webhook was sent.
-        for (status, sent) in [
+        // An answer that comes late belongs to the second in which the webhook was sent.
+        let answers = [
             (None, 3_000),
             (Some(503), 1_000),
             (Some(202), 2_000),
-            (None, 4_500),
-        ] {
+            (None, 3_500),
+            (None, 50_500),
+        ];
+        for (status, sent) in answers {
             count.add(status, ms(sent), ms(10));
         }
-        assert_eq!((count.sent(), count.accepted, count.slowest_ms), (5, 2, 40));
-        assert_eq!(count.refused, BTreeMap::from([(0, 2), (503, 1)]));
-        assert_eq!(count.refused_for(), ms(3_500));
+        assert_eq!((count.sent(), count.accepted, count.slowest_ms), (6, 2, 40));
+        assert_eq!(count.refused, BTreeMap::from([(0, 3), (503, 1)]));
+        assert_eq!(count.refused_for(), Duration::from_secs(3));
     }
 }
