@@ -71,7 +71,7 @@ async fn start(registry: &Registry, (mode, tls): (Mode, bool), setup: &str) -> W
         tls,
         ..Options::default()
     };
-    start_with(registry, setup, options).await
+    Box::pin(start_with(registry, setup, options)).await
 }
 
 /// A world of these options, whose repository has this setup, and whose proxy knows the registry.
@@ -85,7 +85,7 @@ pub(crate) async fn start_with(registry: &Registry, setup: &str, options: Option
         ],
         ..options
     };
-    World::start(options).await.unwrap()
+    Box::pin(World::start(options)).await.unwrap()
 }
 
 /// A line of a setup: fetches a URL with what every program is told of the proxy.

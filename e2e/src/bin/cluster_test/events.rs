@@ -31,7 +31,7 @@ pub(crate) enum Event {
     /// Redis is deleted and stays away for 30 s; webhooks come meanwhile
     Redis,
     /// A NATS server and an executor are cut off for 50 s, silently, as if their nodes were lost; webhooks come meanwhile. Their pods
-    /// get an ephemeral container with NET_ADMIN, which changes the routing rules of the pod's own network: so connections that are
+    /// get an ephemeral container with `NET_ADMIN`, which changes the routing rules of the pod's own network: so connections that are
     /// established are cut too, which network policies of most engines leave alone. It takes no root on a node; the namespace's
     /// security standard is `privileged` for the moment in which the containers are added. What it does not show: the loss of a
     /// node's disk, of its name server, and of the addresses of services

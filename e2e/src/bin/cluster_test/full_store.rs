@@ -54,14 +54,14 @@ impl StoreSize {
     }
 }
 
-/// One file of a ConfigMap, before and after.
+/// One file of a `ConfigMap`, before and after.
 struct ChangedFile {
     config_map: Value,
     file: &'static str,
 }
 
 impl ChangedFile {
-    /// The ConfigMap that a workload mounts, and whose name begins so.
+    /// The `ConfigMap` that a workload mounts, and whose name begins so.
     async fn find(workload: &str, name: &str, file: &'static str) -> anyhow::Result<Self> {
         let known = kubectl::get(&["-n", INSIDE, workload]).await?;
         let found =

@@ -22,7 +22,7 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> ExitCode {
     bootstrap::install_tls_provider();
-    match check(&Arguments::parse()).await {
+    match Box::pin(check(&Arguments::parse())).await {
         Ok(0) => ExitCode::SUCCESS,
         Ok(problems) => {
             say(&format!("console {problems} problems"));
