@@ -1,10 +1,11 @@
 //! The five service binaries: help, settings that are wrong, servers that come late.
 
-use std::{net::TcpListener, time::Duration};
+use std::time::Duration;
 
 use journeyman::local::{Plan, Prepared};
 use rustix::process::Signal;
 use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer, eventually};
+use tokio::net::TcpSocket;
 
 use crate::{
     program::{Program, run},
@@ -31,9 +32,24 @@ async fn settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(String, String)>
     Prepared::new(plan).await.unwrap().environment
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+/// A port at which nothing answers, and which no other process gets as long as it is held.
+struct HeldPort(TcpSocket);
+
+impl HeldPort {
+    fn new() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        Self(socket)
+    }
+
+    fn number(&self) -> u16 {
+        self.0.local_addr().unwrap().port()
+    }
+
+    /// The number, for a server that starts now.
+    fn release(self) -> u16 {
+        self.number()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,15 +158,15 @@ async fn ready(service: &str, environment: &[(String, String)]) -> Option<u16> {
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_may_come_late() {
     let stage = Stage::start("").await;
-    let (nats, redis) = (free_port(), free_port());
-    let environment = settings(&stage, nats, redis).await;
+    let (nats, redis) = (HeldPort::new(), HeldPort::new());
+    let environment = settings(&stage, nats.number(), redis.number()).await;
     let (ingest, planner, reporter) = tokio::join!(
         start_early("ingest", &environment, &stage),
         start_early("planner", &environment, &stage),
         start_early("reporter", &environment, &stage)
     );
     let _nats = NatsServer::start_with(NatsOptions {
-        port: Some(nats),
+        port: Some(nats.release()),
         ..NatsOptions::default()
     })
     .await
@@ -161,7 +177,7 @@ async fn servers_may_come_late() {
         .says("tickets are worked on without leases, and each planner counts budgets for itself, until redis answers again")
         .await;
     let _redis = RedisServer::start_with(RedisOptions {
-        port: Some(redis),
+        port: Some(redis.release()),
         ..RedisOptions::default()
     })
     .await
