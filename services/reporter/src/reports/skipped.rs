@@ -43,3 +43,26 @@ impl Kind for SkipReason {
         message::skipped(self, &told.try_again())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made::Made;
+
+    #[test]
+    fn unclear_decision_leaves_mark_of_run() {
+        let ticket = TicketKey::jira("ENG-12").unwrap();
+        let made = Made::default();
+        let told = Told {
+            made: &made,
+            ticket: &ticket,
+            run: None,
+            again: "To Do",
+        };
+        let unclear = SkipReason::UnclearDecision {
+            heads: vec!["0123456789ab".to_owned()],
+        };
+        assert_eq!(unclear.mark(&told), None, "the run waits on");
+        assert_eq!(SkipReason::NoIssues.mark(&told), Some(Mark::Stopped));
+    }
+}
