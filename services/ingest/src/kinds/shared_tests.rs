@@ -137,5 +137,5 @@ fn a_ticket_is_read_for_its_repository_only_where_the_project_is_shared() {
         facts.put_known(ops, domain::TriggerKey::new("changelog:7"), None);
     };
     known(&mut shared);
-    assert!(matches!(unruled.decide(&shared), Ok(super::Verdict::Nothing(_))));
+    assert!(matches!(unruled.decide(&shared), Ok(super::Verdict::Unruled(_))));
 }

@@ -261,12 +261,7 @@ impl Kind for Work {
             return Ok(Verdict::Known(*sequence));
         }
         let Some((rules, unclear)) = self.rules(facts)? else {
-            return Ok(match facts.book.problems() {
-                // A Data Center tells of every project. Nobody asked us to work on this one.
-                [] => Verdict::nothing(format!("no rules name the project of {}", self.ticket)),
-                // The rules may be in a file that is broken: the dead letter keeps the request until it is repaired.
-                _ => Verdict::Unruled(self.ticket.clone()),
-            });
+            return Ok(Verdict::Unruled(self.ticket.clone()));
         };
         if let Asked::Entered { status, .. } = &self.asked
             && !self.is_interested(rules)
