@@ -99,6 +99,9 @@ async fn open(world: &World, proxy: &Proxy, grant: &str, command: &str) -> (Sess
     (session, setup.failed, setup.log_tail)
 }
 
+/// Held by tests with worlds that have no namespaces: the port of one test's setup is on the loopback of the other's commands.
+static SHARED_LOOPBACK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// A world at each level that this machine reaches, its name and what runs beside it.
 async fn levels() -> Vec<(&'static str, World, Option<runners::Runner>)> {
     let without = || vec![executor::Mechanism::Namespaces];
@@ -117,6 +120,7 @@ async fn levels() -> Vec<(&'static str, World, Option<runners::Runner>)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setup_commands_get_out_through_the_proxy_without_its_grant_and_later_commands_do_not() {
+    let _alone = SHARED_LOOPBACK.lock().await;
     for (name, world, _runner) in levels().await {
         let proxy = Proxy::start().await;
         let look = format!("{ASK} && env && cat /proc/self/environ && echo $HTTP_PROXY > door");
@@ -147,6 +151,7 @@ fn script(word: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setup_outside_base_history_has_no_network() {
+    let _alone = SHARED_LOOPBACK.lock().await;
     for (name, world, _runner) in levels().await {
         let proxy = Proxy::start().await;
         let base = setups::commit(&world, &[("install.sh", &script("base"))]);
@@ -188,6 +193,7 @@ async fn setup_outside_base_history_has_no_network() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn setup_never_runs_over_restored_files() {
+    let _alone = SHARED_LOOPBACK.lock().await;
     for (name, world, _runner) in levels().await {
         let proxy = Proxy::start().await;
         let base = setups::commit(&world, &[("install.sh", &script("base"))]);
