@@ -303,6 +303,7 @@ impl Caller {
         self.ask("PATCH /app/hook/config", "/app/hook/config", Some(hook))
             .await;
         self.ask("GET /user", "/user", None).await;
+        self.ask("GET /meta", "/meta", None).await;
         self.ask("GET /users/{login}", "/users/ada", None).await;
         self.ask_repo("GET", "", "", None).await;
         let installation = self.ask_repo("GET", "/installation", "/installation", None).await;
