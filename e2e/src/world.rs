@@ -17,9 +17,7 @@ use queue::{Queue, Role};
 use tempfile::TempDir;
 use testkit::{JiraOptions, Step, eventually, fixture};
 
-use crate::{
-    Dialect, Previous, Processes, Vendors, inside::Inside, outside::WEBHOOK_SECRET, private::Private,
-};
+use crate::{Dialect, Previous, Processes, Vendors, inside::Inside, private::Private, sign_webhook};
 
 /// Longest wait for one thing to happen in a story: far above what it takes, for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -338,9 +336,6 @@ impl World {
     /// # Errors
     /// When ingest does not answer.
     pub async fn deliver(&self, source: &str, event: &str, body: &str) -> anyhow::Result<u16> {
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
-        let tag = ring::hmac::sign(&key, body.as_bytes());
-        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let (signature, event_header) = match source {
             "github" => ("x-hub-signature-256", "x-github-event"),
             _ => ("x-hub-signature", "x-event"),
@@ -349,7 +344,7 @@ impl World {
             .post(format!("{}/webhooks/{source}", self.url))
             .body(body.to_owned());
         let request = request
-            .header(signature, format!("sha256={hex}"))
+            .header(signature, sign_webhook(body.as_bytes()))
             .header(event_header, event)
             .header("x-github-delivery", format!("{:032x}", fastrand::u128(..)))
             .header("content-type", "application/json");

@@ -4,9 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use bootstrap::now;
-use e2e::{WEBHOOK_SECRET, World};
+use e2e::{WebhookSender, World};
 use queue::WebhookDelivery;
-use ring::hmac;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -26,31 +25,11 @@ const IDLE: u32 = 1_000;
 /// About the size of GitHub's own examples.
 const BODY_BYTES: usize = 25_000;
 
-#[derive(Clone)]
-struct Sender {
-    client: reqwest::Client,
-    url: String,
-    key: hmac::Key,
-}
-
-impl Sender {
-    /// Sends one delivery that no job follows from.
-    async fn send(&self, id: String) -> anyhow::Result<()> {
-        let body = body(&id);
-        let tag = hmac::sign(&self.key, body.as_bytes());
-        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let request = self
-            .client
-            .post(&self.url)
-            .header("content-type", "application/json")
-            .header("x-github-event", "star")
-            .header("x-github-delivery", id)
-            .header("x-hub-signature-256", format!("sha256={hex}"))
-            .body(body);
-        let status = request.send().await?.status();
-        ensure!(status == 202, "a webhook was answered with {status}");
-        Ok(())
-    }
+/// Sends one delivery that no job follows from.
+async fn send_star(sender: &WebhookSender, id: String) -> anyhow::Result<()> {
+    let status = sender.send("star", &id, body(&id)).await?;
+    ensure!(status == 202, "a webhook was answered with {status}");
+    Ok(())
 }
 
 fn body(id: &str) -> String {
@@ -61,11 +40,8 @@ fn body(id: &str) -> String {
 
 /// Prints the rate with 64 clients, the time of one at a time, and of the bare publish underneath.
 pub(crate) async fn rate(world: &World) -> anyhow::Result<()> {
-    let sender = Sender {
-        client: reqwest::Client::builder().no_proxy().build()?,
-        url: format!("{}/webhooks/github", world.url),
-        key: hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes()),
-    };
+    let client = reqwest::Client::builder().no_proxy().build()?;
+    let sender = WebhookSender::new(client, format!("{}/webhooks/github", world.url));
     let start = Instant::now();
     let samples = at_once(&sender).await?;
     let seconds = start.elapsed().as_secs_f64();
@@ -75,7 +51,7 @@ pub(crate) async fn rate(world: &World) -> anyhow::Result<()> {
         "per_second",
     );
     samples.print("webhook_ingest_c64");
-    Samples::sequential(SEQUENTIAL, |number| sender.send(format!("one-{number}")))
+    Samples::sequential(SEQUENTIAL, |number| send_star(&sender, format!("one-{number}")))
         .await?
         .print("webhook_ingest_c1");
     beside_idle(&sender).await?;
@@ -83,17 +59,13 @@ pub(crate) async fn rate(world: &World) -> anyhow::Result<()> {
 }
 
 /// Signed webhooks, each over a connection of its own, alone and beside connections that never send a request.
-async fn beside_idle(sender: &Sender) -> anyhow::Result<()> {
-    let fresh = Sender {
-        client: reqwest::Client::builder()
-            .no_proxy()
-            .pool_max_idle_per_host(0)
-            .build()?,
-        ..sender.clone()
-    };
-    let alone = Samples::sequential(SEQUENTIAL, |number| fresh.send(format!("alone-{number}"))).await?;
+async fn beside_idle(sender: &WebhookSender) -> anyhow::Result<()> {
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0);
+    let fresh = sender.with_client(client.build()?);
+    let alone =
+        Samples::sequential(SEQUENTIAL, |number| send_star(&fresh, format!("alone-{number}"))).await?;
     figure("floor_webhook_p99_alone", ms(alone.quantile(99)), "ms");
-    let address = sender.url.trim_start_matches("http://").split('/').next();
+    let address = sender.url().trim_start_matches("http://").split('/').next();
     let address = address.context("an address")?.to_owned();
     let mut idle = JoinSet::new();
     let open = Arc::new(Semaphore::new(0));
@@ -102,7 +74,8 @@ async fn beside_idle(sender: &Sender) -> anyhow::Result<()> {
     }
     // Every one of them has been connected once.
     drop(open.acquire_many(IDLE).await?);
-    let beside = Samples::sequential(SEQUENTIAL, |number| fresh.send(format!("beside-{number}"))).await?;
+    let beside =
+        Samples::sequential(SEQUENTIAL, |number| send_star(&fresh, format!("beside-{number}"))).await?;
     figure("webhook_p99_beside_1000_idle", ms(beside.quantile(99)), "ms");
     Ok(())
 }
@@ -122,12 +95,15 @@ async fn stay_idle(address: String, open: Arc<Semaphore>) {
     }
 }
 
-async fn at_once(sender: &Sender) -> anyhow::Result<Samples> {
+async fn at_once(sender: &WebhookSender) -> anyhow::Result<Samples> {
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
         let sender = sender.clone();
         clients.spawn(async move {
-            Samples::sequential(EACH, |number| sender.send(format!("many-{client}-{number}"))).await
+            Samples::sequential(EACH, |number| {
+                send_star(&sender, format!("many-{client}-{number}"))
+            })
+            .await
         });
     }
     let mut all = Samples::default();

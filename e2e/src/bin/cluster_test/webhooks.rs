@@ -15,8 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use e2e::WEBHOOK_SECRET;
-use ring::hmac;
+use e2e::WebhookSender;
 use serde_json::json;
 use testkit::fixture;
 use tokio::{
@@ -65,10 +64,8 @@ impl SteadyWebhooks {
     pub(crate) fn start(url: &str, load: WebhookLoad) -> anyhow::Result<Self> {
         let stop = CancellationToken::new();
         let count = Arc::new(Mutex::new(WebhookCount::default()));
-        let sender = WebhookSender {
-            client: new_client()?,
-            url: format!("{url}/webhooks/github"),
-            key: Arc::new(hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes())),
+        let sender = SteadySender {
+            sender: WebhookSender::new(new_client()?, format!("{url}/webhooks/github")),
             count: Arc::clone(&count),
             start: Instant::now(),
         };
@@ -86,20 +83,18 @@ impl SteadyWebhooks {
         tokio::time::sleep_until(self.earliest_end).await;
         self.stop.cancel();
         let _ = self.task.await;
-        lock(&self.count).clone()
+        lock_state(&self.count).clone()
     }
 }
 
 #[derive(Clone)]
-struct WebhookSender {
-    client: reqwest::Client,
-    url: String,
-    key: Arc<hmac::Key>,
+struct SteadySender {
+    sender: WebhookSender,
     count: Arc<Mutex<WebhookCount>>,
     start: Instant,
 }
 
-impl WebhookSender {
+impl SteadySender {
     async fn send_all(self, load: WebhookLoad, stop: CancellationToken) {
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
         let series = since_epoch.unwrap_or_default().as_millis();
@@ -120,20 +115,10 @@ impl WebhookSender {
     /// Sends a webhook from which no work follows.
     async fn send(self, id: String) {
         let body = json!({"action": "created", "id": id, "repository": {"full_name": fixture::REPOSITORY}});
-        let body = body.to_string();
-        let tag = hmac::sign(&self.key, body.as_bytes());
-        let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let start = Instant::now();
-        let request = self
-            .client
-            .post(&self.url)
-            .header("content-type", "application/json")
-            .header("x-github-event", "star")
-            .header("x-github-delivery", id)
-            .header("x-hub-signature-256", format!("sha256={hex}"))
-            .body(body);
-        let status = request.send().await.ok().map(|answer| answer.status().as_u16());
-        lock(&self.count).add(status, start - self.start, start.elapsed());
+        let answer = self.sender.send("star", &id, body.to_string()).await;
+        let status = answer.ok().map(|status| status.as_u16());
+        lock_state(&self.count).add(status, start - self.start, start.elapsed());
     }
 }
 
@@ -165,9 +150,9 @@ impl WebhookRelay {
         Ok((relay, own))
     }
 
-    /// How many were accepted so far.
+    /// Number of webhooks that were accepted so far.
     pub(crate) fn accepted(&self) -> u64 {
-        lock(&self.accepted).len() as u64
+        lock_state(&self.accepted).len() as u64
     }
 }
 
@@ -190,13 +175,13 @@ async fn pass_webhook(
     let id = ["x-github-delivery", "x-atlassian-webhook-identifier"];
     let id = id.iter().find_map(|name| headers.get(*name)?.to_str().ok());
     if let Some(id) = id.filter(|_| status == 202) {
-        lock(&relay.accepted).insert(format!("{source} {id}"));
+        lock_state(&relay.accepted).insert(format!("{source} {id}"));
     }
     StatusCode::from_u16(status)
         .unwrap_or(StatusCode::BAD_GATEWAY)
         .into_response()
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_state<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ pub(crate) mod talk;
 
 use std::time::Duration;
 
-use e2e::WEBHOOK_SECRET;
+use e2e::WebhookSender;
 use serde_json::json;
 use testkit::{
     Step, fixture,
@@ -178,17 +178,9 @@ impl Stage {
         if self.people.delivered {
             return Ok(());
         }
-        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
-        let tag = ring::hmac::sign(&key, UNREADABLE.as_bytes());
-        let signature: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let sent = reqwest::Client::new()
-            .post(format!("{}/github", self.webhooks))
-            .header("x-hub-signature-256", format!("sha256={signature}"))
-            .header("x-github-event", "check_run")
-            .header("x-github-delivery", UNREADABLE_ID)
-            .body(UNREADABLE)
-            .send();
-        self.people.delivered = sent.await.is_ok_and(|answer| answer.status().is_success());
+        let sender = WebhookSender::new(reqwest::Client::new(), format!("{}/github", self.webhooks));
+        let sent = sender.send("check_run", UNREADABLE_ID, UNREADABLE.to_owned());
+        self.people.delivered = sent.await.is_ok_and(|status| status.is_success());
         Ok(())
     }
 }

@@ -257,7 +257,8 @@ impl Harness {
             .await
     }
 
-    pub(crate) async fn github_event(&self, event: &str, id: &str, payload: &Value) -> StatusCode {
+    /// The request of a webhook of GitHub with a valid signature.
+    pub(crate) fn github_request(&self, event: &str, id: &str, payload: &Value) -> reqwest::RequestBuilder {
         let body = payload.to_string();
         let request = self
             .http
@@ -266,7 +267,12 @@ impl Harness {
         let request = request
             .header("x-github-delivery", id)
             .header("x-hub-signature-256", sign(GITHUB_SECRET, &body));
-        request.body(body).send().await.expect("answer").status()
+        request.body(body)
+    }
+
+    pub(crate) async fn github_event(&self, event: &str, id: &str, payload: &Value) -> StatusCode {
+        let sent = self.github_request(event, id, payload).send().await;
+        sent.expect("answer").status()
     }
 
     pub(crate) async fn get(&self, path: &str, token: &str) -> (StatusCode, Value) {

@@ -1,0 +1,55 @@
+//! Webhooks of GitHub with a valid signature.
+
+use reqwest::{Client, StatusCode};
+use ring::hmac;
+
+use crate::WEBHOOK_SECRET;
+
+/// The value of a signature header for a body, by the secret of the stand-ins.
+pub fn sign_webhook(body: &[u8]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, WEBHOOK_SECRET.as_bytes());
+    let tag = hmac::sign(&key, body);
+    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256={hex}")
+}
+
+/// Sender of webhooks to one address of ingest.
+#[derive(Clone, Debug)]
+pub struct WebhookSender {
+    client: Client,
+    url: String,
+}
+
+impl WebhookSender {
+    /// Sends with a client to the URL of ingest's webhooks of GitHub.
+    pub fn new(client: Client, url: impl Into<String>) -> Self {
+        let url = url.into();
+        Self { client, url }
+    }
+
+    /// The URL of ingest's webhooks of GitHub.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The same address by another client.
+    #[must_use]
+    pub fn with_client(&self, client: Client) -> Self {
+        Self::new(client, self.url.clone())
+    }
+
+    /// Sends one webhook; gives the status of the answer.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn send(&self, event: &str, id: &str, body: String) -> reqwest::Result<StatusCode> {
+        let request = self
+            .client
+            .post(&self.url)
+            .header("content-type", "application/json")
+            .header("x-github-event", event)
+            .header("x-github-delivery", id)
+            .header("x-hub-signature-256", sign_webhook(body.as_bytes()));
+        Ok(request.body(body).send().await?.status())
+    }
+}
