@@ -28,8 +28,8 @@ mod trouble;
 
 use std::{sync::Arc, time::Duration};
 
-use bootstrap::health::Health;
-use domain::{Trigger, cause::chain};
+use bootstrap::{health::Health, service};
+use domain::Trigger;
 use queue::{Queue, Tokens};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{
@@ -47,8 +47,6 @@ use ticket::TicketDesk;
 
 /// The longest that a shutdown waits for tickets in hand.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
-/// Pause after tokens that could not be opened.
-const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
 /// Runs the planner until `shutdown`: tickets in hand are given back at once, where another planner carries on.
 ///
@@ -90,7 +88,9 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
                 shift.cancel();
             }
         };
-        let ((), worked) = tokio::join!(stop, Box::pin(take_tickets(config, &desk, &queue, &shift)));
+        let take = |tokens| take_tickets(config, &desk, tokens, &shift);
+        let taking = keep_taking(&queue, &shift, take);
+        let ((), worked) = tokio::join!(stop, Box::pin(taking));
         worked?;
     }
     health.set_ready(false);
@@ -98,28 +98,39 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
     Ok(())
 }
 
+/// Takes tickets until the end of the shift, which an error ends.
+///
+/// A server that is slow for a moment ends no planner, and in one process with it no other service.
+async fn keep_taking<F: Future<Output = ()>>(
+    queue: &Queue,
+    shift: &CancellationToken,
+    take: impl Fn(Tokens<Trigger>) -> F,
+) -> anyhow::Result<()> {
+    let is_fatal = |error: &queue::Error| !error.is_passing();
+    let kept = service::keep_running("tickets", shift, is_fatal, async || {
+        take(queue.triggers().tokens(shift.clone()).await?).await;
+        Ok(())
+    });
+    let kept = kept.await;
+    shift.cancel();
+    kept
+}
+
 /// Works on tickets until the end of the shift, then gives back those in hand.
 async fn take_tickets(
     config: &Config,
     desk: &Arc<TicketDesk>,
-    queue: &Queue,
+    mut tokens: Tokens<Trigger>,
     shift: &CancellationToken,
-) -> anyhow::Result<()> {
-    let mut tokens = match open_tokens(queue, shift).await {
-        Ok(Some(tokens)) => tokens,
-        Ok(None) => return Ok(()),
-        Err(error) => {
-            shift.cancel();
-            return Err(error.into());
-        }
-    };
+) {
     let slots = Arc::new(Semaphore::new(config.planner.slots));
     let tickets = TaskTracker::new();
     loop {
         let slot = tokio::select! {
-            slot = slots.clone().acquire_owned() => slot?,
+            slot = slots.clone().acquire_owned() => slot,
             () = shift.cancelled() => break,
         };
+        let Ok(slot) = slot else { break };
         let Some(token) = tokens.next().await else { break };
         let (desk, shift) = (desk.clone(), shift.clone());
         tickets.spawn(async move {
@@ -133,27 +144,5 @@ async fn take_tickets(
             tickets = tickets.len(),
             "tickets in hand were not given back in time"
         );
-    }
-    Ok(())
-}
-
-/// Opens the tokens of tickets. A passing failure is tried again: servers that are slow for a moment end no planner, and in one process
-/// with it every other service. `None` at the end of the shift.
-async fn open_tokens(
-    queue: &Queue,
-    shift: &CancellationToken,
-) -> Result<Option<Tokens<Trigger>>, queue::Error> {
-    loop {
-        match queue.triggers().tokens(shift.clone()).await {
-            Ok(tokens) => return Ok(Some(tokens)),
-            Err(error) if error.is_passing() => {
-                tracing::warn!(error = %chain(&error), "no tickets for now; tried again in a second");
-            }
-            Err(error) => return Err(error),
-        }
-        let paused = shift.run_until_cancelled(tokio::time::sleep(PAUSE_AFTER_ERROR));
-        if paused.await.is_none() {
-            return Ok(None);
-        }
     }
 }

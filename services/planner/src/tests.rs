@@ -447,32 +447,33 @@ async fn silent_server_at_start_ends_no_planner() {
         .unwrap();
     queue.ensure_topology().await.unwrap();
     nats.kill();
-    let shift = CancellationToken::new();
-    let opening = tokio::spawn({
-        let (queue, shift) = (queue.clone(), shift.clone());
+    let (shift, opened) = (CancellationToken::new(), CancellationToken::new());
+    let taking = tokio::spawn({
+        let (queue, shift, opened) = (queue.clone(), shift.clone(), opened.clone());
         async move {
-            crate::open_tokens(&queue, &shift)
-                .await
-                .map(|tokens| tokens.is_some())
+            let take = |_| {
+                opened.cancel();
+                shift.cancelled()
+            };
+            crate::keep_taking(&queue, &shift, take).await
         }
     });
     // Longer than one request to the server may take.
     tokio::time::sleep(Duration::from_secs(6)).await;
-    assert!(!opening.is_finished(), "one failure ended it");
+    assert!(!taking.is_finished(), "one failure ended it");
     nats.restart().await.unwrap();
-    assert!(opening.await.unwrap().unwrap());
+    opened.cancelled().await;
+    shift.cancel();
+    taking.await.unwrap().unwrap();
 
     nats.kill();
-    let opening = tokio::spawn({
+    let shift = CancellationToken::new();
+    let taking = tokio::spawn({
         let shift = shift.clone();
-        async move {
-            crate::open_tokens(&queue, &shift)
-                .await
-                .map(|tokens| tokens.is_some())
-        }
+        async move { crate::keep_taking(&queue, &shift, |_| std::future::ready(())).await }
     });
     shift.cancel();
-    assert!(!opening.await.unwrap().unwrap(), "the end of the shift ends it");
+    taking.await.unwrap().expect("the end of the shift ends it");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
