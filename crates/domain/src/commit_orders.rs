@@ -3,7 +3,7 @@
 
 /// Words that skip something, in brackets: `[skip ci]`, `[ci skip]`, `[no ci]`, `[skip azurepipelines]`.
 const SKIPPING: [&str; 2] = ["skip", "no"];
-/// What such a mark may name, by the documentation of GitHub Actions, GitLab, Azure Pipelines, Bitbucket, `CircleCI`, Travis CI,
+/// Names in such a mark, by the documentation of GitHub Actions, GitLab, Azure Pipelines, Bitbucket, `CircleCI`, Travis CI,
 /// `AppVeyor`, Buildkite, Netlify, Vercel, Cloudflare and AWS.
 const SKIPPED: [&str; 32] = [
     "action",
@@ -48,9 +48,9 @@ const ORDER_TRAILERS: [&str; 2] = ["skip-checks", "release-as"];
 /// The trailer by which the run of a commit is known.
 const RUN_TRAILER: &str = "journeyman-run";
 
-/// Gives the first words of a whole message that act: a mention, a mark, or a trailer that gives an order.
+/// Finds the first words of a whole message that act: a mention, a mark, or a trailer that gives an order.
 ///
-/// Trailers that give credit are right in a commit of the planner, and are left to [`without_orders`].
+/// Trailers that give credit are right in a commit of the planner, and are left to [`clean_body`].
 #[must_use]
 pub fn find_order(message: &str) -> Option<String> {
     let mut found = None;
@@ -60,12 +60,12 @@ pub fn find_order(message: &str) -> Option<String> {
     found
 }
 
-/// Words of a model as the body of a message that acts on nobody.
+/// Cleans the body of a message by a model.
 ///
-/// Mentions lose their sign, marks stand in round brackets, and trailers that give credit or an order go, because a model gives
-/// neither. Read again, the result has nothing left to change.
+/// Mentions lose their sign, marks get round brackets, and trailers that give credit or an order are removed, because a model
+/// gives neither. A second pass changes nothing.
 #[must_use]
-pub fn without_orders(body: &str) -> String {
+pub fn clean_body(body: &str) -> String {
     let is_order = |key: &str| key.ends_with("-by") || key == RUN_TRAILER || ORDER_TRAILERS.contains(&key);
     let mut found = None;
     let text = drop_mentions(body, &mut found);
@@ -73,17 +73,26 @@ pub fn without_orders(body: &str) -> String {
     drop_marks(&text, &mut found)
 }
 
-/// The same for the first line of a message, which holds no trailer.
+/// Cleans a whole message: its first line holds no trailer.
 #[must_use]
-pub fn subject_without_orders(subject: &str) -> String {
+pub fn clean_message(message: &str) -> String {
+    match message.split_once('\n') {
+        Some((subject, body)) => format!("{}\n{}", clean_subject(subject), clean_body(body)),
+        None => clean_subject(message),
+    }
+}
+
+/// Cleans the first line of a message.
+#[must_use]
+pub fn clean_subject(subject: &str) -> String {
     let mut found = None;
     let text = drop_mentions(subject, &mut found);
     drop_marks(&text, &mut found)
 }
 
-/// The text with marks in round brackets: the text of a pull request becomes the message of its squashed commit.
+/// Puts marks into round brackets: the text of a pull request becomes the message of its squashed commit.
 #[must_use]
-pub fn without_marks(text: &str) -> String {
+pub fn clean_marks(text: &str) -> String {
     drop_marks(text, &mut None)
 }
 
@@ -150,7 +159,7 @@ fn drop_marks(text: &str, found: &mut Option<String>) -> String {
     clean
 }
 
-/// Whether words in brackets are a mark: one that skips, and else only names of what is skipped.
+/// True for words in brackets that skip something: one that skips, and otherwise only names of what is skipped.
 fn is_mark(words: &str) -> bool {
     if words.len() > MARK_BYTES {
         return false;
@@ -201,7 +210,7 @@ mod tests {
             "Three stars: ***no***.",
         ];
         for message in honest {
-            assert_eq!(without_orders(message), message);
+            assert_eq!(clean_body(message), message);
             assert_eq!(find_order(message), None, "{message}");
         }
     }
@@ -210,28 +219,25 @@ mod tests {
     fn model_gives_no_credit() {
         let message = "Counts pieces.\n\nCo-authored-by: Eve <eve@example.com>\nSigned-Off-By: Ada <ada@acme.example>\n\
             Journeyman-Run: jira:ENG-1@9\n@reviewed-by: Rita\nThe end.";
-        assert_eq!(without_orders(message), "Counts pieces.\n\nThe end.");
-        assert_eq!(
-            subject_without_orders("Use @property [skip ci]"),
-            "Use property (skip ci)"
-        );
+        assert_eq!(clean_body(message), "Counts pieces.\n\nThe end.");
+        assert_eq!(clean_subject("Use @property [skip ci]"), "Use property (skip ci)");
     }
 
     #[test]
     fn nested_marks_leave_none_behind() {
-        assert_eq!(without_marks("[ci [skip ci]]"), "(ci (skip ci))");
-        assert_eq!(without_marks("[[skip ci]](x)"), "((skip ci))(x)");
-        assert_eq!(without_orders("@@ada ***@***no_ci***"), "ada ***@***no ci***");
+        assert_eq!(clean_marks("[ci [skip ci]]"), "(ci (skip ci))");
+        assert_eq!(clean_marks("[[skip ci]](x)"), "((skip ci))(x)");
+        assert_eq!(clean_body("@@ada ***@***no_ci***"), "ada ***@***no ci***");
     }
 
     proptest! {
         #[test]
         fn clean_text_has_no_orders(text in "(?s)(\\[|\\]|@|skip|no|ci|-by|signed|:|\n| |\\*\\*\\*|_|a|\u{8c22}|release-as|skip-checks){0,24}") {
-            let clean = without_orders(&text);
+            let clean = clean_body(&text);
             prop_assert_eq!(find_order(&clean), None);
-            prop_assert_eq!(without_orders(&clean), clean.clone());
-            let subject = subject_without_orders(&text.replace('\n', " "));
-            prop_assert_eq!(subject_without_orders(&subject), subject.clone());
+            prop_assert_eq!(clean_body(&clean), clean.clone());
+            let subject = clean_subject(&text.replace('\n', " "));
+            prop_assert_eq!(clean_subject(&subject), subject.clone());
         }
     }
 }

@@ -117,7 +117,7 @@ impl<'a> Naming<'a> {
     /// The message of the change's commit.
     pub fn commit_message(&self, named: Named<'_>, body: &str) -> String {
         let key = self.key();
-        let title = commit_orders::subject_without_orders(self.bare(named.title));
+        let title = commit_orders::clean_subject(self.bare(named.title));
         let title = capped(&title, SUBJECT);
         let mut subject = match self.rules.commits.style {
             CommitStyle::Plain => title,
@@ -138,7 +138,7 @@ impl<'a> Naming<'a> {
         if self.rules.commits.ticket_in_message && !has_word(&subject, &key) {
             subject = format!("{subject} ({key})");
         }
-        let body = commit_orders::without_orders(body);
+        let body = commit_orders::clean_body(body);
         format!("{subject}\n\n{}", body.trim()).trim_end().to_owned()
     }
 
@@ -192,7 +192,7 @@ impl<'a> Naming<'a> {
     /// The right form of this message.
     pub fn check_message(&self, message: &str) -> Result<(), String> {
         // The form is for the reporter, which refuses hidden characters and words that act.
-        let clean = harmless(&without_hidden(message));
+        let clean = commit_orders::clean_message(&without_hidden(message));
         let (is_changed, message) = (clean != message, clean.as_str());
         let subject = message.lines().next().unwrap_or_default();
         let (kind, scope, _) = conventional(subject).unwrap_or(("", "", subject));
@@ -222,17 +222,6 @@ impl<'a> Naming<'a> {
         conventional(title)
             .filter(|(kind, ..)| is_type(kind))
             .map_or(title, |(.., rest)| rest)
-    }
-}
-
-/// The message without words that act on people, releases or checks.
-fn harmless(message: &str) -> String {
-    match message.split_once('\n') {
-        Some((subject, body)) => {
-            let subject = commit_orders::subject_without_orders(subject);
-            format!("{subject}\n{}", commit_orders::without_orders(body))
-        }
-        None => commit_orders::subject_without_orders(message),
     }
 }
 

@@ -133,7 +133,7 @@ fn shown(text: &str, opens_line: bool) -> String {
 /// A title: one line that is read as Markdown by some and as the message of a commit by others, so mentions lose their
 /// sign, references stand in code style, no mark keeps checks away, and `#done` after an issue's key is no command to Jira.
 pub(crate) fn title(text: &str) -> String {
-    let text = commit_orders::without_marks(&without_hidden(text));
+    let text = commit_orders::clean_marks(&without_hidden(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut output = String::with_capacity(line.len());
     each_part(&line, true, |part| match part {

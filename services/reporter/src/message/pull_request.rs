@@ -57,7 +57,7 @@ pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyL
         Some(description) => description::body(description, ticket),
         None => draft.body.clone(),
     };
-    let body = commit_orders::without_marks(&sanitize::markdown(&capped(&body, BODY_CHARS)));
+    let body = commit_orders::clean_marks(&sanitize::markdown(&capped(&body, BODY_CHARS)));
     let name = ticket.short();
     let is_reviewed = !matches!(ticket, TicketKey::Folder { .. });
     let ticket = match (ticket, links.ticket_url) {
