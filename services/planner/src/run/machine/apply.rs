@@ -341,7 +341,7 @@ impl RunState {
         self.outputs.retain(|output| output.outlasts(why));
         self.checks.forget_change();
         self.decision = None;
-        // What was refused is asked for again in the words of the next handover.
+        // The next handover brings a new description, so a refused one is requested again.
         for report in &mut self.reports {
             let is_refused = matches!(report.outcome, Some(ReportOutcome::Refused(_)));
             report.is_void |= is_refused

@@ -41,4 +41,5 @@ pub(crate) use step::{Action, Answer, Argument};
 pub(crate) use step::{
     answer, ask, await_report, carry_on, own_call, park, record_turn, report_failed, run_tool,
 };
+pub(in crate::run) use work::COMMIT_CHANGES;
 pub(crate) use work::Workspace;

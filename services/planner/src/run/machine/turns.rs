@@ -7,7 +7,7 @@ use domain::{
 
 use super::apply::{Applied, legal};
 use super::shorter::Shorter;
-use super::{Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
+use super::{COMMIT_CHANGES, Call, CallResult, CallState, Dialog, ModelTrouble, RunState, Turn};
 
 impl RunState {
     pub(super) fn conversed(&mut self, entry: &Entry) -> Applied {
@@ -221,7 +221,7 @@ impl RunState {
             return Ok(());
         };
         let (call_id, repository) = (call.call.id.clone(), call.repository.clone());
-        let is_commit = call.call.name == "commit_changes";
+        let is_commit = call.call.name == COMMIT_CHANGES;
         call.state = CallState::Finished {
             result: result.clone(),
             position,

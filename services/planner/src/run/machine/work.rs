@@ -4,6 +4,9 @@ use domain::{CallId, CommitId, PullRequestRef, Snapshot, ToolResult, ToolStatus,
 
 use super::apply::{Applied, legal};
 
+/// The tool by which the planner and the model commit.
+pub(in crate::run) const COMMIT_CHANGES: &str = "commit_changes";
+
 /// A run's work in one repository.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
@@ -68,8 +71,8 @@ impl Work {
         self.committed.clone_from(&result.head);
     }
 
-    /// Whether the head is a commit that the planner made and that no push has taken to the remote. What is corrected takes
-    /// its place: a commit stays in the history with all that it holds, and the reporter checks each one.
+    /// True when the head is an unpushed commit of the planner. A corrected commit replaces it, because the reporter checks every
+    /// commit of the branch and a file stays in the history after a later commit has removed it.
     pub(crate) fn may_replace_head(&self) -> bool {
         let is_pushed = self
             .pushed

@@ -4,10 +4,9 @@ use domain::{About, JobRequest, Named, Naming, Refusal, Return, ToolStatus};
 use serde_json::{Value, json};
 
 use super::back::back;
-use crate::run::machine::{Action, PhaseSpec, RunState, Step, carry_on, own_call};
+use crate::run::machine::{Action, COMMIT_CHANGES, PhaseSpec, RunState, Step, carry_on, own_call};
 
 const CREATE_BRANCH: &str = "create_branch";
-const COMMIT_CHANGES: &str = "commit_changes";
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
 

@@ -3,8 +3,8 @@
 use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor, WorkspaceInfo};
 
 use crate::run::machine::{
-    Action, Answer, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, idle, is_full, is_late,
-    record_turn, run_tool, spent,
+    Action, Answer, COMMIT_CHANGES, Call, Dialog, DialogSpec, RunState, Step, answer, await_report, idle,
+    is_full, is_late, record_turn, run_tool, spent,
 };
 use crate::run::tools::widen_scope;
 
@@ -171,7 +171,7 @@ fn misnamed(state: &RunState, request: &JobRequest, call: &Call) -> Option<Strin
         "create_branch" if request.about.pull_request().is_none() => {
             naming.check_branch(text("branch_name")?).err()
         }
-        "commit_changes" => naming.check_message(text("message")?).err(),
+        COMMIT_CHANGES => naming.check_message(text("message")?).err(),
         _ => None,
     }
 }

@@ -33,13 +33,13 @@ pub(super) fn findings(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
     let not_passing = not_passing(command);
     let mut found: Vec<Finding> = silenced(command, &not_passing, ticket).into_iter().collect();
     found.extend(changed(command, &not_passing, ticket));
-    found.extend(hidden(command, ticket));
-    found.extend(rewritten(command, ticket));
+    found.extend(find_hidden_failures(command, ticket));
+    found.extend(find_rewritten_tests(command, ticket));
     found
 }
 
 /// Tests that failed before and are left out now, so that the check passes.
-fn hidden(command: &Command<'_>, ticket: &str) -> Option<Finding> {
+fn find_hidden_failures(command: &Command<'_>, ticket: &str) -> Option<Finding> {
     let hidden = command.hidden_failures();
     if hidden.is_empty() {
         return None;
@@ -54,7 +54,7 @@ fn hidden(command: &Command<'_>, ticket: &str) -> Option<Finding> {
 }
 
 /// Tests that failed before and pass only because the change also changes them, or what they read.
-fn rewritten(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
+fn find_rewritten_tests(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
     let without = command.telling(command.without());
     let fails_without = |name: &String| without.and_then(|run| run.has_failed(name)) == Some(true);
     let (noticed, blind): (Vec<_>, Vec<_>) = command.rewritten().into_iter().partition(fails_without);
