@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 /// Drawn once for each process.
 static PROCESS_SEED: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
 
-/// The delay of a part's first round: from zero up to, and never, `within`. It is the same for the same seed and part, and spread evenly
-/// over seeds and parts.
+/// Delay of a part's first round, below `within`.
+///
+/// It is the same for the same seed and part, and spread evenly over seeds and parts.
 pub fn start_delay(seed: u64, part: &str, within: Duration) -> Duration {
     let mut hasher = DefaultHasher::new();
     (seed, part).hash(&mut hasher);
@@ -25,10 +26,10 @@ pub fn own_start_delay(part: &str, within: Duration) -> Duration {
     start_delay(*PROCESS_SEED, part, within)
 }
 
-/// Waits for [`own_start_delay`]; `None` when the shutdown came first.
-pub async fn delay_start(part: &str, within: Duration, shutdown: &CancellationToken) -> Option<()> {
+/// Waits for [`own_start_delay`], or for the shutdown.
+pub async fn delay_start(part: &str, within: Duration, shutdown: &CancellationToken) {
     let delay = tokio::time::sleep(own_start_delay(part, within));
-    shutdown.run_until_cancelled(delay).await
+    shutdown.run_until_cancelled(delay).await.unwrap_or_default();
 }
 
 #[cfg(test)]

@@ -231,9 +231,7 @@ async fn work(
     });
     let answering = service::keep_running("pull request calls", shutdown, is_fatal, async || {
         // Reporters that start together must not read orders in step for ever.
-        jitter::delay_start("pull request calls", ORDERS_WITHIN, shutdown)
-            .await
-            .unwrap_or_default();
+        jitter::delay_start("pull request calls", ORDERS_WITHIN, shutdown).await;
         Arc::clone(&calls).run(shutdown.clone()).await
     });
     let ends = credential_ends(config);
@@ -243,9 +241,7 @@ async fn work(
     let telling = telling.map(Ok);
     let maintenance = queue.maintenance_worker(bootstrap::now);
     let maintaining = service::keep_running("maintenance", shutdown, is_fatal, async || {
-        jitter::delay_start("maintenance", ORDERS_WITHIN, shutdown)
-            .await
-            .unwrap_or_default();
+        jitter::delay_start("maintenance", ORDERS_WITHIN, shutdown).await;
         maintenance.run(shutdown.clone()).await
     });
     let upkeep = StreamUpkeep::new(queue.clone(), config.ingest);
