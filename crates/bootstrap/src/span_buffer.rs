@@ -36,7 +36,7 @@ static DROPPED: LazyLock<Counter<u64>> = LazyLock::new(|| {
     meter.u64_counter("journeyman.spans.dropped").build()
 });
 
-/// What is kept of a finished span.
+/// Finished span, without events, links and free text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSpan {
     /// Its trace.
@@ -49,9 +49,9 @@ pub struct KeptSpan {
     pub is_parent_remote: bool,
     /// Its name.
     pub name: String,
-    /// When it began.
+    /// Its start.
     pub start: SystemTime,
-    /// When it ended.
+    /// Its end.
     pub end: SystemTime,
     /// Those of [`KEPT_ATTRIBUTES`] that it has.
     pub attributes: Vec<(String, String)>,
@@ -96,7 +96,7 @@ pub struct SpanLimits {
     pub bytes: usize,
 }
 
-/// What one caller gets.
+/// Answer to one caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenSpans {
     /// The oldest first.

@@ -50,7 +50,7 @@ impl SpanForwarder {
     /// # Errors
     /// When the collector does not take them; they are lost then.
     pub async fn send(&mut self, origin: SpanOrigin, spans: Vec<KeptSpan>) -> OTelSdkResult {
-        self.exporter.set_resource(&resource(origin));
+        self.exporter.set_resource(&describe_origin(origin));
         self.exporter
             .export(spans.into_iter().map(span_data).collect())
             .await
@@ -58,7 +58,7 @@ impl SpanForwarder {
 }
 
 /// Nothing that the environment says of this process.
-fn resource(origin: SpanOrigin) -> Resource {
+fn describe_origin(origin: SpanOrigin) -> Resource {
     Resource::builder_empty()
         .with_service_name(origin.service)
         .with_attributes(identify_process(origin.instance, origin.version))

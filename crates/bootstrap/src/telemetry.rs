@@ -65,7 +65,7 @@ pub struct Telemetry {
 /// # Errors
 /// A bad filter or endpoint, by key; or telemetry that was installed before.
 pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
-    install(service, settings, false)
+    install_telemetry(service, settings, false)
 }
 
 /// The same, and without an endpoint the process keeps its spans in its [`SpanBuffer`].
@@ -73,10 +73,10 @@ pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, set
 /// # Errors
 /// As for [`init`].
 pub fn init_with_buffer(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
-    install(service, settings, true)
+    install_telemetry(service, settings, true)
 }
 
-fn install(
+fn install_telemetry(
     service: &'static str,
     settings: &Settings,
     keeps_spans: bool,

@@ -17,14 +17,14 @@ const TOKEN: &str = "registry-token-5c1d20e7";
 pub(crate) const PACKAGE: &str = "RATE = 1.19";
 
 /// A private registry: whoever shows its token gets the package.
-pub(crate) struct Registry {
+pub(crate) struct PackageRegistry {
     url: String,
     /// The head of each request, in order.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
     _serving: AbortOnDropHandle<()>,
 }
 
-impl Registry {
+impl PackageRegistry {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/repository/", listener.local_addr().unwrap());
@@ -65,7 +65,7 @@ async fn answer(connection: TcpStream) -> String {
 }
 
 /// A world whose repository has this setup, and whose proxy knows the registry.
-async fn start(registry: &Registry, (mode, tls): (Mode, bool), setup: &str) -> World {
+async fn start(registry: &PackageRegistry, (mode, tls): (Mode, bool), setup: &str) -> World {
     let options = Options {
         mode,
         tls,
@@ -75,7 +75,7 @@ async fn start(registry: &Registry, (mode, tls): (Mode, bool), setup: &str) -> W
 }
 
 /// A world of these options, whose repository has this setup, and whose proxy knows the registry.
-pub(crate) async fn start_with(registry: &Registry, setup: &str, options: Options) -> World {
+pub(crate) async fn start_with(registry: &PackageRegistry, setup: &str, options: Options) -> World {
     let options = Options {
         rules: format!("executor:\n  network: [packages.example]\n  setup:\n    - |\n      {setup}\n"),
         settings: vec![
@@ -89,17 +89,17 @@ pub(crate) async fn start_with(registry: &Registry, setup: &str, options: Option
 }
 
 /// A line of a setup: fetches a URL with what every program is told of the proxy.
-pub(crate) fn fetch(url: &str) -> String {
+pub(crate) fn render_fetch(url: &str) -> String {
     format!(
         "python3 -c \"import os, urllib.request as r; print(r.urlopen(os.path.expandvars('{url}')).read().decode())\""
     )
 }
 
 async fn installs(mode: Mode, tls: bool) {
-    let registry = Registry::start().await;
+    let registry = PackageRegistry::start().await;
     let setup = format!(
         "{} > rates.txt && grep -q '{PACKAGE}' rates.txt && rm rates.txt && ! env | grep -q 'registry-[t]oken'",
-        fetch("$JOURNEYMAN_MIRRORS/team/rates-1.0.py")
+        render_fetch("$JOURNEYMAN_MIRRORS/team/rates-1.0.py")
     );
     let world = start(&registry, (mode, tls), &setup).await;
     let key = world.ask().unwrap();
@@ -132,11 +132,11 @@ async fn a_private_package_is_installed_the_same_when_the_proxy_has_a_certificat
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setup_that_asks_for_a_host_that_is_not_open_ends_the_run_and_the_ticket_is_told() {
-    let registry = Registry::start().await;
+    let registry = PackageRegistry::start().await;
     let world = start(
         &registry,
         (Mode::InProcess, false),
-        &fetch("http://elsewhere.example/"),
+        &render_fetch("http://elsewhere.example/"),
     )
     .await;
     let key = world.ask().unwrap();

@@ -19,7 +19,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(15);
 /// How long open connections may take after that.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// How long planners may take to ask for the last spans.
+/// Time for planners to ask for the last spans.
 const SPAN_LINGER: Duration = Duration::from_secs(3);
 
 /// Streams of one connection: a planner has one for each call and one for each run that it watches.

@@ -13,24 +13,25 @@ use proto::executor as wire;
 use tokio::time::Instant;
 use tonic::Status;
 
-/// What one answer holds: far below a message of gRPC.
+/// Limits of one answer: far below those of a message of gRPC.
 const ANSWER_LIMITS: SpanLimits = SpanLimits {
     spans: 256,
     bytes: 128 * 1024,
 };
 /// Pairs of ticket and trace that are remembered; a run that is under way names its own again with each call.
 const MOST_OWNERS: usize = 1024;
+/// Pause between two checks of the buffer.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Hands spans over to planners of the tickets that they belong to.
 pub(crate) struct SpanDesk {
     buffer: Option<Arc<SpanBuffer>>,
-    /// Which ticket named which trace, the last one at the end.
+    /// Pairs of a ticket and a trace that it named, the last one at the end.
     owners: Mutex<VecDeque<(TicketKey, TraceId)>>,
 }
 
 impl SpanDesk {
-    /// The desk of this process; where it sends its spans itself there are none to hand over.
+    /// The desk of this process. It hands over nothing where the process exports its spans.
     pub(crate) fn of_process() -> Self {
         Self::new(SpanBuffer::of_process())
     }

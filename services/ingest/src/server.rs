@@ -236,9 +236,11 @@ impl Webhooks {
         self.publish(queue, &delivery).await
     }
 
-    /// The queue, when it is connected. A service whose server ends has another one within milliseconds, and GitHub does not send again
-    /// what it was refused, so a webhook waits for that. Once NATS is away for longer, a sender hears it at once: it waits only seconds
-    /// for an answer.
+    /// The queue, when it is connected.
+    ///
+    /// A client whose NATS server stops finds another one within milliseconds, and GitHub does not repeat a refused webhook, so a
+    /// webhook waits for the new connection. After [`RECONNECTION`] without one, webhooks are refused at once, because senders wait
+    /// only seconds for an answer.
     async fn connected(&self) -> Result<&Queue, Refused> {
         loop {
             let queue = self.inner.queue.get().filter(|queue| queue.is_connected());

@@ -352,7 +352,7 @@ impl FakeGitHub {
         self.hub.log.set_delay(delay);
     }
 
-    /// From now on the clock stands at this instant, which is in the form of the header `Date`.
+    /// Stops the clock at this instant, in the form of the header `Date`.
     pub fn set_date(&self, date: &'static str) {
         self.hub.log.set_date(date);
     }

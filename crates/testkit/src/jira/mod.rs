@@ -380,7 +380,7 @@ impl FakeJira {
         self.desk.log.set_delay(delay);
     }
 
-    /// From now on the clock stands at this instant, which is in the form of the header `Date`.
+    /// Stops the clock at this instant, in the form of the header `Date`.
     pub fn set_date(&self, date: &'static str) {
         self.desk.log.set_date(date);
     }

@@ -1,11 +1,11 @@
-//! What each round does to the cluster while its tickets are under way.
+//! Disturbances of the cluster while the tickets of a round are under way.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::sleep;
 
 use crate::{
-    events::Event,
+    events::ClusterEvent,
     isolation::cut_off_pods,
     kubectl::{self, WORKLOADS, inside, kubectl, last_pod},
     names::{INSIDE, OUTSIDE, POD},
@@ -13,32 +13,35 @@ use crate::{
 
 /// Between two numbers of executors.
 const SCALED: Duration = Duration::from_secs(15);
-/// What one change to the cluster may take.
+/// Time limit of one change to the cluster.
 pub(crate) const CHANGE: Duration = Duration::from_secs(300);
-/// How long Redis stays away.
+/// Time without Redis.
 const WITHOUT_REDIS: Duration = Duration::from_secs(30);
 /// Executors in the base, and from one number to the next.
 const EXECUTORS: [&str; 3] = ["4", "1", "3"];
 
-/// Does to the cluster what the event says; gives what there is to say about it.
+/// Disturbs the cluster as the event names; gives a note for the table.
 ///
 /// # Errors
 /// When the cluster does not do it in time.
-pub(crate) async fn happen(event: Event) -> anyhow::Result<String> {
+pub(crate) async fn disturb_cluster(event: ClusterEvent) -> anyhow::Result<String> {
     match event {
-        Event::Nothing | Event::Contained | Event::Autoscale | Event::FullStore => Ok(String::new()),
-        Event::Scale => scale().await,
-        Event::Restart => restart().await,
-        Event::Drain => drain().await,
-        Event::Kill => kill().await,
-        Event::Webhooks => roll_ingest().await,
-        Event::ForceDelete => force_delete().await,
-        Event::Redis => take_redis_away().await,
-        Event::Partition => cut_off_pods().await,
+        ClusterEvent::Nothing
+        | ClusterEvent::Contained
+        | ClusterEvent::Autoscale
+        | ClusterEvent::FullStore => Ok(String::new()),
+        ClusterEvent::Scale => scale_executors().await,
+        ClusterEvent::Restart => restart_workloads().await,
+        ClusterEvent::Drain => drain_node().await,
+        ClusterEvent::Kill => kill_nats_server().await,
+        ClusterEvent::Webhooks => roll_ingest().await,
+        ClusterEvent::ForceDelete => delete_pods_by_force().await,
+        ClusterEvent::Redis => take_redis_away().await,
+        ClusterEvent::Partition => cut_off_pods().await,
     }
 }
 
-async fn scale() -> anyhow::Result<String> {
+async fn scale_executors() -> anyhow::Result<String> {
     for count in EXECUTORS {
         let replicas = format!("--replicas={count}");
         inside(CHANGE, &["scale", "deployment/executor", &replicas]).await?;
@@ -47,14 +50,14 @@ async fn scale() -> anyhow::Result<String> {
     Ok(String::new())
 }
 
-async fn restart() -> anyhow::Result<String> {
+async fn restart_workloads() -> anyhow::Result<String> {
     inside(CHANGE, &[&["rollout", "restart"][..], &WORKLOADS].concat()).await?;
     kubectl::ready().await?;
     Ok(String::new())
 }
 
 /// Drains a node and lets pods onto it again.
-async fn drain() -> anyhow::Result<String> {
+async fn drain_node() -> anyhow::Result<String> {
     let Some((node, pods)) = node_to_drain().await? else {
         return Ok("skipped: there is one node".to_owned());
     };
@@ -67,7 +70,7 @@ async fn drain() -> anyhow::Result<String> {
         "--timeout=240s",
     ];
     let drained = inside(CHANGE, &arguments).await;
-    // Whatever became of it, the node takes pods again: where nodes are few, NATS waits for one.
+    // The node accepts pods again after a failed drain too: where nodes are few, NATS waits for one.
     kubectl(&["uncordon", &node]).await?;
     drained?;
     Ok(format!("with {}", pods.join(", ")))
@@ -97,7 +100,7 @@ async fn node_to_drain() -> anyhow::Result<Option<(String, Vec<String>)>> {
         .max_by_key(|(_, there)| (has(there, "nats"), has(there, "executor"), there.len())))
 }
 
-async fn kill() -> anyhow::Result<String> {
+async fn kill_nats_server() -> anyhow::Result<String> {
     inside(
         CHANGE,
         &["delete", "pod", "nats-1", "--force", "--grace-period=0"],
@@ -114,7 +117,7 @@ async fn roll_ingest() -> anyhow::Result<String> {
 }
 
 /// Deletes three pods at once, none of which gets time to stop.
-async fn force_delete() -> anyhow::Result<String> {
+async fn delete_pods_by_force() -> anyhow::Result<String> {
     let mut pods = Vec::new();
     for workload in ["planner", "executor", "nats"] {
         pods.push(last_pod(workload).await?);
@@ -126,7 +129,7 @@ async fn force_delete() -> anyhow::Result<String> {
     Ok(pods.join(", "))
 }
 
-/// Takes Redis away for a while, and brings it back whatever happens meanwhile.
+/// Removes Redis for a while, and brings it back after an error too.
 async fn take_redis_away() -> anyhow::Result<String> {
     let away = async {
         inside(CHANGE, &["scale", "deployment/redis", "--replicas=0"]).await?;

@@ -1,4 +1,4 @@
-//! What can happen to the cluster while tickets are under way.
+//! Events of the cluster while tickets are under way.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ const LEAST_S: u64 = 40;
 
 /// One kind of round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Event {
+pub(crate) enum ClusterEvent {
     /// Nothing
     Nothing,
     /// Executors are scaled up, down and up
@@ -45,7 +45,7 @@ pub(crate) enum Event {
     Autoscale,
 }
 
-/// What a round may cost at most, beyond that nothing is lost and nothing is done twice.
+/// Bounds of a round, besides that nothing is lost or doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RoundBounds {
     /// Time in which webhooks are refused, all of it together.
@@ -56,7 +56,7 @@ pub(crate) struct RoundBounds {
     pub(crate) wake_ups: usize,
 }
 
-impl Event {
+impl ClusterEvent {
     /// All that every cluster can, in the order in which they are played.
     pub(crate) const ALL: [Self; 11] = [
         Self::Nothing,
@@ -109,7 +109,7 @@ impl Event {
         })
     }
 
-    /// What it may cost.
+    /// Its bounds.
     pub(crate) const fn bounds(self) -> RoundBounds {
         let (refusing_s, pause_s) = match self {
             // At the start until a service has noticed the silent server and found another one, at the end until the servers have
@@ -137,18 +137,18 @@ mod tests {
 
     #[test]
     fn all_holds_everything_but_autoscale() {
-        let missing: Vec<_> = Event::value_variants()
+        let missing: Vec<_> = ClusterEvent::value_variants()
             .iter()
-            .filter(|event| !Event::ALL.contains(event))
+            .filter(|event| !ClusterEvent::ALL.contains(event))
             .collect();
-        assert_eq!(missing, [&Event::Autoscale]);
+        assert_eq!(missing, [&ClusterEvent::Autoscale]);
     }
 
     #[test]
     fn webhooks_are_refused_in_partition_alone() {
-        for event in Event::value_variants() {
+        for event in ClusterEvent::value_variants() {
             let may_refuse = event.bounds().refusing > Duration::ZERO;
-            assert_eq!(may_refuse, *event == Event::Partition, "{event:?}");
+            assert_eq!(may_refuse, *event == ClusterEvent::Partition, "{event:?}");
             assert!(!may_refuse || event.webhooks().is_some());
         }
     }

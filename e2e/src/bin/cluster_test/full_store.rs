@@ -9,18 +9,18 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     disturbances::CHANGE,
-    kubectl::{self, inside, replace},
+    kubectl::{self, inside, replace_object},
     names::INSIDE,
     nats_monitor::{StreamReport, report_streams},
 };
 
 /// Room that the tickets of the round find, in MiB: objects may take half of it.
 const ROOM_MIB: u64 = 48;
-/// What the command of a ticket leaves in its worktree.
+/// Bytes that the command of a ticket leaves in its worktree.
 const NOISE_BYTES: u64 = 4_000_000;
 /// Until no further workspace fits.
 const FILLED: Duration = Duration::from_secs(180);
-/// How long the store stays full.
+/// Time in which the store stays full.
 const FULL_FOR: Duration = Duration::from_secs(30);
 const TICK: Duration = Duration::from_secs(2);
 /// Tickets of the round: enough to fill the room several times.
@@ -81,7 +81,7 @@ impl ChangedFile {
             metadata.remove("resourceVersion");
         }
         changed["data"][self.file] = text.into();
-        replace(&changed).await
+        replace_object(&changed).await
     }
 }
 
@@ -126,12 +126,12 @@ impl SmallStore {
         let server = server.context("no max_file_store in nats.conf")?;
         let set = async {
             this.reporter.write(&settings).await?;
-            restart("deployment/reporter").await?;
+            restart_workload("deployment/reporter").await?;
             this.nats.write(&server).await?;
-            restart("statefulset/nats").await
+            restart_workload("statefulset/nats").await
         };
         if let Err(error) = set.await {
-            // What of it was done is taken back; the first error is the one that matters.
+            // The part that was done is reverted; the first error is the one that matters.
             let _ = this.give_room().await;
             return Err(error);
         }
@@ -143,7 +143,7 @@ impl SmallStore {
     /// # Errors
     /// When the store does not become full, or a pod is not ready or restarted.
     pub(crate) async fn stay_full(&self) -> anyhow::Result<String> {
-        let restarts = kubectl::restarts().await?;
+        let restarts = kubectl::count_restarts().await?;
         let start = Instant::now();
         let mut report = report_streams().await?;
         while !is_full(report) {
@@ -158,7 +158,7 @@ impl SmallStore {
         let full = Instant::now();
         while full.elapsed() < FULL_FOR {
             sleep(TICK).await;
-            let waiting = kubectl::unready_pods().await?;
+            let waiting = kubectl::find_unready_pods().await?;
             anyhow::ensure!(
                 waiting.is_empty(),
                 "not ready while the store is full: {}",
@@ -166,7 +166,7 @@ impl SmallStore {
             );
         }
         anyhow::ensure!(
-            kubectl::restarts().await? == restarts,
+            kubectl::count_restarts().await? == restarts,
             "containers were restarted while the store was full"
         );
         Ok(format!(
@@ -183,9 +183,9 @@ impl SmallStore {
     pub(crate) async fn give_room(&self) -> anyhow::Result<Duration> {
         let start = Instant::now();
         self.nats.write(self.nats.text()).await?;
-        restart("statefulset/nats").await?;
+        restart_workload("statefulset/nats").await?;
         self.reporter.write(self.reporter.text()).await?;
-        restart("deployment/reporter").await?;
+        restart_workload("deployment/reporter").await?;
         Ok(start.elapsed())
     }
 }
@@ -195,7 +195,7 @@ const fn is_full(report: StreamReport) -> bool {
     report.object_limit > 0 && report.object_bytes + NOISE_BYTES > report.object_limit / 10 * 9
 }
 
-async fn restart(workload: &str) -> anyhow::Result<()> {
+async fn restart_workload(workload: &str) -> anyhow::Result<()> {
     inside(CHANGE, &["rollout", "restart", workload]).await?;
     inside(
         CHANGE,

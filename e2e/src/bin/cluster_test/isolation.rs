@@ -11,8 +11,8 @@ use crate::{
     names::{INSIDE, OUTSIDE, POD},
 };
 
-/// How long both are cut off. The kubelet's probes are cut too, and after 60 s the liveness probe of an executor would restart it, which
-/// on a lost node nobody does.
+/// Time in which both are cut off. The kubelet's probes are cut too, and after 60 s the liveness probe of an executor would restart it, which
+/// does not happen on a lost node.
 const CUT_OFF: Duration = Duration::from_secs(50);
 /// Until a container runs, and until its end is known.
 const STARTED: Duration = Duration::from_secs(60);
@@ -102,7 +102,7 @@ fn with_container(mut pod: Value, container: &str, image: &str) -> Value {
     pod
 }
 
-/// Waits until the container has ended, well.
+/// Waits until the container has ended with success.
 async fn wait_for_end(pod: &str, container: &str) -> anyhow::Result<()> {
     let start = Instant::now();
     loop {
@@ -125,7 +125,7 @@ async fn wait_for_end(pod: &str, container: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Where an ephemeral container is.
+/// State of an ephemeral container.
 #[derive(Debug, PartialEq, Eq)]
 enum ContainerState {
     Waits(String),

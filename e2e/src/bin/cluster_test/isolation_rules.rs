@@ -35,12 +35,12 @@ const LOCAL: u8 = 255;
 
 /// Addresses of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+enum RuleFamily {
     V4,
     V6,
 }
 
-impl Family {
+impl RuleFamily {
     const fn number(self) -> u8 {
         match self {
             Self::V4 => 2,
@@ -79,7 +79,7 @@ const ISOLATING: [RoutingRule; 3] = [
 
 impl RoutingRule {
     /// The request to the kernel that adds or deletes this rule.
-    fn encode(self, family: Family, kind: u16) -> Vec<u8> {
+    fn encode(self, family: RuleFamily, kind: u16) -> Vec<u8> {
         let (priority, action, is_loopback) = match self {
             Self::Local { priority } => (priority, LOOK_UP, false),
             Self::Loopback { priority } => (priority, LOOK_UP, true),
@@ -151,14 +151,14 @@ fn ask_kernel(message: &[u8]) -> io::Result<()> {
 }
 
 /// Families whose rules this pod has; a node may have no IPv6.
-fn isolate() -> anyhow::Result<Vec<Family>> {
+fn isolate_network() -> anyhow::Result<Vec<RuleFamily>> {
     let mut isolated = Vec::new();
-    for family in [Family::V4, Family::V6] {
+    for family in [RuleFamily::V4, RuleFamily::V6] {
         match isolate_family(family) {
             Ok(()) => isolated.push(family),
-            Err(error) if is_absent(&error) && family == Family::V6 => {}
+            Err(error) if is_absent(&error) && family == RuleFamily::V6 => {}
             Err(error) => {
-                restore(&isolated);
+                restore_rules(&isolated);
                 return Err(error).context("cannot change the routing rules; this takes NET_ADMIN");
             }
         }
@@ -173,7 +173,7 @@ fn is_absent(error: &io::Error) -> bool {
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-fn isolate_family(family: Family) -> io::Result<()> {
+fn isolate_family(family: RuleFamily) -> io::Result<()> {
     let mut added = Vec::new();
     let changed = ISOLATING
         .iter()
@@ -192,7 +192,7 @@ fn isolate_family(family: Family) -> io::Result<()> {
 }
 
 /// Puts every rule back, as far as it goes.
-fn restore(families: &[Family]) {
+fn restore_rules(families: &[RuleFamily]) {
     for family in families {
         let _ = ask_kernel(&FIRST.encode(*family, NEW_RULE));
         for rule in ISOLATING.iter().rev() {
@@ -201,19 +201,19 @@ fn restore(families: &[Family]) {
     }
 }
 
-/// Isolates the pod for so long, or until the container is stopped.
+/// Isolates the pod for this time, or until the container is stopped.
 ///
 /// # Errors
 /// When the kernel refuses a rule.
-pub(crate) async fn hold(time: Duration) -> anyhow::Result<()> {
+pub(crate) async fn hold_isolation(time: Duration) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("signals")?;
-    let families = isolate()?;
+    let families = isolate_network()?;
     tokio::select! {
         () = tokio::time::sleep(time) => {}
         _ = terminate.recv() => {}
         _ = tokio::signal::ctrl_c() => {}
     }
-    restore(&families);
+    restore_rules(&families);
     Ok(())
 }
 
@@ -223,11 +223,11 @@ mod tests {
 
     #[test]
     fn rule_names_its_length_family_action() {
-        let drop = RoutingRule::DropAll { priority: 10 }.encode(Family::V4, NEW_RULE);
+        let drop = RoutingRule::DropAll { priority: 10 }.encode(RuleFamily::V4, NEW_RULE);
         assert_eq!(drop.len(), 16 + 12 + 8);
         assert_eq!(drop[..4], u32::try_from(drop.len()).unwrap().to_ne_bytes());
         assert_eq!((drop[16], drop[20], drop[23]), (2, 0, DROP));
-        let local = FIRST.encode(Family::V6, DELETE_RULE);
+        let local = FIRST.encode(RuleFamily::V6, DELETE_RULE);
         assert_eq!(local.len(), 16 + 12 + 8 + 8);
         assert_eq!((local[16], local[20], local[23]), (10, LOCAL, LOOK_UP));
     }
@@ -236,8 +236,8 @@ mod tests {
     fn loopback_rule_covers_own_network_alone() {
         let rule = RoutingRule::Loopback { priority: 5 };
         let (v4, v6) = (
-            rule.encode(Family::V4, NEW_RULE),
-            rule.encode(Family::V6, NEW_RULE),
+            rule.encode(RuleFamily::V4, NEW_RULE),
+            rule.encode(RuleFamily::V6, NEW_RULE),
         );
         assert_eq!((v4[17], v6[17]), (8, 128));
         assert!(v4.ends_with(&[127, 0, 0, 0]));

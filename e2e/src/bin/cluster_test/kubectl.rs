@@ -81,7 +81,7 @@ pub(crate) async fn replace_raw(path: &str, object: &Value) -> anyhow::Result<()
 ///
 /// # Errors
 /// When the API server refuses.
-pub(crate) async fn replace(object: &Value) -> anyhow::Result<()> {
+pub(crate) async fn replace_object(object: &Value) -> anyhow::Result<()> {
     let body = object.to_string();
     within(LIMIT, &["replace", "-f", "-"], &body).await.map(drop)
 }
@@ -90,7 +90,7 @@ pub(crate) async fn replace(object: &Value) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// When the cluster does not tell.
-pub(crate) async fn pods(workload: &str) -> anyhow::Result<Vec<String>> {
+pub(crate) async fn list_running_pods(workload: &str) -> anyhow::Result<Vec<String>> {
     let label = format!("app.kubernetes.io/name={workload}");
     let list = get(&["-n", INSIDE, "pods", "-l", &label]).await?;
     Ok(running_pods(&list))
@@ -109,7 +109,7 @@ fn running_pods(list: &Value) -> Vec<String> {
 /// # Errors
 /// When there is none.
 pub(crate) async fn last_pod(workload: &str) -> anyhow::Result<String> {
-    let pod = pods(workload).await?.pop();
+    let pod = list_running_pods(workload).await?.pop();
     pod.with_context(|| format!("no pod of {workload} runs"))
 }
 
@@ -117,11 +117,11 @@ pub(crate) async fn last_pod(workload: &str) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// When the cluster does not tell.
-pub(crate) async fn unready_pods() -> anyhow::Result<Vec<String>> {
-    Ok(unready(&get(&["-n", INSIDE, "pods"]).await?))
+pub(crate) async fn find_unready_pods() -> anyhow::Result<Vec<String>> {
+    Ok(list_unready(&get(&["-n", INSIDE, "pods"]).await?))
 }
 
-fn unready(list: &Value) -> Vec<String> {
+fn list_unready(list: &Value) -> Vec<String> {
     let ready = |pod: &Value| {
         let conditions = pod["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
@@ -138,11 +138,11 @@ fn unready(list: &Value) -> Vec<String> {
         .collect()
 }
 
-/// How often containers were restarted, all pods together.
+/// Restarts of containers, the sum over all pods.
 ///
 /// # Errors
 /// When the cluster does not tell.
-pub(crate) async fn restarts() -> anyhow::Result<u64> {
+pub(crate) async fn count_restarts() -> anyhow::Result<u64> {
     let list = get(&["-n", INSIDE, "pods"]).await?;
     let pods = list["items"].as_array().into_iter().flatten();
     let containers = pods.flat_map(|pod| {
@@ -235,6 +235,6 @@ mod tests {
             ending,
         ]});
         assert_eq!(running_pods(&list), ["well", "unready"]);
-        assert_eq!(unready(&list), ["unready"]);
+        assert_eq!(list_unready(&list), ["unready"]);
     }
 }

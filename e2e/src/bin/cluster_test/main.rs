@@ -45,7 +45,7 @@ struct Arguments {
     command: String,
     /// Which rounds to play [default: all]
     #[arg(long, value_enum, num_args = 1..)]
-    rounds: Vec<events::Event>,
+    rounds: Vec<events::ClusterEvent>,
     /// Leave the namespaces as they are in the end
     #[arg(long)]
     keep: bool,
@@ -73,7 +73,7 @@ async fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.part {
         Some(Part::StandIns) => Box::pin(stand_ins::serve()).await.map(|()| true),
-        Some(Part::Isolate { seconds }) => isolation_rules::hold(Duration::from_secs(seconds))
+        Some(Part::Isolate { seconds }) => isolation_rules::hold_isolation(Duration::from_secs(seconds))
             .await
             .map(|()| true),
         None => Box::pin(run::run(&arguments)).await,

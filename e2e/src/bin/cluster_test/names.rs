@@ -45,20 +45,20 @@ pub(crate) struct Order {
     pub(crate) tickets: usize,
     /// What the test command of each does.
     pub(crate) command: String,
-    /// What is sent beside them.
+    /// Webhooks that are sent during the round.
     pub(crate) webhooks: Option<WebhookLoad>,
 }
 
 /// Signed webhooks at a steady rate beside the tickets, each over a connection of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WebhookLoad {
-    /// How many.
+    /// Webhooks per second.
     pub(crate) per_second: u32,
     /// For as long as there are tickets, and at least for so many seconds.
     pub(crate) least_s: u64,
 }
 
-/// How webhooks were answered.
+/// Answers to webhooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WebhookCount {
     /// Answered with 202.
@@ -89,7 +89,7 @@ impl WebhookCount {
         self.accepted + self.refused.values().sum::<u64>()
     }
 
-    /// How long webhooks were refused, all times together: a partition has one at its start and one at its end.
+    /// Time in which webhooks were refused, summed up: a partition has one such time at its start and one at its end.
     pub(crate) fn refused_for(&self) -> Duration {
         Duration::from_secs(self.refused_in_s.len() as u64)
     }
@@ -114,7 +114,7 @@ pub(crate) struct Round {
     pub(crate) outputs: Vec<String>,
     /// The longest time in which no ticket became done.
     pub(crate) pause_s: u64,
-    /// What was sent beside the tickets.
+    /// Webhooks that were sent during the round.
     pub(crate) webhooks: WebhookCount,
     /// Webhooks of the stand-ins themselves that were accepted in this round.
     pub(crate) own_webhooks: u64,

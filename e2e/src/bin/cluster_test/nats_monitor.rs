@@ -14,16 +14,16 @@ use crate::{kubectl, names::INSIDE};
 
 /// For the way to one server, and for its answer.
 const LIMIT: Duration = Duration::from_secs(15);
-/// Where a server reports.
+/// Monitoring port of a NATS server.
 const MONITOR_PORT: u16 = 8222;
 /// The stream of webhooks, and that of objects.
 const DELIVERIES: &str = "DELIVERIES";
 const OBJECTS: &str = "OBJ_objects";
 
-/// How far the streams are.
+/// State of the streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamReport {
-    /// How many webhooks were ever stored.
+    /// Webhooks that were ever stored.
     pub(crate) deliveries: u64,
     /// Bytes of all streams, at one server.
     pub(crate) bytes: u64,
@@ -70,7 +70,7 @@ impl StreamReport {
 pub(crate) async fn report_streams() -> anyhow::Result<StreamReport> {
     let mut newest: Option<StreamReport> = None;
     let mut failed = None;
-    for pod in kubectl::pods("nats").await? {
+    for pod in kubectl::list_running_pods("nats").await? {
         match timeout(LIMIT, report_of(&pod)).await {
             Ok(Ok(report)) => newest = Some(newest.unwrap_or(report).newest(report)),
             Ok(Err(error)) => failed = Some(error),

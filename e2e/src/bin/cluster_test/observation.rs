@@ -1,4 +1,4 @@
-//! What is seen of the system during a round beside its tickets: wake-ups that were lost, and webhooks that are not in their stream.
+//! Observation of the system during a round: lost wake-ups, and webhooks that are missing in their stream.
 
 use std::time::Duration;
 

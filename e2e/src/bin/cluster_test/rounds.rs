@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep};
 use crate::{
     autoscale::Autoscaled,
     contained::{self, control_path},
-    disturbances::{CHANGE, happen},
-    events::Event,
+    disturbances::{CHANGE, disturb_cluster},
+    events::ClusterEvent,
     full_store::{self, SmallStore},
     kubectl::{self, inside, raw},
     names::{Order, Round},
@@ -29,20 +29,20 @@ const AFTER_ALL: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the cluster or the stand-ins do not answer.
-pub(crate) async fn play(event: Event, order: &Order) -> anyhow::Result<Row> {
+pub(crate) async fn play(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
     let row = match event {
-        Event::Contained => contained().await,
-        Event::Autoscale => autoscale(order).await,
-        Event::FullStore => full_store(order).await,
-        Event::Nothing
-        | Event::Scale
-        | Event::Restart
-        | Event::Drain
-        | Event::Kill
-        | Event::Webhooks
-        | Event::ForceDelete
-        | Event::Redis
-        | Event::Partition => during(event, order).await,
+        ClusterEvent::Contained => contained().await,
+        ClusterEvent::Autoscale => autoscale(order).await,
+        ClusterEvent::FullStore => full_store(order).await,
+        ClusterEvent::Nothing
+        | ClusterEvent::Scale
+        | ClusterEvent::Restart
+        | ClusterEvent::Drain
+        | ClusterEvent::Kill
+        | ClusterEvent::Webhooks
+        | ClusterEvent::ForceDelete
+        | ClusterEvent::Redis
+        | ClusterEvent::Partition => during(event, order).await,
     }?;
     for problem in row.exceeded(event.bounds()) {
         say(&format!("problem: {problem}"));
@@ -50,7 +50,7 @@ pub(crate) async fn play(event: Event, order: &Order) -> anyhow::Result<Row> {
     Ok(row)
 }
 
-async fn during(event: Event, order: &Order) -> anyhow::Result<Row> {
+async fn during(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
     let order = Order {
         webhooks: event.webhooks(),
         ..order.clone()
@@ -58,18 +58,18 @@ async fn during(event: Event, order: &Order) -> anyhow::Result<Row> {
     let disturbance = async {
         sleep(UNDER_WAY).await;
         let start = Instant::now();
-        let note = happen(event).await?;
+        let note = disturb_cluster(event).await?;
         anyhow::Ok((note, start.elapsed()))
     };
     let played = play_tickets(&order, disturbance).await;
-    if event == Event::Scale {
+    if event == ClusterEvent::Scale {
         inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"]).await?;
     }
     let ((note, took), round, wake_ups) = played?;
     Ok(Row {
         event,
         note,
-        took: (event != Event::Nothing).then_some(took),
+        took: (event != ClusterEvent::Nothing).then_some(took),
         round,
         wake_ups,
         is_good: true,
@@ -83,7 +83,7 @@ async fn full_store(order: &Order) -> anyhow::Result<Row> {
     let order = Order {
         tickets: order.tickets.min(full_store::TICKETS),
         command: full_store::noisy_command(&order.command),
-        webhooks: Event::FullStore.webhooks(),
+        webhooks: ClusterEvent::FullStore.webhooks(),
     };
     let filled = async {
         let filled = store.stay_full().await;
@@ -96,7 +96,7 @@ async fn full_store(order: &Order) -> anyhow::Result<Row> {
     }
     let ((note, took), round, wake_ups) = played?;
     Ok(Row {
-        event: Event::FullStore,
+        event: ClusterEvent::FullStore,
         note,
         took: Some(took),
         round,
@@ -169,7 +169,7 @@ async fn autoscale(order: &Order) -> anyhow::Result<Row> {
     tell(&round);
     let took = scaled.rest().await?;
     Ok(Row {
-        event: Event::Autoscale,
+        event: ClusterEvent::Autoscale,
         note: scaled.note(),
         took: Some(took),
         round,
@@ -207,7 +207,7 @@ async fn contained() -> anyhow::Result<Row> {
         reached.join(", ")
     };
     Ok(Row {
-        event: Event::Contained,
+        event: ClusterEvent::Contained,
         note: format!("{} tried, reached: {reached}", targets.len()),
         took: None,
         round,

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::{
     Arguments,
-    events::Event,
+    events::ClusterEvent,
     kubectl::{self, kubectl},
     names::{OUTSIDE, Order, POD},
     overlay::Overlay,
@@ -45,7 +45,7 @@ async fn perform(arguments: &Arguments) -> anyhow::Result<bool> {
         webhooks: None,
     };
     let events = match arguments.rounds.as_slice() {
-        [] => &Event::ALL[..],
+        [] => &ClusterEvent::ALL[..],
         some => some,
     };
     let mut rows = Vec::new();

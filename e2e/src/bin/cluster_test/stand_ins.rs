@@ -35,7 +35,7 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 struct Stage {
     vendors: Vendors,
     client: Client,
-    /// Where ingest is.
+    /// URL of ingest.
     url: String,
     relay: WebhookRelay,
     round: Mutex<Round>,
@@ -140,7 +140,7 @@ async fn play_round(stage: &Stage, order: &Order) {
         lost: vec![format!("the round: {error:#}")],
         ..stage.round().clone()
     });
-    // What belongs to no ticket stays there for every later round.
+    // A problem that belongs to no ticket would count in every later round.
     round.lost.retain(|problem| known.insert(problem.clone()));
     if let Ok(Some(steady)) = steady {
         round.webhooks = steady.finish().await;

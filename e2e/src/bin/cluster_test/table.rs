@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use crate::{
-    events::{Event, RoundBounds},
+    events::{ClusterEvent, RoundBounds},
     names::{Round, WebhookCount},
 };
 
 /// One round.
 pub(crate) struct Row {
     /// What happened.
-    pub(crate) event: Event,
+    pub(crate) event: ClusterEvent,
     /// More about it.
     pub(crate) note: String,
     /// How long that took.
@@ -31,7 +31,7 @@ impl Row {
         self.is_good && is_whole && self.exceeded(self.event.bounds()).is_empty()
     }
 
-    /// What the round cost beyond its bounds.
+    /// Bounds that the round exceeded.
     pub(crate) fn exceeded(&self, bounds: RoundBounds) -> Vec<String> {
         let (round, mut found) = (&self.round, Vec::new());
         let (refused, refusing) = (&round.webhooks.refused, round.webhooks.refused_for());
@@ -122,7 +122,7 @@ fn line(row: &Row) -> String {
 mod tests {
     use super::*;
 
-    fn row(event: Event) -> Row {
+    fn row(event: ClusterEvent) -> Row {
         Row {
             event,
             note: String::new(),
@@ -157,11 +157,11 @@ mod tests {
             note: "with nats".to_owned(),
             took: Some(Duration::from_millis(8600)),
             wake_ups: vec!["jira:ENG-1 (triggers)".to_owned()],
-            ..row(Event::Drain)
+            ..row(ClusterEvent::Drain)
         };
-        let mut cut_off = row(Event::Partition);
+        let mut cut_off = row(ClusterEvent::Partition);
         cut_off.round.webhooks = webhooks(3, &[(0, 1), (503, 4)]);
-        let text = table(&[row(Event::Nothing), drained, cut_off]);
+        let text = table(&[row(ClusterEvent::Nothing), drained, cut_off]);
         let rows: Vec<&str> = text.lines().skip(2).collect();
         assert_eq!(
             rows,
@@ -175,12 +175,12 @@ mod tests {
 
     #[test]
     fn row_is_good_when_everything_is_there_once() {
-        assert!(row(Event::Nothing).is_good());
-        let mut short = row(Event::Nothing);
+        assert!(row(ClusterEvent::Nothing).is_good());
+        let mut short = row(ClusterEvent::Nothing);
         short.round.done = 1;
-        let mut doubled = row(Event::Nothing);
+        let mut doubled = row(ClusterEvent::Nothing);
         doubled.round.doubled.push("a comment".to_owned());
-        let mut open = row(Event::Nothing);
+        let mut open = row(ClusterEvent::Nothing);
         open.is_good = false;
         assert!(![short, doubled, open].iter().any(Row::is_good));
     }
@@ -192,14 +192,14 @@ mod tests {
             row.round.webhooks = webhooks(3, refused);
             row.is_good()
         };
-        assert!(refused(Event::Webhooks, &[]));
-        assert!(!refused(Event::Webhooks, &[(503, 1)]), "one is too many");
-        assert!(refused(Event::Partition, &[(503, 1), (0, 20)]));
+        assert!(refused(ClusterEvent::Webhooks, &[]));
+        assert!(!refused(ClusterEvent::Webhooks, &[(503, 1)]), "one is too many");
+        assert!(refused(ClusterEvent::Partition, &[(503, 1), (0, 20)]));
         let for_long: Vec<(u16, u64)> = (0..30).map(|second| (503, second)).collect();
-        assert!(!refused(Event::Partition, &for_long));
-        let mut paused = row(Event::Nothing);
+        assert!(!refused(ClusterEvent::Partition, &for_long));
+        let mut paused = row(ClusterEvent::Nothing);
         paused.round.pause_s = 61;
-        let mut repaired = row(Event::Nothing);
+        let mut repaired = row(ClusterEvent::Nothing);
         repaired.wake_ups.push("jira:ENG-1 (triggers)".to_owned());
         assert!(!paused.is_good() && !repaired.is_good());
     }

@@ -26,18 +26,18 @@ const TICK: Duration = Duration::from_secs(2);
 const CLOCKS: u64 = 2;
 
 /// Lines that were found.
-type Lines = Arc<Mutex<BTreeSet<String>>>;
+type LogLines = Arc<Mutex<BTreeSet<String>>>;
 
 /// Follows the logs of every ingest until it is ended or dropped.
 pub(crate) struct WakeUpWatch {
-    found: Lines,
+    found: LogLines,
     task: JoinHandle<()>,
 }
 
 impl WakeUpWatch {
     /// From now on.
     pub(crate) fn start() -> Self {
-        let found = Lines::default();
+        let found = LogLines::default();
         let task = tokio::spawn(follow_all(Arc::clone(&found), Instant::now()));
         Self { found, task }
     }
@@ -55,11 +55,11 @@ impl Drop for WakeUpWatch {
     }
 }
 
-async fn follow_all(found: Lines, start: Instant) {
+async fn follow_all(found: LogLines, start: Instant) {
     let mut followers = JoinSet::new();
     let mut followed = HashSet::new();
     loop {
-        for pod in kubectl::pods("ingest").await.unwrap_or_default() {
+        for pod in kubectl::list_running_pods("ingest").await.unwrap_or_default() {
             if followed.insert(pod.clone()) {
                 followers.spawn(follow_pod(pod, Arc::clone(&found), start));
             }
@@ -74,7 +74,7 @@ async fn follow_all(found: Lines, start: Instant) {
     }
 }
 
-async fn follow_pod(pod: String, found: Lines, start: Instant) -> String {
+async fn follow_pod(pod: String, found: LogLines, start: Instant) -> String {
     let since = format!("--since={}s", start.elapsed().as_secs() + CLOCKS);
     let child = Command::new("kubectl")
         .args(["-n", INSIDE, "logs", "--follow", &since, &pod])

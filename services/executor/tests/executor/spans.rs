@@ -10,7 +10,7 @@ use tonic::Response;
 
 use super::*;
 
-fn keep(buffer: &SpanBuffer, trace: u128, id: u64) {
+fn keep_span(buffer: &SpanBuffer, trace: u128, id: u64) {
     buffer.keep(KeptSpan {
         trace: TraceId::from(trace),
         id: SpanId::from(id),
@@ -24,7 +24,7 @@ fn keep(buffer: &SpanBuffer, trace: u128, id: u64) {
     });
 }
 
-async fn take(
+async fn take_spans(
     world: &World,
     token: &str,
     fence: RunFence,
@@ -69,55 +69,61 @@ async fn spans_go_to_tickets_that_named_their_trace() {
     call_beneath(&other, "a", trace + 7, "01").await;
     call_beneath(&own, "b", unrecorded, "00").await;
     for id in 1..=300 {
-        keep(&buffer, trace, id);
+        keep_span(&buffer, trace, id);
     }
-    keep(&buffer, unrecorded, 1);
+    keep_span(&buffer, unrecorded, 1);
     let bytes = trace.to_be_bytes();
     let fence = own.fence;
     let code = |taken: Result<TakeSpansResponse, Status>| taken.unwrap_err().code();
     assert_eq!(
-        code(take(&world, &world.status_token(), fence, &bytes).await),
+        code(take_spans(&world, &world.status_token(), fence, &bytes).await),
         Code::Unauthenticated
     );
     assert_eq!(
-        code(take(&world, "nonsense", fence, &bytes).await),
+        code(take_spans(&world, "nonsense", fence, &bytes).await),
         Code::Unauthenticated
     );
     let gate = world.token(&run(1), None, fence, Audience::Gate);
     assert_eq!(
-        code(take(&world, &gate, fence, &bytes).await),
+        code(take_spans(&world, &gate, fence, &bytes).await),
         Code::Unauthenticated
     );
     let newer = RunFence::new(9, 9, 9);
     assert_eq!(
-        code(take(&world, &own.token, newer, &bytes).await),
+        code(take_spans(&world, &own.token, newer, &bytes).await),
         Code::PermissionDenied
     );
     let older = RunFence::new(1, 1, 1);
     let stale = world.token(&run(1), None, older, Audience::Executor);
     assert_eq!(
-        code(take(&world, &stale, older, &bytes).await),
+        code(take_spans(&world, &stale, older, &bytes).await),
         Code::FailedPrecondition
     );
     assert_eq!(
-        code(take(&world, &own.token, fence, b"short").await),
+        code(take_spans(&world, &own.token, fence, b"short").await),
         Code::InvalidArgument
     );
     let nothing = TakeSpansResponse::default();
-    assert_eq!(take(&world, &other.token, fence, &bytes).await.unwrap(), nothing);
+    assert_eq!(
+        take_spans(&world, &other.token, fence, &bytes).await.unwrap(),
+        nothing
+    );
     let named = unrecorded.to_be_bytes();
-    assert_eq!(take(&world, &own.token, fence, &named).await.unwrap(), nothing);
+    assert_eq!(
+        take_spans(&world, &own.token, fence, &named).await.unwrap(),
+        nothing
+    );
 
     own.close().await;
     let grant = world.token(&run(1), None, fence, Audience::Executor);
-    let first = take(&world, &grant, fence, &bytes).await.unwrap();
+    let first = take_spans(&world, &grant, fence, &bytes).await.unwrap();
     assert_eq!((first.spans.len(), first.more), (256, true));
     assert_eq!(first.spans[0].span_id, 1_u64.to_be_bytes());
     assert_eq!(first.spans[0].parent_span_id, 7_u64.to_be_bytes());
     assert_eq!(first.spans[0].end_unix_nano, 1_000_000_000);
-    let rest = take(&world, &grant, fence, &bytes).await.unwrap();
+    let rest = take_spans(&world, &grant, fence, &bytes).await.unwrap();
     assert_eq!((rest.spans.len(), rest.more), (44, false));
-    assert_eq!(take(&world, &grant, fence, &bytes).await.unwrap(), nothing);
+    assert_eq!(take_spans(&world, &grant, fence, &bytes).await.unwrap(), nothing);
     let mut statuses = {
         let request = with(&world.status_token(), WatchStatusRequest {});
         world

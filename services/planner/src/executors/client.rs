@@ -378,7 +378,7 @@ impl Executors {
 
     /// Ends the workspace. After a failure the slots' keeper finds it open and ends it later.
     pub(crate) async fn close(&self, caller: &Caller, executor: &str, workspace: &str) {
-        // What ended with the workspace.
+        // Spans that ended with the workspace.
         let _noted = self.note_call(executor, caller);
         let message = wire::CloseWorkspaceRequest {
             workspace_id: workspace.to_owned(),

@@ -9,7 +9,7 @@ use proto::executor as wire;
 
 /// The longest that a span may be over before a planner asks, and the longest that it may have taken.
 const OLDEST: Duration = Duration::from_secs(6 * 3600);
-/// How far the executor's clock may be ahead.
+/// Largest lead of an executor's clock.
 const AHEAD: Duration = Duration::from_secs(300);
 /// Characters of a tool's name.
 const TOOL_CHARACTERS: usize = 64;
@@ -20,7 +20,7 @@ const TOOL_SPAN: &str = "execute_tool";
 /// The name of a span that this release does not know: its place in the trace is kept, its words are not.
 const UNKNOWN_SPAN: &str = "unknown";
 
-/// What a span of an executor must fit.
+/// Conditions for a span of an executor.
 pub(super) struct SpanTerms<'a> {
     /// The trace that was asked for.
     pub(super) trace: TraceId,
@@ -30,7 +30,7 @@ pub(super) struct SpanTerms<'a> {
     pub(super) is_ours: &'a dyn Fn(SpanId) -> bool,
 }
 
-/// Why a span is not sent on.
+/// Reason to refuse a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpanRefusal {
     /// No id, no parent, its own parent, or the id of a span of this planner.
@@ -46,8 +46,8 @@ pub(super) fn check_span(span: wire::FinishedSpan, terms: &SpanTerms<'_>) -> Res
     if id == parent || (terms.is_ours)(id) {
         return Err(SpanRefusal::Identity);
     }
-    let start = time(span.start_unix_nano)?;
-    let end = time(span.end_unix_nano)?;
+    let start = parse_time(span.start_unix_nano)?;
+    let end = parse_time(span.end_unix_nano)?;
     let is_past = start.checked_add(OLDEST).is_none_or(|until| until < terms.now);
     let is_ahead = end > terms.now + AHEAD;
     if end < start || is_past || is_ahead {
@@ -58,10 +58,10 @@ pub(super) fn check_span(span: wire::FinishedSpan, terms: &SpanTerms<'_>) -> Res
         id,
         parent,
         is_parent_remote: (terms.is_ours)(parent),
-        name: name(&span.name),
+        name: replace_name(&span.name),
         start,
         end,
-        attributes: attributes(span.attributes, terms.ticket),
+        attributes: filter_attributes(span.attributes, terms.ticket),
         is_failed: span.failed,
     })
 }
@@ -73,12 +73,12 @@ fn span_id(bytes: &[u8]) -> Result<SpanId, SpanRefusal> {
         .ok_or(SpanRefusal::Identity)
 }
 
-fn time(unix_nanoseconds: u64) -> Result<SystemTime, SpanRefusal> {
+fn parse_time(unix_nanoseconds: u64) -> Result<SystemTime, SpanRefusal> {
     let since = Duration::from_nanos(unix_nanoseconds);
     SystemTime::UNIX_EPOCH.checked_add(since).ok_or(SpanRefusal::Time)
 }
 
-fn name(name: &str) -> String {
+fn replace_name(name: &str) -> String {
     let is_known = match name.strip_prefix(TOOL_SPAN).map(|rest| rest.strip_prefix(' ')) {
         Some(Some(tool)) => is_tool(tool),
         Some(None) => false,
@@ -92,7 +92,7 @@ fn is_tool(name: &str) -> bool {
     (1..=TOOL_CHARACTERS).contains(&name.len()) && name.bytes().all(is_plain)
 }
 
-fn attributes(found: Vec<wire::SpanAttribute>, ticket: &TicketKey) -> Vec<(String, String)> {
+fn filter_attributes(found: Vec<wire::SpanAttribute>, ticket: &TicketKey) -> Vec<(String, String)> {
     let is_allowed = |attribute: &wire::SpanAttribute| match attribute.key.as_str() {
         "run" => attribute
             .value

@@ -32,7 +32,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(1);
 /// The longest that calls in quick succession put the question off.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const TAKE_LIMIT: Duration = Duration::from_secs(5);
-/// What a shutdown waits for.
+/// Limit of sending the last spans at shutdown.
 const FINISH_LIMIT: Duration = Duration::from_secs(3);
 /// Of one answer, in bytes and spans: a little more than an honest executor gives.
 const ANSWER_BYTES: usize = 256 * 1024;
@@ -69,7 +69,7 @@ impl WantedSpans {
         let version = Some(self.version.clone());
         SpanOrigin {
             service: "executor",
-            // As this planner knows it: what it says of itself could be another's name.
+            // The address that this planner uses: a name by the executor could be that of another one.
             instance: address
                 .map_or(self.executor.as_str(), |(_, rest)| rest)
                 .to_owned(),
@@ -116,7 +116,7 @@ impl Drop for CallNote<'_> {
     }
 }
 
-/// When an executor is asked for a trace.
+/// Question for the spans of a trace at an executor, with its time.
 struct DueQuestion {
     wanted: WantedSpans,
     first: Instant,
@@ -139,7 +139,7 @@ impl DueQuestions {
         self.0.insert(key, DueQuestion { wanted, first, at });
     }
 
-    /// When the next question is due.
+    /// Time of the next question.
     fn next_at(&self) -> Option<Instant> {
         self.0.values().map(|due| due.at).min()
     }
@@ -234,7 +234,7 @@ impl Executors {
             let next = due.next_at().unwrap_or_else(|| Instant::now() + LONGEST_WAIT);
             tokio::select! {
                 Some(wanted) = wanted.recv() => due.add(wanted),
-                Some(Ok((origin, spans))) = asked.join_next() => forward(&mut forwarder, origin, spans).await,
+                Some(Ok((origin, spans))) = asked.join_next() => forward_spans(&mut forwarder, origin, spans).await,
                 () = relay.stop.cancelled(), if !is_last => {}
                 () = tokio::time::sleep_until(next), if asked.len() < MOST_AT_ONCE => {}
             }
@@ -309,7 +309,7 @@ impl Executors {
     }
 }
 
-async fn forward(forwarder: &mut SpanForwarder, origin: SpanOrigin, spans: Vec<KeptSpan>) {
+async fn forward_spans(forwarder: &mut SpanForwarder, origin: SpanOrigin, spans: Vec<KeptSpan>) {
     if spans.is_empty() {
         return;
     }

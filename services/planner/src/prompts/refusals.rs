@@ -162,7 +162,7 @@ fn breaches(violations: &[Violation], ground: Ground<'_>) -> String {
     format!("the change may not leave:\n{}{more}{history}", list.join("\n"))
 }
 
-/// Whether a later commit that takes the file out leaves it in the history of the branch.
+/// True for files that stay in the history of the branch when a later commit removes them.
 const fn is_in_history(violation: &Violation) -> bool {
     match violation {
         Violation::Protected { .. }

@@ -40,7 +40,7 @@ struct Books {
     packs: u8,
     /// Answers to questions for spans, in their order; absent: it keeps none.
     spans: Option<VecDeque<wire::TakeSpansResponse>>,
-    /// What it was asked for.
+    /// Traces that it was asked for.
     asked_for_spans: Vec<wire::TakeSpansRequest>,
 }
 

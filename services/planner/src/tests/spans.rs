@@ -29,12 +29,12 @@ use crate::executors::{Caller, Executors};
 const TRACE: u128 = 5;
 const CALL: u64 = 77;
 
-/// What has arrived.
+/// Spans that have arrived.
 #[derive(Clone, Default)]
-struct Collector(Arc<Mutex<Vec<ResourceSpans>>>);
+struct SpanCollector(Arc<Mutex<Vec<ResourceSpans>>>);
 
 #[tonic::async_trait]
-impl TraceService for Collector {
+impl TraceService for SpanCollector {
     async fn export(
         &self,
         request: Request<ExportTraceServiceRequest>,
@@ -44,7 +44,7 @@ impl TraceService for Collector {
     }
 }
 
-impl Collector {
+impl SpanCollector {
     async fn start() -> (Self, SpanForwarder) {
         let collector = Self::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -132,7 +132,7 @@ async fn note(executors: &Executors, request: &JobRequest, flags: TraceFlags) ->
 async fn spans_of_executor_reach_planners_collector() {
     let executor = FakeExecutor::start().await;
     executor.keep_spans([answer(vec![span(1)], true), answer(vec![span(2)], false)]);
-    let (collector, forwarder) = Collector::start().await;
+    let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
     let caller = note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
     executors.finish_spans().await;
@@ -158,7 +158,7 @@ async fn spans_of_executor_reach_planners_collector() {
 async fn calls_are_asked_for_without_shutdown() {
     let executor = FakeExecutor::start().await;
     executor.keep_spans([answer(vec![span(1)], false)]);
-    let (collector, forwarder) = Collector::start().await;
+    let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
     note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
     let arrived = async {
@@ -180,7 +180,7 @@ async fn nobody_is_asked_without_need() {
         (&keeper, TraceFlags::default(), true),
         (&keeper, TraceFlags::SAMPLED, false),
     ] {
-        let (_collector, forwarder) = Collector::start().await;
+        let (_collector, forwarder) = SpanCollector::start().await;
         let forwarder = is_traced.then_some(forwarder);
         let (executors, _stopped) = executors_with(vec![executor.url.clone()], forwarder);
         note(&executors, &request(Job::Implement), flags).await;
@@ -209,7 +209,7 @@ async fn hostile_executor_is_kept_to_its_part() {
     let endless = (10_000..10_100).map(|id| answer(vec![span(id)], true));
     let first = [answer(vec![own_of_planner, named], true), answer(many, true)];
     executor.keep_spans(first.into_iter().chain(endless));
-    let (collector, forwarder) = Collector::start().await;
+    let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
     note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
     executors.finish_spans().await;
@@ -238,7 +238,7 @@ async fn answer_above_its_limit_is_not_read() {
         ..span(1)
     };
     executor.keep_spans([answer(vec![large], false), answer(vec![span(2)], false)]);
-    let (collector, forwarder) = Collector::start().await;
+    let (collector, forwarder) = SpanCollector::start().await;
     let (executors, _stopped) = executors_with(vec![executor.url.clone()], Some(forwarder));
     note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
     executors.finish_spans().await;

@@ -170,7 +170,7 @@ fn check_commit(
     if commit.message.contains(domain::text::is_hidden) {
         violations.push(Violation::HiddenCharacters { commit: id() });
     }
-    // A squashed merge makes the description of a release of it, which a page renders.
+    // Release notes quote messages, and a page renders them.
     violations.extend(
         scan::find_rendered(&commit.message).map(|kind| Violation::Secret {
             kind: kind.to_owned(),
@@ -248,7 +248,7 @@ fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     violations
 }
 
-/// Whether GitHub and browsers show the file as a page, on which entities and percent signs are decoded.
+/// True for files that GitHub or a browser renders as a page, which decodes entities and percent signs.
 fn is_page(path: &str) -> bool {
     const PAGES: [&str; 14] = [
         "md", "markdown", "mdx", "mdown", "mkd", "html", "htm", "xhtml", "svg", "xml", "rst", "adoc",

@@ -14,16 +14,16 @@ use super::{CHECK_LIMIT, Finding, Findings, Remedy, Sections, instances::Instanc
 const LARGEST_DIFFERENCE: Duration = Duration::from_secs(30);
 
 /// Adds one finding for each server.
-pub(super) async fn check(findings: &mut Findings, sections: &Sections, instances: &Instances) {
-    // Redirects would tell the clock of another server.
+pub(super) async fn check_clocks(findings: &mut Findings, sections: &Sections, instances: &Instances) {
+    // A redirect would report the clock of another server.
     let client = Client::builder()
         .timeout(CHECK_LIMIT)
         .redirect(reqwest::redirect::Policy::none())
         .user_agent("journeyman")
         .build();
     let Ok(client) = client else {
-        let untold = "there is no HTTP client".to_owned();
-        findings.add("clock", Finding::Skipped(untold));
+        let reason = "there is no HTTP client".to_owned();
+        findings.add("clock", Finding::Skipped(reason));
         return;
     };
     for page in list_pages(sections, instances) {
@@ -31,7 +31,7 @@ pub(super) async fn check(findings: &mut Findings, sections: &Sections, instance
     }
 }
 
-/// A page of each server that needs no account: with a wrong clock none may be let in.
+/// A page of each server that needs no account, because a wrong clock can invalidate every account.
 fn list_pages(sections: &Sections, instances: &Instances) -> BTreeSet<String> {
     let own = [&sections.github_reader, &sections.github_writer];
     let servers = own.into_iter().flatten();
@@ -49,18 +49,18 @@ async fn compare_clock(client: &Client, page: &str) -> Finding {
     let before = bootstrap::now().unix_ms();
     let answer = match client.get(page).send().await {
         Ok(answer) => answer,
-        // Its account has a line of its own, which says what to do.
+        // The finding about its account says what to do.
         Err(_) => return Finding::Skipped(format!("{page} does not answer")),
     };
     let after = bootstrap::now().unix_ms();
     let host = answer.url().host_str().unwrap_or(page).to_owned();
     match read_server_time(answer.headers()) {
         Some(theirs) => judge_difference(&host, i64::midpoint(before, after) - theirs),
-        None => Finding::Skipped(format!("{host} does not tell its time")),
+        None => Finding::Skipped(format!("{host} does not report its time")),
     }
 }
 
-/// The server's clock in milliseconds, in the middle of the second that it tells. What a cache kept is as old as it says.
+/// Reads the server's clock in milliseconds, in the middle of the second that it reports. The header `Age` adds the time in a cache.
 fn read_server_time(headers: &HeaderMap) -> Option<i64> {
     let date = headers.get(DATE)?.to_str().ok()?;
     let date = httpdate::parse_http_date(date).ok()?;
@@ -68,20 +68,20 @@ fn read_server_time(headers: &HeaderMap) -> Option<i64> {
     let age = headers
         .get(AGE)
         .and_then(|age| age.to_str().ok()?.trim().parse().ok());
-    let told = since + Duration::from_secs(age.unwrap_or(0)) + Duration::from_millis(500);
-    i64::try_from(told.as_millis()).ok()
+    let report = since + Duration::from_secs(age.unwrap_or(0)) + Duration::from_millis(500);
+    i64::try_from(report.as_millis()).ok()
 }
 
 /// `ahead_ms` is negative when this machine's clock is behind.
 fn judge_difference(host: &str, ahead_ms: i64) -> Finding {
     let difference = Duration::from_millis(ahead_ms.unsigned_abs());
     let direction = if ahead_ms < 0 { "behind" } else { "ahead of" };
-    let told = format!("{} s {direction} that of {host}", difference.as_secs());
+    let report = format!("{} s {direction} that of {host}", difference.as_secs());
     if difference <= LARGEST_DIFFERENCE {
-        return Finding::Ok(told);
+        return Finding::Ok(report);
     }
     let problem = format!(
-        "{told}: tokens and grants made here count as expired or as made in the future; set the clock by NTP, for example with \
+        "{report}: tokens and grants made here count as expired or as made in the future; set the clock by NTP, for example with \
          `timedatectl set-ntp true`"
     );
     Finding::Failed(problem, Remedy::Clock)
@@ -102,10 +102,10 @@ mod tests {
             (-61_000, "61 s behind that of jira.example: "),
             (i64::MIN, " s behind that of jira.example: "),
         ] {
-            let Finding::Failed(told, Remedy::Clock) = judge_difference("jira.example", ahead_ms) else {
+            let Finding::Failed(report, Remedy::Clock) = judge_difference("jira.example", ahead_ms) else {
                 panic!("{ahead_ms} passed")
             };
-            assert!(told.contains(expected) && told.contains("NTP"), "{told}");
+            assert!(report.contains(expected) && report.contains("NTP"), "{report}");
         }
     }
 

@@ -146,7 +146,7 @@ pub(super) async fn run(asked: Arguments) -> anyhow::Result<ExitCode> {
     }
     if is_online {
         connections(&mut findings, &sections).await;
-        clock::check(&mut findings, &sections, &instances).await;
+        clock::check_clocks(&mut findings, &sections, &instances).await;
         accounts::check(&mut findings, &sections, &projects.of(None)).await;
         instances.check(&mut findings, &projects).await;
         repositories::check(&mut findings, &sections, &instances).await;
