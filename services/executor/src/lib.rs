@@ -192,11 +192,8 @@ fn absolute(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
 /// Makes the folders; workspaces of an earlier process are gone with it.
 async fn prepare(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
     let prepared = tokio::task::spawn_blocking(move || {
-        for name in ["workspaces", registry::CHECKS, "ready", setup_cache::UNFINISHED] {
-            let folder = data_dir.join(name);
-            disk::remove(&folder)?;
-            std::fs::create_dir_all(&folder)?;
-        }
+        let names = ["workspaces", registry::CHECKS, "ready", setup_cache::UNFINISHED];
+        disk::renew(&data_dir, &names)?;
         for name in ["mirrors", setup_cache::FOLDER] {
             std::fs::create_dir_all(data_dir.join(name))?;
         }
