@@ -13,7 +13,7 @@ use journeyman::credentials::Credentials;
 use rustix::process::Signal;
 use tokio::process::{Child, Command};
 
-use crate::{balancer::Balancer, previous::Previous};
+use crate::{balancer::Balancer, ports::free_port, previous::Previous};
 
 /// Every service hears which authorities to trust.
 const AUTHORITY: &str = "SSL_CERT_FILE";
@@ -446,17 +446,6 @@ fn signal(child: &Child, wanted: Signal) {
     if let Some(pid) = pid {
         let _ = rustix::process::kill_process(pid, wanted);
     }
-}
-
-/// A free loopback port below those that the system gives to outgoing connections, so that it stays free while its
-/// owner is down.
-///
-/// # Errors
-/// When none of many is free.
-pub fn free_port() -> anyhow::Result<u16> {
-    let mut tries = std::iter::repeat_with(|| fastrand::u16(15_000..30_000)).take(200);
-    let found = tries.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    found.context("no free port")
 }
 
 /// A binary of this workspace: beside the current one, or one folder up from a test binary.

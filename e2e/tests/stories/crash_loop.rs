@@ -126,9 +126,15 @@ impl Stage {
         let ((mut services, mut input), mut deaths) = (self.services(point).await, 0);
         let end = tokio::time::Instant::now() + PATIENCE;
         loop {
-            assert!(tokio::time::Instant::now() < end, "no end, {deaths} deaths");
+            let now = tokio::time::Instant::now();
+            assert!(now < end, "no end, {deaths} deaths: {}", self.log_end());
             if let Ok(status) = tokio::time::timeout(LOOK, services.wait()).await {
-                assert!(was_aborted(status.unwrap()), "{}", self.log());
+                let status = status.unwrap();
+                assert!(
+                    was_aborted(status),
+                    "{status}, {deaths} deaths: {}",
+                    self.log_end()
+                );
                 deaths += 1;
                 (services, input) = self.services(point).await;
             }
@@ -137,14 +143,18 @@ impl Stage {
                 && is_done(&row)
             {
                 drop(input);
-                assert!(services.wait().await.unwrap().success(), "{}", self.log());
+                let status = services.wait().await.unwrap();
+                assert!(status.success(), "{status}, {deaths} deaths: {}", self.log_end());
                 return deaths;
             }
         }
     }
 
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("services.log")).unwrap_or_default()
+    /// The last lines of the services' log.
+    fn log_end(&self) -> String {
+        let log = std::fs::read_to_string(self.folder.path().join("services.log")).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(20).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -7,7 +7,6 @@ mod child;
 mod ending;
 mod matrix;
 mod people;
-mod ports;
 mod stage;
 
 use std::process::ExitCode;

@@ -16,10 +16,7 @@ use testkit::{
     jira,
 };
 
-use crate::{
-    people::{self, People, asked, issue, talk},
-    ports,
-};
+use crate::people::{self, People, asked, issue, talk};
 
 /// Short waits, so that a story with a crash takes seconds.
 const SETTINGS: [(&str, &str); 6] = [
@@ -189,14 +186,13 @@ impl Stage {
         set("NATS__URL", nats.url());
         set("NATS__REPLICAS", nats.replicas().to_string());
         set("REDIS__URL", redis.url());
-        let addresses = ports::five()?;
-        for (section, address) in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"]
-            .iter()
-            .zip(addresses)
-        {
-            set(&format!("{section}__LISTEN"), address.to_string());
+        let ingest = e2e::free_port()?;
+        set("INGEST__LISTEN", format!("127.0.0.1:{ingest}"));
+        for section in ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
+            let port = e2e::free_port()?;
+            set(&format!("{section}__LISTEN"), format!("127.0.0.1:{port}"));
         }
-        let webhooks = format!("http://{}/webhooks", addresses[0]);
+        let webhooks = format!("http://127.0.0.1:{ingest}/webhooks");
         let (summary, description) = fixture::ticket();
         // A story of triage files its tickets when somebody listens.
         let key = match story {
