@@ -33,7 +33,7 @@ FROM builder AS stand-ins-builder
 COPY k8s/base/settings k8s/base/settings
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
-    cargo build --release --locked -p e2e --bin cluster_test && install -D -t /out target/release/cluster_test
+    cargo build --release --locked -p e2e --bin scenarios && install -D -t /out target/release/scenarios
 
 FROM ${STAND_INS} AS stand-ins-program
 
@@ -96,6 +96,6 @@ USER root
 RUN command -v git >/dev/null || { \
       apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*; }
 USER 65532:65532
-COPY --from=stand-ins-program /out/cluster_test /usr/local/bin/cluster_test
+COPY --from=stand-ins-program /out/scenarios /usr/local/bin/scenarios
 EXPOSE 443
-ENTRYPOINT ["/usr/local/bin/cluster_test", "stand-ins"]
+ENTRYPOINT ["/usr/local/bin/scenarios", "cluster-test", "stand-ins"]

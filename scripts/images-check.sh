@@ -59,7 +59,7 @@ for name in $TARGETS; do
         executor) programs+=(executor launcher parser) ;;
         reporter) programs+=(reporter inspector) ;;
         cli) programs+=(journeyman) ;;
-        stand-ins) programs+=(cluster_test) ;;
+        stand-ins) programs+=(scenarios) ;;
         *) programs+=("$name") ;;
     esac
 done
@@ -92,7 +92,7 @@ for name in $TARGETS; do
         --build-arg RUST_IMAGE="$base" --build-arg RUNTIME_BASE="$base" --build-arg EXECUTOR_BASE="$base" \
         --build-arg PROGRAMS=journeyman-programs:check --build-arg STAND_INS=journeyman-programs:check . >/dev/null || fail "$name does not build"
     program=$name
-    case $name in cli) program=journeyman ;; stand-ins) program=cluster_test ;; esac
+    case $name in cli) program=journeyman ;; stand-ins) program=scenarios ;; esac
     run --entrypoint "/usr/local/bin/$program" "$image" --version | grep -qx "$program $VERSION" || fail "$name: --version is not $program $VERSION"
     [ "$(run --entrypoint /usr/bin/id "$image" -u)" = 65532 ] || fail "$name does not run as 65532"
     run --entrypoint /bin/cat "$image" /usr/share/doc/journeyman/sbom.cdx.json | python3 -c '

@@ -36,4 +36,4 @@ if [ ! -d "$bins" ]; then
     build
 fi
 $cargo build --quiet --locked --workspace --bins
-exec "$target/debug/skew" --previous "$bins" --example "$bins/journeyman.example.toml" "$@"
+exec "$target/debug/scenarios" skew --previous "$bins" --example "$bins/journeyman.example.toml" "$@"

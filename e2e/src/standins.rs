@@ -130,7 +130,7 @@ impl StandIns {
     pub async fn start(repository: Option<&Path>) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command
-            .arg("stand-ins")
+            .args(["demo", "stand-ins"])
             .args(repository)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

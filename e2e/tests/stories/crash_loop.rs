@@ -93,8 +93,8 @@ impl Stage {
     async fn services(&self, point: &str) -> (Child, ChildStdin) {
         let data = self.folder.path().join("data");
         std::fs::create_dir_all(&data).unwrap();
-        let mut child = Command::new(e2e::binary("crash_matrix").unwrap())
-            .args(["services", "--arm", point, "--data"])
+        let mut child = Command::new(e2e::binary("scenarios").unwrap())
+            .args(["crash-matrix", "services", "--arm", point, "--data"])
             .arg(&data)
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))

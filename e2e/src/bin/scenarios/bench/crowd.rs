@@ -1,0 +1,233 @@
+//! Many who look: pages of the console over 10,000 runs, and 500 viewers of one run.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context as _, ensure};
+use api::Act;
+use domain::{
+    Job, Overview, Row, RunId, RunStatus, RunSummary, StopReason, TicketKey, Timestamp, Verdict, stored,
+};
+use e2e::{Console, Mode, Options, World};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use queue::{Bucket, Key};
+use reqwest::header::{COOKIE, ORIGIN, SET_COOKIE};
+use ring::digest::{SHA256, digest};
+use secrecy::{ExposeSecret as _, SecretString};
+use testkit::Step;
+use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
+
+use crate::bench::{
+    measure::{Samples, figure, ms},
+    processes::Services,
+};
+
+/// Runs in the lists; two of each ticket.
+const RUNS: u64 = 10_000;
+/// Loads of each page.
+const LOADS: usize = 100;
+const AT_ONCE: usize = 64;
+/// Who look at one run.
+const VIEWERS: u32 = 500;
+/// Streams that one token may have.
+const OF_ONE: u32 = 16;
+/// Turns of the run that is looked at, and what a reply takes.
+const TURNS: usize = 50;
+const REPLY: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_secs(120);
+/// A record of a run as it is stored.
+const STORED: &str = include_str!("../../../../../crates/domain/tests/stored/v1/overview.jsonl");
+
+/// Prints the pages and the viewers.
+pub(crate) async fn all() -> anyhow::Result<()> {
+    Box::pin(pages()).await?;
+    Box::pin(viewers()).await
+}
+
+async fn pages() -> anyhow::Result<()> {
+    let options = Options {
+        mode: Mode::Processes,
+        ..Options::default()
+    };
+    let world = Box::pin(World::start(options)).await?;
+    fill(&world).await?;
+    let console = Console::start(&world.url).await?;
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()?;
+    let cookie = login(&client, &console.url, world.client.token()).await?;
+    let pages = [
+        ("needs_you", "/"),
+        ("runs", "/runs"),
+        ("runs_failed", "/runs?stop=failed"),
+    ];
+    for (name, path) in pages {
+        let load = |_| async {
+            let page = client
+                .get(format!("{}{path}", console.url))
+                .header(COOKIE, &cookie);
+            let page = page.send().await?.error_for_status()?.text().await?;
+            ensure!(page.contains("</html>"), "{path} is no whole page");
+            Ok(())
+        };
+        // The first load copies what is stored.
+        let start = Instant::now();
+        load(0).await?;
+        figure(
+            &format!("console_{name}_10000_runs_first"),
+            ms(start.elapsed()),
+            "ms",
+        );
+        let times = Samples::sequential(LOADS, load).await?;
+        figure(
+            &format!("console_{name}_10000_runs_p50"),
+            ms(times.median()),
+            "ms",
+        );
+    }
+    let floor = Samples::sequential(LOADS, |_| async {
+        world.client.runs(None).await.map(drop).map_err(Into::into)
+    });
+    figure("floor_api_runs_10000_runs_p50", ms(floor.await?.median()), "ms");
+    world.stop().await
+}
+
+/// Rows and records of runs that are over.
+async fn fill(world: &World) -> anyhow::Result<()> {
+    let overview: Overview = stored::decode(STORED.lines().next().context("no record")?.as_bytes())?;
+    let rows = world.queue_as("planner").await?.table::<Row>(Bucket::Tickets);
+    let records = world.queue().await?.runs().table();
+    let tickets = stream::iter(1..=RUNS / 2).map(|number| {
+        let (rows, records, overview) = (rows.clone(), records.clone(), overview.clone());
+        async move {
+            let ticket = TicketKey::jira(&format!("ENG-{}", 100_000 + number))?;
+            let ids = [number * 2 - 1, number * 2].map(|sequence| RunId::new(ticket.clone(), sequence));
+            let row = Row {
+                runs: ids.iter().map(|run| over(run.clone())).collect(),
+                ..Row::default()
+            };
+            rows.put(&ticket, &row, None).await?;
+            for run in ids {
+                let mut record = overview.clone();
+                record.run = run.clone();
+                records.put(Key::run(&run), &record, None).await?;
+            }
+            anyhow::Ok(())
+        }
+    });
+    tickets.buffer_unordered(AT_ONCE).try_collect().await
+}
+
+fn over(id: RunId) -> RunSummary {
+    RunSummary {
+        id,
+        job: Job::Implement,
+        status: RunStatus::Finished {
+            reason: StopReason::Completed,
+        },
+        started_at: Timestamp::default(),
+        finished_at: Some(Timestamp::default()),
+        turns: 9,
+    }
+}
+
+async fn login(client: &reqwest::Client, console: &str, token: &SecretString) -> anyhow::Result<String> {
+    let form = [("token", token.expose_secret())];
+    let request = client.post(format!("{console}/login")).header(ORIGIN, console);
+    let answer = request.form(&form).send().await?;
+    let cookie = answer.headers().get(SET_COOKIE).context("no session")?.to_str()?;
+    Ok(cookie.split(';').next().unwrap_or_default().to_owned())
+}
+
+/// CPU of ingest for a run of 50 turns without a viewer and with 500, each of which sees every entry.
+async fn viewers() -> anyhow::Result<()> {
+    let tokens: Vec<SecretString> = (0..VIEWERS.div_ceil(OF_ONE))
+        .map(|number| SecretString::from(format!("viewer-{number}-{:032x}", fastrand::u128(..))))
+        .collect();
+    let mut settings = vec![
+        ("INGEST__CONNECTIONS", "2000".to_owned()),
+        ("INGEST__CONNECTIONS_PER_ADDRESS", "2000".to_owned()),
+    ];
+    settings.extend(tokens.iter().enumerate().flat_map(|(number, token)| {
+        let hash = digest(&SHA256, token.expose_secret().as_bytes());
+        let sha256: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        // Settings live as long as the bench.
+        let key = |end: &str| -> &'static str { format!("INGEST__API_TOKENS__VIEWER{number}__{end}").leak() };
+        [(key("SHA256"), sha256), (key("ROLE"), "viewer".to_owned())]
+    }));
+    let mut world = Box::pin(World::start(Options {
+        mode: Mode::Processes,
+        settings,
+        // The run waits until everybody looks.
+        rules: "agent:\n  approval: plan\n".to_owned(),
+        ..Options::default()
+    }))
+    .await?;
+    world.model.set_latency(REPLY);
+    let services = Services::of(&mut world)?;
+    let alone = watched(&world, &services, &[]).await?;
+    figure("floor_ingest_cpu_of_a_run_without_viewers", alone * 1000.0, "ms");
+    let seen = watched(&world, &services, &tokens).await?;
+    figure("ingest_cpu_of_a_run_with_500_viewers", seen * 1000.0, "ms");
+    world.stop().await
+}
+
+/// CPU seconds of ingest from the approval of a run's plan to its end, while it is watched by so many tokens' viewers, 500
+/// together.
+async fn watched(world: &World, services: &Services, tokens: &[SecretString]) -> anyhow::Result<f64> {
+    let number = if tokens.is_empty() { 1 } else { 2 };
+    let key = world.ask_for_note(number)?;
+    world.model.set_script(&e2e::note_marker(number), script(&key));
+    let run = world.run(&key, 0).await?;
+    let plan = async || world.client.run(&run).await.ok()?.overview?.decides_about;
+    let plan = world.until("a plan", plan).await?;
+    let mut viewers = look(world, &run, tokens).await?;
+    let before = services.cpu_of("ingest")?;
+    let approve = Act::Decide {
+        run: &run,
+        verdict: Verdict::Approve,
+        head: &plan,
+        feedback: "",
+    };
+    world.client.act(approve).await?;
+    let (journal, _) = world.finished(&run).await?;
+    let mut counts = Vec::new();
+    while let Some(seen) = tokio::time::timeout(PATIENCE, viewers.join_next()).await? {
+        counts.push(seen??);
+    }
+    let cpu = services.cpu_of("ingest")? - before;
+    ensure!(
+        counts.iter().all(|count| *count == journal.len()),
+        "a viewer did not see all {} entries: {counts:?}",
+        journal.len()
+    );
+    Ok(cpu)
+}
+
+/// Viewers who count what they see; every one of them is connected.
+async fn look(
+    world: &World,
+    run: &RunId,
+    tokens: &[SecretString],
+) -> anyhow::Result<JoinSet<Result<usize, api::Error>>> {
+    let open = Arc::new(Semaphore::new(0));
+    let mut viewers = JoinSet::new();
+    let each = tokens.iter().flat_map(|token| (0..OF_ONE).map(move |_| token));
+    let wanted = if tokens.is_empty() { 0 } else { VIEWERS };
+    for token in each.take(wanted as usize) {
+        let client = api::Client::new(&world.url, token.clone())?;
+        let (run, open) = (run.clone(), Arc::clone(&open));
+        viewers.spawn(async move {
+            let entries = client.follow(&run).await?;
+            open.add_permits(1);
+            entries.try_fold(0_usize, async |count, _| Ok(count + 1)).await
+        });
+    }
+    drop(tokio::time::timeout(PATIENCE, open.acquire_many(wanted)).await??);
+    Ok(viewers)
+}
+
+fn script(key: &str) -> Vec<Step> {
+    let looks = (0..TURNS).map(|_| Step::call("run_command", serde_json::json!({"command": "true"})));
+    looks.chain(testkit::fixture::note_script(key)).collect()
+}

@@ -1,0 +1,273 @@
+//! What durability costs, and how soon a crash is made good.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use bootstrap::now;
+use domain::{Entry, Fact, RunFence, RunId, TicketKey};
+use e2e::{Mode, Options, Processes, World};
+use queue::Queue;
+use servers::{FileSync, NatsOptions, NatsServer};
+use testkit::fixture;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
+
+use crate::bench::{
+    measure::{Samples, figure},
+    processes::Services,
+    tickets::{self, file, run_steps},
+};
+
+const APPENDS: u64 = 500;
+const WRITERS: u64 = 64;
+const TEXT_BYTES: usize = 1_000;
+const CRASHES: usize = 3;
+/// Much below the default, so that the rest of a recovery shows beside it.
+const ACK_WAIT: Duration = Duration::from_secs(3);
+const LEASE: Duration = Duration::from_secs(2);
+const PARKED: usize = 1_000;
+const ACTIVE: usize = 200;
+/// How long a model thinks while many runs are at work.
+const THOUGHT: Duration = Duration::from_secs(2);
+/// For a thousand runs to park.
+const PATIENCE: Duration = Duration::from_secs(240);
+const WATCHED: Duration = Duration::from_secs(10);
+
+/// Prints what an append to a journal takes, with each of the server's ways to reach the disk.
+pub(crate) async fn appends() -> anyhow::Result<()> {
+    for (name, sync) in [("default", FileSync::Interval), ("always", FileSync::Always)] {
+        let options = NatsOptions {
+            sync,
+            ..NatsOptions::default()
+        };
+        let nats = NatsServer::start_with(options).await?;
+        let settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&settings, "bench").await?;
+        queue.ensure_topology().await?;
+        let start = Instant::now();
+        append(&queue, 0)
+            .await?
+            .print(&format!("journal_append_1kB_sync_{name}"));
+        let each = start.elapsed();
+        together(&queue, name).await?;
+        if sync == FileSync::Interval {
+            Samples::sequential(usize::try_from(APPENDS)?, async |_| Ok(queue.ping().await?))
+                .await?
+                .print("floor_nats_round_trip");
+        }
+        ensure!(
+            each < Duration::from_secs(60),
+            "the disk is too slow to be measured"
+        );
+    }
+    floor_sync().await
+}
+
+/// One run's journal, one entry after another.
+async fn append(queue: &Queue, run: u64) -> anyhow::Result<Samples> {
+    let run = RunId::new(TicketKey::jira("ENG-1")?, run + 1);
+    let journal = queue.journal();
+    let (mut samples, mut last) = (Samples::default(), 0);
+    for position in 0..APPENDS {
+        let entry = Entry {
+            position,
+            nonce: format!("{run}-{position}"),
+            fence: RunFence::default(),
+            at: now(),
+            fact: Fact::StopRequested {
+                by: "x".repeat(TEXT_BYTES),
+            },
+        };
+        let start = Instant::now();
+        last = journal.append(&run, last, &entry).await?;
+        samples.add(start.elapsed());
+    }
+    Ok(samples)
+}
+
+async fn together(queue: &Queue, name: &str) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let mut writers = JoinSet::new();
+    for run in 1..=WRITERS {
+        let queue = queue.clone();
+        writers.spawn(async move { append(&queue, run).await.map(drop) });
+    }
+    while let Some(written) = writers.join_next().await {
+        written??;
+    }
+    let rate = (WRITERS * APPENDS) as f64 / start.elapsed().as_secs_f64();
+    figure(
+        &format!("journal_appends_c{WRITERS}_sync_{name}"),
+        rate,
+        "per_second",
+    );
+    Ok(())
+}
+
+/// The same bytes written to a file and synced.
+async fn floor_sync() -> anyhow::Result<()> {
+    use tokio::io::AsyncWriteExt as _;
+    let mut file = tokio::fs::File::from_std(tempfile::tempfile()?);
+    let mut samples = Samples::default();
+    for _ in 0..APPENDS {
+        let start = Instant::now();
+        file.write_all(&[b'x'; TEXT_BYTES]).await?;
+        file.sync_data().await?;
+        samples.add(start.elapsed());
+    }
+    samples.print("floor_write_and_sync_1kB");
+    Ok(())
+}
+
+/// A world of its own whose timings suit crashes, and whose planner takes many runs.
+pub(crate) async fn crashes_and_crowds() -> anyhow::Result<()> {
+    let options = Options {
+        mode: Mode::Processes,
+        settings: vec![
+            ("NATS__ACK_WAIT_MS", ACK_WAIT.as_millis().to_string()),
+            ("REDIS__TTL_MS", LEASE.as_millis().to_string()),
+            ("PLANNER__SLOTS", (ACTIVE * 2).to_string()),
+            ("PLANNER__RETRY_BASE_MS", "900000".to_owned()),
+            ("EXECUTOR__SLOTS", (ACTIVE * 2).to_string()),
+        ],
+        ..Options::default()
+    };
+    let mut world = Box::pin(World::start(options)).await?;
+    figure("floor_ack_wait", ACK_WAIT.as_secs_f64(), "s");
+    for service in ["planner", "executor"] {
+        let took = recovery(&mut world, service).await?;
+        figure(
+            &format!("recovery_{service}_sigkill_p50"),
+            took.as_secs_f64(),
+            "s",
+        );
+    }
+    crowd(&mut world).await?;
+    world.stop().await
+}
+
+/// Prints how long a planner's crash takes to be made good when nobody has changed a setting.
+pub(crate) async fn default_recovery() -> anyhow::Result<()> {
+    let options = Options {
+        mode: Mode::Processes,
+        ..Options::default()
+    };
+    let mut world = Box::pin(World::start(options)).await?;
+    let took = recovery(&mut world, "planner").await?;
+    figure("recovery_planner_default_s", took.as_secs_f64(), "s");
+    world.stop().await
+}
+
+/// The median time from SIGKILL to the run's next model call; a new process is started at once.
+async fn recovery(world: &mut World, service: &'static str) -> anyhow::Result<Duration> {
+    world.model.set_latency(Duration::from_millis(50));
+    let mut samples = Vec::new();
+    for number in 0..CRASHES {
+        let marker = format!("crash-{service}-{number}");
+        let key = file(world, &marker, |_| {
+            let mut script = run_steps(12);
+            script.push(fixture::nothing_to_do());
+            script
+        });
+        let marker = format!("({marker})");
+        world.ask_for_work(&key)?;
+        tickets::wait("work", || calls(world, &marker) >= 5).await?;
+        processes(world)?.kill(service).await?;
+        let (start, before) = (Instant::now(), calls(world, &marker));
+        processes(world)?.restart(service).await?;
+        let again = tickets::wait("work after the crash", || calls(world, &marker) > before).await?;
+        samples.push(again - start);
+        tickets::ended(world, &key, tickets::no_change).await?;
+    }
+    world.model.set_latency(Duration::ZERO);
+    samples.sort_unstable();
+    Ok(samples[CRASHES / 2])
+}
+
+fn processes(world: &mut World) -> anyhow::Result<&mut Processes> {
+    world.processes().context("the services are no processes")
+}
+
+fn calls(world: &World, marker: &str) -> usize {
+    world
+        .model
+        .calls()
+        .iter()
+        .filter(|call| call.marker == marker)
+        .count()
+}
+
+/// Prints memory and CPU of one planner with a thousand runs that wait and two hundred at work.
+async fn crowd(world: &mut World) -> anyhow::Result<()> {
+    let services = Services::of(world)?;
+    figure("planner_memory_empty", services.memory_of("planner")?, "MiB");
+    world.model.garble_next(u32::MAX);
+    let start = Instant::now();
+    for number in 0..PARKED {
+        let key = file(world, &format!("parked-{number}"), |_| {
+            vec![fixture::nothing_to_do()]
+        });
+        world.ask_for_work(&key)?;
+    }
+    let rows = world.queue().await?.table::<domain::Row>(queue::Bucket::Tickets);
+    loop {
+        let parked = rows
+            .list()
+            .await?
+            .iter()
+            .filter(|(_, row)| row.due.is_some())
+            .count();
+        if parked >= PARKED {
+            break;
+        }
+        ensure!(
+            start.elapsed() < PATIENCE,
+            "only {parked} of {PARKED} runs parked"
+        );
+        sleep(Duration::from_secs(1)).await;
+    }
+    figure("parked_1000_wall", start.elapsed().as_secs_f64(), "s");
+    watched(&services, "parked_1000").await?;
+    world.model.garble_next(0);
+    world.model.set_latency(THOUGHT);
+    for number in 0..ACTIVE {
+        let key = file(world, &format!("active-{number}"), |_| {
+            let mut script = run_steps(200);
+            script.push(fixture::nothing_to_do());
+            script
+        });
+        world.ask_for_work(&key)?;
+    }
+    let before = world.model.call_count();
+    tickets::wait("everybody at work", || {
+        world.model.call_count() >= before + 2 * ACTIVE
+    })
+    .await?;
+    let turns = world.model.call_count();
+    watched(&services, "parked_1000_active_200").await?;
+    figure(
+        "turns_of_200_active",
+        (world.model.call_count() - turns) as f64 / WATCHED.as_secs_f64(),
+        "per_second",
+    );
+    Ok(())
+}
+
+/// The planner's memory, and the share of a core that it takes.
+async fn watched(services: &Services, name: &str) -> anyhow::Result<()> {
+    let before = services.cpu_of("planner")?;
+    sleep(WATCHED).await;
+    let cpu = (services.cpu_of("planner")? - before) / WATCHED.as_secs_f64();
+    figure(
+        &format!("planner_memory_{name}"),
+        services.memory_of("planner")?,
+        "MiB",
+    );
+    figure(&format!("planner_cpu_{name}"), cpu * 100.0, "percent_of_a_core");
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! How soon `journeyman try` is at work, with servers and services of its own at each start.
+
+use std::{path::Path, process::Stdio, time::Duration};
+
+use anyhow::{Context, ensure};
+use servers::{NatsServer, RedisServer};
+use testkit::{ScriptedModel, fixture, model::MODEL_API_KEY};
+use tokio::{process::Command, time::Instant};
+
+use crate::bench::{
+    measure::{Samples, figure, ms},
+    tickets::wait,
+};
+
+const STARTS: usize = 10;
+
+/// Prints the time from the start of the command to the model's first call.
+pub(crate) async fn first_call() -> anyhow::Result<()> {
+    let model = ScriptedModel::start(vec![fixture::nothing_to_do()]).await?;
+    let root = tempfile::tempdir()?;
+    let folder = root.path().join("shop");
+    shop(&folder).await?;
+    let mut samples = Samples::default();
+    for number in 0..=STARTS {
+        let took = once(&model, root.path(), &folder).await?;
+        match number {
+            0 => figure("try_to_first_model_call_cold", ms(took), "ms"),
+            _ => samples.add(took),
+        }
+    }
+    samples.print("try_to_first_model_call");
+    model.stop().await;
+    let servers = Samples::sequential(STARTS, async |_| {
+        let (nats, redis) = tokio::join!(NatsServer::start(), RedisServer::start());
+        nats?.stop().await;
+        redis?.stop().await;
+        Ok(())
+    });
+    servers.await?.print("floor_start_and_stop_nats_redis");
+    Ok(())
+}
+
+/// A checkout of the fixture's repository.
+pub(crate) async fn shop(folder: &Path) -> anyhow::Result<()> {
+    for (path, content) in fixture::files() {
+        let file = folder.join(path);
+        std::fs::create_dir_all(file.parent().context("parent")?)?;
+        std::fs::write(file, content)?;
+    }
+    let me = ["-c", "user.name=A", "-c", "user.email=a@b.example"];
+    for arguments in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "--all"],
+        &["commit", "-q", "-m", "The shop"],
+    ] {
+        let mut git = Command::new("git");
+        let status = git.args(me).args(arguments).current_dir(folder).status().await?;
+        ensure!(status.success(), "git {arguments:?}: {status}");
+    }
+    Ok(())
+}
+
+async fn once(model: &ScriptedModel, root: &Path, folder: &Path) -> anyhow::Result<Duration> {
+    let before = model.all_calls().len();
+    let start = Instant::now();
+    let mut command = Command::new(e2e::binary("journeyman")?)
+        .args(["try", "Cart total ignores the quantity"])
+        .env("ANTHROPIC_API_KEY", MODEL_API_KEY)
+        .env("ANTHROPIC_BASE_URL", model.url())
+        .env("XDG_STATE_HOME", root.join("state"))
+        .env("JOURNEYMAN__MODEL__NAME", "claude-haiku-4-5")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()?;
+    wait("the model's first call", || model.all_calls().len() > before).await?;
+    let calls = model.all_calls();
+    let first = calls.get(before).context("no call")?.at;
+    command.wait().await?;
+    Ok(first.saturating_duration_since(start))
+}

@@ -1,0 +1,125 @@
+//! How many calls ingest makes of GitHub to look after many open pull requests.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::{Context as _, ensure};
+use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus, TicketKey};
+use e2e::{Options, World};
+use testkit::{fixture, github};
+use tokio::time::{Instant, sleep};
+
+use crate::bench::measure::{figure, say};
+
+const PULL_REQUESTS: u64 = 500;
+const ROUNDS: usize = 10;
+/// Polls come this much faster than they do by default.
+const INTERVAL_S: u64 = 1;
+const HOUR_S: u64 = 3_600;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Prints the calls of an hour, and how many of them count against GitHub's limit: what a round costs without checks,
+/// times the rounds of an hour, and what a look at checks costs, times the looks that are allowed in an hour.
+pub(crate) async fn calls() -> anyhow::Result<()> {
+    let options = Options {
+        no_webhooks: true,
+        settings: vec![("INGEST__POLL_INTERVAL_S", INTERVAL_S.to_string())],
+        ..Options::default()
+    };
+    let world = Box::pin(World::start(options)).await?;
+    open_many(&world).await?;
+    // Every pull request is known and the first looks at checks are spent.
+    let settled = listings(&world) + 3;
+    until(|| listings(&world) >= settled && !looks(&world).is_empty()).await?;
+    let looked = looks(&world);
+    let a_look = looked.len() as f64 / looked.iter().collect::<BTreeSet<_>>().len() as f64;
+    let (before, counted) = (others(&world), world.github.rate_limit_used());
+    let (first, checks) = (listings(&world), looks(&world).len());
+    until(|| listings(&world) >= first + ROUNDS).await?;
+    let rounds = (listings(&world) - first) as f64;
+    let a_round = (others(&world) - before) as f64 / rounds;
+    let spent = looks(&world).len() - checks;
+    let counted = (world.github.rate_limit_used() - counted).saturating_sub(u64::try_from(spent)?);
+    let rounds_an_hour = HOUR_S as f64 / ingest::Settings::default().poll_interval_s as f64;
+    let of_checks = ingest::CHECKS_AN_HOUR * a_look;
+    say(&format!(
+        "# {a_round:.2} calls a round without checks, {a_look:.2} a look at checks"
+    ));
+    figure(
+        "github_calls_per_hour_500_prs",
+        a_round * rounds_an_hour + of_checks,
+        "calls",
+    );
+    figure(
+        "github_counted_calls_per_hour_500_prs",
+        counted as f64 / rounds * rounds_an_hour + of_checks,
+        "calls",
+    );
+    world.stop().await
+}
+
+/// Pull requests of ours that stay as they are, in the forge and in the index.
+async fn open_many(world: &World) -> anyhow::Result<()> {
+    let index = world.queue_as("reporter").await?.pull_requests();
+    for number in 1..=PULL_REQUESTS {
+        let branch = format!("feat/many-{number}");
+        let file = format!("many/{number}.txt");
+        let files = [(file.as_str(), "x\n")];
+        let head = world
+            .github
+            .commit(fixture::REPOSITORY, &branch, "many", &files)?;
+        let number = world.github.open_pull_request_as(
+            fixture::REPOSITORY,
+            github::WRITER_LOGIN,
+            &branch,
+            "many",
+            "",
+        )?;
+        let head: CommitId = head.parse().context("a commit")?;
+        let record = PullRequestRecord {
+            pull_request: PullRequestRef {
+                repository: fixture::REPOSITORY.parse()?,
+                number,
+                url: String::new(),
+                branch,
+            },
+            ticket: TicketKey::jira(&format!("{}-{number}", fixture::PROJECT))?,
+            head: Some(head),
+            status: PullRequestStatus::Open,
+        };
+        index.keep(&record).await?;
+    }
+    Ok(())
+}
+
+/// The paths that ingest asked for; nobody else is at work.
+fn paths(world: &World) -> Vec<String> {
+    let requests = world.github.requests().into_iter();
+    requests.map(|request| request.path).collect()
+}
+
+fn listings(world: &World) -> usize {
+    let is_first = |path: &String| path.contains("/pulls?state=all") && path.ends_with("&page=1");
+    paths(world).iter().filter(|path| is_first(path)).count()
+}
+
+/// The commit of each call for checks.
+fn looks(world: &World) -> Vec<String> {
+    let commit = |path: String| {
+        let (_, rest) = path.split_once("/commits/")?;
+        Some(rest.split('/').next()?.to_owned())
+    };
+    paths(world).into_iter().filter_map(commit).collect()
+}
+
+fn others(world: &World) -> usize {
+    paths(world).len() - looks(world).len()
+}
+
+async fn until(mut reached: impl FnMut() -> bool) -> anyhow::Result<()> {
+    let end = Instant::now() + PATIENCE;
+    while !reached() {
+        ensure!(Instant::now() < end, "the polls did not come");
+        sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}

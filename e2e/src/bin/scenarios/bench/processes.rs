@@ -1,0 +1,180 @@
+//! CPU time and memory of processes, from `/proc`.
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use anyhow::Context;
+use e2e::World;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::bench::measure::figure;
+
+const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
+const SERVERS: [&str; 2] = ["nats-server", "redis-server"];
+/// How long the services rest before their idle memory is read.
+const REST: Duration = Duration::from_secs(2);
+const SAMPLE: Duration = Duration::from_millis(100);
+/// Linux counts a process's time in hundredths of a second, whatever its own tick is.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// The running services and servers by name.
+pub(crate) struct Services {
+    services: Vec<(&'static str, u32)>,
+    servers: Vec<(&'static str, u32)>,
+}
+
+/// CPU seconds, reaped children included.
+#[derive(Clone, Copy)]
+pub(crate) struct Cpu {
+    pub(crate) services: f64,
+    pub(crate) servers: f64,
+}
+
+/// Watches memory until it is asked for the peak.
+pub(crate) struct Peak {
+    done: CancellationToken,
+    task: JoinHandle<f64>,
+}
+
+struct Stat {
+    parent: u32,
+    name: String,
+    ticks: u64,
+}
+
+impl Services {
+    pub(crate) fn of(world: &mut World) -> anyhow::Result<Self> {
+        let processes = world.processes().context("the services are no processes")?;
+        let mut services = Vec::new();
+        for name in SERVICES {
+            services.push((
+                name,
+                processes
+                    .pid(name)
+                    .with_context(|| format!("{name} does not run"))?,
+            ));
+        }
+        let mine = table();
+        let mut servers = Vec::new();
+        for name in SERVERS {
+            let found = mine
+                .iter()
+                .find(|(_, stat)| stat.parent == std::process::id() && stat.name == name);
+            servers.extend(found.map(|(pid, _)| (name, *pid)));
+        }
+        Ok(Self { services, servers })
+    }
+
+    /// Prints what each keeps in memory with nothing to do.
+    pub(crate) async fn idle_memory(&self) -> anyhow::Result<()> {
+        tokio::time::sleep(REST).await;
+        for (name, pid) in self.services.iter().chain(&self.servers) {
+            let memory = pss(*pid).with_context(|| format!("the memory of {name} cannot be read"))?;
+            figure(&format!("idle_memory_{}", name.replace('-', "_")), memory, "MiB");
+        }
+        Ok(())
+    }
+
+    /// The memory of one service in MiB.
+    pub(crate) fn memory_of(&self, service: &str) -> anyhow::Result<f64> {
+        pss(self.pid(service)?).with_context(|| format!("the memory of {service} cannot be read"))
+    }
+
+    /// CPU seconds of one service so far.
+    pub(crate) fn cpu_of(&self, service: &str) -> anyhow::Result<f64> {
+        let stat = stat(self.pid(service)?).with_context(|| format!("{service} is gone"))?;
+        Ok(stat.ticks as f64 / TICKS_PER_SECOND)
+    }
+
+    fn pid(&self, service: &str) -> anyhow::Result<u32> {
+        let found = self.services.iter().find(|(name, _)| *name == service);
+        found
+            .map(|(_, pid)| *pid)
+            .with_context(|| format!("{service} does not run"))
+    }
+
+    pub(crate) fn cpu(&self) -> Cpu {
+        let table = table();
+        let seconds = |pids: &[(&str, u32)]| -> f64 {
+            let ticks: u64 = pids
+                .iter()
+                .filter_map(|(_, pid)| table.get(pid))
+                .map(|stat| stat.ticks)
+                .sum();
+            ticks as f64 / TICKS_PER_SECOND
+        };
+        Cpu {
+            services: seconds(&self.services),
+            servers: seconds(&self.servers),
+        }
+    }
+
+    /// Watches the memory of the services and of everything that they start.
+    pub(crate) fn watch_memory(&self) -> Peak {
+        let roots: Vec<u32> = self.services.iter().map(|(_, pid)| *pid).collect();
+        let done = CancellationToken::new();
+        let stop = done.clone();
+        let task = tokio::spawn(async move {
+            let mut peak = 0.0_f64;
+            while !stop.is_cancelled() {
+                let roots = roots.clone();
+                let now = tokio::task::spawn_blocking(move || tree_pss(&roots)).await;
+                peak = peak.max(now.unwrap_or_default());
+                tokio::time::sleep(SAMPLE).await;
+            }
+            peak
+        });
+        Peak { done, task }
+    }
+}
+
+impl Peak {
+    /// The most so far, in MiB.
+    pub(crate) async fn stop(self) -> anyhow::Result<f64> {
+        self.done.cancel();
+        Ok(self.task.await?)
+    }
+}
+
+/// Every process.
+fn table() -> BTreeMap<u32, Stat> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| Some((pid, stat(pid)?))).collect()
+}
+
+fn stat(pid: u32) -> Option<Stat> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, tail) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = tail.split_whitespace().collect();
+    // utime, stime, cutime, cstime are fields 14 to 17 of the line.
+    let ticks = fields
+        .get(11..15)?
+        .iter()
+        .filter_map(|field| field.parse::<u64>().ok());
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        name: head.split_once('(')?.1.to_owned(),
+        ticks: ticks.sum(),
+    })
+}
+
+fn tree_pss(roots: &[u32]) -> f64 {
+    let table = table();
+    let mut open = roots.to_vec();
+    let mut sum = 0.0;
+    while let Some(next) = open.pop() {
+        sum += pss(next).unwrap_or_default();
+        let children = table.iter().filter(|(_, stat)| stat.parent == next);
+        open.extend(children.map(|(pid, _)| *pid));
+    }
+    sum
+}
+
+/// Proportional set size in MiB.
+fn pss(pid: u32) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find(|line| line.starts_with("Pss:"))?;
+    let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib / 1024.0)
+}

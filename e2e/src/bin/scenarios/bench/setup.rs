@@ -1,0 +1,162 @@
+//! How soon somebody who has nothing gets a pull request for a ticket of theirs: accounts, model, rules, and the ticket. People take
+//! no time here: a stand-in of a browser clicks, and what else a person knows is in flags.
+
+use std::{os::unix::fs::PermissionsExt, path::Path, process::Stdio};
+
+use anyhow::{Context, ensure};
+use tempfile::TempDir;
+use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptedModel, Step, fixture, jira, model};
+use tokio::{process::Command, time::Instant};
+
+use crate::bench::{folder::shop, measure::figure};
+
+/// Prints the time until `doctor` has nothing to complain of, and the time until the pull request is open.
+pub(crate) async fn first_ticket() -> anyhow::Result<()> {
+    let home = Home::start().await?;
+    let start = Instant::now();
+    home.set_up().await?;
+    home.ends_well(&["doctor"]).await?;
+    figure("setup_to_doctor_ok", start.elapsed().as_secs_f64(), "s");
+    let (summary, description) = fixture::ticket();
+    let key = home
+        .jira
+        .create_issue(fixture::PROJECT, summary, description, "Bug", &[]);
+    home.ends_well(&["process-ticket", &key, "--config", "configs/acme-shop.yaml"])
+        .await?;
+    figure(
+        "setup_to_first_ticket_seconds",
+        start.elapsed().as_secs_f64(),
+        "s",
+    );
+    let opened = home.github.pull_requests(fixture::REPOSITORY).len();
+    ensure!(opened == 1, "{opened} pull requests");
+    Ok(())
+}
+
+/// A folder with nothing in it, and the outside.
+struct Home {
+    github: FakeGitHub,
+    jira: FakeJira,
+    model: ScriptedModel,
+    folder: TempDir,
+}
+
+impl Home {
+    async fn start() -> anyhow::Result<Self> {
+        let github = FakeGitHub::start(GitHubOptions::default()).await?;
+        github.create_repository(fixture::REPOSITORY, &fixture::files())?;
+        let model = ScriptedModel::start(fixture::script()).await?;
+        model.set_script("Reply with the one word", vec![Step::say("ok")]);
+        let home = Self {
+            github,
+            jira: FakeJira::start(JiraOptions::default()).await?,
+            model,
+            folder: tempfile::tempdir()?,
+        };
+        home.write("browser", e2e::BROWSER, 0o700)?;
+        for (name, secret) in [
+            ("reader.token", jira::READER_API_TOKEN),
+            ("writer.token", jira::WRITER_API_TOKEN),
+            ("model.key", model::MODEL_API_KEY),
+        ] {
+            home.write(name, secret, 0o600)?;
+        }
+        Ok(home)
+    }
+
+    fn write(&self, name: &str, text: &str, mode: u32) -> anyhow::Result<()> {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text)?;
+        Ok(std::fs::set_permissions(
+            path,
+            std::fs::Permissions::from_mode(mode),
+        )?)
+    }
+
+    /// Each step ends with what `doctor` says, which is well only after the last one.
+    async fn set_up(&self) -> anyhow::Result<()> {
+        self.runs(&["setup", "github", "--org", "acme"]).await?;
+        let (site, model) = (self.jira.url(), self.model.url());
+        let jira = [
+            &["setup", "jira", "--site", &site][..],
+            &[
+                "--reader-email",
+                jira::READER_EMAIL,
+                "--reader-token-file",
+                "reader.token",
+            ],
+            &[
+                "--writer-email",
+                jira::WRITER_EMAIL,
+                "--writer-token-file",
+                "writer.token",
+            ],
+            &["--requesters", jira::USERS],
+        ];
+        self.runs(&jira.concat()).await?;
+        let model = [
+            &[
+                "setup",
+                "model",
+                "--dialect",
+                "anthropic",
+                "--name",
+                "scripted-model",
+            ][..],
+            &["--base-url", &model, "--api-key-file", "model.key"],
+        ];
+        self.runs(&model.concat()).await?;
+        shop(&self.folder.path().join("checkout")).await?;
+        let project = fixture::PROJECT;
+        self.ends_well(&[
+            "repo",
+            "add",
+            fixture::REPOSITORY,
+            "--from",
+            "checkout",
+            "--project",
+            project,
+        ])
+        .await
+    }
+
+    async fn ends_well(&self, arguments: &[&str]) -> anyhow::Result<()> {
+        let (is_well, said) = self.runs(arguments).await?;
+        ensure!(is_well, "journeyman {}: {said}", arguments.join(" "));
+        Ok(())
+    }
+
+    /// Whether it ended well, and what it said.
+    async fn runs(&self, arguments: &[&str]) -> anyhow::Result<(bool, String)> {
+        let folder = self.folder.path();
+        let kept = std::env::vars_os().filter(|(name, _)| name == "PATH" || name == "JOURNEYMAN_NATS_SERVER");
+        let ran = Command::new(e2e::binary("journeyman")?)
+            .args(arguments)
+            .env_clear()
+            .envs(kept)
+            .envs(self.environment(folder))
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .output()
+            .await
+            .context("journeyman")?;
+        let said = [ran.stdout, ran.stderr].concat();
+        Ok((ran.status.success(), String::from_utf8_lossy(&said).into_owned()))
+    }
+
+    /// Where GitHub is: the stand-in has no name that a certificate is for.
+    fn environment(&self, folder: &Path) -> Vec<(String, String)> {
+        let (api, git) = (self.github.api_url(), self.github.git_url());
+        let mut set = vec![
+            ("HOME".to_owned(), folder.display().to_string()),
+            ("BROWSER".to_owned(), folder.join("browser").display().to_string()),
+        ];
+        for section in ["GITHUB_READER", "GITHUB_WRITER"] {
+            for (key, value) in [("API_URL", &api), ("GIT_URL", &git)] {
+                set.push((format!("JOURNEYMAN__{section}__{key}"), value.clone()));
+            }
+        }
+        set
+    }
+}

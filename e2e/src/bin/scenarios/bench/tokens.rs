@@ -1,0 +1,102 @@
+//! What a long conversation costs, and what caching and clearing save of it.
+
+use anyhow::ensure;
+use domain::{Entry, Fact, StopReason, Usage};
+use e2e::{Options, World};
+use serde_json::json;
+use testkit::{Step, fixture};
+
+use crate::bench::{
+    measure::figure,
+    tickets::{file, no_change},
+};
+
+const TURNS: usize = 50;
+/// Reads of 8 kB in every turn bring a conversation of 50 turns to some 130,000 tokens.
+const READ: &str = "head -c 8000 notes.txt";
+/// From here on old results leave a conversation.
+const ROOM: u64 = 40_000;
+/// Prices of tokens beside one that is read at full price, as Anthropic has them: from the cache, and into it.
+const READ_PRICE: f64 = 0.1;
+const WRITE_PRICE: f64 = 1.25;
+
+/// Prints the tokens of a run of 50 turns that read a file each, with room for all of it and with little room.
+pub(crate) async fn all() -> anyhow::Result<()> {
+    let whole = sum(&run(1_000_000).await?);
+    let short = sum(&run(ROOM).await?);
+    let input = whole.input_tokens as f64;
+    figure("floor_tokens_50_turns_input", input / 1000.0, "thousand");
+    figure(
+        "tokens_50_turns_cached",
+        percent(whole.cache_read_tokens as f64, input),
+        "percent",
+    );
+    figure(
+        "tokens_50_turns_saved_by_caching",
+        percent(input - price(&whole), input),
+        "percent",
+    );
+    figure(
+        "tokens_50_turns_input_cleared",
+        short.input_tokens as f64 / 1000.0,
+        "thousand",
+    );
+    figure(
+        "tokens_50_turns_saved_by_both",
+        percent(input - price(&short), input),
+        "percent",
+    );
+    Ok(())
+}
+
+/// What the tokens cost, in those of full price.
+fn price(usage: &Usage) -> f64 {
+    let (read, written) = (usage.cache_read_tokens, usage.cache_write_tokens);
+    let plain = usage.input_tokens.saturating_sub(read + written);
+    plain as f64 + read as f64 * READ_PRICE + written as f64 * WRITE_PRICE
+}
+
+fn percent(part: f64, of: f64) -> f64 {
+    100.0 * part / of.max(1.0)
+}
+
+async fn run(room: u64) -> anyhow::Result<Vec<Entry>> {
+    let options = Options {
+        settings: vec![("PLANNER__CONTEXT_TOKENS", room.to_string())],
+        ..Options::default()
+    };
+    let world = Box::pin(World::start(options)).await?;
+    let key = file(&world, "tokens", |_| script());
+    world.ask_for_work(&key)?;
+    let run = world.run(&key, 0).await?;
+    let (journal, reason): (_, StopReason) = world.finished(&run).await?;
+    ensure!(no_change(&reason), "{run} ended with {reason:?}");
+    world.stop().await?;
+    Ok(journal)
+}
+
+fn script() -> Vec<Step> {
+    let write = "seq -w 1 2000 > notes.txt";
+    let mut steps = vec![Step::call("run_command", json!({"command": write}))];
+    let read = |number| Step::call("run_command", json!({"command": format!("{READ} # {number}")}));
+    steps.extend((2..TURNS - 1).map(read));
+    let undo = json!({"command": "rm notes.txt"});
+    steps.push(Step::call("run_command", undo));
+    steps.push(fixture::nothing_to_do());
+    steps
+}
+
+/// The tokens of the work; what came around it is not counted.
+fn sum(journal: &[Entry]) -> Usage {
+    let mut sum = Usage::default();
+    for entry in journal {
+        if let Fact::ModelReplied { reply, .. } = &entry.fact {
+            let usage = &reply.usage;
+            sum.input_tokens += usage.input_tokens;
+            sum.output_tokens += usage.output_tokens;
+            sum.cache_read_tokens += usage.cache_read_tokens;
+            sum.cache_write_tokens += usage.cache_write_tokens;
+        }
+    }
+    sum
+}

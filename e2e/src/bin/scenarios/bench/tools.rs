@@ -1,0 +1,226 @@
+//! What a tool call costs over gRPC.
+
+use std::{sync::Arc, time::Duration};
+
+use anyhow::{Context, ensure};
+use bootstrap::now;
+use domain::{RepositoryName, RunFence, RunId, TicketKey};
+use e2e::World;
+use grant::{Audience, Grant, Signer};
+use proto::executor as wire;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use testkit::fixture;
+use tokio::process::Command;
+use tonic::{Request, transport::Channel, transport::Endpoint};
+use wire::executor_service_client::ExecutorServiceClient;
+
+use crate::bench::{
+    measure::{Samples, say},
+    tickets::COMMAND,
+};
+
+const KEY_ID: &str = "bench";
+pub(crate) const FILE: &str = "ten_kilobytes.txt";
+const READS: usize = 1000;
+const COMMANDS: usize = 200;
+
+/// A caller with grants of its own, beside the planner.
+pub(crate) struct Bench {
+    client: ExecutorServiceClient<Channel>,
+    signer: Arc<Signer>,
+    gate_url: String,
+    run: RunId,
+    repository: RepositoryName,
+    fence: RunFence,
+    /// The base commit, once it is known.
+    base: String,
+    workspace: String,
+}
+
+impl Bench {
+    /// A fresh key under the name that the services are configured with.
+    pub(crate) fn keys() -> anyhow::Result<Signer> {
+        Ok(Signer::new(KEY_ID, &grant::generate().private_key)?)
+    }
+
+    /// For the run of a ticket of this number, with nothing opened.
+    pub(crate) async fn connect(
+        world: &World,
+        signer: &Arc<Signer>,
+        repository: &str,
+        number: u64,
+    ) -> anyhow::Result<Self> {
+        let address = world
+            .setting("EXECUTOR__LISTEN")
+            .context("the executor's address")?;
+        let endpoint = Endpoint::from_shared(format!("http://{address}"))?.tcp_nodelay(true);
+        let gate_url = world.setting("PLANNER__GATE_URL");
+        Ok(Self {
+            client: ExecutorServiceClient::new(endpoint.connect().await?),
+            signer: Arc::clone(signer),
+            gate_url: gate_url.context("the gate's address")?.to_owned(),
+            run: RunId::new(TicketKey::jira(&format!("ENG-{number}"))?, 1),
+            repository: repository.parse()?,
+            fence: RunFence::new(1, 1, 1),
+            base: String::new(),
+            workspace: String::new(),
+        })
+    }
+
+    /// Opens the workspace: at the head of `main` the first time, at the same commit from then on.
+    pub(crate) async fn open(&mut self) -> anyhow::Result<()> {
+        self.workspace = String::new();
+        let spec = wire::WorkspaceSpec {
+            run_id: self.run.to_string(),
+            fence: Some(self.fence.into()),
+            repository: self.repository.to_string(),
+            gate_url: self.gate_url.clone(),
+            gate_grant: self.grant(Audience::Gate)?,
+            base_commit: self.base.clone(),
+            base_branch: "main".to_owned(),
+            ..wire::WorkspaceSpec::default()
+        };
+        let request = self.request(wire::open_request(spec, Vec::new()))?;
+        let answer = self.client.open_workspace(request).await?.into_inner();
+        (self.workspace, self.base) = (answer.workspace_id, answer.base_commit);
+        Ok(())
+    }
+
+    /// Has the gate fetch the repository, as for a run at another executor.
+    pub(crate) async fn warm_gate(&self) -> anyhow::Result<()> {
+        let url = format!(
+            "{}/{}.git/info/refs?service=git-upload-pack",
+            self.gate_url, self.repository
+        );
+        let asked = reqwest::Client::new()
+            .get(url)
+            .bearer_auth(self.grant(Audience::Gate)?);
+        asked.send().await?.error_for_status()?;
+        Ok(())
+    }
+
+    /// Ends the workspace.
+    pub(crate) async fn close(&self) -> anyhow::Result<()> {
+        let close = wire::CloseWorkspaceRequest {
+            workspace_id: self.workspace.clone(),
+            fence: Some(self.fence.into()),
+        };
+        let request = self.request(close)?;
+        self.client.clone().close_workspace(request).await?;
+        Ok(())
+    }
+
+    fn grant(&self, audience: Audience) -> anyhow::Result<String> {
+        let grant = Grant {
+            audience,
+            run: self.run.clone(),
+            repository: self.repository.clone(),
+            workspace: Some(self.workspace.clone()).filter(|id| !id.is_empty()),
+            fence: self.fence,
+            network: Vec::new(),
+        };
+        Ok(self.signer.sign(&grant, now())?.expose_secret().to_owned())
+    }
+
+    fn request<T>(&self, message: T) -> anyhow::Result<Request<T>> {
+        let mut request = Request::new(message);
+        request.set_timeout(Duration::from_secs(60));
+        let bearer = format!("Bearer {}", self.grant(Audience::Executor)?).parse()?;
+        request.metadata_mut().insert("authorization", bearer);
+        Ok(request)
+    }
+
+    /// One call to its result, as the planner makes it.
+    pub(crate) async fn call(&self, position: u64, name: &str, input: &Value) -> anyhow::Result<()> {
+        let message = wire::CallToolRequest {
+            workspace_id: self.workspace.clone(),
+            fence: Some(self.fence.into()),
+            call_id: self.run.call(position).to_string(),
+            name: name.to_owned(),
+            input_json: input.to_string(),
+            commit_time_s: now().unix_s(),
+            commit_author: String::new(),
+        };
+        let mut events = self
+            .client
+            .clone()
+            .call_tool(self.request(message)?)
+            .await?
+            .into_inner();
+        while let Some(event) = events.message().await? {
+            if let Some(wire::call_tool_response::Event::Result(result)) = event.event {
+                ensure!(
+                    result.status() == wire::ToolStatus::Ok,
+                    "{name}: {}",
+                    result.content
+                );
+                return Ok(());
+            }
+        }
+        anyhow::bail!("{name} ended without a result")
+    }
+
+    async fn list_tools(&self) -> anyhow::Result<usize> {
+        let mut request = Request::new(wire::ListToolsRequest {});
+        let token = self.signer.sign_status(now())?;
+        request.metadata_mut().insert(
+            "authorization",
+            format!("Bearer {}", token.expose_secret()).parse()?,
+        );
+        let answer = self.client.clone().list_tools(request).await?.into_inner();
+        let sizes = answer
+            .tools
+            .iter()
+            .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema_json.len());
+        Ok(sizes.sum())
+    }
+}
+
+/// Prints the round trips of a read and of a command with their floors; gives the median of the command.
+pub(crate) async fn round_trips(world: &World, signer: &Arc<Signer>) -> anyhow::Result<Duration> {
+    let mut bench = Box::pin(Bench::connect(world, signer, fixture::REPOSITORY, 9999)).await?;
+    bench.open().await?;
+    let write = json!({"path": FILE, "content": ten_kilobytes()});
+    bench.call(1, "write_file", &write).await?;
+
+    let read = json!({"path": FILE});
+    Samples::sequential(READS, |number| {
+        bench.call(1000 + number as u64, "read_file", &read)
+    })
+    .await?
+    .print("tool_read_file_10kB");
+    let bytes = bench.list_tools().await?;
+    let lists = Samples::sequential(READS, async |_| bench.list_tools().await.map(drop)).await?;
+    lists.print("floor_grpc_list_tools");
+    say(&format!("# floor_grpc_list_tools answers with {bytes} bytes"));
+
+    let nothing = json!({"command": "true"});
+    Samples::sequential(COMMANDS, |number| {
+        bench.call(10_000 + number as u64, "run_command", &nothing)
+    })
+    .await?
+    .print("tool_run_command_true");
+    for shell in ["sh", "bash"] {
+        let starts = Samples::sequential(COMMANDS, async |_| {
+            let status = Command::new(shell).args(["-c", "true"]).status().await?;
+            ensure!(status.success(), "{shell} -c true: {status}");
+            Ok(())
+        });
+        starts.await?.print(&format!("floor_{shell}_true"));
+    }
+
+    let command = json!({"command": COMMAND});
+    let commands = Samples::sequential(COMMANDS, |number| {
+        bench.call(20_000 + number as u64, "run_command", &command)
+    });
+    let median = commands.await?.median();
+    bench.close().await?;
+    Ok(median)
+}
+
+/// The content of the file that is read.
+pub(crate) fn ten_kilobytes() -> String {
+    let line = "ninety-nine characters of a line of a text file of ten thousand bytes, for the bench alone, ok?   \n";
+    line.repeat(10_000 / line.len())
+}

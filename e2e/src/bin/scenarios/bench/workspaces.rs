@@ -1,0 +1,253 @@
+//! What workspaces cost: opening them, many at once, and what happens in one while others work.
+
+use std::{path::PathBuf, process::Stdio, sync::Arc, time::Duration};
+
+use anyhow::{Context, ensure};
+use e2e::World;
+use futures::future::try_join_all;
+use grant::Signer;
+use serde_json::{Value, json};
+use testkit::fixture;
+use tokio::{process::Command, time::Instant};
+
+use crate::bench::{
+    measure::{Samples, figure, ms, say},
+    processes::Services,
+    tools::{Bench, FILE, ten_kilobytes},
+};
+
+/// Repositories by what their figures are called, and their files.
+const SIZES: [(&str, &str, usize); 2] = [("600", "acme/middle", 600), ("20000", "acme/large", 20_000)];
+const WARM_OPENS: usize = 5;
+/// Workspaces opened at once, and how many of them run commands at once.
+const OPENS: usize = 50;
+const BUSY: usize = 32;
+const COMMANDS_EACH: usize = 10;
+const READS: usize = 300;
+const YES: &str = "timeout 3 yes; true";
+const SAMPLE: Duration = Duration::from_millis(50);
+/// The executor rests once it has used less CPU than this in a while, in seconds.
+const REST: f64 = 0.03;
+
+/// Slots that the executor needs for this.
+pub(crate) const SLOTS: usize = OPENS + 6;
+
+/// Prints every figure with its floor.
+pub(crate) async fn all(world: &World, services: &Services, signer: Arc<Signer>) -> anyhow::Result<()> {
+    for (name, repository, files) in SIZES {
+        Box::pin(opens(world, services, &signer, (name, repository, files))).await?;
+    }
+    let benches = Box::pin(opens_at_once(world, &signer)).await?;
+    Box::pin(work_at_once(services, &benches[..BUSY])).await?;
+    for bench in &benches {
+        bench.close().await?;
+    }
+    Ok(())
+}
+
+/// The first open of a repository, and those after it; then a search in it.
+async fn opens(
+    world: &World,
+    services: &Services,
+    signer: &Arc<Signer>,
+    (name, repository, count): (&str, &str, usize),
+) -> anyhow::Result<()> {
+    let files: Vec<(String, String)> = (0..count).map(source).collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    world.github.create_repository(repository, &files)?;
+    let mut bench = Box::pin(Bench::connect(world, signer, repository, 8000)).await?;
+    let gate = Instant::now();
+    bench.warm_gate().await?;
+    figure(&format!("gate_first_fetch_{name}"), ms(gate.elapsed()), "ms");
+    let cold = Instant::now();
+    bench.open().await?;
+    figure(&format!("open_cold_{name}"), ms(cold.elapsed()), "ms");
+    let mirror = mirror(world, repository)?;
+    clone(&mirror, "--depth=1", &format!("floor_clone_depth_1_{name}")).await?;
+    let mut warm = Samples::default();
+    for _ in 0..WARM_OPENS {
+        bench.close().await?;
+        rest(services).await?;
+        let start = Instant::now();
+        bench.open().await?;
+        warm.add(start.elapsed());
+    }
+    warm.print(&format!("open_warm_{name}"));
+    search(world, &bench, name, repository).await?;
+    bench.close().await
+}
+
+/// One file of a made-up repository: forty to a folder, a kilobyte each.
+fn source(number: usize) -> (String, String) {
+    let line = format!("def function_{number}(value):\n    return value + {number}\n\n");
+    let text = line.repeat(1000 / line.len());
+    (format!("src/part_{}/file_{number}.py", number / 40), text)
+}
+
+async fn search(world: &World, bench: &Bench, name: &str, repository: &str) -> anyhow::Result<()> {
+    let input = json!({"pattern": r"function_599\b"});
+    let searches = Samples::sequential(5, |number| {
+        bench.call(1 + number as u64, "search_content", &input)
+    });
+    searches.await?.print(&format!("tool_search_content_{name}"));
+    let folder = executor_folder(world)?.join("workspaces");
+    let tree = folder
+        .join(format!("{}.0", repository.replace('/', ".")))
+        .join("tree");
+    let has_rg = Command::new("rg")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .await;
+    let (tool, arguments) = if has_rg.is_ok() {
+        ("rg", ["-n", r"function_599\b"])
+    } else {
+        ("grep", ["-rn", r"function_599\b"])
+    };
+    let floor = Samples::sequential(5, async |_| {
+        let mut command = Command::new(tool);
+        command.args(arguments).arg(&tree).stdout(Stdio::null());
+        let status = command.status().await?;
+        ensure!(status.success(), "{tool}: {status}");
+        Ok(())
+    });
+    floor.await?.print(&format!("floor_{tool}_{name}"));
+    Ok(())
+}
+
+async fn opens_at_once(world: &World, signer: &Arc<Signer>) -> anyhow::Result<Vec<Bench>> {
+    let numbers = 8100..8100 + OPENS as u64;
+    let connected = numbers.map(|number| Bench::connect(world, signer, fixture::REPOSITORY, number));
+    let mut benches = Box::pin(try_join_all(connected)).await?;
+    let start = Instant::now();
+    let opened = benches.iter_mut().map(async |bench| {
+        bench.open().await?;
+        anyhow::Ok(start.elapsed())
+    });
+    let mut each = Samples::default();
+    for time in Box::pin(try_join_all(opened)).await? {
+        each.add(time);
+    }
+    figure(&format!("opens_c{OPENS}_wall"), ms(start.elapsed()), "ms");
+    each.print(&format!("opens_c{OPENS}"));
+    let mirror = mirror(world, fixture::REPOSITORY)?;
+    let start = Instant::now();
+    let clones = (0..OPENS).map(|_| clone_to_nowhere(&mirror, "--shared"));
+    try_join_all(clones).await?;
+    figure(
+        &format!("floor_clone_shared_c{OPENS}_wall"),
+        ms(start.elapsed()),
+        "ms",
+    );
+    Ok(benches)
+}
+
+async fn work_at_once(services: &Services, benches: &[Bench]) -> anyhow::Result<()> {
+    let nothing = json!({"command": "true"});
+    let start = Instant::now();
+    try_join_all(benches.iter().map(|bench| repeated(bench, 100, &nothing))).await?;
+    rate("commands", start);
+    let start = Instant::now();
+    try_join_all((0..BUSY).map(|_| spawns())).await?;
+    rate("floor_sh_true", start);
+
+    let first = benches.first().context("a workspace")?;
+    let before = services.memory_of("executor")?;
+    let mut peak = before;
+    let yes = json!({"command": YES});
+    let mut running = Box::pin(first.call(200, "run_command", &yes));
+    loop {
+        tokio::select! {
+            done = &mut running => break done?,
+            () = tokio::time::sleep(SAMPLE) => peak = peak.max(services.memory_of("executor")?),
+        }
+    }
+    figure("executor_memory_before_yes_3s", before, "MiB");
+    figure("executor_memory_peak_of_yes_3s", peak, "MiB");
+
+    let (reader, others) = benches.split_last().context("a workspace")?;
+    let write = json!({"path": FILE, "content": ten_kilobytes()});
+    reader.call(300, "write_file", &write).await?;
+    let sleep = json!({"command": "sleep 6"});
+    let busy = try_join_all(others.iter().map(|bench| bench.call(301, "run_command", &sleep)));
+    let reads = async {
+        // The commands are under way by then.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let read = json!({"path": FILE});
+        Samples::sequential(READS, |number| {
+            reader.call(1000 + number as u64, "read_file", &read)
+        })
+        .await
+    };
+    let (busy, reads) = tokio::join!(busy, reads);
+    busy?;
+    reads?.print(&format!("tool_read_file_10kB_beside_{}_commands", others.len()));
+    Ok(())
+}
+
+fn rate(name: &str, start: Instant) {
+    let rate = (BUSY * COMMANDS_EACH) as f64 / start.elapsed().as_secs_f64();
+    figure(&format!("{name}_c{BUSY}"), rate, "per_second");
+}
+
+async fn repeated(bench: &Bench, from: u64, input: &Value) -> anyhow::Result<()> {
+    for number in 0..COMMANDS_EACH as u64 {
+        bench.call(from + number, "run_command", input).await?;
+    }
+    Ok(())
+}
+
+async fn spawns() -> anyhow::Result<()> {
+    for _ in 0..COMMANDS_EACH {
+        let status = Command::new("sh").args(["-c", "true"]).status().await?;
+        ensure!(status.success(), "sh -c true: {status}");
+    }
+    Ok(())
+}
+
+async fn clone(mirror: &str, how: &str, name: &str) -> anyhow::Result<()> {
+    let clones = Samples::sequential(3, |_| clone_to_nowhere(mirror, how));
+    clones.await?.print(name);
+    Ok(())
+}
+
+async fn clone_to_nowhere(mirror: &str, how: &str) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut command = Command::new("git");
+    command.args(["clone", "--quiet", how, mirror]).arg(folder.path());
+    let status = command.stdin(Stdio::null()).status().await?;
+    ensure!(status.success(), "git clone {how} {mirror}: {status}");
+    Ok(())
+}
+
+/// The executor's own mirror as a remote.
+fn mirror(world: &World, repository: &str) -> anyhow::Result<String> {
+    let path = executor_folder(world)?
+        .join("mirrors")
+        .join(format!("{repository}.git"));
+    Ok(format!("file://{}", path.display()))
+}
+
+fn executor_folder(world: &World) -> anyhow::Result<PathBuf> {
+    let folder = world.setting("EXECUTOR__DATA_DIR");
+    Ok(PathBuf::from(folder.context("the executor's folder")?))
+}
+
+/// Waits until the executor has made its next checkout ready, seen by its rest; at most 20 s.
+async fn rest(services: &Services) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let mut before = services.cpu_of("executor")?;
+    while start.elapsed() < Duration::from_secs(20) {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let now = services.cpu_of("executor")?;
+        if now - before < REST {
+            return Ok(());
+        }
+        before = now;
+    }
+    say("# the executor did not come to rest");
+    Ok(())
+}

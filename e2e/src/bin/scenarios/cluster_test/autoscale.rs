@@ -1,0 +1,134 @@
+//! A round in which nobody but the autoscaler of the component `keda` says how many executors there are.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::Value;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::cluster_test::{kubectl, names::INSIDE};
+
+/// Between two looks at the number of executors.
+const TICK: Duration = Duration::from_secs(1);
+/// Until as few are left as may be. It takes a kustomization that lets the autoscaler go down at once, not after ten minutes for each pod.
+const AT_REST: Duration = Duration::from_secs(420);
+
+/// How many executors there may be, and how many there were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Autoscaled {
+    least: u64,
+    most: u64,
+    limit: u64,
+}
+
+impl Autoscaled {
+    /// Reads the limits and waits until nothing is left of an earlier demand.
+    ///
+    /// # Errors
+    /// When nothing scales the executors, or they do not become fewer.
+    pub(crate) async fn at_rest() -> anyhow::Result<Self> {
+        let scaled = kubectl::get(&["-n", INSIDE, "scaledobject", "executor"])
+            .await
+            .context(
+                "nothing scales the executors; name a kustomization with the component k8s/components/keda",
+            )?;
+        let number = |name: &str| scaled["spec"][name].as_u64();
+        let least = number("minReplicaCount").unwrap_or_default();
+        let limit = number("maxReplicaCount").context("maxReplicaCount")?;
+        let this = Self {
+            least,
+            most: least,
+            limit,
+        };
+        this.rest().await?;
+        Ok(this)
+    }
+
+    /// Looks until it is dropped: how many there are may change at any moment.
+    pub(crate) async fn watch(&mut self) -> anyhow::Result<()> {
+        loop {
+            self.most = self.most.max(executors().await?.wanted);
+            sleep(TICK).await;
+        }
+    }
+
+    /// Waits until there are as few as may be.
+    ///
+    /// # Errors
+    /// When there are more after seven minutes.
+    pub(crate) async fn rest(&self) -> anyhow::Result<Duration> {
+        let start = Instant::now();
+        let rested = async {
+            while !executors().await?.is(self.least) {
+                sleep(TICK).await;
+            }
+            anyhow::Ok(start.elapsed())
+        };
+        timeout(AT_REST, rested)
+            .await
+            .with_context(|| format!("there are more than {} executors still", self.least))?
+    }
+
+    /// Whether there were more while there was work, and never more than may be.
+    pub(crate) const fn is_good(self) -> bool {
+        self.least < self.most && self.most <= self.limit
+    }
+
+    /// For the table.
+    pub(crate) fn note(self) -> String {
+        format!("{0} → {1} → {0}", self.least, self.most)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Executors {
+    wanted: u64,
+    there: u64,
+}
+
+impl Executors {
+    fn of(deployment: &Value) -> Self {
+        let number = |part: &str| deployment[part]["replicas"].as_u64().unwrap_or_default();
+        Self {
+            wanted: number("spec"),
+            there: number("status"),
+        }
+    }
+
+    const fn is(self, number: u64) -> bool {
+        self.wanted == number && self.there == number
+    }
+}
+
+async fn executors() -> anyhow::Result<Executors> {
+    let deployment = kubectl::get(&["-n", INSIDE, "deployment", "executor"]).await?;
+    Ok(Executors::of(&deployment))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn executors_are_at_rest_when_the_last_pod_too_is_gone() {
+        let leaving = Executors::of(&json!({"spec": {"replicas": 0}, "status": {"replicas": 1}}));
+        let gone = Executors::of(&json!({"spec": {"replicas": 0}, "status": {}}));
+        assert_eq!([leaving.is(0), gone.is(0)], [false, true]);
+    }
+
+    #[test]
+    fn a_round_without_one_more_executor_shows_nothing() {
+        let seen = |most| Autoscaled {
+            least: 0,
+            most,
+            limit: 4,
+        };
+        assert_eq!(
+            [0, 1, 4, 5].map(|most| seen(most).is_good()),
+            [false, true, true, false]
+        );
+        assert_eq!(seen(4).note(), "0 → 4 → 0");
+    }
+}

@@ -1,0 +1,268 @@
+//! What commands of the model reach: every address of the system under test, of the stand-ins, and of the cluster itself, tried by a
+//! command of a ticket, and from a pod that no policy holds back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::cluster_test::{
+    kubectl,
+    names::{CONTROL_PORT, INSIDE, OUTSIDE, PLANTED_PORT},
+};
+
+/// Begins the last line of what [`command`] prints; the command itself does not contain it.
+pub(crate) const MARK: &str = "tried all";
+/// What executors may reach: the git gate, the way out, and the name service.
+const ALLOWED: [(&str, u16); 3] = [("reporter", 7404), ("egress", 3128), ("kube-dns", 53)];
+/// The port of a kubelet.
+const KUBELET: u16 = 10250;
+/// The cloud's metadata, where there is one.
+const METADATA: &str = "169.254.169.254:80";
+
+/// Addresses, each with what is there: `service/nats`, `pod/nats-0`, `node/one`.
+pub(crate) type Targets = BTreeMap<String, String>;
+
+/// What a command reached.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Services that it may reach, with their port.
+    pub(crate) reached: BTreeSet<String>,
+    /// What it must not reach, by name and port.
+    pub(crate) forbidden: BTreeSet<String>,
+}
+
+/// Every address that is worth trying.
+///
+/// # Errors
+/// When the cluster does not tell.
+pub(crate) async fn targets() -> anyhow::Result<Targets> {
+    let mut found = Targets::from([(METADATA.to_owned(), "metadata".to_owned())]);
+    for (namespace, kinds) in [
+        (INSIDE, "services,pods"),
+        (OUTSIDE, "services,pods"),
+        ("default", "services"),
+    ] {
+        add(&mut found, &kubectl::get(&["-n", namespace, kinds]).await?);
+    }
+    let name_service = kubectl::get(&["-n", "kube-system", "services", "-l", "k8s-app=kube-dns"]);
+    add(&mut found, &name_service.await?);
+    add(&mut found, &kubectl::get(&["nodes"]).await?);
+    Ok(found)
+}
+
+/// Adds what each service, pod and node listens at.
+fn add(found: &mut Targets, list: &Value) {
+    for item in list["items"].as_array().into_iter().flatten() {
+        let kind = item["kind"].as_str().unwrap_or_default().to_lowercase();
+        let name = format!("{kind}/{}", item["metadata"]["name"].as_str().unwrap_or_default());
+        let (addresses, ports) = match kind.as_str() {
+            "service" => (
+                vec![&item["spec"]["clusterIP"]],
+                ports(&item["spec"]["ports"], "port"),
+            ),
+            "pod" => (vec![&item["status"]["podIP"]], ports_of_pod(&item["spec"])),
+            _ => (internal(&item["status"]["addresses"]), vec![KUBELET]),
+        };
+        let addresses = addresses.into_iter().filter_map(Value::as_str);
+        for address in addresses.filter(|address| !matches!(*address, "None" | "")) {
+            for port in &ports {
+                found.insert(format!("{address}:{port}"), name.clone());
+            }
+        }
+    }
+}
+
+fn internal(addresses: &Value) -> Vec<&Value> {
+    let all = addresses.as_array().into_iter().flatten();
+    all.filter(|address| address["type"] == "InternalIP")
+        .map(|address| &address["address"])
+        .collect()
+}
+
+fn ports(list: &Value, key: &str) -> Vec<u16> {
+    let all = list.as_array().into_iter().flatten();
+    let tcp = all.filter(|port| port["protocol"].as_str().is_none_or(|name| name == "TCP"));
+    tcp.filter_map(|port| port[key].as_u64()?.try_into().ok())
+        .collect()
+}
+
+fn ports_of_pod(spec: &Value) -> Vec<u16> {
+    let containers = spec["containers"].as_array().into_iter().flatten();
+    containers
+        .flat_map(|container| ports(&container["ports"], "containerPort"))
+        .collect()
+}
+
+/// A command that connects to all at once, and prints its own address and each that answered.
+pub(crate) fn command(targets: &Targets) -> String {
+    let mut script = String::from("grep -w \"$(cat /etc/hostname)\" /etc/hosts | sed \"s/^/own /\"\n");
+    for address in targets.keys() {
+        let (host, port) = address.rsplit_once(':').unwrap_or((address, "0"));
+        let _ = writeln!(
+            script,
+            "(timeout 3 bash -c \"exec 3<>/dev/tcp/{host}/{port}\" 2>/dev/null && echo reached {address}) &"
+        );
+    }
+    format!("bash -c '{script}wait\necho tried \"all\" {}'", targets.len())
+}
+
+/// What the output of the command means. A pod reaches its own ports always.
+///
+/// # Errors
+/// When the output is not whole.
+pub(crate) fn verdict(targets: &Targets, output: &str) -> anyhow::Result<Verdict> {
+    anyhow::ensure!(
+        output.contains(&format!("{MARK} {}", targets.len())),
+        "the command did not try all: {output}"
+    );
+    let own: Vec<&str> = after(output, "own ").collect();
+    let mut verdict = Verdict {
+        reached: BTreeSet::new(),
+        forbidden: BTreeSet::new(),
+    };
+    for address in after(output, "reached ") {
+        let what = targets
+            .get(address)
+            .with_context(|| format!("{address} was not asked for"))?;
+        let (host, port) = address.rsplit_once(':').context("an address without a port")?;
+        if own.contains(&host) {
+            continue;
+        }
+        if let Some(service) = allowed(what, port) {
+            verdict.reached.insert(format!("{service}:{port}"));
+        } else {
+            verdict.forbidden.insert(format!("{what}:{port}"));
+        }
+    }
+    Ok(verdict)
+}
+
+fn after<'a>(output: &'a str, word: &'a str) -> impl Iterator<Item = &'a str> {
+    let rests = output
+        .lines()
+        .filter_map(move |line| line.trim().strip_prefix(word));
+    rests.filter_map(|rest| rest.split_whitespace().next())
+}
+
+/// The service that may be reached, when it is one.
+fn allowed(what: &str, port: &str) -> Option<&'static str> {
+    let (_, name) = what.split_once('/').unwrap_or(("", what));
+    let is_it = |service: &str, number: u16| {
+        let rest = name.strip_prefix(service);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) && port == number.to_string()
+    };
+    let found = ALLOWED
+        .into_iter()
+        .find(|(service, number)| is_it(service, *number));
+    found.map(|(service, _)| service)
+}
+
+/// What the pod of the stand-ins must reach, so that silence elsewhere means a policy: the planted port, by address, and the API server.
+pub(crate) fn controls(targets: &Targets) -> Vec<&str> {
+    let is_control = |(address, what): &(&String, &String)| {
+        let planted = *what == "pod/stand-ins" && address.ends_with(&format!(":{PLANTED_PORT}"));
+        planted || *what == "service/kubernetes"
+    };
+    targets
+        .iter()
+        .filter(is_control)
+        .map(|(address, _)| address.as_str())
+        .collect()
+}
+
+/// The path of the API server that leads to the stand-ins' own port.
+pub(crate) fn control_path(rest: &str) -> String {
+    format!("/api/v1/namespaces/{OUTSIDE}/pods/http:stand-ins:{CONTROL_PORT}/proxy/{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn targets() -> Targets {
+        let mut found = Targets::new();
+        add(
+            &mut found,
+            &json!({"items": [
+                {"kind": "Service", "metadata": {"name": "reporter"}, "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 7404, "protocol": "TCP"}]}},
+                {"kind": "Service", "metadata": {"name": "executor"}, "spec": {"clusterIP": "None", "ports": [{"port": 7403}]}},
+                {"kind": "Service", "metadata": {"name": "kube-dns"}, "spec": {"clusterIP": "10.0.0.2", "ports": [
+                    {"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]}},
+                {"kind": "Pod", "metadata": {"name": "nats-0"}, "spec": {"containers": [{"ports": [{"containerPort": 4222}, {"containerPort": 8222}]}]},
+                    "status": {"podIP": "10.1.0.1"}},
+                {"kind": "Pod", "metadata": {"name": "executor-a"}, "spec": {"containers": [{"ports": [{"containerPort": 7403}]}, {}]},
+                    "status": {"podIP": "10.1.0.2"}},
+                {"kind": "Pod", "metadata": {"name": "executor-b"}, "spec": {"containers": [{"ports": [{"containerPort": 7403}]}]},
+                    "status": {"podIP": "10.1.0.3"}},
+                {"kind": "Pod", "metadata": {"name": "stand-ins"}, "spec": {"containers": [{"ports": [{"containerPort": 9999}]}]},
+                    "status": {"podIP": "10.1.0.4"}},
+                {"kind": "Node", "metadata": {"name": "one"}, "status": {"addresses": [
+                    {"type": "InternalIP", "address": "10.2.0.1"}, {"type": "Hostname", "address": "one"}]}},
+            ]}),
+        );
+        found
+    }
+
+    #[test]
+    fn every_port_of_services_pods_and_nodes_is_tried() {
+        let addresses: Vec<String> = targets().into_keys().collect();
+        let wanted = [
+            "10.0.0.1:7404",
+            "10.0.0.2:53",
+            "10.1.0.1:4222",
+            "10.1.0.1:8222",
+            "10.1.0.2:7403",
+            "10.1.0.3:7403",
+            "10.1.0.4:9999",
+            "10.2.0.1:10250",
+        ];
+        assert_eq!(addresses, wanted);
+        let command = command(&targets());
+        assert!(
+            wanted
+                .iter()
+                .all(|address| command.contains(&format!("echo reached {address})")))
+        );
+        assert!(
+            !command.contains(MARK),
+            "the command would be taken for its output"
+        );
+    }
+
+    #[test]
+    fn gate_name_service_and_own_ports_may_be_reached_and_nothing_else() {
+        let output = "own 10.1.0.2\texecutor-a\nreached 10.0.0.1:7404\nreached 10.0.0.2:53\nreached 10.1.0.2:7403\ntried all 8";
+        let fine = verdict(&targets(), output).unwrap();
+        assert!(fine.forbidden.is_empty(), "{fine:?}");
+        assert_eq!(
+            fine.reached,
+            ["kube-dns:53", "reporter:7404"].map(str::to_owned).into()
+        );
+        let worse = output.replace(
+            "tried",
+            "reached 10.1.0.3:7403\nreached 10.1.0.1:8222\nreached 10.2.0.1:10250\ntried",
+        );
+        let wanted = ["node/one:10250", "pod/executor-b:7403", "pod/nats-0:8222"];
+        assert_eq!(
+            verdict(&targets(), &worse).unwrap().forbidden,
+            wanted.map(str::to_owned).into()
+        );
+    }
+
+    #[test]
+    fn an_output_that_was_cut_proves_nothing() {
+        assert!(verdict(&targets(), "own 10.1.0.2\ntried all 7").is_err());
+        assert!(verdict(&targets(), "").is_err());
+    }
+
+    #[test]
+    fn a_planted_port_shows_that_silence_means_a_policy() {
+        assert_eq!(controls(&targets()), ["10.1.0.4:9999"]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Disturbances of the cluster while the tickets of a round are under way.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use tokio::time::sleep;
+
+use crate::cluster_test::{
+    events::ClusterEvent,
+    isolation::cut_off_pods,
+    kubectl::{self, WORKLOADS, inside, kubectl, last_pod},
+    names::{INSIDE, OUTSIDE, POD},
+};
+
+/// Between two numbers of executors.
+const SCALED: Duration = Duration::from_secs(15);
+/// Time limit of one change to the cluster.
+pub(crate) const CHANGE: Duration = Duration::from_secs(300);
+/// Time without Redis.
+const WITHOUT_REDIS: Duration = Duration::from_secs(30);
+/// Executors in the base, and from one number to the next.
+const EXECUTORS: [&str; 3] = ["4", "1", "3"];
+
+/// Disturbs the cluster as the event names; gives a note for the table.
+///
+/// # Errors
+/// When the cluster does not do it in time.
+pub(crate) async fn disturb_cluster(event: ClusterEvent) -> anyhow::Result<String> {
+    match event {
+        ClusterEvent::Nothing
+        | ClusterEvent::Contained
+        | ClusterEvent::Autoscale
+        | ClusterEvent::FullStore => Ok(String::new()),
+        ClusterEvent::Scale => scale_executors().await,
+        ClusterEvent::Restart => restart_workloads().await,
+        ClusterEvent::Drain => drain_node().await,
+        ClusterEvent::Kill => kill_nats_server().await,
+        ClusterEvent::Webhooks => roll_ingest().await,
+        ClusterEvent::ForceDelete => delete_pods_by_force().await,
+        ClusterEvent::Redis => take_redis_away().await,
+        ClusterEvent::Partition => cut_off_pods().await,
+    }
+}
+
+async fn scale_executors() -> anyhow::Result<String> {
+    for count in EXECUTORS {
+        let replicas = format!("--replicas={count}");
+        inside(CHANGE, &["scale", "deployment/executor", &replicas]).await?;
+        sleep(SCALED).await;
+    }
+    Ok(String::new())
+}
+
+async fn restart_workloads() -> anyhow::Result<String> {
+    inside(CHANGE, &[&["rollout", "restart"][..], &WORKLOADS].concat()).await?;
+    kubectl::ready().await?;
+    Ok(String::new())
+}
+
+/// Drains a node and lets pods onto it again.
+async fn drain_node() -> anyhow::Result<String> {
+    let Some((node, pods)) = node_to_drain().await? else {
+        return Ok("skipped: there is one node".to_owned());
+    };
+    let arguments = [
+        "drain",
+        &node,
+        "--ignore-daemonsets",
+        "--delete-emptydir-data",
+        "--pod-selector=app.kubernetes.io/instance=cluster-test",
+        "--timeout=240s",
+    ];
+    let drained = inside(CHANGE, &arguments).await;
+    // The node accepts pods again after a failed drain too: where nodes are few, NATS waits for one.
+    kubectl(&["uncordon", &node]).await?;
+    drained?;
+    Ok(format!("with {}", pods.join(", ")))
+}
+
+/// The node with most to lose, and the services on it; never that of the stand-ins.
+async fn node_to_drain() -> anyhow::Result<Option<(String, Vec<String>)>> {
+    let stand_ins = kubectl::get(&["-n", OUTSIDE, "pod", POD]).await?;
+    let pods = kubectl::get(&["-n", INSIDE, "pods"]).await?;
+    let mut nodes = BTreeMap::<String, Vec<String>>::new();
+    for pod in pods["items"].as_array().into_iter().flatten() {
+        let (node, label) = (
+            &pod["spec"]["nodeName"],
+            &pod["metadata"]["labels"]["app.kubernetes.io/name"],
+        );
+        if let (Some(node), Some(service)) = (node.as_str(), label.as_str()) {
+            nodes.entry(node.to_owned()).or_default().push(service.to_owned());
+        }
+    }
+    nodes.retain(|node, services| {
+        services.sort();
+        stand_ins["spec"]["nodeName"] != node.as_str()
+    });
+    let has = |services: &[String], name: &str| services.iter().any(|service| service == name);
+    Ok(nodes
+        .into_iter()
+        .max_by_key(|(_, there)| (has(there, "nats"), has(there, "executor"), there.len())))
+}
+
+async fn kill_nats_server() -> anyhow::Result<String> {
+    inside(
+        CHANGE,
+        &["delete", "pod", "nats-1", "--force", "--grace-period=0"],
+    )
+    .await?;
+    kubectl::ready().await?;
+    Ok(String::new())
+}
+
+async fn roll_ingest() -> anyhow::Result<String> {
+    inside(CHANGE, &["rollout", "restart", "deployment/ingest"]).await?;
+    kubectl::ready().await?;
+    Ok(String::new())
+}
+
+/// Deletes three pods at once, none of which gets time to stop.
+async fn delete_pods_by_force() -> anyhow::Result<String> {
+    let mut pods = Vec::new();
+    for workload in ["planner", "executor", "nats"] {
+        pods.push(last_pod(workload).await?);
+    }
+    let mut arguments = vec!["delete", "pod", "--force", "--grace-period=0"];
+    arguments.extend(pods.iter().map(String::as_str));
+    inside(CHANGE, &arguments).await?;
+    kubectl::ready().await?;
+    Ok(pods.join(", "))
+}
+
+/// Removes Redis for a while, and brings it back after an error too.
+async fn take_redis_away() -> anyhow::Result<String> {
+    let away = async {
+        inside(CHANGE, &["scale", "deployment/redis", "--replicas=0"]).await?;
+        let pods = "--selector=app.kubernetes.io/name=redis";
+        inside(CHANGE, &["delete", "pod", pods, "--force", "--grace-period=0"]).await?;
+        sleep(WITHOUT_REDIS).await;
+        anyhow::Ok(())
+    };
+    let away = away.await;
+    inside(CHANGE, &["scale", "deployment/redis", "--replicas=1"]).await?;
+    away?;
+    kubectl::ready().await?;
+    Ok(String::new())
+}

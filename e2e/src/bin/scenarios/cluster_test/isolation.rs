@@ -1,0 +1,197 @@
+//! A NATS server and an executor that are cut off from everything for a while, as if their nodes were lost.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::cluster_test::{
+    kubectl::{self, kubectl, replace_raw},
+    names::{INSIDE, OUTSIDE, POD},
+};
+
+/// Time in which both are cut off. The kubelet's probes are cut too, and after 60 s the liveness probe of an executor would restart it, which
+/// does not happen on a lost node.
+const CUT_OFF: Duration = Duration::from_secs(50);
+/// Until a container runs, and until its end is known.
+const STARTED: Duration = Duration::from_secs(60);
+const TICK: Duration = Duration::from_secs(1);
+/// The label by which a namespace says what its pods may be.
+const STANDARD: &str = "pod-security.kubernetes.io/enforce";
+/// The program in the image of the stand-ins, whose entry point is another part of it.
+const PROGRAM: &str = "/usr/local/bin/scenarios";
+/// The workloads of which one pod is cut off.
+const CUT_OFF_WORKLOADS: [&str; 2] = ["nats", "executor"];
+
+/// Cuts a NATS server and an executor off; gives which ones.
+///
+/// # Errors
+/// When the cluster refuses a container with `NET_ADMIN`, or it fails.
+pub(crate) async fn cut_off_pods() -> anyhow::Result<String> {
+    let mut pods = Vec::new();
+    for workload in CUT_OFF_WORKLOADS {
+        pods.push(kubectl::last_pod(workload).await?);
+    }
+    let image = stand_ins_image().await?;
+    let container = format!("isolation-{}", fastrand::u32(..));
+    add_containers(&pods, &container, &image).await?;
+    for pod in &pods {
+        wait_for_end(pod, &container).await?;
+    }
+    kubectl::ready().await?;
+    Ok(pods.join(", "))
+}
+
+async fn stand_ins_image() -> anyhow::Result<String> {
+    let pod = kubectl::get(&["-n", OUTSIDE, "pod", POD]).await?;
+    let image = pod["spec"]["containers"][0]["image"].as_str();
+    Ok(image.context("the image of the stand-ins")?.to_owned())
+}
+
+/// The standard `restricted` knows no `NET_ADMIN`; it is looked at when a container is added, so it is away for a moment only.
+async fn add_containers(pods: &[String], container: &str, image: &str) -> anyhow::Result<()> {
+    let namespace = kubectl::get(&["namespace", INSIDE]).await?;
+    let standard = namespace["metadata"]["labels"][STANDARD].as_str();
+    let before = standard.map_or_else(
+        || format!("{STANDARD}-"),
+        |standard| format!("{STANDARD}={standard}"),
+    );
+    let relaxed = format!("{STANDARD}=privileged");
+    kubectl(&["label", "--overwrite", "namespace", INSIDE, &relaxed]).await?;
+    let mut added = Ok(());
+    for pod in pods {
+        added = add_container(pod, container, image).await;
+        if added.is_err() {
+            break;
+        }
+    }
+    kubectl(&["label", "--overwrite", "namespace", INSIDE, &before]).await?;
+    added
+}
+
+async fn add_container(pod: &str, container: &str, image: &str) -> anyhow::Result<()> {
+    let known = kubectl::get(&["-n", INSIDE, "pod", pod]).await?;
+    let changed = with_container(known, container, image);
+    let path = format!("/api/v1/namespaces/{INSIDE}/pods/{pod}/ephemeralcontainers");
+    replace_raw(&path, &changed)
+        .await
+        .context("the cluster refuses an ephemeral container with NET_ADMIN; leave the round `partition` out")
+}
+
+/// The pod with one more ephemeral container, which shares its network.
+fn with_container(mut pod: Value, container: &str, image: &str) -> Value {
+    let added = json!({
+        "name": container,
+        "image": image,
+        "command": [PROGRAM, "cluster-test", "isolate", "--seconds", CUT_OFF.as_secs().to_string()],
+        // The kernel asks for NET_ADMIN in the pod's own network, and a capability is effective for root alone.
+        "securityContext": {
+            "runAsUser": 0,
+            "runAsGroup": 0,
+            "runAsNonRoot": false,
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+        },
+    });
+    match pod["spec"]["ephemeralContainers"].as_array_mut() {
+        Some(containers) => containers.push(added),
+        None => pod["spec"]["ephemeralContainers"] = json!([added]),
+    }
+    pod
+}
+
+/// Waits until the container has ended with success.
+async fn wait_for_end(pod: &str, container: &str) -> anyhow::Result<()> {
+    let start = Instant::now();
+    loop {
+        let known = kubectl::get(&["-n", INSIDE, "pod", pod]).await?;
+        match ContainerState::of(&known, container) {
+            ContainerState::Ended(0) => return Ok(()),
+            ContainerState::Ended(code) => {
+                anyhow::bail!("the container that isolates {pod} ended with {code}")
+            }
+            ContainerState::Waits(reason) => anyhow::ensure!(
+                start.elapsed() < STARTED,
+                "the container that isolates {pod} does not start: {reason}"
+            ),
+            ContainerState::Runs => anyhow::ensure!(
+                start.elapsed() < STARTED + CUT_OFF + STARTED,
+                "the container that isolates {pod} does not end"
+            ),
+        }
+        sleep(TICK).await;
+    }
+}
+
+/// State of an ephemeral container.
+#[derive(Debug, PartialEq, Eq)]
+enum ContainerState {
+    Waits(String),
+    Runs,
+    Ended(i64),
+}
+
+impl ContainerState {
+    fn of(pod: &Value, container: &str) -> Self {
+        let all = pod["status"]["ephemeralContainerStatuses"].as_array();
+        let found = all
+            .into_iter()
+            .flatten()
+            .find(|status| status["name"] == container);
+        let Some(state) = found.map(|status| &status["state"]) else {
+            return Self::Waits("it is not known yet".to_owned());
+        };
+        if let Some(code) = state["terminated"]["exitCode"].as_i64() {
+            Self::Ended(code)
+        } else if state["running"].is_object() {
+            Self::Runs
+        } else {
+            Self::Waits(
+                state["waiting"]["reason"]
+                    .as_str()
+                    .unwrap_or("unknown")
+                    .to_owned(),
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn container_joins_those_added_before() {
+        let first = with_container(json!({"spec": {"containers": []}}), "a", "image");
+        let second = with_container(first, "b", "image");
+        let names: Vec<_> = second["spec"]["ephemeralContainers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|container| container["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names, ["a", "b"]);
+    }
+
+    #[test]
+    fn container_state_follows_kubelet_status() {
+        let pod =
+            |state: Value| json!({"status": {"ephemeralContainerStatuses": [{"name": "a", "state": state}]}});
+        let state = |value| ContainerState::of(&pod(value), "a");
+        assert_eq!(state(json!({"running": {}})), ContainerState::Runs);
+        assert_eq!(
+            state(json!({"terminated": {"exitCode": 1}})),
+            ContainerState::Ended(1)
+        );
+        assert_eq!(
+            state(json!({"waiting": {"reason": "ErrImagePull"}})),
+            ContainerState::Waits("ErrImagePull".to_owned())
+        );
+        assert!(matches!(
+            ContainerState::of(&json!({}), "a"),
+            ContainerState::Waits(_)
+        ));
+    }
+}

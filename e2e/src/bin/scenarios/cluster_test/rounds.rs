@@ -1,0 +1,217 @@
+//! Rounds of tickets, each with something that happens to the cluster meanwhile.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::time::{Instant, sleep};
+
+use crate::cluster_test::{
+    autoscale::Autoscaled,
+    contained::{self, control_path},
+    disturbances::{CHANGE, disturb_cluster},
+    events::ClusterEvent,
+    full_store::{self, SmallStore},
+    kubectl::{self, inside, raw},
+    names::{Order, Round},
+    observation::RoundObservation,
+    play, say,
+    table::Row,
+};
+
+/// Between two questions to the stand-ins.
+const TICK: Duration = Duration::from_secs(2);
+/// How far tickets are when something happens: some work, the others wait.
+const UNDER_WAY: Duration = Duration::from_secs(10);
+/// The command that answers what it reaches takes this long at most, with a ticket around it.
+const AFTER_ALL: Duration = Duration::from_secs(60);
+
+/// Plays one round; what is wrong is in its row.
+///
+/// # Errors
+/// When the cluster or the stand-ins do not answer.
+pub(crate) async fn play(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
+    let row = match event {
+        ClusterEvent::Contained => contained().await,
+        ClusterEvent::Autoscale => autoscale(order).await,
+        ClusterEvent::FullStore => full_store(order).await,
+        ClusterEvent::Nothing
+        | ClusterEvent::Scale
+        | ClusterEvent::Restart
+        | ClusterEvent::Drain
+        | ClusterEvent::Kill
+        | ClusterEvent::Webhooks
+        | ClusterEvent::ForceDelete
+        | ClusterEvent::Redis
+        | ClusterEvent::Partition => during(event, order).await,
+    }?;
+    for problem in row.exceeded(event.bounds()) {
+        say(&format!("problem: {problem}"));
+    }
+    Ok(row)
+}
+
+async fn during(event: ClusterEvent, order: &Order) -> anyhow::Result<Row> {
+    let order = Order {
+        webhooks: event.webhooks(),
+        ..order.clone()
+    };
+    let disturbance = async {
+        sleep(UNDER_WAY).await;
+        let start = Instant::now();
+        let note = disturb_cluster(event).await?;
+        anyhow::Ok((note, start.elapsed()))
+    };
+    let played = play_tickets(&order, disturbance).await;
+    if event == ClusterEvent::Scale {
+        inside(CHANGE, &["scale", "deployment/executor", "--replicas=2"]).await?;
+    }
+    let ((note, took), round, wake_ups) = played?;
+    Ok(Row {
+        event,
+        note,
+        took: (event != ClusterEvent::Nothing).then_some(took),
+        round,
+        wake_ups,
+        is_good: true,
+    })
+}
+
+/// Tickets that fill a small store; they go on when there is room again, which there is in the end whatever happens.
+async fn full_store(order: &Order) -> anyhow::Result<Row> {
+    kubectl::ready().await?;
+    let store = SmallStore::set().await?;
+    let order = Order {
+        tickets: order.tickets.min(full_store::TICKETS),
+        command: full_store::noisy_command(&order.command),
+        webhooks: ClusterEvent::FullStore.webhooks(),
+    };
+    let filled = async {
+        let filled = store.stay_full().await;
+        let took = store.give_room().await;
+        anyhow::Ok((filled?, took?))
+    };
+    let played = play_tickets(&order, filled).await;
+    if played.is_err() {
+        store.give_room().await?;
+    }
+    let ((note, took), round, wake_ups) = played?;
+    Ok(Row {
+        event: ClusterEvent::FullStore,
+        note,
+        took: Some(took),
+        round,
+        wake_ups,
+        is_good: true,
+    })
+}
+
+/// Plays the tickets while something happens; gives what there is to say about that, the round, and the wake-ups that were repaired.
+async fn play_tickets<T>(
+    order: &Order,
+    disturbance: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<(T, Round, Vec<String>)> {
+    kubectl::ready().await?;
+    let observation = RoundObservation::start().await?;
+    begin(order).await?;
+    let (disturbed, round) = tokio::join!(disturbance, end());
+    let mut round = round?;
+    let wake_ups = observation.end(&mut round).await;
+    tell(&round);
+    Ok((disturbed?, round, wake_ups?))
+}
+
+fn tell(round: &Round) {
+    for problem in round.lost.iter().chain(&round.doubled) {
+        say(&format!("problem: {problem}"));
+    }
+}
+
+async fn begin(order: &Order) -> anyhow::Result<()> {
+    let body = serde_json::to_string(order)?;
+    raw(&control_path("round"), Some(&body)).await.map(drop)
+}
+
+/// How far the round is, until it is over.
+async fn end() -> anyhow::Result<Round> {
+    let start = Instant::now();
+    let mut failures = 0;
+    loop {
+        sleep(TICK).await;
+        // The way to the pod leads over nodes that something happens to.
+        match raw(&control_path("round"), None).await {
+            Ok(text) => {
+                failures = 0;
+                let round: Round = serde_json::from_str(&text).context("the round")?;
+                if round.is_over {
+                    return Ok(round);
+                }
+            }
+            Err(error) if failures >= 10 => return Err(error),
+            Err(_) => failures += 1,
+        }
+        anyhow::ensure!(
+            start.elapsed() < play::LIMIT + AFTER_ALL,
+            "the round does not end"
+        );
+    }
+}
+
+/// Tickets that find as few executors as may be; there are as few again in the end.
+async fn autoscale(order: &Order) -> anyhow::Result<Row> {
+    let mut scaled = Autoscaled::at_rest().await?;
+    let observation = RoundObservation::start().await?;
+    begin(order).await?;
+    let mut round = tokio::select! {
+        round = end() => round?,
+        Err(error) = scaled.watch() => return Err(error),
+    };
+    let wake_ups = observation.end(&mut round).await?;
+    tell(&round);
+    let took = scaled.rest().await?;
+    Ok(Row {
+        event: ClusterEvent::Autoscale,
+        note: scaled.note(),
+        took: Some(took),
+        round,
+        wake_ups,
+        is_good: scaled.is_good(),
+    })
+}
+
+/// One ticket whose command tries every address.
+async fn contained() -> anyhow::Result<Row> {
+    kubectl::ready().await?;
+    let targets = contained::targets().await?;
+    let controls = contained::controls(&targets);
+    let reached = raw(&control_path("reach"), Some(&serde_json::to_string(&controls)?)).await?;
+    let reached: Vec<String> = serde_json::from_str(&reached).context("what a free pod reaches")?;
+    anyhow::ensure!(
+        reached == controls,
+        "a pod without a policy reaches {reached:?}, not {controls:?}"
+    );
+    let order = Order {
+        tickets: 1,
+        command: contained::command(&targets),
+        webhooks: None,
+    };
+    let ((), round, wake_ups) = play_tickets(&order, async { Ok(()) }).await?;
+    let output = round.outputs.last().context("the command said nothing")?;
+    let verdict = contained::verdict(&targets, output)?;
+    for forbidden in &verdict.forbidden {
+        say(&format!("problem: commands reach {forbidden}"));
+    }
+    let reached: Vec<_> = verdict.reached.into_iter().collect();
+    let reached = if reached.is_empty() {
+        "nothing".to_owned()
+    } else {
+        reached.join(", ")
+    };
+    Ok(Row {
+        event: ClusterEvent::Contained,
+        note: format!("{} tried, reached: {reached}", targets.len()),
+        took: None,
+        round,
+        wake_ups,
+        is_good: verdict.forbidden.is_empty(),
+    })
+}

@@ -1,0 +1,187 @@
+//! Signed webhooks: those that the stand-ins' pod sends at a steady rate, and those of the stand-ins themselves on their way to ingest.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::Context;
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{Path, State},
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use e2e::WebhookSender;
+use serde_json::json;
+use testkit::fixture;
+use tokio::{
+    net::TcpListener,
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::cluster_test::names::{WebhookCount, WebhookLoad};
+
+/// As long as GitHub waits for an answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Headers of a webhook that ingest reads, beside those of the signature.
+const HEADERS: [&str; 6] = [
+    "content-type",
+    "x-github-event",
+    "x-github-delivery",
+    "x-hub-signature-256",
+    "x-hub-signature",
+    "x-atlassian-webhook-identifier",
+];
+
+/// A client that connects anew for every webhook, as GitHub and Jira do.
+fn new_client() -> anyhow::Result<reqwest::Client> {
+    let builder = reqwest::Client::builder().no_proxy().timeout(ANSWER);
+    builder
+        .pool_max_idle_per_host(0)
+        .build()
+        .context("the client of webhooks")
+}
+
+/// Webhooks at a steady rate, from the start of a round to its end.
+pub(crate) struct SteadyWebhooks {
+    stop: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+    count: Arc<Mutex<WebhookCount>>,
+    earliest_end: Instant,
+}
+
+impl SteadyWebhooks {
+    /// Starts to send.
+    ///
+    /// # Errors
+    /// When there is no client.
+    pub(crate) fn start(url: &str, load: WebhookLoad) -> anyhow::Result<Self> {
+        let stop = CancellationToken::new();
+        let count = Arc::new(Mutex::new(WebhookCount::default()));
+        let sender = SteadySender {
+            sender: WebhookSender::new(new_client()?, format!("{url}/webhooks/github")),
+            count: Arc::clone(&count),
+            start: Instant::now(),
+        };
+        let task = tokio::spawn(sender.send_all(load, stop.clone()));
+        Ok(Self {
+            stop,
+            task,
+            count,
+            earliest_end: Instant::now() + Duration::from_secs(load.least_s),
+        })
+    }
+
+    /// Sends on until the least time is over, waits for all answers, and counts them.
+    pub(crate) async fn finish(self) -> WebhookCount {
+        tokio::time::sleep_until(self.earliest_end).await;
+        self.stop.cancel();
+        let _ = self.task.await;
+        lock_state(&self.count).clone()
+    }
+}
+
+#[derive(Clone)]
+struct SteadySender {
+    sender: WebhookSender,
+    count: Arc<Mutex<WebhookCount>>,
+    start: Instant,
+}
+
+impl SteadySender {
+    async fn send_all(self, load: WebhookLoad, stop: CancellationToken) {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        let series = since_epoch.unwrap_or_default().as_millis();
+        let mut ticks = interval(Duration::from_secs(1) / load.per_second.max(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        let mut sent = JoinSet::new();
+        for number in 0_u64.. {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                () = stop.cancelled() => break,
+            }
+            sent.spawn(self.clone().send(format!("steady-{series}-{number}")));
+            while sent.try_join_next().is_some() {}
+        }
+        sent.join_all().await;
+    }
+
+    /// Sends a webhook from which no work follows.
+    async fn send(self, id: String) {
+        let body = json!({"action": "created", "id": id, "repository": {"full_name": fixture::REPOSITORY}});
+        let start = Instant::now();
+        let answer = self.sender.send("star", &id, body.to_string()).await;
+        let status = answer.ok().map(|status| status.as_u16());
+        lock_state(&self.count).add(status, start - self.start, start.elapsed());
+    }
+}
+
+/// The way of the stand-ins' own webhooks to ingest, on which each that is accepted is counted once.
+#[derive(Clone)]
+pub(crate) struct WebhookRelay {
+    client: reqwest::Client,
+    url: String,
+    accepted: Arc<Mutex<HashSet<String>>>,
+}
+
+impl WebhookRelay {
+    /// Listens on loopback; gives the URL that the stand-ins send to.
+    ///
+    /// # Errors
+    /// When there is no port or client.
+    pub(crate) async fn serve(url: &str) -> anyhow::Result<(Self, String)> {
+        let relay = Self {
+            client: new_client()?,
+            url: url.to_owned(),
+            accepted: Arc::default(),
+        };
+        let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
+        let own = format!("http://{}", listener.local_addr()?);
+        let router = Router::new()
+            .route("/webhooks/{source}", post(pass_webhook))
+            .with_state(relay.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok((relay, own))
+    }
+
+    /// Number of webhooks that were accepted so far.
+    pub(crate) fn accepted(&self) -> u64 {
+        lock_state(&self.accepted).len() as u64
+    }
+}
+
+async fn pass_webhook(
+    State(relay): State<WebhookRelay>,
+    Path(source): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let mut request = relay.client.post(format!("{}/webhooks/{source}", relay.url));
+    for name in HEADERS {
+        if let Some(value) = headers.get(name) {
+            request = request.header(name, value.as_bytes());
+        }
+    }
+    let Ok(answer) = request.body(body).send().await else {
+        return StatusCode::GATEWAY_TIMEOUT.into_response();
+    };
+    let status = answer.status().as_u16();
+    let id = ["x-github-delivery", "x-atlassian-webhook-identifier"];
+    let id = id.iter().find_map(|name| headers.get(*name)?.to_str().ok());
+    if let Some(id) = id.filter(|_| status == 202) {
+        lock_state(&relay.accepted).insert(format!("{source} {id}"));
+    }
+    StatusCode::from_u16(status)
+        .unwrap_or(StatusCode::BAD_GATEWAY)
+        .into_response()
+}
+
+fn lock_state<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,63 @@
+//! The console in a real Chromium: every page, light, dark and narrow, a live run watched to its end, an approval clicked.
+
+mod browser;
+mod tour;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::Args;
+
+/// Looks at every page of the console as a browser shows it; prints one line for each: `console PAGE LOOK OUTCOME`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// axe.min.js of the npm package axe-core
+    #[arg(long, value_name = "FILE")]
+    axe: PathBuf,
+    /// Folder for one screenshot of each page
+    #[arg(long, value_name = "DIR")]
+    screenshots: PathBuf,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+    match Box::pin(check(&arguments)).await {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(problems) => {
+            say(&format!("console {problems} problems"));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            say(&format!("console check failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn check(arguments: &Arguments) -> anyhow::Result<usize> {
+    let axe = std::fs::read_to_string(&arguments.axe).context("axe cannot be read")?;
+    std::fs::create_dir_all(&arguments.screenshots)?;
+    let world = e2e::World::start(e2e::Options {
+        rules: "agent:\n  approval: before_push\n".to_owned(),
+        ..e2e::Options::default()
+    });
+    let world = world.await?;
+    let console = e2e::Console::start(&world.url).await?;
+    let driver = browser::Driver::start().await?;
+    let tour = tour::Tour {
+        world: &world,
+        console: &console,
+        driver: &driver,
+        axe: &axe,
+        screenshots: &arguments.screenshots,
+    };
+    let seen = Box::pin(tour.take()).await;
+    driver.end().await?;
+    drop(console);
+    world.stop().await?;
+    seen
+}
+
+#[expect(clippy::print_stdout, reason = "what is found is the result")]
+fn say(line: &str) {
+    println!("{}", domain::text::visible(line));
+}

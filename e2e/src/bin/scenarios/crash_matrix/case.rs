@@ -1,0 +1,124 @@
+//! One story, with at most one crash.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use failpoint::Point;
+use queue::Queue;
+use testkit::fixture;
+
+use crate::crash_matrix::{
+    arguments::Watch,
+    child::{Heard, Services, was_aborted},
+    ending::{Ending, is_at_rest},
+    stage::{NatsServers, Stage, Story},
+};
+
+/// The longest that a story may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(90);
+const LOOK: Duration = Duration::from_millis(25);
+const LOG_LINES: usize = 120;
+
+/// What a story leaves behind.
+pub(crate) struct Played {
+    /// The final state.
+    pub(crate) ending: Ending,
+    /// The points that it passed, when they were recorded.
+    pub(crate) points: Vec<Point>,
+    /// Whether it came to the point.
+    pub(crate) has_crashed: bool,
+    /// The end of the services' log.
+    pub(crate) log: String,
+}
+
+/// Plays the story and ends the process at a point; without one, records the points.
+///
+/// # Errors
+/// When it does not come to its end, with the end of the services' log.
+pub(crate) async fn play(
+    story: Story,
+    servers: NatsServers,
+    crash_at: Option<&Point>,
+) -> anyhow::Result<Played> {
+    let mut stage = Stage::start(story, servers).await?;
+    let watch = Watch {
+        record: crash_at.is_none(),
+        arm: crash_at.cloned(),
+    };
+    let told = tokio::time::timeout(PATIENCE, Box::pin(to_the_end(&mut stage, &watch))).await;
+    let log = log_tail(&stage);
+    let (ending, points, has_crashed) = told
+        .with_context(|| format!("no end within {} s", PATIENCE.as_secs()))
+        .and_then(|told| told)
+        .with_context(|| describe(&stage, &log))?;
+    Ok(Played {
+        ending,
+        points,
+        has_crashed,
+        log,
+    })
+}
+
+async fn to_the_end(stage: &mut Stage, watch: &Watch) -> anyhow::Result<(Ending, Vec<Point>, bool)> {
+    let mut has_crashed = false;
+    let mut services = start(stage, watch).await?;
+    let mut queue: Option<Queue> = None;
+    loop {
+        let heard = tokio::time::timeout(LOOK, services.next()).await;
+        match heard.ok().transpose()? {
+            Some(Heard::Ended(status)) if was_aborted(status) && watch.arm.is_some() && !has_crashed => {
+                has_crashed = true;
+                services = start(stage, &Watch::default()).await?;
+            }
+            Some(Heard::Ended(status)) => anyhow::bail!("the services ended with {status}"),
+            Some(Heard::Ready) => {
+                queue = Some(Queue::connect(&queue_settings(stage), "crash-matrix").await?);
+            }
+            None => {}
+        }
+        let Some(queue) = &queue else { continue };
+        if stage.act().await? && is_at_rest(stage, queue).await? {
+            let points = services.stop().await?;
+            return Ok((Ending::of(stage, queue).await?, points, has_crashed));
+        }
+    }
+}
+
+async fn start(stage: &Stage, watch: &Watch) -> anyhow::Result<Services> {
+    Services::start(&stage.data(), &stage.log(), &stage.environment, watch).await
+}
+
+fn queue_settings(stage: &Stage) -> queue::Settings {
+    queue::Settings {
+        url: stage.nats.url(),
+        ..queue::Settings::default()
+    }
+}
+
+fn log_tail(stage: &Stage) -> String {
+    let log = std::fs::read_to_string(stage.log()).unwrap_or_default();
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES)..].join("\n")
+}
+
+fn describe(stage: &Stage, log: &str) -> String {
+    let comments: Vec<_> = stage
+        .jira
+        .comments(&stage.key)
+        .into_iter()
+        .map(|comment| comment.text)
+        .collect();
+    let issues: Vec<_> = stage
+        .github
+        .issues(fixture::REPOSITORY)
+        .into_iter()
+        .map(|issue| (stage.said_on(issue.number), issue))
+        .collect();
+    let talk = stage.words_in_talk().unwrap_or_default();
+    format!(
+        "status {:?}, pull requests {:?}, comments {comments:#?}, issues {issues:#?}, discussion {talk:#?}, the end of the \
+         log:\n{log}\n",
+        stage.jira.status(&stage.key),
+        stage.pull_requests(),
+    )
+}

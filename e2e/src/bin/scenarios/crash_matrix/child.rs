@@ -1,0 +1,156 @@
+//! The services' process: what runs in it, and how the matrix starts, hears and ends it.
+
+use std::{
+    fs::File,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{ExitCode, ExitStatus, Stdio},
+    time::Duration,
+};
+
+use anyhow::Context;
+use failpoint::Point;
+use journeyman::local::{Local, Plan};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+
+use crate::crash_matrix::{arguments::Watch, say};
+
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+const READY: &str = "ready";
+
+/// Runs the services until standard input ends. Its first line holds the settings.
+///
+/// # Errors
+/// When they cannot be started or do not drain.
+pub(crate) async fn serve(data: &Path, watch: Watch) -> anyhow::Result<ExitCode> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    setrlimit(Resource::Core, none)?;
+    let mut input = BufReader::new(tokio::io::stdin());
+    let mut line = String::new();
+    input.read_line(&mut line).await?;
+    let environment: Vec<(String, String)> = serde_json::from_str(&line)?;
+    let telemetry = bootstrap::telemetry::Settings {
+        // Why nothing follows from an event.
+        log_filter: "info,ingest=debug".to_owned(),
+        ..bootstrap::telemetry::Settings::default()
+    };
+    let _logs = bootstrap::telemetry::init("crash_matrix", &telemetry);
+    if watch.record {
+        failpoint::record();
+    }
+    if let Some(point) = watch.arm {
+        failpoint::arm(point);
+    }
+    let plan = Plan {
+        file: None,
+        environment,
+        data: data.to_owned(),
+        free_ports: false,
+        ..Plan::default()
+    };
+    let local = Box::pin(Local::start(plan)).await?;
+    say(READY);
+    input.read_to_end(&mut Vec::new()).await?;
+    local.stop().await?;
+    for point in failpoint::recorded() {
+        say(&point.to_string());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The running process; killed and reaped on drop.
+pub(crate) struct Services {
+    child: Child,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+/// What the matrix hears of the process.
+pub(crate) enum Heard {
+    /// It serves.
+    Ready,
+    /// It is over.
+    Ended(ExitStatus),
+}
+
+impl Services {
+    /// Starts this program again as the services, over a data folder; its log goes to a file.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(crate) async fn start(
+        data: &Path,
+        log: &Path,
+        environment: &[(String, String)],
+        watch: &Watch,
+    ) -> anyhow::Result<Self> {
+        let log = File::options().create(true).append(true).open(log)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["crash-matrix", "services", "--data"]).arg(data);
+        if watch.record {
+            command.arg("--record");
+        }
+        if let Some(point) = &watch.arm {
+            command.args(["--arm", &point.to_string()]);
+        }
+        let mut child = command
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| name == "PATH"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .context("cannot start the services")?;
+        let settings = format!("{}\n", serde_json::to_string(environment)?);
+        let input = child.stdin.as_mut().context("stdin")?;
+        input.write_all(settings.as_bytes()).await?;
+        let output = BufReader::new(child.stdout.take().context("stdout")?).lines();
+        Ok(Self { child, output })
+    }
+
+    /// The next thing that happens to it; safe to cancel.
+    ///
+    /// # Errors
+    /// When its output cannot be read.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<Heard> {
+        while let Some(line) = self.output.next_line().await? {
+            if line == READY {
+                return Ok(Heard::Ready);
+            }
+        }
+        Ok(Heard::Ended(self.child.wait().await?))
+    }
+
+    /// Drains it, and gives the points that it recorded.
+    ///
+    /// # Errors
+    /// When it does not end well in time.
+    pub(crate) async fn stop(mut self) -> anyhow::Result<Vec<Point>> {
+        drop(self.child.stdin.take());
+        let drained = async {
+            let mut points = Vec::new();
+            while let Some(line) = self.output.next_line().await? {
+                points.extend(line.parse());
+            }
+            let status = self.child.wait().await?;
+            anyhow::ensure!(status.success(), "the services ended with {status}");
+            Ok(points)
+        };
+        tokio::time::timeout(STOP_LIMIT, drained)
+            .await
+            .context("the services did not drain")?
+    }
+}
+
+/// Whether a failpoint ended it.
+pub(crate) fn was_aborted(status: ExitStatus) -> bool {
+    status.signal() == Some(Signal::ABORT.as_raw())
+}

@@ -1,0 +1,354 @@
+//! How a story ended: everything that people and operators see, without what may differ between two stories.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use domain::{Report, ReportRequest, Row, RunStatus, TicketKey};
+use queue::{Bucket, Queue};
+use testkit::{fixture, github, jira};
+
+use crate::crash_matrix::{
+    people::{asked, issue, talk},
+    stage::{REFUSED, Stage, Story},
+};
+
+/// The final state of everything outside, and of the runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    branches: Vec<String>,
+    pull_requests: Vec<BTreeMap<&'static str, String>>,
+    files: BTreeMap<String, String>,
+    statuses: Vec<String>,
+    comments: Vec<String>,
+    links: Vec<String>,
+    labels: Vec<String>,
+    /// What else there is of an issue, of a discussion, of a review.
+    seen: Vec<String>,
+    runs: Vec<String>,
+    dead_letters: Vec<String>,
+    violations: Vec<String>,
+    /// Not compared as it is: a reply that was lost is paid again.
+    model_calls: usize,
+}
+
+impl Ending {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When the queue or a repository cannot be read.
+    pub(crate) async fn of(stage: &Stage, queue: &Queue) -> anyhow::Result<Self> {
+        let said = stage.jira.comments(&stage.key).into_iter();
+        let ours = said.filter(|comment| comment.author == jira::WRITER_NAME);
+        let mut comments: Vec<String> = ours.map(|comment| plain(&comment.text)).collect();
+        let (words, seen) = match stage.story {
+            Story::Straight | Story::Detours | Story::Rounds => (Vec::new(), Vec::new()),
+            Story::Issue => (words_on_issue(stage), stage.seen_of_issue()?),
+            Story::Asked => (Vec::new(), stage.seen_of_asked()?),
+            Story::Talk => (stage.words_in_talk()?, stage.seen_of_talk()?),
+        };
+        comments.extend(words.iter().map(|words| plain(words)));
+        let mut pull_requests = Vec::new();
+        for pull in stage.pull_requests() {
+            let said = stage.github.comments(fixture::REPOSITORY, pull.number);
+            let ours = said
+                .iter()
+                .filter(|comment| comment.author == github::WRITER_LOGIN);
+            comments.extend(ours.map(|comment| plain(&comment.body)));
+            for thread in stage.github.threads(fixture::REPOSITORY, pull.number)? {
+                let replies = stage.github.replies(fixture::REPOSITORY, pull.number, thread)?;
+                comments.extend(replies.iter().map(|reply| plain(reply)));
+            }
+            pull_requests.push(BTreeMap::from([
+                ("title", pull.title),
+                ("body", plain(&pull.body)),
+                ("author", pull.author),
+                ("branches", format!("{} -> {}", pull.head, pull.base)),
+                ("draft", pull.draft.to_string()),
+                ("merged", pull.merged.to_string()),
+                ("labels", pull.labels.join(" ")),
+                ("reviewers", pull.requested_reviewers.join(" ")),
+            ]));
+        }
+        let dead = queue.dead_letters().list(100).await?;
+        let links = stage.jira.remote_links(&stage.key);
+        let violations = [
+            stage.github.violations(),
+            stage.jira.violations(),
+            stage.model.violations(),
+        ];
+        Ok(Self {
+            branches: branches(stage),
+            pull_requests,
+            files: stage.merged_files()?,
+            statuses: stage.jira.status_history(&stage.key),
+            comments,
+            links: links
+                .iter()
+                .map(|link| format!("{} {}", link.global_id, link.title))
+                .collect(),
+            labels: stage.jira.labels(&stage.key),
+            seen,
+            runs: runs(stage, queue).await?,
+            dead_letters: dead.into_iter().map(|(_, letter)| letter.reason).collect(),
+            violations: violations.concat(),
+            model_calls: stage.model.all_calls().len(),
+        })
+    }
+
+    /// What is wrong with it even when nothing crashed.
+    pub(crate) fn faults(&self, story: Story) -> Vec<String> {
+        let mut faults = match story {
+            Story::Straight | Story::Detours | Story::Rounds => self.faults_at_jira(story),
+            Story::Issue => self.faults_of_issue(),
+            Story::Asked => self.faults_of_asked(),
+            Story::Talk => self.faults_of_talk(),
+        };
+        faults.extend(
+            self.violations
+                .iter()
+                .map(|broken| format!("broken protocol: {broken}")),
+        );
+        faults
+    }
+
+    fn faults_of_issue(&self) -> Vec<String> {
+        let cart = self.files.get("shop/cart.py").map_or("", String::as_str);
+        let pulls = self.pull_requests.iter();
+        let merged = pulls.filter(|pull| pull["merged"] == "true" && pull["labels"] == "by an agent");
+        wrong([
+            (
+                self.seen == issue::SEEN,
+                "the issue is triaged, assigned again and closed",
+            ),
+            (
+                self.comments.len() == 2,
+                "there is one status comment, and one that asks for a decision",
+            ),
+            (
+                self.pull_requests.len() == 1 && merged.count() == 1,
+                "there is one pull request, labeled and merged",
+            ),
+            (
+                cart.contains("line.price * line.quantity"),
+                "the right diff is merged",
+            ),
+            (self.dead_letters.is_empty(), "there is no dead letter"),
+        ])
+    }
+
+    fn faults_of_asked(&self) -> Vec<String> {
+        let draft = |pull: &BTreeMap<&str, String>| pull["draft"] == "true" && pull["merged"] == "false";
+        wrong([
+            (
+                self.seen == asked::SEEN,
+                "the second ticket is sorted and linked, the first given back",
+            ),
+            (
+                self.comments.len() == 3,
+                "there is one answer, one status comment and one call",
+            ),
+            (
+                self.pull_requests.len() == 1 && self.pull_requests.iter().all(draft),
+                "there is one draft",
+            ),
+            (self.runs.len() == 6, "each job runs once"),
+            (self.dead_letters.is_empty(), "there is no dead letter"),
+        ])
+    }
+
+    fn faults_of_talk(&self) -> Vec<String> {
+        wrong([
+            (
+                self.seen == talk::SEEN,
+                "there is each issue, the answer and the review once",
+            ),
+            (
+                self.comments.len() == 6,
+                "there is one research with two threads, one summary, one list of issues and one last word",
+            ),
+            (self.runs.len() == 5, "each job runs once"),
+            (self.dead_letters.is_empty(), "there is no dead letter"),
+        ])
+    }
+
+    fn faults_at_jira(&self, story: Story) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut expect = |holds: bool, what: &str| {
+            if !holds {
+                faults.push(what.to_owned());
+            }
+        };
+        expect(
+            self.branches.len() == 2,
+            "there is one branch besides the default one",
+        );
+        expect(self.pull_requests.len() == 1, "there is one pull request");
+        let (comments, runs) = match story {
+            Story::Rounds => (2, 6),
+            _ => (1, 3),
+        };
+        expect(
+            self.comments.len() == comments,
+            "there is one status comment, and one reply to each comment of a review",
+        );
+        expect(self.links.len() == 1, "there is one link");
+        expect(self.runs.len() == runs, "each job runs once");
+        let right = ["To Do", "Ready for Agent", "In Progress", "Done"];
+        expect(self.statuses == right, "each transition is made once");
+        let cart = self.files.get("shop/cart.py").map_or("", String::as_str);
+        expect(
+            cart.contains("line.price * line.quantity"),
+            "the right diff is merged",
+        );
+        let unreadable = usize::from(story == Story::Detours);
+        expect(
+            self.dead_letters.len() == unreadable,
+            "only what cannot be read is a dead letter, once",
+        );
+        faults
+    }
+
+    /// How it differs from the story without a crash.
+    pub(crate) fn differences(&self, usual: &Self, story: Story) -> Vec<String> {
+        let mut found = self.faults(story);
+        let mut compare = |what: &str, is: String, was: String| {
+            if is != was {
+                found.push(format!("{what}: {is}\n    instead of {was}"));
+            }
+        };
+        let show = |ending: &Self| {
+            [
+                ("branches", format!("{:?}", ending.branches)),
+                ("pull requests", format!("{:#?}", ending.pull_requests)),
+                ("files", format!("{:?}", ending.files)),
+                ("statuses", format!("{:?}", ending.statuses)),
+                ("comments", format!("{:#?}", ending.comments)),
+                ("links", format!("{:?}", ending.links)),
+                ("labels", format!("{:?}", ending.labels)),
+                ("what is seen", format!("{:#?}", ending.seen)),
+                ("runs", format!("{:?}", ending.runs)),
+                ("dead letters", format!("{:?}", ending.dead_letters)),
+            ]
+        };
+        for ((what, is), (_, was)) in show(self).into_iter().zip(show(usual)) {
+            compare(what, is, was);
+        }
+        let again = match story {
+            // A call whose answers cannot be read is made of two.
+            Story::Detours => 2,
+            // A model that is down is asked anew by whoever takes over.
+            Story::Issue => 8,
+            Story::Straight | Story::Rounds | Story::Asked | Story::Talk => 1,
+        };
+        let most = usual.model_calls + again;
+        if !(usual.model_calls..=most).contains(&self.model_calls) {
+            found.push(format!("{} model calls, at most {most}", self.model_calls));
+        }
+        found
+    }
+}
+
+/// Each run with its job and the way it ended.
+async fn runs(stage: &Stage, queue: &Queue) -> anyhow::Result<Vec<String>> {
+    let ended = |status: &RunStatus| match status {
+        RunStatus::Finished { reason } => reason.as_str().to_owned(),
+        other => format!("{other:?}"),
+    };
+    let mut runs = Vec::new();
+    for ticket in &stage.tickets {
+        let row = row(ticket, queue).await?.context("no row")?;
+        runs.extend(
+            row.runs
+                .iter()
+                .map(|run| format!("{} {} turns={}", run.job.as_str(), ended(&run.status), run.turns)),
+        );
+    }
+    runs.sort();
+    Ok(runs)
+}
+
+async fn row(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<Option<Row>> {
+    let table = queue.table::<Row>(Bucket::Tickets);
+    Ok(table.get(&ticket.to_string()).await?.map(|(row, _)| row))
+}
+
+/// Whether everything that was asked for is done and folded in.
+///
+/// # Errors
+/// When the queue cannot be read.
+pub(crate) async fn is_at_rest(stage: &Stage, queue: &Queue) -> anyhow::Result<bool> {
+    for ticket in &stage.tickets {
+        if !is_ticket_at_rest(ticket, queue).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn is_ticket_at_rest(ticket: &TicketKey, queue: &Queue) -> anyhow::Result<bool> {
+    let Some(row) = row(ticket, queue).await? else {
+        return Ok(false);
+    };
+    let triggers = queue.triggers().read_after(ticket, 0).await?;
+    let reports = queue.reports().read_after(ticket, 0).await?;
+    let is_settled = |id: &str| {
+        let key = format!("settled:{id}");
+        triggers.iter().any(|(_, trigger)| trigger.key.as_str() == key)
+    };
+    // Nobody waits for the word that a phase began, nor for what no run asked for: it settles nothing, and reports end in
+    // their order.
+    let is_awaited =
+        |report: &Report| report.run.is_some() && !matches!(report.request, ReportRequest::Progressed(_));
+    let mut awaited = reports.iter().filter(|(_, report)| is_awaited(report));
+    let all_settled = awaited.all(|(_, report)| is_settled(report.id.as_str()));
+    let is_over = |status: &RunStatus| matches!(status, RunStatus::Finished { .. });
+    let last = triggers.last().map_or(0, |(sequence, _)| *sequence);
+    Ok(all_settled && row.cursor >= last && row.runs.iter().all(|run| is_over(&run.status)))
+}
+
+fn wrong<const N: usize>(expected: [(bool, &str); N]) -> Vec<String> {
+    let broken = expected.into_iter().filter(|(holds, _)| !holds);
+    broken.map(|(_, what)| what.to_owned()).collect()
+}
+
+/// Our comments on the issue.
+fn words_on_issue(stage: &Stage) -> Vec<String> {
+    let number = stage.issue_number().unwrap_or_default();
+    let comments = stage.github.comments(fixture::REPOSITORY, number).into_iter();
+    let ours = comments.filter(|comment| comment.author == github::WRITER_LOGIN);
+    ours.map(|comment| comment.body).collect()
+}
+
+/// A text without its numbers, without commits, and without the time since the start, which a crash makes longer.
+fn plain(text: &str) -> String {
+    let is_commit = |word: &str| matches!(word.len(), 12 | 40) && word.chars().all(|c| c.is_ascii_hexdigit());
+    let parts = text
+        .split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+        .map(|part| {
+            let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            match is_commit(word) {
+                true => part.replace(word, "commit"),
+                false => part.to_owned(),
+            }
+        });
+    let text: String = parts.collect();
+    let mut plain = String::new();
+    for character in text.chars() {
+        match character.is_ascii_digit() {
+            true if plain.ends_with('#') => {}
+            true => plain.push('#'),
+            false => plain.push(character),
+        }
+    }
+    plain
+        // A poll that is faster than its webhook does not know who pushed.
+        .replace("`somebody` pushed", "`rita` pushed")
+        .replace(", # min # s after the start", "")
+        .replace(", # s after the start", "")
+}
+
+/// The branches that stand there, but that of the refused pull request.
+fn branches(stage: &Stage) -> Vec<String> {
+    let all = stage.github.branches(fixture::REPOSITORY).into_keys();
+    all.filter(|branch| branch != REFUSED).collect()
+}

@@ -1,0 +1,300 @@
+//! Which points are tried, and the table of what came of each.
+
+use std::{collections::BTreeSet, num::NonZeroUsize, process::ExitCode, thread::available_parallelism};
+
+use clap::ValueEnum as _;
+use failpoint::{EFFECTS, Phase, Point, SITES};
+use futures::{StreamExt, stream};
+use tokio::time::Instant;
+
+use crate::crash_matrix::{
+    arguments::Arguments,
+    case::{self, Played},
+    ending::Ending,
+    say,
+    stage::{NatsServers, Story},
+};
+
+/// Sites whose every passing is a crash of its own: each one stands at another place of the story.
+const EACH_TIME: [&str; 1] = ["queue.journal.append"];
+
+/// Sites that only read: a crash before the answer leaves what a crash after it leaves.
+const READS: [&str; 48] = [
+    "ingest.github.branch_checks",
+    "ingest.github.changed",
+    "ingest.github.checks",
+    "ingest.github.closed",
+    "ingest.github.comments",
+    "ingest.github.commits",
+    "ingest.github.compare",
+    "ingest.github.discussion",
+    "ingest.github.discussions",
+    "ingest.github.files",
+    "ingest.github.hook_deliveries",
+    "ingest.github.hook_payload",
+    "ingest.github.issue",
+    "ingest.github.issues",
+    "ingest.github.job_log",
+    "ingest.github.list",
+    "ingest.github.mentioning",
+    "ingest.github.permission",
+    "ingest.github.pull_request",
+    "ingest.github.remarks",
+    "ingest.github.required_checks",
+    "ingest.github.review_requests",
+    "ingest.github.reviews",
+    "ingest.jira.changed",
+    "ingest.jira.comments",
+    "ingest.jira.edits",
+    "ingest.jira.fields",
+    "ingest.jira.groups",
+    "ingest.jira.issue",
+    "ingest.jira.last_move",
+    "ingest.jira.list",
+    "ingest.jira.match",
+    "ingest.jira.matching",
+    "ingest.jira.outlines",
+    "ingest.jira.role",
+    "ingest.jira.search",
+    "ingest.jira.similar",
+    "queue.connect",
+    "queue.journal.read",
+    "queue.log.last",
+    "queue.log.read_each",
+    "queue.log.watch",
+    "queue.object.get",
+    "queue.table.get",
+    "queue.table.list",
+    "reporter.comment.list",
+    "reporter.effect.look",
+    "reporter.github.token",
+];
+
+/// Sites that a story need not pass; each has tests of its own: reads for orders that were lost, for issues of GitHub, for lists of tickets,
+/// for reviews of others and for the approval gate, a summary of a long conversation, and what follows when lists that lag make a comment stand
+/// there twice.
+const UNPLAYED: [&str; 21] = [
+    "ingest.github.comments",
+    "ingest.github.commits",
+    "ingest.github.compare",
+    "ingest.github.discussion",
+    "ingest.github.discussions",
+    "ingest.github.files",
+    "ingest.github.issue",
+    "ingest.github.issues",
+    "ingest.github.list",
+    "ingest.github.required_checks",
+    "ingest.github.review_requests",
+    "ingest.jira.edits",
+    "ingest.jira.fields",
+    "ingest.jira.list",
+    "ingest.jira.match",
+    "ingest.jira.matching",
+    "ingest.jira.role",
+    "ingest.jira.statuses",
+    "planner.model.sum_up",
+    "reporter.comment.delete",
+    "reporter.ledger.correct",
+];
+
+/// Effects that no story has; each has stories of its own.
+const UNPLAYED_EFFECTS: [&str; 1] = ["record_open"];
+
+/// A point that depends on timing may be missed; then the story is played again.
+const TRIES: u32 = 3;
+
+/// A crash, and the story that it cuts.
+struct Case {
+    story: Story,
+    point: Point,
+}
+
+/// A story without a crash, to compare with.
+struct Usual {
+    story: Story,
+    ending: Ending,
+    points: Vec<Point>,
+}
+
+/// What came of one crash.
+struct Tried {
+    case: Case,
+    problems: Vec<String>,
+    ms: u128,
+}
+
+/// Plays the stories once to find the points, then once for each.
+///
+/// # Errors
+/// When a story without a crash fails, when a site is not passed, or when the build has no failpoints.
+pub(crate) async fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        failpoint::IS_ACTIVE,
+        "this build has no failpoints: it has no debug assertions"
+    );
+    let begun = Instant::now();
+    let stories = match arguments.story.as_slice() {
+        [] => Story::value_variants(),
+        chosen => chosen,
+    };
+    let mut usual = Vec::with_capacity(stories.len());
+    for story in stories {
+        usual.push(play_usual(*story, arguments.servers).await?);
+    }
+    let unplayed = unplayed(&usual);
+    if arguments.story.is_empty() {
+        ensure_played(&unplayed, &usual)?;
+    }
+    let cases = chosen(&usual, arguments.only.as_deref()).into_iter();
+    let cases: Vec<_> = cases
+        .skip(arguments.skip)
+        .step_by(arguments.every.map_or(1, NonZeroUsize::get))
+        .collect();
+    if arguments.list {
+        cases.iter().for_each(|case| say(&case.point.to_string()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tried = try_all(cases, arguments, &usual).await;
+    let survived = tried.iter().filter(|tried| tried.problems.is_empty()).count();
+    say(&format!(
+        "{} sites, of which no story passes {}",
+        SITES.len(),
+        unplayed.join(", ")
+    ));
+    say(&format!(
+        "crash-matrix: {} points, {survived} survived, {} s",
+        tried.len(),
+        begun.elapsed().as_secs()
+    ));
+    Ok(ExitCode::from(u8::from(
+        tried.is_empty() || survived < tried.len(),
+    )))
+}
+
+/// Refuses stories that leave out a site or an effect which they are known to pass.
+fn ensure_played(unplayed: &[&str], usual: &[Usual]) -> anyhow::Result<()> {
+    let is_known = unplayed.iter().all(|site| UNPLAYED.contains(site));
+    anyhow::ensure!(is_known, "the stories do not pass {unplayed:?}");
+    let effects = unplayed_effects(usual);
+    anyhow::ensure!(
+        effects == UNPLAYED_EFFECTS,
+        "the stories do not have the effects {effects:?}, of which {UNPLAYED_EFFECTS:?} are known"
+    );
+    Ok(())
+}
+
+/// Plays a story twice: only points that are passed both times can be relied on.
+async fn play_usual(story: Story, servers: NatsServers) -> anyhow::Result<Usual> {
+    let Played { ending, points, .. } = Box::pin(case::play(story, servers, None)).await?;
+    let faults = ending.faults(story);
+    anyhow::ensure!(
+        faults.is_empty(),
+        "{story:?} without a crash: {faults:#?}\n{ending:#?}"
+    );
+    let again: BTreeSet<Point> = Box::pin(case::play(story, servers, None))
+        .await?
+        .points
+        .into_iter()
+        .collect();
+    let points = points.into_iter().filter(|point| again.contains(point)).collect();
+    Ok(Usual {
+        story,
+        ending,
+        points,
+    })
+}
+
+/// The points worth a crash: of each place the first time, before and after, in the first story that passes it; of some
+/// every time.
+fn chosen(usual: &[Usual], only: Option<&str>) -> Vec<Case> {
+    let mut places = BTreeSet::new();
+    let mut cases = Vec::new();
+    for Usual { story, points, .. } in usual {
+        let is_new = |point: &&Point| !places.contains(&point.place());
+        let new = points.iter().filter(is_new).filter(|point| is_chosen(point));
+        let wanted = new.filter(|point| only.is_none_or(|text| point.to_string().contains(text)));
+        cases.extend(wanted.map(|point| Case {
+            story: *story,
+            point: point.clone(),
+        }));
+        places.extend(points.iter().map(Point::place));
+    }
+    cases
+}
+
+fn is_chosen(point: &Point) -> bool {
+    let site = point.site.as_str();
+    match point.phase {
+        Phase::Before => point.nth == 1 && !READS.contains(&site),
+        Phase::After => point.nth == 1 || EACH_TIME.contains(&site),
+    }
+}
+
+fn unplayed(usual: &[Usual]) -> Vec<&'static str> {
+    let points = usual.iter().flat_map(|usual| &usual.points);
+    let passed: BTreeSet<&str> = points.map(|point| point.site.as_str()).collect();
+    SITES.into_iter().filter(|site| !passed.contains(site)).collect()
+}
+
+fn unplayed_effects(usual: &[Usual]) -> Vec<&'static str> {
+    let points = usual.iter().flat_map(|usual| &usual.points);
+    let made = points.filter(|point| point.site == "reporter.effect.create" && point.phase == Phase::After);
+    let kinds: BTreeSet<&str> = made.map(|point| point.kind.as_str()).collect();
+    EFFECTS
+        .into_iter()
+        .filter(|effect| !kinds.contains(effect))
+        .collect()
+}
+
+async fn try_all(cases: Vec<Case>, arguments: &Arguments, usual: &[Usual]) -> Vec<Tried> {
+    let cores = available_parallelism().map_or(1, usize::from);
+    let jobs = arguments.jobs.unwrap_or(cores + 1);
+    let played = stream::iter(cases).map(|case| Box::pin(try_one(case, arguments.servers, usual)));
+    let tried = played.buffer_unordered(jobs.max(1)).inspect(tell);
+    tried.collect().await
+}
+
+async fn try_one(case: Case, servers: NatsServers, usual: &[Usual]) -> Tried {
+    let begun = Instant::now();
+    let mut problems = vec!["the story never came to the point".to_owned()];
+    for _ in 0..TRIES {
+        match Box::pin(case::play(case.story, servers, Some(&case.point))).await {
+            Ok(played) if !played.has_crashed => continue,
+            Ok(played) => problems = compare(&played, case.story, usual),
+            Err(error) => problems = vec![format!("{error:#}")],
+        }
+        break;
+    }
+    Tried {
+        case,
+        problems,
+        ms: begun.elapsed().as_millis(),
+    }
+}
+
+fn compare(played: &Played, story: Story, usual: &[Usual]) -> Vec<String> {
+    let usual = usual.iter().find(|usual| usual.story == story);
+    let differences = usual.map(|usual| played.ending.differences(&usual.ending, story));
+    let mut problems = differences.unwrap_or_default();
+    if !problems.is_empty() {
+        problems.push(format!("the end of the log:\n{}", played.log));
+    }
+    problems
+}
+
+fn tell(tried: &Tried) {
+    let outcome = if tried.problems.is_empty() {
+        "survived"
+    } else {
+        "FAILED"
+    };
+    say(&format!(
+        "{:<60} {outcome:<8} {:>6} ms",
+        tried.case.point.to_string(),
+        tried.ms
+    ));
+    tried
+        .problems
+        .iter()
+        .for_each(|problem| say(&format!("  {problem}")));
+}

@@ -1,0 +1,168 @@
+//! The people of an issue of GitHub.
+
+use anyhow::Context;
+use domain::TicketKey;
+use serde_json::json;
+use testkit::{
+    Step, fixture,
+    fixture::REPOSITORY,
+    github::{Conclusion, PullRequestState, WRITER_LOGIN},
+};
+
+use crate::crash_matrix::stage::Stage;
+
+const AGENT: &str = "journeyman-agent";
+const PERSON: &str = "rita";
+/// The note that a person adds to the branch.
+const NOTE: [(&str, &str); 1] = [("notes/person.md", "By a person.\n")];
+
+/// What the story needs beside the usual rules.
+pub(crate) const RULES: &str = "agent:\n  approval: before_push\nissues:\n  assignee: journeyman-agent\n\
+     triage:\n  labels: [bug, docs]\n  types: [Bug]\n  priorities: [High]\n  \
+     project: {owner: acme, number: 3, priority_field: Urgency}\npull_request:\n  labels: [by an agent]\n";
+
+/// What people remember of it.
+#[derive(Default)]
+pub(crate) struct PeopleOfIssue {
+    /// Its number, once it is open.
+    number: Option<u64>,
+    /// How often it was assigned.
+    assigned: u32,
+    /// The commits that were approved.
+    approved: Vec<String>,
+    /// CI has failed for a reason of its own.
+    failed: bool,
+    /// The jobs that ran again have ended.
+    ended: bool,
+    /// A person has pushed.
+    pushed: bool,
+}
+
+impl Stage {
+    pub(crate) fn set_up_issue(&self) -> anyhow::Result<()> {
+        self.github
+            .create_project("acme", 3, &[("Urgency", "SINGLE_SELECT", &["High"])]);
+        let target = self.story.target();
+        self.github.commit(REPOSITORY, target, "Next", &[])?;
+        let labels = vec![Step::call(
+            "submit_triage",
+            json!({"labels": ["bug"], "type": "Bug", "priority": "High"}),
+        )];
+        self.model.set_script_of("Sort this ticket", "", labels);
+        Ok(())
+    }
+
+    /// What people and CI do next; true when the issue is closed.
+    ///
+    /// # Errors
+    /// When the outside forbids it.
+    pub(crate) fn act_on_issue(&mut self) -> anyhow::Result<bool> {
+        let Some(number) = self.people.of_issue.number else {
+            let (title, text) = fixture::ticket();
+            let number = self.github.open_issue_as(REPOSITORY, PERSON, title, text)?;
+            self.people.of_issue.number = Some(number);
+            let repository = REPOSITORY.parse()?;
+            self.tickets = vec![TicketKey::GitHub { repository, number }];
+            return Ok(false);
+        };
+        let issue = self.github.issue(REPOSITORY, number).context("the issue")?;
+        let is_triaged = issue.labels.iter().any(|label| label == "triaged");
+        let said = self.said_on(number);
+        let is_given_back = issue.assignees.is_empty() && said.contains("assign the issue once more");
+        match self.people.of_issue.assigned {
+            // The model goes down.
+            0 if is_triaged => self.assign(number, u32::MAX)?,
+            // It is up again.
+            1 if is_given_back => self.assign(number, 0)?,
+            _ => {}
+        }
+        self.approve(number, &said)?;
+        let open = self.pull_requests().into_iter().find(|pull| pull.open);
+        if let Some(pull) = open {
+            self.look_at_work(&pull, &said)?;
+        }
+        Ok(!issue.open && said.contains("merged"))
+    }
+
+    /// What we say on an issue or pull request.
+    pub(crate) fn said_on(&self, number: u64) -> String {
+        let comments = self.github.comments(REPOSITORY, number).into_iter();
+        let ours = comments.filter(|comment| comment.author == WRITER_LOGIN);
+        ours.map(|comment| comment.body).collect()
+    }
+
+    fn assign(&mut self, number: u64, garbled: u32) -> anyhow::Result<()> {
+        self.model.garble_next(garbled);
+        self.people.of_issue.assigned += 1;
+        self.github.assign_issue(REPOSITORY, number, AGENT, PERSON)
+    }
+
+    /// Each commit that somebody is asked about is approved, once.
+    fn approve(&mut self, number: u64, said: &str) -> anyhow::Result<()> {
+        let asked = said.rsplit_once("/approve ").map(|(_, rest)| rest);
+        let commit: String = asked
+            .into_iter()
+            .flat_map(|rest| rest.chars().take_while(char::is_ascii_hexdigit))
+            .collect();
+        if commit.is_empty() || self.people.of_issue.approved.contains(&commit) {
+            return Ok(());
+        }
+        let order = format!("/approve {commit}");
+        self.people.of_issue.approved.push(commit);
+        self.github.comment_as(REPOSITORY, number, PERSON, &order)?;
+        Ok(())
+    }
+
+    /// The runner of CI breaks once; then a person pushes what no check looks at, and merges.
+    fn look_at_work(&mut self, pull: &PullRequestState, said: &str) -> anyhow::Result<()> {
+        let people = &mut self.people.of_issue;
+        let runs_again = self.github.reruns(REPOSITORY)? == 1 && said.contains("The failed jobs run again");
+        if !std::mem::replace(&mut people.failed, true) {
+            let red = [("build", Conclusion::Failure, "write: No space left on device")];
+            self.github.run_checks(REPOSITORY, &pull.head_sha, &red)?;
+        } else if runs_again && !std::mem::replace(&mut people.ended, true) {
+            self.github.end_reruns(REPOSITORY, Conclusion::Success, "")?;
+        } else if !pull.draft
+            && said.contains("All checks passed")
+            && !std::mem::replace(&mut people.pushed, true)
+        {
+            self.github
+                .commit(REPOSITORY, &pull.head, "Add a note of mine", &NOTE)?;
+        } else if !pull.draft && said.contains("No check reports") {
+            self.github.merge(REPOSITORY, pull.number, PERSON)?;
+        }
+        Ok(())
+    }
+
+    /// What is there of the issue in the end.
+    pub(crate) fn seen_of_issue(&self) -> anyhow::Result<Vec<String>> {
+        let number = self.people.of_issue.number.context("the issue")?;
+        let issue = self.github.issue(REPOSITORY, number).context("the issue")?;
+        Ok(vec![
+            format!("type {}", issue.issue_type.unwrap_or_default()),
+            format!(
+                "fields {:?}",
+                self.github.project_values(("acme", 3), REPOSITORY, number)?
+            ),
+            format!("labels {}", issue.labels.join(", ")),
+            format!("assignees {}", issue.assignees.join(", ")),
+            format!("closed as {}", issue.closed_as.unwrap_or_default()),
+            format!("jobs that ran again {}", self.github.reruns(REPOSITORY)?),
+        ])
+    }
+
+    /// The number of the issue, once it is open.
+    pub(crate) fn issue_number(&self) -> Option<u64> {
+        self.people.of_issue.number
+    }
+}
+
+/// What must be there of the issue.
+pub(crate) const SEEN: [&str; 6] = [
+    "type Bug",
+    "fields Some({\"Urgency\": \"High\"})",
+    "labels bug, triaged",
+    "assignees journeyman-agent",
+    "closed as completed",
+    "jobs that ran again 1",
+];

@@ -1,0 +1,196 @@
+//! The people of a discussion, and of a pull request that a person wrote.
+
+use anyhow::Context;
+use domain::TicketKey;
+use serde_json::{Value, json};
+use testkit::{
+    Step,
+    fixture::REPOSITORY,
+    github::{TalkState, WRITER_LOGIN},
+};
+
+use crate::crash_matrix::stage::Stage;
+
+const REVIEWER: &str = "journeyman-agent";
+const PERSON: &str = "rita";
+const AUTHOR: &str = "sam";
+/// A line of the fixture.
+const LINE: &str = "return full * (100 - discount_percent) // 100";
+/// What the pull request adds.
+const MEAN: [(&str, &str); 1] = [(
+    "shop/mean.py",
+    "def mean(prices):\n    return sum(prices) / len(prices)\n",
+)];
+
+/// What the story needs beside the usual rules.
+pub(crate) const RULES: &str = "issues:\n  most_planned: 2\ndiscussions:\n  enabled: true\n  threads: 2\n\
+     pull_request:\n  reviewer: journeyman-agent\n";
+
+/// What is ordered, each when the words of the one before it are there. The beginning of the discussion orders its research.
+const ORDERS: [(&str, &str); 4] = [
+    ("", "Two things are asked."),
+    ("/summarize", "Rita asks how we round."),
+    ("/plan", "Round the tax"),
+    ("/complete", "We round half up."),
+];
+
+/// What people remember of it.
+#[derive(Default)]
+pub(crate) struct PeopleOfTalk {
+    /// The numbers of the discussion and of the pull request, once they are there.
+    numbers: Option<(u64, u64)>,
+    /// How many of the orders were given.
+    ordered: usize,
+}
+
+/// The model reads the line and says this about it.
+fn answer(said: &str) -> Vec<Step> {
+    let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
+    vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})),
+        Step::call("submit_answer", json!({"answer": said, "citations": citations})),
+    ]
+}
+
+fn research(said: &str) -> Vec<Step> {
+    let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
+    let found = |question: &str| -> Value {
+        json!({"question": question, "answer": "In the cart.", "citations": citations})
+    };
+    let questions = json!([found("How do we round?"), found("Where?")]);
+    vec![
+        Step::call("read_file", json!({"path": "shop/cart.py"})),
+        Step::call("submit_answer", json!({"answer": said, "questions": questions})),
+    ]
+}
+
+fn plan() -> Vec<Step> {
+    let issue =
+        |title: &str| -> Value { json!({"title": title, "text": "As agreed.", "checklist": ["Test it"]}) };
+    let issues = [issue("Round half up"), issue("Round the tax")];
+    vec![Step::call("submit_issues", json!({"issues": issues}))]
+}
+
+fn review() -> Vec<Step> {
+    let comment = json!({"path": "shop/mean.py", "line": 2, "trigger": "An empty cart", "why": "It divides by zero.",
+        "weight": "blocking"});
+    vec![
+        Step::call("read_file", json!({"path": "shop/mean.py"})),
+        Step::call(
+            "submit_comments",
+            json!({"summary": "Adds a mean.", "comments": [comment]}),
+        ),
+    ]
+}
+
+impl Stage {
+    pub(crate) fn set_up_talk(&self) {
+        let [(_, found), (_, summary), _, (_, end)] = ORDERS;
+        for (begins, script) in [
+            ("Research what this", research(found)),
+            ("Sum this discussion up", answer(summary)),
+            ("Plan what follows", plan()),
+            ("This discussion is to be closed", answer(end)),
+            ("Review this pull request", review()),
+        ] {
+            self.model.set_script_of(begins, "", script);
+        }
+    }
+
+    /// What people do next; true when the discussion is closed and the review is there.
+    ///
+    /// # Errors
+    /// When the outside forbids it.
+    pub(crate) fn act_in_talk(&mut self) -> anyhow::Result<bool> {
+        let Some((discussion, pull)) = self.people.of_talk.numbers else {
+            self.begin_talk()?;
+            return Ok(false);
+        };
+        let ordered = self.people.of_talk.ordered;
+        let said = self.said_in(discussion)?;
+        let is_said = |words: &str| said.iter().any(|said| said.body.contains(words));
+        let is_time = match ordered.checked_sub(1).and_then(|last| ORDERS.get(last)) {
+            Some((_, words)) => is_said(words),
+            None => true,
+        };
+        if let Some((order, _)) = ORDERS.get(ordered).filter(|_| is_time) {
+            self.github
+                .discuss_as(REPOSITORY, discussion, PERSON, order, None)?;
+            self.people.of_talk.ordered += 1;
+        }
+        let is_closed = self
+            .github
+            .discussion(REPOSITORY, discussion)?
+            .closed_as
+            .is_some();
+        let is_reviewed = !self.github.reviews(REPOSITORY, pull)?.is_empty();
+        Ok(is_closed && is_reviewed)
+    }
+
+    fn begin_talk(&mut self) -> anyhow::Result<()> {
+        let github = &self.github;
+        let asked = ("How do we round?", "Is the total of an invoice rounded?");
+        let discussion = github.start_discussion(REPOSITORY, PERSON, "Q&A", asked)?;
+        github.commit(REPOSITORY, "mean", "Mean price", &MEAN)?;
+        let pull = github.open_pull_request_as(REPOSITORY, AUTHOR, "mean", "Mean price", "Adds it.")?;
+        github.ask_for_review(REPOSITORY, pull, REVIEWER, PERSON)?;
+        self.people.of_talk.numbers = Some((discussion, pull));
+        self.people.of_talk.ordered = 1;
+        let repository: domain::RepositoryName = REPOSITORY.parse()?;
+        self.tickets = vec![
+            TicketKey::Discussion {
+                repository: repository.clone(),
+                number: discussion,
+            },
+            TicketKey::GitHub {
+                repository,
+                number: pull,
+            },
+        ];
+        Ok(())
+    }
+
+    fn said_in(&self, discussion: u64) -> anyhow::Result<Vec<TalkState>> {
+        let said = self.github.discussion(REPOSITORY, discussion)?.comments;
+        Ok(said
+            .into_iter()
+            .filter(|said| said.author == WRITER_LOGIN)
+            .collect())
+    }
+
+    /// What we said in the discussion.
+    pub(crate) fn words_in_talk(&self) -> anyhow::Result<Vec<String>> {
+        let (discussion, _) = self.people.of_talk.numbers.context("the discussion")?;
+        let said = self.said_in(discussion)?.into_iter();
+        Ok(said.map(|said| said.body).collect())
+    }
+
+    /// What is there of all of it in the end.
+    pub(crate) fn seen_of_talk(&self) -> anyhow::Result<Vec<String>> {
+        let (discussion, pull) = self.people.of_talk.numbers.context("the discussion")?;
+        let end = self.github.discussion(REPOSITORY, discussion)?;
+        let last = self.said_in(discussion)?.pop().context("a last word")?;
+        let mut seen = vec![
+            format!("closed as {}", end.closed_as.unwrap_or_default()),
+            format!("the last word is the answer: {}", end.answer == Some(last.id)),
+        ];
+        for issue in self.github.issues(REPOSITORY) {
+            let parts = self.github.sub_issues(REPOSITORY, issue.number)?;
+            seen.push(format!("issue {} with {} parts", issue.title, parts.len()));
+        }
+        for review in self.github.reviews(REPOSITORY, pull)? {
+            let (by, lines) = (&review.author, review.comments.len());
+            seen.push(format!("review by {by} with {lines} comments: {}", review.state));
+        }
+        Ok(seen)
+    }
+}
+
+/// What must be there of all of it.
+pub(crate) const SEEN: [&str; 5] = [
+    "closed as resolved",
+    "the last word is the answer: true",
+    "issue Round half up with 1 parts",
+    "issue Round the tax with 0 parts",
+    "review by journeyman[bot] with 1 comments: changes_requested",
+];

@@ -1,0 +1,95 @@
+//! The demo's arguments, and the settings that follow from them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use e2e::{Dialect, Outside};
+use journeyman::account_settings::usual_model;
+use testkit::fixture;
+
+/// Plays one ticket to a merged pull request.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Who thinks: the script, or a real model (key in `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`)
+    #[arg(long, value_enum, default_value = "scripted")]
+    pub(crate) model: Model,
+    /// The model's name
+    #[arg(long)]
+    pub(crate) model_name: Option<String>,
+    /// Where the model is, for compatible servers
+    #[arg(long)]
+    pub(crate) model_base_url: Option<String>,
+    /// Play on the files of this folder instead of the built-in project
+    #[arg(long, value_name = "DIR")]
+    pub(crate) repository: Option<PathBuf>,
+    /// Keep everything running at the end, until Ctrl-C
+    #[arg(long)]
+    pub(crate) stay: bool,
+    #[command(subcommand)]
+    pub(crate) role: Option<Role>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Model {
+    Scripted,
+    Anthropic,
+    Openai,
+}
+
+#[derive(clap::Subcommand)]
+pub(crate) enum Role {
+    /// Be the stand-ins (started by the demo itself)
+    #[command(hide = true)]
+    StandIns { repository: Option<PathBuf> },
+}
+
+impl Arguments {
+    /// The settings against these stand-ins, with the repository's rules written below `folder`.
+    pub(crate) fn environment(
+        &self,
+        outside: &Outside,
+        folder: &Path,
+    ) -> anyhow::Result<Vec<(String, String)>> {
+        let rules = folder.join("rules");
+        std::fs::create_dir_all(&rules)?;
+        let (owner, name) = fixture::REPOSITORY.split_once('/').context("owner/name")?;
+        let project = fixture::PROJECT;
+        let text = format!(
+            "repo: {{owner: {owner}, name: {name}}}\njira: {{project_key: {project}}}\nagent: {{review_status: In Review}}\n"
+        );
+        std::fs::write(rules.join("shop.yaml"), text)?;
+        let dialect = if self.model == Model::Openai {
+            Dialect::OpenAi
+        } else {
+            Dialect::Anthropic
+        };
+        let mut environment = outside.environment(dialect, &rules);
+        if self.model != Model::Scripted {
+            environment.retain(|(name, _)| !name.starts_with("JOURNEYMAN__MODEL__"));
+            environment.extend(self.real_model(dialect)?);
+        }
+        Ok(environment)
+    }
+
+    fn real_model(&self, dialect: Dialect) -> anyhow::Result<[(String, String); 4]> {
+        let (variable, base) = match dialect {
+            Dialect::Anthropic => ("ANTHROPIC_API_KEY", "https://api.anthropic.com"),
+            Dialect::OpenAi => ("OPENAI_API_KEY", "https://api.openai.com/v1"),
+        };
+        let key = std::env::vars()
+            .find(|(name, _)| name == variable)
+            .map(|(_, key)| key);
+        let key = key.with_context(|| format!("{variable} must hold the model's key"))?;
+        let usual = usual_model(dialect.as_str()).unwrap_or_default();
+        let name = self.model_name.clone().unwrap_or_else(|| usual.to_owned());
+        let base = self.model_base_url.clone().unwrap_or_else(|| base.to_owned());
+        let settings = [
+            ("DIALECT", dialect.as_str().to_owned()),
+            ("NAME", name),
+            ("BASE_URL", base),
+            ("API_KEY", key),
+        ];
+        Ok(settings.map(|(key, value)| (format!("JOURNEYMAN__MODEL__{key}"), value)))
+    }
+}

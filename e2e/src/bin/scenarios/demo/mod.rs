@@ -1,0 +1,59 @@
+//! The demo: one ticket from a person's move on Jira to a merged pull request, over real parts, with a live timeline.
+
+mod arguments;
+mod console;
+mod play;
+
+use std::process::ExitCode;
+
+pub(crate) use arguments::Arguments;
+use arguments::Role;
+
+pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+    if let Some(Role::StandIns { repository }) = arguments.role {
+        let served = e2e::standins::serve(repository).await;
+        return ExitCode::from(u8::from(served.is_err()));
+    }
+    perform(&arguments).await.unwrap_or_else(|error| {
+        say(&format!("demo failed: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// Plays, and ends everything that was started, whatever came of it. One signal cuts the play short, the next one the end.
+async fn perform(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    let [first, second] = bootstrap::signals();
+    let mut stage = None;
+    let played = tokio::select! {
+        played = Box::pin(play::play(arguments, &mut stage)) => Some(played),
+        () = first.cancelled() => None,
+    };
+    if let (true, Some(Ok(verdict))) = (arguments.stay, &played) {
+        say(verdict);
+        say("\neverything keeps running: look around in the console; Ctrl-C ends it");
+        first.cancelled().await;
+    }
+    let at_once = if first.is_cancelled() { second } else { first };
+    let ended = match stage {
+        Some(play) => tokio::select! {
+            ended = Box::pin(play.end()) => ended,
+            () = at_once.cancelled() => Ok(()),
+        },
+        None => Ok(()),
+    };
+    let Some(verdict) = played else {
+        say("interrupted; everything that was started is ended");
+        return Ok(ExitCode::from(130));
+    };
+    let verdict = verdict?;
+    ended?;
+    if !arguments.stay {
+        say(&verdict);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stdout, reason = "the demo is its output")]
+fn say(line: &str) {
+    println!("{}", domain::text::visible(line));
+}

@@ -1,0 +1,318 @@
+//! One ticket, played by the people of the story and watched through the API.
+
+use std::{future::Future, path::Path, time::Duration};
+
+use anyhow::{Context, bail, ensure};
+use api::Client;
+use bootstrap::now;
+use domain::{Fact, RunId, StopReason, TicketKey, Timestamp};
+use e2e::{
+    Processes, ci,
+    standins::{Answer, Ask, PullRequest, StandIns, State},
+};
+use futures::StreamExt;
+use journeyman::{
+    local::{Plan, Prepared, Servers},
+    timeline,
+};
+use servers::ScratchFolder;
+use testkit::fixture;
+
+use crate::demo::{
+    arguments::{Arguments, Model},
+    console::Console,
+    say,
+};
+
+const SCRIPTED_PATIENCE: Duration = Duration::from_secs(60);
+const MODEL_PATIENCE: Duration = Duration::from_secs(900);
+const POLL: Duration = Duration::from_millis(25);
+/// Begins the names of the folders that demos keep among the temporary files.
+const FOLDER_PREFIX: &str = "journeyman-demo-";
+
+/// Everything that runs.
+pub(crate) struct Play {
+    processes: Processes,
+    standins: StandIns,
+    console: Console,
+    client: Client,
+    folder: ScratchFolder,
+    patience: Duration,
+    start: Timestamp,
+    /// Last field: the servers outlive what talks to them.
+    _servers: Servers,
+}
+
+/// Starts everything, which then is in `stage`, plays the story and gives the last line.
+pub(crate) async fn play(arguments: &Arguments, stage: &mut Option<Play>) -> anyhow::Result<String> {
+    let play = stage.insert(Box::pin(Play::start(arguments)).await?);
+    Box::pin(play.through()).await
+}
+
+impl Play {
+    async fn start(arguments: &Arguments) -> anyhow::Result<Self> {
+        if let Some(folder) = &arguments.repository {
+            ensure!(
+                folder.is_dir(),
+                "--repository: {} is not a folder",
+                folder.display()
+            );
+        }
+        say("starting nats-server, redis-server, the stand-ins and five services on free loopback ports");
+        let started = now();
+        for left in ScratchFolder::remove_left_behind(FOLDER_PREFIX) {
+            say(&format!(
+                "removed {}: the demo that it belonged to did not end in order",
+                left.display()
+            ));
+        }
+        let folder = ScratchFolder::create(FOLDER_PREFIX)?;
+        let mut standins = StandIns::start(arguments.repository.as_deref()).await?;
+        let environment = arguments.environment(&standins.outside, folder.path())?;
+        let plan = Plan {
+            file: None,
+            environment,
+            data: folder.path().join("data"),
+            free_ports: true,
+            ..Plan::default()
+        };
+        let prepared = Prepared::new(plan).await?;
+        let client = Client::new(&prepared.url, prepared.token.clone())?;
+        let (environment, url) = (prepared.environment.clone(), prepared.url.clone());
+        let credentials = prepared.credentials.clone();
+        let servers = prepared.release();
+        let processes = Processes::start(environment, credentials, folder.path()).await?;
+        standins.ask(&Ask::SendWebhooks { url: url.clone() }).await?;
+        let console = Console::start(&url, arguments.stay.then_some(client.token())).await?;
+        say(&format!(
+            "ready after {} ms\n",
+            now().unix_ms() - started.unix_ms()
+        ));
+        Ok(Self {
+            processes,
+            standins,
+            console,
+            client,
+            folder,
+            patience: if arguments.model == Model::Scripted {
+                SCRIPTED_PATIENCE
+            } else {
+                MODEL_PATIENCE
+            },
+            start: now(),
+            _servers: servers,
+        })
+    }
+
+    /// Drains the services, then ends the stand-ins, then the servers.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        self.console.stop().await;
+        let drained = self.processes.stop().await.context("the services did not drain");
+        self.standins.stop().await;
+        drained
+    }
+
+    /// Plays the story and gives the last line, made of the stand-ins' final state alone.
+    async fn through(&mut self) -> anyhow::Result<String> {
+        self.clone_repository().await?;
+        ensure!(
+            !self.check("base", "origin/HEAD").await?.0,
+            "the tests pass at the base already: nothing shows that a change is needed"
+        );
+        let (summary, description) = fixture::ticket();
+        let filed = Ask::FileTicket {
+            summary: summary.to_owned(),
+            description: description.to_owned(),
+        };
+        let Answer::Done { key } = self.standins.ask(&filed).await? else {
+            bail!("no ticket")
+        };
+        self.start = now();
+        self.tell(
+            "ada",
+            &format!("files {key} \"{summary}\" and moves it to Ready for Agent"),
+        );
+        self.standins
+            .ask(&Ask::Move {
+                key: key.clone(),
+                status: "Ready for Agent".to_owned(),
+            })
+            .await?;
+        let reason = self.follow(&key, 0).await?;
+        ensure!(
+            reason == StopReason::Completed,
+            "the run ended without a pull request: {}",
+            reason.as_str()
+        );
+        let pull = self
+            .look_until(&key, "an open draft pull request", |state| {
+                state.pull_requests.first().cloned()
+            })
+            .await?;
+        self.tell(
+            "github",
+            &format!("#{} is a draft at {}", pull.number, &pull.head[..12]),
+        );
+        self.check_head(&pull).await?;
+        self.follow(&key, 1).await?;
+        self.look_until(&key, "the pull request marked ready", |state| {
+            state.pull_requests.first().filter(|pull| !pull.draft).cloned()
+        })
+        .await?;
+        self.tell("grace", &format!("reviews and merges #{}", pull.number));
+        self.standins.ask(&Ask::Merge { number: pull.number }).await?;
+        self.follow(&key, 2).await?;
+        self.look_until(&key, "the ticket Done", |state| {
+            (state.status == "Done").then_some(())
+        })
+        .await?;
+        self.conclude(&key).await
+    }
+
+    /// A clone over git's HTTP protocol, for CI.
+    async fn clone_repository(&self) -> anyhow::Result<()> {
+        let url = format!("{}/{}.git", self.standins.outside.github_git, fixture::REPOSITORY);
+        let clone = self.checkout();
+        self.git(&["clone", "--quiet", &url, &clone]).await.map(drop)
+    }
+
+    /// Plays CI for real: whether the project's own tests pass at a commit, and their output.
+    async fn check(&self, what: &str, commit: &str) -> anyhow::Result<(bool, String)> {
+        let checkout = self.checkout();
+        self.git(&["-C", &checkout, "fetch", "--quiet"]).await?;
+        self.git(&["-C", &checkout, "checkout", "--quiet", "--detach", commit])
+            .await?;
+        let (passed, output) = ci(Path::new(&checkout)).await?;
+        let verdict = if passed { "passed" } else { "failed" };
+        self.tell("ci", &format!("tests at the {what}: {verdict}"));
+        Ok((passed, output))
+    }
+
+    async fn check_head(&mut self, pull: &PullRequest) -> anyhow::Result<()> {
+        let (passed, output) = self.check("head", &pull.head).await?;
+        let sha = pull.head.clone();
+        self.standins
+            .ask(&Ask::ReportChecks { sha, passed, output })
+            .await?;
+        ensure!(passed, "the tests fail at the head of the pull request");
+        Ok(())
+    }
+
+    fn checkout(&self) -> String {
+        self.folder.path().join("ci").display().to_string()
+    }
+
+    /// Prints the journal of the ticket's nth run as it comes, and gives the reason of its end.
+    async fn follow(&mut self, key: &str, nth: usize) -> anyhow::Result<StopReason> {
+        let ticket = TicketKey::jira(key)?;
+        let client = self.client.clone();
+        let run: RunId = self
+            .wait_for("the run", async || {
+                let runs = client.runs(Some(&ticket)).await.ok()?;
+                runs.get(nth)?.id.parse().ok()
+            })
+            .await?;
+        let mut events = std::pin::pin!(self.client.follow(&run).await?);
+        let deadline = tokio::time::Instant::now() + self.patience;
+        while let Ok(Some(entry)) = tokio::time::timeout_at(deadline, events.next()).await {
+            let entry = entry?;
+            if let Some(line) = timeline::line(&entry, self.start) {
+                say(&line);
+            }
+            if let Fact::RunFinished { reason } = entry.fact {
+                return Ok(reason);
+            }
+        }
+        bail!("{run} did not end within {} s", self.patience.as_secs())
+    }
+
+    async fn look_until<T>(
+        &mut self,
+        key: &str,
+        what: &str,
+        look: impl Fn(&State) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        let deadline = tokio::time::Instant::now() + self.patience;
+        loop {
+            if let Some(found) = look(&self.standins.look(key).await?) {
+                return Ok(found);
+            }
+            ensure!(
+                tokio::time::Instant::now() < deadline,
+                "{what}: not seen within {} s",
+                self.patience.as_secs()
+            );
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn wait_for<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+        testkit::eventually(what, self.patience, look).await
+    }
+
+    /// Reads the final state and says what a person would find.
+    async fn conclude(&mut self, key: &str) -> anyhow::Result<String> {
+        let state = self.standins.look(key).await?;
+        let [pull] = state.pull_requests.as_slice() else {
+            bail!("{} pull requests instead of one", state.pull_requests.len())
+        };
+        say(&format!("\npull request  {}  \"{}\"\n", pull.url, pull.title));
+        let checkout = self.checkout();
+        say(&self
+            .git(&["-C", &checkout, "diff", &format!("origin/HEAD...{}", pull.head)])
+            .await?);
+        say(&format!(
+            "jira          {key} is {}, linked to {}",
+            state.status,
+            state.links.join(", ")
+        ));
+        for comment in &state.comments {
+            say(&format!(
+                "  comment     {}",
+                comment.replace('\n', "\n              ")
+            ));
+        }
+        ensure!(
+            state.violations.is_empty(),
+            "protocols were broken: {:#?}",
+            state.violations
+        );
+        ensure!(pull.merged, "the pull request is not merged");
+        ensure!(
+            state.links == [pull.url.clone()],
+            "the ticket is not linked to the pull request"
+        );
+        Ok(format!(
+            "demo ok ticket={key} pr={} base=failed head=passed status={}",
+            pull.url, state.status
+        ))
+    }
+
+    fn git<'a>(&self, arguments: &[&'a str]) -> impl Future<Output = anyhow::Result<String>> + use<'a> {
+        let mut command = tokio::process::Command::new("git");
+        let credentials = format!("http.extraHeader=Authorization: Basic {}", basic_auth());
+        command
+            .args(["-c", &credentials])
+            .args(arguments)
+            .kill_on_drop(true);
+        command
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null");
+        async move {
+            let output = command.output().await.context("git cannot be run")?;
+            let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+            ensure!(output.status.success(), "git: {complaint}");
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
+    }
+
+    fn tell(&self, who: &str, what: &str) {
+        say(&timeline::row(now().unix_ms() - self.start.unix_ms(), who, what));
+    }
+}
+
+/// The person's own read access to the stand-in forge.
+fn basic_auth() -> String {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    STANDARD.encode(format!("x-access-token:{}", testkit::github::READER_TOKEN))
+}

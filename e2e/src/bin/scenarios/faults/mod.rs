@@ -1,0 +1,52 @@
+//! Faults: many tickets at once while services, servers and the outside fail by a schedule that a seed repeats; counts
+//! what was lost or done twice.
+
+mod check;
+mod outside;
+mod people;
+mod play;
+mod schedule;
+mod stage;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use schedule::Schedule;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Plays tickets to their end under faults.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// How many tickets
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=5000))]
+    tickets: u32,
+    /// Repeats the schedule of another time
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print the schedule and do nothing
+    #[arg(long)]
+    plan: bool,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(0..1_000_000));
+    let schedule = Schedule::new(seed, arguments.tickets);
+    if arguments.plan {
+        summary::say(&schedule.to_string());
+        return ExitCode::SUCCESS;
+    }
+    perform(schedule).await.unwrap_or_else(|error| {
+        summary::say(&format!("faults failed: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+async fn perform(schedule: Schedule) -> anyhow::Result<ExitCode> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        played = Box::pin(play::play(schedule)) => Ok(if played? { ExitCode::SUCCESS } else { ExitCode::FAILURE }),
+        _ = interrupt.recv() => Ok(ExitCode::from(130)),
+        _ = terminate.recv() => Ok(ExitCode::from(143)),
+    }
+}

@@ -1,0 +1,171 @@
+//! The play: tickets arrive, strikes fall, people go on, until every ticket is at its end or too late.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use e2e::findings::Problem;
+use testkit::fixture;
+use tokio::time::Instant;
+
+use crate::faults::{
+    check,
+    people::Ticket,
+    schedule::{IN_FLIGHT, Schedule, Strike},
+    stage::Stage,
+    summary::{Summary, say},
+};
+
+/// Between two looks at everything.
+const TICK: Duration = Duration::from_millis(100);
+/// Between two lines that tell how far it is.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// How long a strike waits until no ticket would be hit too often without a step in between.
+const SPARED: Duration = Duration::from_secs(20);
+/// After so long without a step of any ticket those that are left are lost.
+const QUIET: Duration = Duration::from_secs(90);
+/// How long it may take in all, for each ticket and besides.
+const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT_PER_TICKET: Duration = Duration::from_secs(8);
+/// How long doubles may stay that are to be deleted once lists are up to date.
+const TIDY: Duration = Duration::from_secs(50);
+
+/// Plays a schedule; true when nothing was lost and nothing done twice.
+pub(crate) async fn play(schedule: Schedule) -> anyhow::Result<bool> {
+    say(&format!(
+        "faults: seed {}, {} tickets, {} strikes within {} s",
+        schedule.seed,
+        schedule.arrivals.len(),
+        schedule.strikes.len(),
+        schedule.end().as_secs()
+    ));
+    let mut stage = Box::pin(Stage::start(&schedule)).await?;
+    stage.world.keep_logs();
+    say(&format!("logs: {}", stage.world.logs().display()));
+    let mut tickets = Vec::new();
+    let mut summary = Summary::default();
+    Box::pin(run(&schedule, &mut stage, &mut tickets, &mut summary)).await?;
+    stage.mend_all().await?;
+    let problems = settled(&stage, &tickets).await;
+    summary.print(&stage, &schedule, &tickets, &problems).await;
+    let logs = stage.world.logs().to_owned();
+    let stopped = stage.stop().await;
+    if !problems.is_empty() {
+        say(&format!("logs: {}", logs.display()));
+        return Ok(false);
+    }
+    stopped?;
+    std::fs::remove_dir_all(logs)?;
+    Ok(true)
+}
+
+/// Where the play is.
+struct Play<'a> {
+    start: Instant,
+    stage: &'a mut Stage,
+    tickets: &'a mut Vec<Ticket>,
+    summary: &'a mut Summary,
+    last_strike: Instant,
+    last_step: Instant,
+}
+
+async fn run(
+    schedule: &Schedule,
+    stage: &mut Stage,
+    tickets: &mut Vec<Ticket>,
+    summary: &mut Summary,
+) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let mut strikes = schedule.strikes.iter().peekable();
+    let mut arrivals = schedule.arrivals.iter().peekable();
+    let count = u32::try_from(schedule.arrivals.len())?;
+    let end = start + LIMIT + LIMIT_PER_TICKET * count;
+    let mut next_line = start;
+    let mut play = Play {
+        start,
+        stage,
+        tickets,
+        summary,
+        last_strike: start,
+        last_step: start,
+    };
+    loop {
+        play.stage.mend().await?;
+        if let Some(strike) = strikes.next_if(|strike| play.may_strike(strike)) {
+            play.strike(strike).await?;
+        }
+        if arrivals.next_if(|at| play.may_arrive(**at)).is_some() {
+            let ticket = Ticket::ask(&play.stage.world, play.tickets.len() + 1)?;
+            play.tickets.push(ticket);
+        }
+        play.look()?;
+        let now = Instant::now();
+        if now >= next_line {
+            play.summary.tell(start, play.tickets);
+            next_line = now + LINE_EVERY;
+        }
+        let is_over = strikes.peek().is_none() && arrivals.peek().is_none() && play.under_way() == 0;
+        if is_over || now >= end || play.last_step + QUIET <= now {
+            return Ok(());
+        }
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+impl Play<'_> {
+    fn under_way(&self) -> usize {
+        self.tickets
+            .iter()
+            .filter(|ticket| ticket.note.done.is_none())
+            .count()
+    }
+
+    fn may_arrive(&self, at: Duration) -> bool {
+        self.start.elapsed() >= at && self.under_way() < IN_FLIGHT
+    }
+
+    /// Five takeovers without a step set a ticket aside, and rightly so; a slow machine must not bring that about.
+    fn may_strike(&self, strike: &Strike) -> bool {
+        let is_spared = self.tickets.iter().any(Ticket::is_hard_hit);
+        self.start.elapsed() >= strike.at && (!is_spared || self.last_strike.elapsed() >= SPARED)
+    }
+
+    async fn strike(&mut self, strike: &Strike) -> anyhow::Result<()> {
+        self.stage.strike(strike).await?;
+        self.last_strike = Instant::now();
+        self.summary.strikes += 1;
+        for ticket in self.tickets.iter_mut() {
+            ticket.struck(self.last_strike);
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) -> anyhow::Result<()> {
+        let world = &self.stage.world;
+        let pulls = world.github.pull_requests(fixture::REPOSITORY).into_iter();
+        let pulls: BTreeMap<_, _> = pulls.map(|pull| (pull.head.clone(), pull)).collect();
+        let calls = world.model.call_counts();
+        for ticket in self
+            .tickets
+            .iter_mut()
+            .filter(|ticket| ticket.note.done.is_none())
+        {
+            if let Some(strikes) = ticket.look(world, &pulls, &calls)? {
+                self.last_step = Instant::now();
+                let recovered = strikes.into_iter().map(|struck| struck.elapsed());
+                self.summary.recoveries.extend(recovered);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong in the end: doubles have their time to be deleted, runs theirs to end.
+async fn settled(stage: &Stage, tickets: &[Ticket]) -> Vec<Problem> {
+    let end = Instant::now() + TIDY;
+    loop {
+        let problems = check::check(&stage.world, tickets).await;
+        if problems.is_empty() || Instant::now() >= end {
+            return problems;
+        }
+        tokio::time::sleep(TICK * 10).await;
+    }
+}

@@ -1,0 +1,148 @@
+//! The stage: servers that can be restarted, the services in replicas, an outside that fails by chance; and the strikes.
+
+use std::time::Duration;
+
+use e2e::{Mode, Note, Options, Processes, World, free_port};
+use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer};
+use tokio::time::Instant;
+
+use crate::faults::{
+    outside,
+    schedule::{ACK_WAIT, Fault, LEASE, REPLICAS, Schedule, Strike},
+};
+
+/// Between two looks at the tickets' logs for lost wake-ups.
+const SWEEP_S: &str = "2";
+/// Between two polls of the outside.
+const POLL_S: &str = "4";
+/// The first of five waits of a run that failed: together more than any fault lasts.
+const RETRY_BASE_MS: &str = "500";
+/// More than there are tickets under way at once.
+const SLOTS: &str = "64";
+/// More than the writes that the outside leaves without an answer at once.
+const REPORTER_SLOTS: &str = "16";
+
+/// Everything that runs.
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    nats: NatsServer,
+    redis: RedisServer,
+    /// Strikes that are under way, with their ends.
+    under_way: Vec<(Instant, Fault)>,
+    /// Processes that ended without being told to, as text.
+    pub(crate) ended: Vec<String>,
+}
+
+impl Stage {
+    pub(crate) async fn start(schedule: &Schedule) -> anyhow::Result<Self> {
+        let nats = NatsServer::start_with(NatsOptions {
+            port: Some(free_port()?),
+            ..NatsOptions::default()
+        });
+        let redis = RedisServer::start_with(RedisOptions {
+            port: Some(free_port()?),
+            ..RedisOptions::default()
+        });
+        let (nats, redis) = (nats.await?, redis.await?);
+        let mut settings = settings(schedule);
+        settings.extend([("NATS__URL", nats.url()), ("REDIS__URL", redis.url())]);
+        let world = World::start(Options {
+            mode: Mode::Processes,
+            replicas: REPLICAS,
+            settings,
+            rules: "agent: {review_status: In Review}\n".to_owned(),
+            jira: Note::workflow(),
+            ..Options::default()
+        });
+        let world = Box::pin(world).await?;
+        outside::trouble(&world, schedule);
+        Ok(Self {
+            world,
+            nats,
+            redis,
+            under_way: Vec::new(),
+            ended: Vec::new(),
+        })
+    }
+
+    /// Begins a strike; [`Stage::mend`] ends it in time.
+    pub(crate) async fn strike(&mut self, strike: &Strike) -> anyhow::Result<()> {
+        match &strike.fault {
+            // One that is down already is down.
+            Fault::Kill { process, .. } => drop(self.processes()?.kill(process).await),
+            Fault::Freeze { process, .. } => self.processes()?.freeze(process),
+            Fault::RestartNats { is_polite: true, .. } => self.nats.stop().await,
+            Fault::RestartNats { .. } => self.nats.kill(),
+            Fault::RestartRedis { .. } => self.redis.kill(),
+            Fault::FlushRedis => {
+                // While it is down it is as empty.
+                let _ = self.redis.flush().await;
+            }
+        }
+        let end = Instant::now() + strike.fault.lasts();
+        self.under_way.push((end, strike.fault.clone()));
+        Ok(())
+    }
+
+    /// Ends the strikes whose time is over, and starts again what ended by itself, as a cluster does.
+    pub(crate) async fn mend(&mut self) -> anyhow::Result<()> {
+        let now = Instant::now();
+        let (over, under_way) = self.under_way.drain(..).partition(|(end, _)| *end <= now);
+        self.under_way = under_way;
+        self.restore(over).await?;
+        for (process, status) in self.processes()?.ended() {
+            self.ended.push(format!("{process} ended with {status}"));
+            self.processes()?.spawn(&process)?;
+        }
+        Ok(())
+    }
+
+    /// Ends every strike.
+    pub(crate) async fn mend_all(&mut self) -> anyhow::Result<()> {
+        let all = std::mem::take(&mut self.under_way);
+        self.restore(all).await?;
+        self.mend().await
+    }
+
+    async fn restore(&mut self, over: Vec<(Instant, Fault)>) -> anyhow::Result<()> {
+        for (_, fault) in over {
+            match fault {
+                Fault::Kill { process, .. } => self.processes()?.spawn(&process)?,
+                Fault::Freeze { process, .. } => self.processes()?.thaw(&process),
+                Fault::RestartNats { .. } => self.nats.restart().await?,
+                Fault::RestartRedis { .. } => self.redis.restart().await?,
+                Fault::FlushRedis => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn processes(&mut self) -> anyhow::Result<&mut Processes> {
+        let processes = self.world.processes();
+        processes.ok_or_else(|| anyhow::anyhow!("the services are no processes"))
+    }
+
+    /// Drains everything.
+    ///
+    /// # Errors
+    /// When a service does not drain, or the stand-ins saw a broken protocol.
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        self.world.stop_with_dead_letters().await
+    }
+}
+
+fn settings(schedule: &Schedule) -> Vec<(&'static str, String)> {
+    let ms = |time: Duration| time.as_millis().to_string();
+    let lag = schedule.list_lag.as_secs();
+    vec![
+        ("NATS__ACK_WAIT_MS", ms(ACK_WAIT)),
+        ("REDIS__TTL_MS", ms(LEASE)),
+        ("INGEST__SWEEP_INTERVAL_S", SWEEP_S.to_owned()),
+        ("INGEST__POLL_INTERVAL_S", POLL_S.to_owned()),
+        ("PLANNER__RETRY_BASE_MS", RETRY_BASE_MS.to_owned()),
+        ("EXECUTOR__SLOTS", SLOTS.to_owned()),
+        ("REPORTER__SLOTS", REPORTER_SLOTS.to_owned()),
+        ("REPORTER__UNKNOWN_WINDOW_S", (lag * 2).max(3).to_string()),
+        ("REPORTER__LIST_LAG_S", (lag + 1).to_string()),
+    ]
+}

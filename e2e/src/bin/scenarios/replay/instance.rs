@@ -1,0 +1,210 @@
+//! A fix as an instance of `journeyman eval`, and what a model does that knows it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use testkit::Step;
+use tokio::process::Command;
+
+use crate::replay::{
+    catalogue::{Fix, Release},
+    fetch::{Store, output, run},
+};
+
+pub(crate) struct Instance {
+    pub(crate) fix: Fix,
+    folder: PathBuf,
+    base: String,
+    /// The fix as a diff.
+    patch: String,
+    /// The test as a diff.
+    test_patch: String,
+}
+
+impl Instance {
+    /// Makes the repository at the base and the diffs, in a folder below `out` that is made anew.
+    ///
+    /// # Errors
+    /// Releases that cannot be had, or do not differ in the files of the catalogue.
+    pub(crate) async fn make(fix: Fix, store: &Store, out: &Path) -> anyhow::Result<Self> {
+        let folder = out.join("instances").join(&fix.id);
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder)?;
+        }
+        let release = tempfile::tempdir()?;
+        store.unpack(&fix, &fix.from, release.path()).await?;
+        base(&fix, release.path(), &folder)?;
+        for arguments in [
+            &["init", "-q", "-b", "main"][..],
+            &["add", "--all"],
+            &["commit", "-q", "-m", "Base"],
+        ] {
+            git(&folder, arguments).await?;
+        }
+        let base = git(&folder, &["rev-parse", "HEAD"]).await?.trim().to_owned();
+        repair(&fix, &fix.to, store, &folder).await?;
+        let patch = git(&folder, &["diff"]).await?;
+        git(&folder, &["checkout", "-q", "--", "."]).await?;
+        write(&folder.join(&fix.test_file), fix.test.trim_start())?;
+        git(&folder, &["add", "--intent-to-add", "--all"]).await?;
+        let test_patch = git(&folder, &["diff"]).await?;
+        for arguments in [&["reset", "-q", "--hard"][..], &["clean", "-q", "-f", "-d"]] {
+            git(&folder, arguments).await?;
+        }
+        anyhow::ensure!(
+            !patch.is_empty(),
+            "the releases do not differ in {}",
+            fix.files.join(", ")
+        );
+        Ok(Self {
+            fix,
+            folder,
+            base,
+            patch,
+            test_patch,
+        })
+    }
+
+    /// Its line of the data set.
+    pub(crate) fn line(&self) -> Value {
+        let fix = &self.fix;
+        json!({
+            "instance_id": fix.id, "dir": self.folder, "base_commit": self.base,
+            "problem_statement": fix.ticket.trim(), "test_patch": self.test_patch, "patch": self.patch,
+            "FAIL_TO_PASS": fix.fails, "PASS_TO_PASS": fix.passes, "test_command": fix.command,
+            "language": fix.language,
+        })
+    }
+
+    /// Look, write the test and see it fail, repair, see it pass, hand over.
+    pub(crate) fn script(&self) -> Vec<Step> {
+        let fix = &self.fix;
+        let test = Step::call("run_command", json!({"command": fix.command, "timeout_s": 300}));
+        let files = fix
+            .files
+            .iter()
+            .map(|path| json!({"path": path, "change": "Repairs what the ticket describes."}));
+        let files: Vec<Value> = files.collect();
+        let first = fix.files.first().map_or("", String::as_str);
+        vec![
+            Step::call("read_file", json!({"path": first})),
+            Step::call(
+                "write_file",
+                json!({"path": fix.test_file, "content": fix.test.trim_start()}),
+            ),
+            test.clone(),
+            Step::call("apply_patch", json!({"patch": self.patch})),
+            test,
+            Step::call(
+                "finish",
+                json!({
+                    "type": "fix", "scope": fix.package, "title": fix.summary(),
+                    "summary": format!("{} no longer happens; a test shows it.", fix.summary()),
+                    "root_cause": "See the change.", "files": files,
+                }),
+            ),
+        ]
+    }
+}
+
+/// The base: the release, how to test it, and nothing that would need other packages.
+fn base(fix: &Fix, release: &Path, folder: &Path) -> anyhow::Result<()> {
+    for path in files(release)? {
+        let relative = path.strip_prefix(release)?;
+        let is_of = |names: &[String]| names.iter().any(|name| relative.starts_with(name));
+        if (fix.keep.is_empty() || is_of(&fix.keep)) && !is_of(&fix.leave_out) {
+            write(&folder.join(relative), &std::fs::read(&path)?)?;
+        }
+    }
+    let guide = format!(
+        "# For agents\n\nRun the tests before every commit:\n\n```sh\n{}\n```\n",
+        fix.command
+    );
+    write(&folder.join("AGENTS.md"), &guide)?;
+    let is_unittest = fix.command.contains("unittest");
+    if is_unittest {
+        write(&folder.join("tests/__init__.py"), "")?;
+    }
+    let manifest = folder.join("Cargo.toml");
+    if manifest.exists() {
+        write(
+            &manifest,
+            &without_dependencies(&std::fs::read_to_string(&manifest)?)?,
+        )?;
+        for name in ["Cargo.lock", "Cargo.toml.orig", ".cargo_vcs_info.json"] {
+            drop(std::fs::remove_file(folder.join(name)));
+        }
+        write(&folder.join(".gitignore"), "/target\n/Cargo.lock\n")?;
+    }
+    Ok(())
+}
+
+/// Optional and development dependencies would have to be fetched before cargo does anything.
+fn without_dependencies(manifest: &str) -> anyhow::Result<String> {
+    let whole: toml::Table = toml::from_str(manifest)?;
+    let package = whole
+        .get("package")
+        .and_then(toml::Value::as_table)
+        .context("no package")?;
+    let mut kept = toml::Table::new();
+    for key in ["name", "version", "edition"] {
+        if let Some(value) = package.get(key) {
+            kept.insert(key.to_owned(), value.clone());
+        }
+    }
+    let mut own = toml::Table::new();
+    own.insert("package".to_owned(), kept.into());
+    own.insert("workspace".to_owned(), toml::Table::new().into());
+    Ok(toml::to_string(&own)?)
+}
+
+/// Puts the fixed files into the folder.
+async fn repair(fix: &Fix, to: &Release, store: &Store, folder: &Path) -> anyhow::Result<()> {
+    let release = tempfile::tempdir()?;
+    store.unpack(fix, to, release.path()).await?;
+    if let Some(patch) = &to.patch {
+        let mut git = Command::new("git");
+        git.arg("apply")
+            .args(fix.files.iter().map(|path| format!("--include={path}")));
+        return run(git
+            .arg(release.path().join("patches").join(patch))
+            .current_dir(folder))
+        .await;
+    }
+    for path in &fix.files {
+        let content = std::fs::read(release.path().join(path)).with_context(|| path.clone())?;
+        write(&folder.join(path), &content)?;
+    }
+    Ok(())
+}
+
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => found.extend(files(&entry.path())?),
+            kind if kind.is_file() => found.push(entry.path()),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn write(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    std::fs::create_dir_all(path.parent().context("a file in a folder")?)?;
+    Ok(std::fs::write(path, content)?)
+}
+
+async fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+    let me = [
+        "-c",
+        "user.name=Replay",
+        "-c",
+        "user.email=replay@example.com",
+        "-c",
+        "core.autocrlf=false",
+    ];
+    output(Command::new("git").args(me).args(arguments).current_dir(folder)).await
+}

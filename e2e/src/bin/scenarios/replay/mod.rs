@@ -1,0 +1,56 @@
+//! Real bug fixes of published packages, played from the ticket to the patch by a model that repeats what the maintainers did.
+
+mod catalogue;
+mod fetch;
+mod instance;
+mod play;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context as _;
+use clap::Args;
+
+use crate::replay::{catalogue::Catalogue, fetch::Store, instance::Instance};
+
+/// Plays bug fixes of published packages with `journeyman eval`; prints one line for each:
+/// `replay ID LANGUAGE OUTCOME EVIDENCE MILLISECONDS`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// Play these fixes alone
+    ids: Vec<String>,
+    /// Another catalogue of fixes
+    #[arg(long, value_name = "FILE")]
+    catalogue: Option<PathBuf>,
+    /// Folder for archives, instances and results
+    #[arg(long, value_name = "DIR", default_value = "target/replay")]
+    out: PathBuf,
+    /// Fixes at a time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs: u16,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+    match replay_fixes(arguments).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            play::say_error(&format!("replay failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn replay_fixes(arguments: Arguments) -> anyhow::Result<bool> {
+    std::fs::create_dir_all(&arguments.out)
+        .with_context(|| format!("cannot create {}", arguments.out.display()))?;
+    let out = arguments.out.canonicalize()?;
+    let fixes = Catalogue::read(arguments.catalogue.as_deref())?.only(&arguments.ids)?;
+    let store = Store::open(&out)?;
+    let mut instances = Vec::new();
+    for fix in fixes {
+        let id = fix.id.clone();
+        let made = Instance::make(fix, &store, &out).await;
+        instances.push(made.with_context(|| format!("{id} cannot be made"))?);
+    }
+    play::all(&instances, &out, arguments.jobs).await
+}

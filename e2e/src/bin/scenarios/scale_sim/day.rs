@@ -1,0 +1,329 @@
+//! A day of tickets on a virtual clock: who asks when, whose turn it is for a slot, and what that takes of everybody.
+
+use std::{cmp::Reverse, collections::BinaryHeap, time::Duration};
+
+use domain::{RunId, SlotQueue, Timestamp, limits::Bucket};
+use fastrand::Rng;
+use ingest::Tracked;
+use tokio::time::Instant;
+
+use crate::scale_sim::{
+    Scale,
+    polls::{Open, Polls},
+    shares::{Minute, Shares},
+};
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+/// How long a pull request is open, on average.
+const OPEN_FOR: f64 = (3 * DAY) as f64;
+/// How long a review is waited for, on average.
+const REVIEW_AFTER: f64 = (10 * HOUR) as f64;
+/// Slot time of the work, of a repair and of a review's answer: 40, 15 and 20 turns of half a minute.
+const WORK: [u64; 3] = [20 * MINUTE, 8 * MINUTE, 10 * MINUTE];
+const CHECKS: u64 = 8 * MINUTE;
+/// Nine of ten tickets are asked for in these hours.
+const OFFICE: std::ops::Range<u64> = 8..18;
+const IN_OFFICE: f64 = 0.9;
+/// Webhooks of a repository's other life, an hour of the office: pushes, checks and pull requests of people.
+const OTHERS: f64 = 12.0;
+/// Of these, one in so many changes a pull request.
+const CHANGES: u64 = 4;
+/// Webhooks that a ticket's own way brings.
+const OWN_WEBHOOKS: u64 = 40;
+
+/// What happens to a ticket next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Asked,
+    WantsSlot { stage: usize },
+    Worked { stage: usize },
+    Reviewed,
+    Merged,
+}
+
+/// The day and what it took.
+pub(crate) struct Day {
+    pub(crate) minutes: Vec<Minute>,
+    pub(crate) tickets: u64,
+    /// The most runs at once, and the most that waited for a slot.
+    pub(crate) busiest_slots: usize,
+    pub(crate) longest_queue: usize,
+    pub(crate) longest_wait: Duration,
+    /// How late a look at checks came that a webhook had not told.
+    pub(crate) latest_look: Duration,
+    /// How long a write waited for the pace that GitHub bears.
+    pub(crate) latest_write: Duration,
+}
+
+struct Simulation<'a> {
+    shares: &'a Shares,
+    start: Instant,
+    rng: Rng,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    polls: Polls,
+    open: Vec<Open>,
+    /// Which ticket each of `open` is of.
+    owners: Vec<u64>,
+    queue: SlotQueue,
+    free: u32,
+    repositories: usize,
+    slots: usize,
+    /// Since when each bucket of writes is ahead of the clock, in seconds.
+    buckets: Vec<(Bucket, f64)>,
+    day: Day,
+}
+
+/// Simulates one day.
+pub(crate) fn simulate(scale: &Scale, shares: &Shares) -> Day {
+    let start = Instant::now();
+    let mut simulation = Simulation {
+        shares,
+        start,
+        rng: Rng::with_seed(scale.seed),
+        events: BinaryHeap::new(),
+        polls: Polls::new(
+            Duration::from_secs(scale.poll_interval_s),
+            scale.repositories as usize,
+            scale.repositories.div_ceil(10).into(),
+            start,
+        ),
+        open: Vec::new(),
+        owners: Vec::new(),
+        queue: SlotQueue::default(),
+        free: scale.executors,
+        repositories: scale.repositories as usize,
+        slots: scale.executors as usize,
+        buckets: github::WRITES.buckets().map(|bucket| (bucket, 0.0)).collect(),
+        day: Day {
+            minutes: vec![Minute::default(); (DAY / MINUTE) as usize],
+            tickets: 0,
+            busiest_slots: 0,
+            longest_queue: 0,
+            longest_wait: Duration::ZERO,
+            latest_look: Duration::ZERO,
+            latest_write: Duration::ZERO,
+        },
+    };
+    simulation.begin(scale);
+    simulation.run(scale.poll_interval_s);
+    simulation.day
+}
+
+impl Simulation<'_> {
+    /// Pull requests that are open at midnight, and the tickets of the day: as many as keep that number.
+    fn begin(&mut self, scale: &Scale) {
+        for number in 0..scale.pull_requests {
+            self.opened(number, 0, true);
+            let merged = self.after(OPEN_FOR);
+            self.events.push(Reverse((merged, number, Event::Merged)));
+        }
+        let tickets = (scale.pull_requests as f64 * DAY as f64 / OPEN_FOR).round() as u64;
+        for number in 0..tickets {
+            let hour = match self.rng.f64() < IN_OFFICE {
+                true => self.rng.u64(OFFICE),
+                false => self.rng.u64(0..24),
+            };
+            let at = hour * HOUR + self.rng.u64(0..HOUR);
+            self.events
+                .push(Reverse((at, scale.pull_requests + number, Event::Asked)));
+        }
+    }
+
+    fn run(&mut self, poll_interval_s: u64) {
+        let mut next_poll = 0;
+        for second in 0..DAY {
+            while self.events.peek().is_some_and(|Reverse((at, ..))| *at <= second) {
+                if let Some(Reverse((_, ticket, event))) = self.events.pop() {
+                    self.happen(second, ticket, event);
+                }
+            }
+            self.others(second);
+            if second >= next_poll {
+                next_poll = second + poll_interval_s;
+                self.poll(second);
+            }
+            if second % MINUTE == 0 {
+                self.hold(second);
+            }
+        }
+    }
+
+    fn happen(&mut self, second: u64, ticket: u64, event: Event) {
+        let at = |seconds: u64| second + seconds;
+        match event {
+            Event::Asked => {
+                self.day.tickets += 1;
+                self.part(second);
+                self.happen(second, ticket, Event::WantsSlot { stage: 0 });
+            }
+            Event::WantsSlot { stage } => self.wants_slot(second, ticket, stage),
+            Event::Worked { stage } => {
+                self.free += 1;
+                self.part(second);
+                self.webhooks(second, OWN_WEBHOOKS / WORK.len() as u64);
+                self.pushed(second, ticket);
+                let next = match stage {
+                    0 => (at(CHECKS), Event::WantsSlot { stage: 1 }),
+                    1 => (at(CHECKS + self.after(REVIEW_AFTER)), Event::Reviewed),
+                    _ => (at(self.after(OPEN_FOR)), Event::Merged),
+                };
+                self.events.push(Reverse((next.0, ticket, next.1)));
+                self.next_in_queue(second);
+            }
+            Event::Reviewed => self.happen(second, ticket, Event::WantsSlot { stage: 2 }),
+            Event::Merged => {
+                if let Some(place) = self.owners.iter().position(|owner| *owner == ticket) {
+                    self.polls.changed(self.open[place].repository, true);
+                    drop((self.open.swap_remove(place), self.owners.swap_remove(place)));
+                    self.part(second);
+                }
+            }
+        }
+    }
+
+    /// The ticket's run takes a slot when it is its turn, by the queue that planners keep; else it waits in it.
+    fn wants_slot(&mut self, second: u64, ticket: u64, stage: usize) {
+        let run = run_id(ticket, stage);
+        if self.queue.is_turn(&run, self.free) {
+            self.take_slot(second, ticket, stage);
+        } else if self
+            .queue
+            .join(&run, Timestamp::from_unix_ms((second * 1000).cast_signed()))
+        {
+            self.minute(second).stored += 1.0;
+            self.day.longest_queue = self.day.longest_queue.max(self.queue.waiting.len());
+        }
+    }
+
+    fn take_slot(&mut self, second: u64, ticket: u64, stage: usize) {
+        self.free -= 1;
+        let used = self.slots - self.free as usize;
+        self.day.busiest_slots = self.day.busiest_slots.max(used);
+        let end = second + WORK[stage];
+        self.events.push(Reverse((end, ticket, Event::Worked { stage })));
+    }
+
+    fn next_in_queue(&mut self, second: u64) {
+        let Some(first) = self.queue.waiting.first().cloned() else {
+            return;
+        };
+        if self.queue.is_turn(&first.run, self.free) && self.queue.leave(&first.run) {
+            // The record, and the wake-up.
+            self.minute(second).stored += 2.0;
+            let waited = Timestamp::from_unix_ms((second * 1000).cast_signed()).since(first.since);
+            self.day.longest_wait = self.day.longest_wait.max(waited);
+            let (ticket, stage) = (first.run.sequence() / 10, (first.run.sequence() % 10) as usize);
+            self.take_slot(second, ticket, stage);
+        }
+    }
+
+    /// A part of the measured way of a ticket: there are five, of about the same cost.
+    fn part(&mut self, second: u64) {
+        let shares = self.shares;
+        self.minute(second).add_part(shares);
+        self.write(second, shares.writes_a_part());
+    }
+
+    /// Writes come as fast as the pace lets them.
+    fn write(&mut self, second: u64, writes: f64) {
+        let now = second as f64;
+        for (bucket, ahead) in &mut self.buckets {
+            *ahead = ahead.max(now) + writes * bucket.interval.as_secs_f64();
+            let wait = bucket.wait(Duration::from_secs_f64(*ahead - now));
+            self.day.latest_write = self.day.latest_write.max(wait);
+        }
+    }
+
+    fn opened(&mut self, ticket: u64, second: u64, is_checked: bool) {
+        let now = self.at(second);
+        let head = format!("{ticket:040x}").parse().ok();
+        let checks = if is_checked { 0 } else { CHECKS };
+        self.open.push(Open {
+            repository: self.rng.usize(0..self.repositories),
+            tracked: Tracked::new(head, self.polls.interval, now),
+            checked: now + Duration::from_secs(checks),
+        });
+        self.owners.push(ticket);
+    }
+
+    /// A new head, or a new pull request.
+    fn pushed(&mut self, second: u64, ticket: u64) {
+        let now = self.at(second);
+        let Some(place) = self.owners.iter().position(|owner| *owner == ticket) else {
+            return self.opened(ticket, second, false);
+        };
+        let (head, open) = (format!("{:040x}", self.rng.u128(..)), &mut self.open[place]);
+        if let Ok(head) = head.parse() {
+            open.tracked.has_head(&head, now);
+        }
+        open.checked = now + Duration::from_secs(CHECKS);
+        self.polls.changed(open.repository, true);
+    }
+
+    /// What people do in the same repositories.
+    fn others(&mut self, second: u64) {
+        let share = if OFFICE.contains(&(second / HOUR)) {
+            1.0
+        } else {
+            0.1
+        };
+        let a_second = OTHERS * self.repositories as f64 / HOUR as f64 * share;
+        let count = a_second.floor() as u64 + u64::from(self.rng.f64() < a_second.fract());
+        self.webhooks(second, count);
+        for _ in 0..count {
+            if self.rng.u64(0..CHANGES) == 0 {
+                let repository = self.rng.usize(0..self.repositories);
+                self.polls.changed(repository, false);
+            }
+        }
+    }
+
+    fn webhooks(&mut self, second: u64, count: u64) {
+        let now = self.at(second);
+        (0..count).for_each(|_| self.polls.delivered(now));
+        let minute = self.minute(second);
+        minute.webhooks += count as f64;
+        // A delivery is stored, asked for and acknowledged.
+        minute.stored += count as f64;
+        minute.acknowledged += count as f64;
+        minute.asked += count as f64;
+    }
+
+    fn poll(&mut self, second: u64) {
+        let now = self.at(second);
+        let round = self.polls.round(&mut self.open, now);
+        self.day.latest_look = self.day.latest_look.max(round.latest);
+        let minute = self.minute(second);
+        minute.reader_unchanged += round.unchanged as f64;
+        minute.reader_counted += round.counted as f64;
+        minute.jira_reader += round.jira as f64;
+    }
+
+    /// Runs that hold a slot for this minute, and services that are there.
+    fn hold(&mut self, second: u64) {
+        let (shares, active) = (self.shares, self.slots - self.free as usize);
+        self.minute(second).add_minute(shares, active as f64);
+    }
+
+    fn minute(&mut self, second: u64) -> &mut Minute {
+        &mut self.day.minutes[(second / MINUTE) as usize]
+    }
+
+    fn at(&self, second: u64) -> Instant {
+        self.start + Duration::from_secs(second)
+    }
+
+    /// A wait without memory.
+    fn after(&mut self, mean: f64) -> u64 {
+        (-self.rng.f64().max(f64::EPSILON).ln() * mean) as u64
+    }
+}
+
+/// A name that keeps ticket and stage.
+#[expect(clippy::unwrap_used, reason = "the name is well formed")]
+fn run_id(ticket: u64, stage: usize) -> RunId {
+    let sequence = ticket * 10 + stage as u64;
+    format!("jira:SIM-{}@{sequence}", ticket + 1).parse().unwrap()
+}

@@ -1,0 +1,159 @@
+//! What one ticket takes of everybody on its longest way, and what services take that have nothing to do: measured in this
+//! run, with real services, a real NATS and a real Redis.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use e2e::{
+    Options, World,
+    whole::{self, RULES, Source},
+};
+use testkit::{NatsServer, RecordedRequest, RedisServer, jira};
+use tokio::time::Instant;
+
+use crate::scale_sim::relay::{Counts, Protocol, Relay, since};
+
+/// Enough for every loop that comes within seconds; those of minutes are simulated.
+const IDLE: Duration = Duration::from_secs(12);
+
+/// Counts of one ticket, and of a minute without any.
+pub(crate) struct Measured {
+    /// Calls of GitHub, by account and kind.
+    pub(crate) github: BTreeMap<(Account, Kind), u64>,
+    /// Calls of Jira, by account.
+    pub(crate) jira: BTreeMap<Account, u64>,
+    pub(crate) nats: Counts,
+    pub(crate) redis: Counts,
+    /// Of one process of each service, a minute.
+    pub(crate) idle_nats: BTreeMap<&'static str, f64>,
+    pub(crate) idle_redis: BTreeMap<&'static str, f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Account {
+    Reader,
+    Writer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Read,
+    Query,
+    Write,
+}
+
+pub(crate) async fn measure() -> anyhow::Result<Measured> {
+    let (nats, redis) = tokio::try_join!(NatsServer::start(), RedisServer::start())?;
+    let before_nats = Relay::start(Protocol::Nats, address(&nats.url())).await?;
+    let before_redis = Relay::start(Protocol::Redis, address(&redis.url())).await?;
+    let world = World::start(Options {
+        rules: RULES.to_owned(),
+        settings: vec![
+            ("NATS__URL", format!("nats://{}", before_nats.address())),
+            ("REDIS__URL", format!("redis://{}", before_redis.address())),
+        ],
+        ..Options::default()
+    });
+    let world = Box::pin(world).await?;
+    let (idle_nats, idle_redis) = idle(&before_nats, &before_redis).await;
+    let (nats, redis, start) = (before_nats.counts(), before_redis.counts(), Instant::now());
+    // The first round of polls is over.
+    let (github, jira) = (world.github.requests().len(), world.jira.requests().len());
+    whole::play(&world, Source::Jira).await?;
+    let minutes = start.elapsed().as_secs_f64() / 60.0;
+    let measured = Measured {
+        github: by_kind(&world.github.requests()[github..]),
+        jira: by_account(&world.jira.requests()[jira..]),
+        nats: beyond(since(before_nats.counts(), &nats), &idle_nats, minutes),
+        redis: beyond(since(before_redis.counts(), &redis), &idle_redis, minutes),
+        idle_nats,
+        idle_redis,
+    };
+    world.stop().await?;
+    Ok(measured)
+}
+
+fn address(url: &str) -> String {
+    url.split("://").last().unwrap_or_default().to_owned()
+}
+
+type Rates = BTreeMap<&'static str, f64>;
+
+async fn idle(nats: &Relay, redis: &Relay) -> (Rates, Rates) {
+    let before = (nats.counts(), redis.counts());
+    tokio::time::sleep(IDLE).await;
+    let a_minute = |counts: Counts| {
+        let rate = |count: u64| count as f64 * 60.0 / IDLE.as_secs_f64();
+        counts
+            .into_iter()
+            .map(|(kind, count)| (kind, rate(count)))
+            .collect()
+    };
+    (
+        a_minute(since(nats.counts(), &before.0)),
+        a_minute(since(redis.counts(), &before.1)),
+    )
+}
+
+/// Without what would have come anyway.
+fn beyond(counts: Counts, idle: &Rates, minutes: f64) -> Counts {
+    let less = |(kind, count): (&'static str, u64)| {
+        let anyway = idle.get(kind).copied().unwrap_or_default() * minutes;
+        (kind, (count as f64 - anyway).max(0.0).round() as u64)
+    };
+    counts.into_iter().map(less).collect()
+}
+
+/// A person's token stands in the pair of a user and its password.
+fn is_of(request: &RecordedRequest, token: &str) -> bool {
+    let pair = request.authorization.strip_prefix("Basic ");
+    let pair = pair.and_then(|pair| STANDARD.decode(pair).ok());
+    pair.is_some_and(|pair| String::from_utf8_lossy(&pair).contains(token))
+}
+
+/// Clones and pushes are not calls, and what an App does as itself counts for no installation.
+fn is_call(request: &RecordedRequest) -> bool {
+    !request.path.contains(".git/") && !request.path.contains("/app")
+}
+
+fn kind_of(request: &RecordedRequest) -> Kind {
+    let query = request.body.as_ref().and_then(|body| body["query"].as_str());
+    match (request.method.as_str(), query) {
+        ("GET", _) => Kind::Read,
+        (_, Some(query)) if !query.trim_start().starts_with("mutation") => Kind::Query,
+        _ => Kind::Write,
+    }
+}
+
+/// Only the writer writes, so its tokens are those that wrote.
+fn by_kind(requests: &[RecordedRequest]) -> BTreeMap<(Account, Kind), u64> {
+    let calls = || requests.iter().filter(|request| is_call(request));
+    let writers: BTreeSet<&str> = calls()
+        .filter(|request| kind_of(request) == Kind::Write)
+        .map(|request| request.authorization.as_str())
+        .collect();
+    let mut counts = BTreeMap::new();
+    for request in calls() {
+        let account = match writers.contains(request.authorization.as_str()) {
+            true => Account::Writer,
+            false => Account::Reader,
+        };
+        *counts.entry((account, kind_of(request))).or_default() += 1;
+    }
+    counts
+}
+
+fn by_account(requests: &[RecordedRequest]) -> BTreeMap<Account, u64> {
+    let mut counts = BTreeMap::new();
+    for request in requests {
+        let account = match is_of(request, jira::WRITER_API_TOKEN) {
+            true => Account::Writer,
+            false => Account::Reader,
+        };
+        *counts.entry(account).or_default() += 1;
+    }
+    counts
+}

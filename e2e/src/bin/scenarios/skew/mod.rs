@@ -1,0 +1,59 @@
+//! Skew: the previous release and this one share the queue while tickets go from a move on Jira to their merge.
+
+mod cases;
+mod play;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use e2e::Previous;
+use play::say;
+
+/// Plays tickets with services of two releases and prints a line for each case: `skew case=NAME tickets=N outcome=OUTCOME ms=N`.
+#[derive(Args)]
+pub(crate) struct Arguments {
+    /// The folder of the previous release's binaries
+    #[arg(long, value_name = "FOLDER")]
+    previous: PathBuf,
+    /// The previous release's journeyman.example.toml: settings that it does not name are not told to it
+    #[arg(long, value_name = "FILE")]
+    example: PathBuf,
+    /// Back up what the previous release stored over whole tickets to this folder, and play no case
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// These cases alone
+    #[arg(value_parser = cases::NAMES)]
+    cases: Vec<String>,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> ExitCode {
+    let interrupted = async { drop(tokio::signal::ctrl_c().await) };
+    let outcome = tokio::select! {
+        outcome = Box::pin(perform(arguments)) => outcome,
+        // Dropping the services ends their processes.
+        () = interrupted => return ExitCode::from(130),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            say(&format!("skew failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// True when every case went well.
+async fn perform(arguments: Arguments) -> anyhow::Result<bool> {
+    let previous = Previous::read(arguments.previous, &arguments.example)?;
+    if let Some(folder) = arguments.keep {
+        return play::keep(&previous, &folder).await.map(|()| true);
+    }
+    let mut all_well = true;
+    for case in cases::CASES {
+        if arguments.cases.is_empty() || arguments.cases.iter().any(|name| name == case.name) {
+            all_well &= play::play(case, &previous).await;
+        }
+    }
+    Ok(all_well)
+}

@@ -1,0 +1,52 @@
+//! Crashes at failpoints of the stories: each story ends after the restart as it ends without a crash.
+
+use tokio::process::Command;
+
+use crate::lock_machine;
+
+/// All points take twenty minutes on two cores, and `make crash-matrix` plays them. An odd step takes points
+/// before and after an effect in turn.
+const STEP: &str = "7";
+
+#[tokio::test]
+async fn a_ticket_survives_a_crash_at_every_seventh_failpoint() {
+    expect_survival(&["--every", STEP]).await;
+}
+
+/// With three servers a message that was acknowledged may still be there for a moment: some points around what is finished, of the
+/// shortest story.
+#[tokio::test]
+async fn ticket_survives_crashes_around_wakeups_with_three_servers() {
+    let finished = "queue.message.finish";
+    let sample = [
+        "--servers",
+        "3",
+        "--story",
+        "straight",
+        "--only",
+        finished,
+        "--every",
+        "3",
+    ];
+    expect_survival(&sample).await;
+}
+
+async fn expect_survival(arguments: &[&str]) {
+    let _machine = lock_machine().await;
+    let mut matrix = Command::new(e2e::binary("scenarios").unwrap());
+    let command = matrix.arg("crash-matrix").args(arguments).kill_on_drop(true);
+    let played = command.output().await.unwrap();
+    let table = String::from_utf8_lossy(&played.stdout);
+    // The whole table is long, and logs are cut: only what went wrong is shown.
+    let failed: Vec<&str> = table
+        .lines()
+        .filter(|line| !line.contains(" survived "))
+        .collect();
+    let said = String::from_utf8_lossy(&played.stderr);
+    assert!(played.status.success(), "{}\n{said}", failed.join("\n"));
+    let last = table.lines().last().unwrap_or_default();
+    let counts = last.strip_prefix("crash-matrix: ").unwrap_or(last);
+    let points: Vec<_> = counts.split(' ').collect();
+    assert_eq!((points[1], points[3]), ("points,", "survived,"), "{last}");
+    assert_eq!(points[0], points[2], "{last}");
+}

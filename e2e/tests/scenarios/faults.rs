@@ -1,0 +1,58 @@
+//! A small schedule of faults, played to its end: nothing is lost or doubled.
+
+use std::{process::Stdio, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+
+use crate::lock_machine;
+
+/// Far above what it takes, for loaded machines; it bounds itself too.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// Time in which it ends the processes that it started.
+const END: Duration = Duration::from_secs(20);
+
+fn faults(arguments: &[&str]) -> Child {
+    Command::new(e2e::binary("scenarios").unwrap())
+        .arg("faults")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+/// Its output and whether it ended well. When it takes too long it is asked to end, so that it ends its own processes.
+async fn ended(child: Child) -> (String, bool) {
+    let pid = child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    let mut output = Box::pin(child.wait_with_output());
+    let output = match tokio::time::timeout(PATIENCE, &mut output).await {
+        Ok(output) => output,
+        Err(_) => {
+            let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
+            tokio::time::timeout(END, output).await.expect("it does not end")
+        }
+    };
+    let output = output.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (text, output.status.success())
+}
+
+#[tokio::test]
+async fn twenty_tickets_come_to_their_end_whatever_fails_on_the_way() {
+    let _machine = lock_machine().await;
+    let (text, is_good) = ended(faults(&["--tickets", "20", "--seed", "7"])).await;
+    assert!(is_good, "{text}");
+    for line in ["tickets 20 done 20 ", "strikes 9: ", "losses 0", "duplicates 0"] {
+        assert!(text.lines().any(|said| said.starts_with(line)), "{line}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn the_plan_of_a_seed_is_printed_and_repeats() {
+    let plan = ["--plan", "--seed", "7", "--tickets", "20"];
+    let (first, is_good) = ended(faults(&plan)).await;
+    assert!(is_good && first.contains("kill planner"), "{first}");
+    assert_eq!(ended(faults(&plan)).await.0, first);
+}
