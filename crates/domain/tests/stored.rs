@@ -2,11 +2,6 @@
 //!
 //! `stored/v<format>/<record>.jsonl` has records as they are stored, one a line. Lines are added and never changed; a new
 //! format gets a folder of its own, and records of the older ones must still be read.
-#![expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a test fails by panicking"
-)]
 
 use std::{collections::BTreeSet, path::Path};
 

@@ -1,5 +1,4 @@
 //! A folder of somebody's machine: what is read of it, what is written, and what must stay as it is.
-#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
 
 use std::{
     fs,

@@ -1,14 +1,10 @@
 //! Transport and repository against a real smart HTTP remote.
-#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
-
-#[path = "support/http_backend.rs"]
-mod http_backend;
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
+use crate::http_backend::HttpBackend;
 use domain::CommitId;
 use git::{Auth, Budget, ChangeKind, Cut, Error, FileMode, Limits, Pushed, Repository, Transport};
-use http_backend::HttpBackend;
 use secrecy::SecretString;
 use tempfile::TempDir;
 

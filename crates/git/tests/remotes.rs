@@ -1,10 +1,4 @@
 //! Fetches and pushes over lines that break, from histories that are odd, with repositories that somebody tampered with.
-#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
-
-#[path = "support/cutting_proxy.rs"]
-mod cutting_proxy;
-#[path = "support/http_backend.rs"]
-mod http_backend;
 
 use std::{
     collections::BTreeMap,
@@ -16,10 +10,10 @@ use std::{
     time::Duration,
 };
 
-use cutting_proxy::CuttingProxy;
+use crate::cutting_proxy::CuttingProxy;
+use crate::http_backend::HttpBackend;
 use domain::CommitId;
 use git::{Auth, Error, Repository, Transport, maintain_mirror};
-use http_backend::HttpBackend;
 use secrecy::SecretString;
 use tempfile::TempDir;
 

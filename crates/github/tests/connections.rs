@@ -1,5 +1,4 @@
 //! What a broken connection means for a read and for a write.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
     collections::BTreeMap,

@@ -1,5 +1,4 @@
 //! Reader and writer against a strict stand-in over real HTTP.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{collections::BTreeMap, time::Duration};
 

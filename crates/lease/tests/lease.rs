@@ -1,5 +1,4 @@
 //! The lease against a real Redis server.
-#![expect(clippy::unwrap_used, reason = "the helpers of tests fail as tests do")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! TLS to a real server, with the certificates that the command makes.
-#![allow(clippy::unwrap_used, reason = "a test panics on whatever it does not expect")]
 
 use std::{path::PathBuf, time::Duration};
 

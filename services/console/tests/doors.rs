@@ -1,5 +1,4 @@
 //! The console as a browser meets it, before an API that says what these tests want.
-#![allow(clippy::unwrap_used, reason = "a test that fails fails")]
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,4 @@
 //! Login at an `OpenID` provider, as a browser meets it.
-#![allow(clippy::unwrap_used, reason = "a test that fails fails")]
 
 use std::sync::{Arc, Mutex};
 

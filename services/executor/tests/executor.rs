@@ -35,6 +35,7 @@ mod parsing;
 mod planted;
 #[path = "executor/retrieval.rs"]
 mod retrieval;
+mod runner;
 #[path = "executor/runners.rs"]
 mod runners;
 #[path = "executor/setups.rs"]

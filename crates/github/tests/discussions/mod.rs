@@ -4,7 +4,7 @@ use domain::{Reactable, Reaction};
 use github::Error;
 use testkit::github::{Reacted, WRITER_LOGIN};
 
-use crate::{Hub, hub, shop};
+use crate::against_github::{Hub, hub, shop};
 
 fn discussion(hub: &Hub, category: &str) -> u64 {
     let asked = ("Which rounding?", "Up or down?");

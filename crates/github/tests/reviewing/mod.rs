@@ -9,7 +9,7 @@ use testkit::{
     github::{Conclusion, READER_LOGIN, Ruleset, WRITER_LOGIN},
 };
 
-use crate::{hub, shop};
+use crate::against_github::{hub, shop};
 
 #[tokio::test]
 async fn what_a_pull_request_changes_is_read_by_both_with_its_commits() {

@@ -1,0 +1,15 @@
+//! Git over real repositories and servers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test panics on an unexpected result"
+)]
+
+#[path = "support/cutting_proxy.rs"]
+mod cutting_proxy;
+#[path = "support/http_backend.rs"]
+mod http_backend;
+
+mod folder;
+mod git;
+mod remotes;
