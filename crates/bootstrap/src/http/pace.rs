@@ -9,10 +9,8 @@ use std::{
 
 use axum::body::HttpBody;
 use bytes::Bytes;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
-
-use super::connection::Arriving;
 
 /// What every body may take, however small.
 const GRACE: Duration = Duration::from_secs(10);
@@ -21,11 +19,11 @@ const RATE: u64 = 64 * 1024;
 
 /// A body that fails with [`io::ErrorKind::TimedOut`] when it comes slower than the rate. Time counts from the first
 /// read, so that a handler may wait for something else before.
-pub(super) struct Paced<B = Incoming> {
+pub(super) struct Paced<B, G> {
     body: B,
     pace: Option<Pace>,
     /// Dropped once the body is complete.
-    arriving: Option<Arriving>,
+    guard: Option<G>,
 }
 
 struct Pace {
@@ -33,12 +31,12 @@ struct Pace {
     timer: Pin<Box<Sleep>>,
 }
 
-impl<B> Paced<B> {
-    pub(super) const fn new(body: B, arriving: Option<Arriving>) -> Self {
+impl<B, G> Paced<B, G> {
+    pub(super) const fn new(body: B, guard: Option<G>) -> Self {
         Self {
             body,
             pace: None,
-            arriving,
+            guard,
         }
     }
 }
@@ -69,9 +67,10 @@ impl Pace {
     }
 }
 
-impl<B> HttpBody for Paced<B>
+impl<B, G> HttpBody for Paced<B, G>
 where
     B: HttpBody<Data = Bytes> + Unpin,
+    G: Unpin,
     B::Error: Into<axum::BoxError>,
 {
     type Data = Bytes;
@@ -88,7 +87,7 @@ where
                 pace.received(frame.data_ref().map_or(0, Bytes::len));
             }
             if frame.is_none() || this.body.is_end_stream() {
-                this.arriving = None;
+                this.guard = None;
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
@@ -121,7 +120,7 @@ mod tests {
             Ok::<_, io::Error>(Bytes::from(vec![0; size]))
         });
         let start = Instant::now();
-        let body = Body::new(Paced::new(Body::from_stream(chunks), None));
+        let body = Body::new(Paced::new(Body::from_stream(chunks), None::<()>));
         let whole = axum::body::to_bytes(body, usize::MAX).await.is_ok();
         (start.elapsed(), whole)
     }

@@ -17,10 +17,10 @@ pub use pull_requests::{
     OpenPullRequest, PullRequestReviewed, PushedByOthers, Reopened, RepairStrategy, ReviewAddressed,
     WorkDelivered,
 };
-pub use requests::ReportRequest;
+pub use requests::{Rehearse, ReportRequest};
 pub use tickets::{
     Begun, CostTold, EffortForecast, FailedOn, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked,
-    React, Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
+    React, RetryScheduled, RunStopped, Unreadable, WorkStarted,
 };
 pub use triage::Triaged;
 

@@ -14,11 +14,11 @@ use super::{
     request::Request,
     tickets::{
         CostTold, EffortForecast, PlanProposed, Quarantined, QuestionAnswered, QuestionAsked, React,
-        Rehearse, RetryScheduled, RunStopped, Unreadable, WorkStarted,
+        RetryScheduled, RunStopped, Unreadable, WorkStarted,
     },
     triage::Triaged,
 };
-use crate::{CommitId, RepositoryName, SkipReason};
+use crate::{CommitId, Job, RepositoryName, SkipReason};
 
 /// The enum of all requests, and the way from each to what it says of itself.
 macro_rules! requests {
@@ -137,5 +137,26 @@ impl ReportRequest {
     /// What is asked for, on one line, for the people who read journals.
     pub fn summary(&self) -> String {
         self.as_request().summary()
+    }
+}
+
+/// Do nothing, and give back what would be done for these requests, one after another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rehearse {
+    /// The kind of work that would ask for them.
+    pub job: Job,
+    /// The repository whose rules govern them.
+    pub repository: RepositoryName,
+    /// What would be asked for, with what stands for a model's answers and for commits.
+    pub requests: Vec<ReportRequest>,
+}
+
+impl Request for Rehearse {
+    fn repository(&self) -> Option<&RepositoryName> {
+        Some(&self.repository)
+    }
+
+    fn summary(&self) -> String {
+        format!("tell what {} would write, and write nothing", self.job)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ReportRequest, request::Request};
+use super::request::Request;
 use crate::{
     Answered, BranchRef, CommentQuestion, CommitId, Forecast, Job, Plan, PullRequestRef, Question, Reactable,
     Reaction, RecordKind, RepositoryName, SkipReason, StopReason, TicketCost, Timestamp,
@@ -100,27 +100,6 @@ impl Request for EffortForecast {
 
     fn summary(&self) -> String {
         "tell the ticket what similar work took".to_owned()
-    }
-}
-
-/// Do nothing, and give back what would be done for these requests, one after another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rehearse {
-    /// The kind of work that would ask for them.
-    pub job: Job,
-    /// The repository whose rules govern them.
-    pub repository: RepositoryName,
-    /// What would be asked for, with what stands for a model's answers and for commits.
-    pub requests: Vec<ReportRequest>,
-}
-
-impl Request for Rehearse {
-    fn repository(&self) -> Option<&RepositoryName> {
-        Some(&self.repository)
-    }
-
-    fn summary(&self) -> String {
-        format!("tell what {} would write, and write nothing", self.job)
     }
 }
 

@@ -248,7 +248,7 @@ fn read_input(tool: &Tool, input: &str) -> Result<input::Read, String> {
     let bare = apply_patch::bare(input);
     // A model that knows the name and not the form repeats an empty call until it sees one.
     input::read(bare.as_deref().unwrap_or(input), &schema)
-        .map_err(|text| format!("{text}\n{}", patch_envelope::EXAMPLE))
+        .map_err(|text| format!("{text}\n{}", patch::EXAMPLE))
 }
 
 /// Keeps what was left out of an answer; how the model gets at it, for the end of the answer.

@@ -1,6 +1,9 @@
 //! A unified diff as text.
 
-use super::patch_envelope::EXAMPLE;
+/// A patch in both formats, for a model that sent none.
+pub(super) const EXAMPLE: &str = "Examples:\n\
+    {\"patch\": \"--- a/src/cart.py\\n+++ b/src/cart.py\\n@@ -1,2 +1,2 @@\\n def total(items):\\n-    return 0\\n+    return sum(items)\\n\"}\n\
+    {\"patch\": \"*** Begin Patch\\n*** Update File: src/cart.py\\n@@ def total(items):\\n-    return 0\\n+    return sum(items)\\n*** End Patch\"}";
 
 /// The name of no file.
 pub(super) const NOWHERE: &str = "/dev/null";

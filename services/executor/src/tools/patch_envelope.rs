@@ -3,7 +3,7 @@
 //! It names files by headers, finds lines by context alone, and narrows the place by `@@` lines.
 
 use super::{
-    patch::{Hunk, Line},
+    patch::{EXAMPLE, Hunk, Line},
     text::{Lines, nearest},
 };
 
@@ -102,11 +102,6 @@ pub(super) fn read(text: &str) -> Result<Vec<FileOperation>, String> {
         Some(_) => Ok(operations),
     }
 }
-
-/// A patch in both formats, for a model that sent none.
-pub(super) const EXAMPLE: &str = "Examples:\n\
-    {\"patch\": \"--- a/src/cart.py\\n+++ b/src/cart.py\\n@@ -1,2 +1,2 @@\\n def total(items):\\n-    return 0\\n+    return sum(items)\\n\"}\n\
-    {\"patch\": \"*** Begin Patch\\n*** Update File: src/cart.py\\n@@ def total(items):\\n-    return 0\\n+    return sum(items)\\n*** End Patch\"}";
 
 /// The lines between the markers. What a shell or Markdown puts around them is left out.
 fn body(text: &str) -> Result<Vec<&str>, String> {

@@ -10,11 +10,14 @@ use domain::{CommitId, cause::chain};
 use git2::{ObjectType, Oid};
 
 use super::{
-    Problem, Restore, Workspace, paths::is_plain_name, ready::Files, root::Root, root::Stat, scan::StatCache,
+    Problem, Restore, Workspace,
+    paths::is_plain_name,
+    ready::Files,
+    root::Root,
+    root::Stat,
+    scan::{MAX_DEPTH, StatCache},
 };
 
-/// Folders within folders.
-pub(super) const MAX_DEPTH: usize = 100;
 /// Threads that write one checkout, and the fewest files that one of them is worth.
 const MAX_THREADS: usize = 4;
 const MIN_PART: usize = 250;

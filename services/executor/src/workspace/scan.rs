@@ -29,7 +29,7 @@ const MAX_RULES_BYTES: u64 = 64 * 1024;
 /// More new files than this are not written by hand.
 const MAX_NEW_FILES: usize = if cfg!(test) { 1000 } else { 200_000 };
 /// Files in deeper folders are not taken: no checkout would hold them.
-const MAX_DEPTH: usize = super::checkout::MAX_DEPTH;
+pub(super) const MAX_DEPTH: usize = 100;
 /// A file that changed this shortly before it was read may change again without its times showing it.
 const RACY_NS: i128 = 20_000_000;
 

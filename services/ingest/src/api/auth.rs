@@ -8,11 +8,10 @@ use axum::{
     http::{header::AUTHORIZATION, request::Parts},
 };
 use bootstrap::settings::{Error, TextList};
-use domain::{RepositoryName, RunId, TicketKey};
 use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
-use super::{ApiState, Problem, person::acting, runs::ticket_key, scope::Scope};
+use super::{ApiState, Problem, caller::Caller, person::acting, scope::Scope, ticket_key::OfTicket};
 use crate::hex;
 
 /// A token of the API, known by its hash only.
@@ -44,33 +43,6 @@ struct Known {
     hash: [u8; 32],
     caller: Caller,
     speaks_for_people: bool,
-}
-
-/// Somebody with a valid token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
-    pub(crate) name: String,
-    pub(crate) role: Role,
-    /// What the caller may know of. Whoever lists something lists what is in here.
-    pub(crate) scope: Scope,
-}
-
-impl Caller {
-    /// Refuses a ticket outside the scope, as one that nobody knows.
-    pub(super) fn reaches(&self, ticket: &TicketKey) -> Result<(), Problem> {
-        match self.scope.has_ticket(ticket) {
-            true => Ok(()),
-            false => Err(ticket.unknown()),
-        }
-    }
-
-    /// The same for a repository.
-    pub(super) fn reaches_repository(&self, repository: &RepositoryName) -> Result<(), Problem> {
-        match self.scope.has_repository(repository) {
-            true => Ok(()),
-            false => Err(Problem::NotFound(format!("nothing is known of {repository}"))),
-        }
-    }
 }
 
 impl Tokens {
@@ -151,44 +123,6 @@ pub(super) trait Proof: Sized + Send {
 
     fn from_parts(parts: &Parts, state: &ApiState) -> Result<Self, Problem> {
         authorize(parts, state, Self::LEAST).map(Self::of)
-    }
-}
-
-/// What a path names, and the ticket that it belongs to.
-pub(super) trait OfTicket: Sized + Send {
-    fn read(text: &str) -> Result<Self, Problem>;
-
-    fn ticket(&self) -> &TicketKey;
-
-    /// What is said of one that does not exist, or that the caller must not know of.
-    fn unknown(&self) -> Problem;
-}
-
-impl OfTicket for TicketKey {
-    fn read(text: &str) -> Result<Self, Problem> {
-        ticket_key(text)
-    }
-
-    fn ticket(&self) -> &TicketKey {
-        self
-    }
-
-    fn unknown(&self) -> Problem {
-        Problem::NotFound(format!("nothing is known of {self}"))
-    }
-}
-
-impl OfTicket for RunId {
-    fn read(text: &str) -> Result<Self, Problem> {
-        Ok(text.parse()?)
-    }
-
-    fn ticket(&self) -> &TicketKey {
-        Self::ticket(self)
-    }
-
-    fn unknown(&self) -> Problem {
-        Problem::NotFound(format!("run {self} does not exist"))
     }
 }
 

@@ -13,7 +13,7 @@ use queue::DeadLetter;
 
 use super::{
     ApiState, Operator, Problem, Viewer,
-    auth::Caller,
+    caller::Caller,
     decisions::{retry as retry_ticket, would, would_retry},
     maintenance::{answered, order_maintenance},
 };

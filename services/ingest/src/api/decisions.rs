@@ -10,11 +10,7 @@ use axum::{
 use domain::{Job, Marks, Reason, Row, RunId, Source, TicketKey, TriggerKey};
 use queue::Bucket;
 
-use super::{
-    ApiState, Operator, Problem,
-    auth::{InScope, OfTicket},
-    runs::find,
-};
+use super::{ApiState, Operator, Problem, auth::InScope, runs::find, ticket_key::OfTicket};
 use crate::{
     kinds::{retry::Retry, stopped::Stopped},
     outcome::Outcome,

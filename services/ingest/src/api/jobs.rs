@@ -11,7 +11,7 @@ use domain::{
     About, Job, Marks, Reason, Rehearsal, RepairResult, Rules, RunId, Source, TicketKey, TriggerKey,
 };
 
-use super::{ApiState, Operator, Problem, auth::Caller, context::Context, runs::ticket_key};
+use super::{ApiState, Operator, Problem, caller::Caller, context::Context, ticket_key::ticket_key};
 use crate::{
     approved,
     kinds::{Follows, dispatched::Dispatched},

@@ -7,7 +7,7 @@ use domain::{
 use queue::{Bucket, Key, Mirror, Queue};
 use tokio::sync::Mutex;
 
-use super::{Problem, runs::ticket_key, scope::Scope};
+use super::{Problem, scope::Scope, ticket_key::ticket_key};
 
 const LISTED: usize = 100;
 /// Every way to end but the good one.

@@ -2,6 +2,7 @@
 
 mod approval;
 mod auth;
+mod caller;
 mod context;
 mod control;
 mod credentials;
@@ -23,6 +24,7 @@ mod runs;
 mod scope;
 mod spend;
 mod streams;
+mod ticket_key;
 mod tickets;
 
 use std::sync::{Arc, OnceLock};

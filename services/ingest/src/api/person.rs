@@ -6,7 +6,7 @@ use domain::text::visible;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, de::value};
 
-use super::{Problem, auth::Caller};
+use super::{Problem, caller::Caller};
 
 /// The longest name of a person, in characters.
 const NAME_CHARS: usize = 200;

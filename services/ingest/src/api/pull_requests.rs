@@ -11,7 +11,7 @@ use domain::{PullRequestCall, TicketKey};
 use pullrequest::{Answer, Place, Request, parse_at_github};
 use serde_json::Value;
 
-use super::{ApiState, Operator, Problem, Viewer, auth::Caller, jobs::idempotency_key};
+use super::{ApiState, Operator, Problem, Viewer, caller::Caller, jobs::idempotency_key};
 
 /// Opens a pull request for a branch that GitHub has, links it on a Jira issue and moves the issue to code review, as
 /// `journeyman pr` does. The repository must have rules.

@@ -11,15 +11,13 @@ use axum::{
     extract::{Query, State, rejection::QueryRejection},
     response::Response,
 };
-use domain::{Entry, Fact, Job, Overview, RepairResult, Row, RunId, RunStatus, RunSummary, TicketKey};
+use domain::{Entry, Fact, Job, Overview, RepairResult, Row, RunId, RunStatus, RunSummary};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
 use queue::{Bucket, Journal};
 
 use super::{
-    ApiState, Problem, Viewer,
-    auth::{Caller, InScope, OfTicket},
-    journal_reads::answer_array,
-    known_runs::Wanted,
+    ApiState, Problem, Viewer, auth::InScope, caller::Caller, journal_reads::answer_array,
+    known_runs::Wanted, ticket_key::OfTicket as _,
 };
 
 /// Lists runs, newest first.
@@ -121,15 +119,6 @@ fn wanted(
     let entries = journal.entries(run).map_ok(|(_, entry)| entry);
     let is_wanted = move |entry: &Entry| future::ready(entry.position >= from);
     entries.try_filter(is_wanted).take(limit)
-}
-
-/// `ENG-12`, `jira:ENG-12` or `github:acme/shop#7`.
-pub(super) fn ticket_key(text: &str) -> Result<TicketKey, Problem> {
-    Ok(if text.contains(':') {
-        text.parse()?
-    } else {
-        TicketKey::jira(text)?
-    })
 }
 
 /// The run, from the ticket's row, else from its journal, else from the trigger that will open it.

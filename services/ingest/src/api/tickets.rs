@@ -17,9 +17,10 @@ use queue::{Bucket, Found, Queue};
 
 use super::{
     Admin, ApiState, Operator, Problem, Viewer,
-    auth::{InScope, OfTicket},
+    auth::InScope,
     decisions::{Answer, accepted, would},
     maintenance::{answered, order_maintenance},
+    ticket_key::OfTicket,
 };
 use crate::kinds::comment::Comment;
 

@@ -9,7 +9,10 @@ use domain::{
 use proto::executor as wire;
 use tokio::sync::mpsc;
 
-use super::client::{CallError, Caller, Executors};
+use super::{
+    call::{CallError, Caller},
+    client::Executors,
+};
 
 /// A little longer than the executor's own limit for a check, so that its answer is heard.
 const CHECK_LIMIT: Duration = Duration::from_secs(36 * 60);

@@ -8,8 +8,8 @@ use std::{
 
 use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
-    CallId, Cause, CommitAuthor, CommitId, HostPattern, RepositoryName, RunFence, RunId, SandboxLevel,
-    Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo, cause::chain, text::legible,
+    CallId, CommitAuthor, CommitId, HostPattern, Timestamp, ToolCall, ToolResult, ToolStatus, WorkspaceInfo,
+    cause::chain, text::legible,
 };
 use grant::{Audience, Grant, Signer};
 use proto::executor as wire;
@@ -17,13 +17,14 @@ use queue::{ObjectUpload, StoredObject};
 use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Status, Streaming, transport::Channel};
+use tonic::{Request, Streaming, transport::Channel};
 use wire::executor_service_client::ExecutorServiceClient;
 
 use super::{
+    call::{CallError, Caller},
     dial::{CONNECT_LIMIT, Dial},
     directory::{Directory, HeldWorkspace},
-    span_relay::SpanRelay,
+    span_questions::SpanRelay,
 };
 use crate::config::PlannerSettings;
 use crate::snapshots::SnapshotRoom;
@@ -46,85 +47,6 @@ pub(crate) struct Executors {
     channels: Mutex<HashMap<String, Channel>>,
     /// Absent: this planner sends no traces.
     pub(super) relay: Option<SpanRelay>,
-}
-
-/// Who asks: the run, its repository and its fence.
-#[derive(Clone, Debug)]
-pub(crate) struct Caller {
-    pub(crate) run: RunId,
-    pub(crate) repository: RepositoryName,
-    pub(crate) fence: RunFence,
-}
-
-/// Why a call to an open workspace failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum CallError {
-    /// The workspace or its executor is gone.
-    #[error("the workspace is gone")]
-    WorkspaceLost,
-    /// A newer planner has the ticket.
-    #[error("a newer fence was seen")]
-    Stale,
-    /// The executor cannot be reached or is in trouble; worth trying again.
-    #[error("the executor is in trouble: {words}")]
-    Trouble {
-        /// The status, or what is wrong with the answer.
-        words: String,
-        /// What broke, when it was the connection.
-        source: Option<Cause>,
-    },
-    /// The request itself cannot be understood, as the model's arguments may cause.
-    #[error("the executor cannot understand the request: {0}")]
-    Invalid(String),
-    /// The executor does not accept calls of this kind or from here.
-    #[error("the executor refused the request: {0}")]
-    Refused(String),
-    /// The call did not end in its time.
-    #[error("the call took too long")]
-    TimedOut,
-    /// The workspace's changes cannot be kept as they are; asking again changes nothing.
-    #[error("{0}")]
-    Unkeepable(String),
-    /// The object store did not take a snapshot.
-    #[error("the object store did not take the snapshot")]
-    Store(#[source] queue::Error),
-}
-
-impl CallError {
-    pub(super) fn trouble(words: &str) -> Self {
-        Self::Trouble {
-            words: words.to_owned(),
-            source: None,
-        }
-    }
-}
-
-impl From<Status> for CallError {
-    fn from(status: Status) -> Self {
-        let words = format!("{:?}: {}", status.code(), status.message());
-        match status.code() {
-            Code::NotFound => Self::WorkspaceLost,
-            Code::FailedPrecondition => Self::Stale,
-            Code::DeadlineExceeded => Self::TimedOut,
-            Code::InvalidArgument => Self::Invalid(status.message().to_owned()),
-            Code::OutOfRange => Self::Unkeepable(status.message().to_owned()),
-            Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented | Code::AlreadyExists => {
-                Self::Refused(words)
-            }
-            Code::Unavailable
-            | Code::ResourceExhausted
-            | Code::Cancelled
-            | Code::Unknown
-            | Code::Aborted
-            | Code::Internal
-            | Code::DataLoss
-            | Code::Ok => Self::Trouble {
-                words,
-                // A status cannot be taken apart, but its causes can be said.
-                source: std::error::Error::source(&status).map(|cause| chain(cause).into()),
-            },
-        }
-    }
 }
 
 /// A snapshot's description, and its pack in the object store.
@@ -460,14 +382,4 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
 /// A commit id; `None` for an empty or impossible one.
 pub(crate) fn commit(text: &str) -> Option<CommitId> {
     text.parse().ok()
-}
-
-/// The level as the executor states it; the lowest when it states none.
-pub(super) fn sandbox(level: i32) -> SandboxLevel {
-    match wire::SandboxLevel::try_from(level) {
-        Ok(wire::SandboxLevel::L3) => SandboxLevel::L3,
-        Ok(wire::SandboxLevel::L2) => SandboxLevel::L2,
-        Ok(wire::SandboxLevel::L1) => SandboxLevel::L1,
-        Ok(wire::SandboxLevel::L0 | wire::SandboxLevel::Unspecified) | Err(_) => SandboxLevel::L0,
-    }
 }

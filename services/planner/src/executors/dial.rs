@@ -15,7 +15,7 @@ use tokio::{
 use tonic::transport::{Channel, Endpoint};
 use tower::service_fn;
 
-use super::client::CallError;
+use super::call::CallError;
 
 pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// Between two signs of life, and how long one may take: a lost node closes no connection, and a call notices it in twice this time.

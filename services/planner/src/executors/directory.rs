@@ -12,7 +12,6 @@ use domain::{
 use proto::executor as wire;
 use tokio::sync::watch;
 
-use super::client::sandbox;
 use crate::telemetry::PoolSlots;
 
 /// How long a newly found executor may take to say what it offers before others are chosen without it.
@@ -376,6 +375,16 @@ impl Directory {
             })
         });
         each.collect()
+    }
+}
+
+/// The level as the executor states it; the lowest when it states none.
+pub(super) fn sandbox(level: i32) -> SandboxLevel {
+    match wire::SandboxLevel::try_from(level) {
+        Ok(wire::SandboxLevel::L3) => SandboxLevel::L3,
+        Ok(wire::SandboxLevel::L2) => SandboxLevel::L2,
+        Ok(wire::SandboxLevel::L1) => SandboxLevel::L1,
+        Ok(wire::SandboxLevel::L0 | wire::SandboxLevel::Unspecified) | Err(_) => SandboxLevel::L0,
     }
 }
 

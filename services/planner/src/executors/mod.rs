@@ -1,5 +1,6 @@
 //! Executors: which one to ask, and what is asked of it.
 
+mod call;
 mod checks;
 mod client;
 mod dial;
@@ -9,10 +10,12 @@ mod pool;
 mod seeds;
 mod seen;
 mod span_check;
+mod span_questions;
 mod span_relay;
 mod watch;
 
-pub(crate) use client::{CallError, Caller, Executors, commit};
+pub(crate) use call::{CallError, Caller};
+pub(crate) use client::{Executors, commit};
 pub(crate) use dial::Dial;
 pub(crate) use directory::HeldWorkspace;
 pub use inspect::inspect_pools;

@@ -9,7 +9,11 @@ use secrecy::ExposeSecret;
 use tokio::time::Instant;
 use tonic::Code;
 
-use super::client::{CallError, Caller, Executors, commit, sandbox};
+use super::{
+    call::{CallError, Caller},
+    client::{Executors, commit},
+    directory::sandbox,
+};
 
 const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// Trouble of an executor or the git gate is given this long.

@@ -5,7 +5,10 @@ use std::time::Duration;
 use domain::{CodeSeed, DbtProject, WorkspaceInfo};
 use proto::executor as wire;
 
-use super::client::{CallError, Caller, Executors};
+use super::{
+    call::{CallError, Caller},
+    client::Executors,
+};
 
 /// Longer than the executor looks at files when it has no index.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -4,8 +4,7 @@
 //! call and sends them on.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -14,23 +13,20 @@ use bootstrap::{
     span_forwarder::{SpanForwarder, SpanOrigin},
 };
 use domain::cause::chain;
-use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt as _, TraceId};
+use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use proto::executor as wire;
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
-use tokio_util::sync::CancellationToken;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::{
-    client::{CallError, Caller, Executors},
+    call::{CallError, Caller},
+    client::Executors,
     span_check::{SpanTerms, check_span},
+    span_questions::{CallNote, DueQuestions, LONGEST_WAIT, WantedSpans},
 };
 use crate::telemetry;
 
-/// The span of a call ends a little after its answer; calls in quick succession are asked for together.
-const SETTLE_TIME: Duration = Duration::from_secs(1);
-/// The longest that calls in quick succession put the question off.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
 const TAKE_LIMIT: Duration = Duration::from_secs(5);
 /// Limit of sending the last spans at shutdown.
 const FINISH_LIMIT: Duration = Duration::from_secs(3);
@@ -41,136 +37,6 @@ const ANSWER_SPANS: usize = 256;
 const MOST_ANSWERS: usize = 16;
 /// Executors that are asked at the same time.
 const MOST_AT_ONCE: usize = 16;
-/// Questions that wait for their time.
-const MOST_WAITING: usize = 4096;
-/// Ids of spans that this planner told executors.
-const MOST_CALLS: usize = 16_384;
-
-/// Way of executors' spans to the collector; present where the planner sends its own there.
-pub(super) struct SpanRelay {
-    wanted: mpsc::Sender<WantedSpans>,
-    calls: Mutex<CallSpans>,
-    stop: CancellationToken,
-    ended: CancellationToken,
-}
-
-/// Spans that an executor has or will have in a moment.
-pub(super) struct WantedSpans {
-    executor: String,
-    version: String,
-    trace: TraceId,
-    caller: Caller,
-}
-
-impl WantedSpans {
-    fn origin(&self) -> SpanOrigin {
-        let address = self.executor.split_once("://");
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+".contains(&byte);
-        let version = Some(self.version.clone());
-        SpanOrigin {
-            service: "executor",
-            // The address that this planner uses: a name by the executor could be that of another one.
-            instance: address
-                .map_or(self.executor.as_str(), |(_, rest)| rest)
-                .to_owned(),
-            version: version
-                .filter(|version| version.len() <= 32 && version.bytes().all(is_plain))
-                .unwrap_or_default(),
-        }
-    }
-}
-
-/// Spans of this planner under which executors have worked, the last ones.
-#[derive(Default)]
-struct CallSpans {
-    known: HashSet<SpanId>,
-    order: VecDeque<SpanId>,
-}
-
-impl CallSpans {
-    fn add(&mut self, id: SpanId) {
-        if self.known.insert(id) {
-            self.order.push_back(id);
-        }
-        if self.order.len() > MOST_CALLS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-    }
-}
-
-/// Has the spans of one call asked for once the call is over, however it ends.
-pub(crate) struct CallNote<'a> {
-    relay: &'a SpanRelay,
-    wanted: Option<WantedSpans>,
-}
-
-impl Drop for CallNote<'_> {
-    fn drop(&mut self) {
-        if let Some(wanted) = self.wanted.take()
-            && self.relay.wanted.try_send(wanted).is_err()
-        {
-            tracing::debug!("an executor is not asked for its spans: too many are");
-        }
-    }
-}
-
-/// Question for the spans of a trace at an executor, with its time.
-struct DueQuestion {
-    wanted: WantedSpans,
-    first: Instant,
-    at: Instant,
-}
-
-/// Questions that wait until the spans of the last call have ended.
-#[derive(Default)]
-struct DueQuestions(HashMap<(String, TraceId), DueQuestion>);
-
-impl DueQuestions {
-    fn add(&mut self, wanted: WantedSpans) {
-        let now = Instant::now();
-        let key = (wanted.executor.clone(), wanted.trace);
-        if self.0.len() >= MOST_WAITING && !self.0.contains_key(&key) {
-            return;
-        }
-        let first = self.0.get(&key).map_or(now, |due| due.first);
-        let at = (now + SETTLE_TIME).min(first + LONGEST_WAIT);
-        self.0.insert(key, DueQuestion { wanted, first, at });
-    }
-
-    /// Time of the next question.
-    fn next_at(&self) -> Option<Instant> {
-        self.0.values().map(|due| due.at).min()
-    }
-
-    /// The question that is due longest at this time.
-    fn take(&mut self, until: Instant) -> Option<WantedSpans> {
-        let due = self.0.iter().filter(|(_, due)| due.at <= until);
-        let key = due.min_by_key(|(_, due)| due.at)?.0.clone();
-        self.0.remove(&key).map(|due| due.wanted)
-    }
-}
-
-impl SpanRelay {
-    /// A relay, and what it is told.
-    pub(super) fn new() -> (Self, mpsc::Receiver<WantedSpans>) {
-        let (wanted, received) = mpsc::channel(MOST_WAITING);
-        let relay = Self {
-            wanted,
-            calls: Mutex::default(),
-            stop: CancellationToken::new(),
-            ended: CancellationToken::new(),
-        };
-        (relay, received)
-    }
-
-    fn is_call(&self, id: SpanId) -> bool {
-        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.known.contains(&id)
-    }
-}
-
 impl Executors {
     /// Has the executor asked for its spans beneath the current one when the note is dropped; absent where nothing is traced, or
     /// the executor sends its spans itself.

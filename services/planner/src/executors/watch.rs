@@ -11,10 +11,7 @@ use domain::cause::chain;
 use proto::executor as wire;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use super::{
-    client::{CallError, Executors},
-    directory::Status,
-};
+use super::{call::CallError, client::Executors, directory::Status};
 
 /// Between two look-ups of the pools' names.
 const RESOLVE_EVERY: Duration = Duration::from_secs(3);

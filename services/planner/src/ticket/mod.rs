@@ -7,6 +7,7 @@ mod lanes;
 mod outage;
 mod rebuild;
 mod rest;
+mod row;
 mod session;
 mod steps;
 

@@ -8,7 +8,7 @@ use lease::Lease;
 use queue::{Bucket, Revision, Watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{lanes::next_runs, outage, rebuild, steps::Steps};
+use super::{lanes::next_runs, outage, row, steps::Steps};
 use crate::driver::{Driver, Outcome, Trouble};
 use crate::run::{Action, RunState, decide};
 use crate::snapshots::bytes_of;
@@ -65,7 +65,7 @@ impl<'a> Session<'a> {
         fence: RunFence,
         shutdown: &'a CancellationToken,
     ) -> Result<Self, Trouble> {
-        let (row, revision) = rebuild::row_of(&driver.queue, ticket).await?;
+        let (row, revision) = row::row_of(&driver.queue, ticket).await?;
         if row.fence > fence {
             return Err(Trouble::Lost);
         }

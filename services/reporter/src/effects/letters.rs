@@ -3,7 +3,11 @@
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 use github::CheckRunText;
 
-use super::{Outside, Thread, thread::github_id};
+use super::{
+    Outside, Thread,
+    marker::{MARKER_END, MARKER_START, marked},
+    thread::github_id,
+};
 use crate::{
     draft::Draft,
     message::{self, RoundsText},
@@ -12,9 +16,6 @@ use crate::{
     scan,
     trouble::Trouble,
 };
-
-const MARKER_START: &str = "<!-- journeyman:effect=";
-const MARKER_END: &str = " -->";
 
 impl Outside {
     /// Writes a comment with a marker; gives its id. The audience counts on requests of a service desk.
@@ -183,34 +184,4 @@ pub(super) async fn find_issue(
 /// No tracker has the tickets of folders.
 fn untold(ticket: &TicketKey) -> Trouble {
     Trouble::Failed(message::no_tracker(ticket))
-}
-
-pub(super) fn marked(text: &Outgoing, id: &str) -> String {
-    format!("{}\n\n{MARKER_START}{id}{MARKER_END}", text.as_str())
-}
-
-/// The marker at the very end: text above it is quoted from others and may hold anything.
-pub(super) fn marker_of(body: &str) -> Option<&str> {
-    let body = body.trim_end().strip_suffix(MARKER_END)?;
-    let start = body.rfind(MARKER_START)?;
-    Some(&body[start + MARKER_START.len()..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn marked(text: &str, id: &str) -> String {
-        super::marked(&Outgoing::without_credentials(text), id)
-    }
-
-    #[test]
-    fn the_marker_at_the_end_counts_and_no_other() {
-        let id = "status:github:acme/shop--x#7";
-        assert_eq!(marker_of(&marked("Text", id)), Some(id));
-        let quoted = marked(&marked("Quoted", "other"), id);
-        assert_eq!(marker_of(&quoted), Some(id));
-        assert_eq!(marker_of(&format!("{}\n\nMore text", marked("Text", id))), None);
-        assert_eq!(marker_of("Text"), None);
-    }
 }

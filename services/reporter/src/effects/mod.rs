@@ -20,6 +20,7 @@ mod link_issues;
 mod link_threads;
 mod mark_answer;
 mod mark_ready;
+mod marker;
 mod patch;
 mod pull_request;
 mod push_branch;

@@ -6,7 +6,7 @@ use github::{NewComment, NewReview, PullRequestState};
 
 use super::{
     Asked, Effect, EffectTarget, Outside,
-    letters::{marked, marker_of},
+    marker::{marked, marker_of},
 };
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 

@@ -2,7 +2,7 @@
 
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 
-use super::{Outside, letters::marker_of};
+use super::{Outside, marker::marker_of};
 use crate::{message, trouble::Trouble};
 
 /// A thread that people talk in.
