@@ -3,6 +3,7 @@
 
 mod about;
 pub mod address;
+mod approval_gate;
 mod author;
 mod background;
 mod budget;
@@ -84,6 +85,7 @@ pub use about::{
     About, Answered, AnsweredQuestion, Citation, CommentQuestion, DiscussionRequest, DiscussionTask,
     Disposition, JobRequest, LeftThreads, Rehearsal, ReviewRound, ReviewThread, ThreadRemark, ThreadReply,
 };
+pub use approval_gate::GateStep;
 pub use author::{CommitAuthor, WrongAuthor};
 pub use background::{
     Background, BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, likeness,

@@ -1,7 +1,7 @@
 //! Where runs wait for people's decisions.
 
 use domain::{
-    CommitId, Entry, Fact, ObjectRef, Reason, Receipt, ReportId, ReportOutcome, ReportRequest, ReportSettled,
+    CommitId, Entry, Fact, GateStep, ObjectRef, Reason, Receipt, ReportId, ReportOutcome, ReportSettled,
     RunId, RunStatus, Source, Trigger, WaitsFor,
 };
 
@@ -92,33 +92,27 @@ pub(crate) const fn is_about_gate(entry: &Entry) -> bool {
     )
 }
 
-/// Where the run waits for a decision now.
+/// The open gate of a run.
 pub(crate) fn open_gate<'a>(entries: impl Iterator<Item = &'a Entry>) -> Option<Gate> {
     let (mut asked, mut gate) = (None, None);
     for entry in entries {
-        match &entry.fact {
-            Fact::ReportRequested { id, request, .. } => {
-                if let Some(head) = request.asks_about() {
-                    let is_plan = matches!(request, ReportRequest::PlanProposed(_));
-                    asked = Some((head.clone(), id.clone(), is_plan));
-                }
-            }
-            Fact::Parked {
-                waits_for: WaitsFor::Decision,
-            } => {
+        match entry.fact.gate_step() {
+            GateStep::Asked {
+                head,
+                report,
+                is_plan,
+            } => asked = Some((head, report, is_plan)),
+            GateStep::Opened => {
                 let position = entry.position;
-                gate = asked.clone().map(|(head, report, is_plan)| Gate {
+                gate = asked.map(|(head, report, is_plan)| Gate {
                     position,
-                    head,
-                    report,
+                    head: head.clone(),
+                    report: report.clone(),
                     is_plan,
                 });
             }
-            Fact::Decided { .. }
-            | Fact::HeadMoved { .. }
-            | Fact::StopRequested { .. }
-            | Fact::RunFinished { .. } => gate = None,
-            _ => {}
+            GateStep::Closed => gate = None,
+            GateStep::Unchanged => {}
         }
     }
     gate
@@ -147,7 +141,8 @@ pub(crate) fn is_asking<'a>(entries: impl Iterator<Item = &'a Entry>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Receipt, ReportRequest, RunFence, Timestamp, report};
+    use domain::{Overview, Receipt, ReportRequest, RunFence, Timestamp, report};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -209,6 +204,55 @@ mod tests {
             let entries = entries(&facts);
             assert_eq!(is_asking(entries.iter()), is_asked, "{facts:?}");
             assert_eq!(open_gate(entries.iter()).is_some(), is_open, "{facts:?}");
+        }
+    }
+
+    /// A trigger that opens a run, as a journal holds it.
+    fn started() -> Fact {
+        let trigger = serde_json::json!({"ticket": "jira:ENG-1", "key": "k", "at": 1, "source": "webhook", "actor": "ada",
+            "reason": {"type": "job_requested", "job": "implement", "repository": "acme/shop",
+                "rules": domain::Rules::default(), "text": domain::TicketText::default()}});
+        let trigger = serde_json::from_value(trigger).unwrap();
+        Fact::RunStarted { trigger }
+    }
+
+    fn fact() -> impl Strategy<Value = Fact> {
+        let head: CommitId = "b".repeat(40).parse().unwrap();
+        let by = "ada".to_owned();
+        let decision = domain::Decision {
+            run: "jira:ENG-1@1".parse().unwrap(),
+            head: "a".repeat(40).parse().unwrap(),
+            verdict: domain::Verdict::Revise,
+            feedback: String::new(),
+        };
+        let reason = domain::StopReason::Completed;
+        prop_oneof![
+            3 => Just(asked()),
+            2 => Just(settled(ReportOutcome::Done(Receipt::Told))),
+            3 => Just(Fact::Parked { waits_for: WaitsFor::Decision }),
+            1 => Just(Fact::Parked { waits_for: WaitsFor::Report }),
+            1 => Just(Fact::HeadMoved { head, by: None }),
+            1 => Just(Fact::StopRequested { by: by.clone() }),
+            1 => Just(Fact::RunFinished { reason }),
+            1 => Just(Fact::Decided { decision, by: by.clone() }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn page_of_run_offers_the_gate_that_ingest_accepts(facts in prop::collection::vec(fact(), 0..12)) {
+            let run: RunId = "jira:ENG-1@1".parse().unwrap();
+            let facts: Vec<Fact> = std::iter::once(started()).chain(facts).collect();
+            let mut entries = entries(&facts);
+            for (position, entry) in (0..).zip(&mut entries) {
+                entry.position = position;
+            }
+            let shown = Overview::of(&run, &entries).unwrap().gate;
+            let accepted = open_gate(entries.iter());
+            prop_assert_eq!(
+                shown.map(|gate| (gate.position, gate.head)),
+                accepted.map(|gate| (gate.position, gate.head))
+            );
         }
     }
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use self::clock::Clock;
 use crate::{
-    Amount, CommitId, Dollars, Entry, Fact, Job, Phase, PhaseOutput, PullRequestRef, Reason, Receipt,
-    RecordKind, ReportOutcome, ReportRequest, RepositoryName, RunId, RunStatus, RunSummary, Source, Stored,
-    Timestamp, Trigger, Usage, WaitsFor, check::Level,
+    Amount, CommitId, Dollars, Entry, Fact, GateStep, Job, Phase, PhaseOutput, PullRequestRef, Reason,
+    Receipt, RecordKind, ReportOutcome, RepositoryName, RunId, RunStatus, RunSummary, Source, Stored,
+    Timestamp, Trigger, Usage, check::Level,
 };
 
 /// The longest title, in characters.
@@ -197,6 +197,7 @@ impl Overview {
         entry.fact.name().clone_into(&mut self.last);
         self.clock.count(entry, &mut self.time);
         self.stand(entry);
+        self.step_gate(entry);
         self.count(&entry.fact);
         self.note(&entry.fact);
     }
@@ -228,23 +229,28 @@ impl Overview {
                 self.status = RunStatus::Parked {
                     waits_for: *waits_for,
                 };
-                if *waits_for == WaitsFor::Decision {
-                    let position = entry.position;
-                    self.gate = self.asked.clone().map(|head| Gate { position, head });
-                }
             }
             Fact::RunFinished { reason } => {
                 self.status = RunStatus::Finished {
                     reason: reason.clone(),
                 };
-                (self.finished_at, self.gate) = (Some(entry.at), None);
+                self.finished_at = Some(entry.at);
             }
             // Neither ends the wait of a parked run.
             Fact::TakenOver { .. } | Fact::NewsArrived { .. } => {}
-            Fact::Decided { .. } | Fact::StopRequested { .. } => {
-                (self.status, self.gate) = (RunStatus::Active, None);
-            }
             _ => self.status = RunStatus::Active,
+        }
+    }
+
+    fn step_gate(&mut self, entry: &Entry) {
+        match entry.fact.gate_step() {
+            GateStep::Asked { head, .. } => self.asked = Some(head.clone()),
+            GateStep::Opened => {
+                let position = entry.position;
+                self.gate = self.asked.clone().map(|head| Gate { position, head });
+            }
+            GateStep::Closed => self.gate = None,
+            GateStep::Unchanged => {}
         }
     }
 
@@ -274,18 +280,11 @@ impl Overview {
             Fact::PhaseFinished {
                 output: PhaseOutput::Prove { proof },
             } => self.evidence = Some(proof.level),
-            Fact::ReportRequested { request, .. } => self.requested(request),
             Fact::ReportSettled {
                 outcome: ReportOutcome::Done(receipt),
                 ..
             } => self.received(receipt),
             _ => {}
-        }
-    }
-
-    fn requested(&mut self, request: &ReportRequest) {
-        if let Some(head) = request.asks_about() {
-            self.asked = Some(head.clone());
         }
     }
 

@@ -1,0 +1,81 @@
+//! The approval gate of a run: the steps by which facts open and close it. Everything that folds a journal for gates folds these steps,
+//! so that people are asked exactly about what ingest and the planner accept.
+
+use crate::{CommitId, Fact, ReportId, ReportRequest, WaitsFor};
+
+/// Step of the approval gate by one fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GateStep<'f> {
+    /// A report asks people about a commit or a plan.
+    Asked {
+        /// The commit, or the identity of the plan.
+        head: &'f CommitId,
+        /// The report that asks.
+        report: &'f ReportId,
+        /// True for a plan.
+        is_plan: bool,
+    },
+    /// The run waits for the decision about the last question.
+    Opened,
+    /// The run waits for no decision any longer.
+    Closed,
+    /// The fact concerns no gate.
+    Unchanged,
+}
+
+impl Fact {
+    /// Step of the approval gate by this fact.
+    pub fn gate_step(&self) -> GateStep<'_> {
+        match self {
+            Self::ReportRequested { id, request, .. } => match request.asks_about() {
+                Some(head) => GateStep::Asked {
+                    head,
+                    report: id,
+                    is_plan: matches!(request, ReportRequest::PlanProposed(_)),
+                },
+                None => GateStep::Unchanged,
+            },
+            Self::Parked { waits_for } if *waits_for == WaitsFor::Decision => GateStep::Opened,
+            // A change that somebody pushed over, or that ends, is decided about no longer.
+            Self::Decided { .. }
+            | Self::HeadMoved { .. }
+            | Self::StopRequested { .. }
+            | Self::RunFinished { .. } => GateStep::Closed,
+            Self::Parked { .. }
+            | Self::RunStarted { .. }
+            | Self::TakenOver { .. }
+            | Self::WorkspaceRequested { .. }
+            | Self::WorkspaceOpened { .. }
+            | Self::WorkspaceFailed { .. }
+            | Self::WorkspaceRestored { .. }
+            | Self::WentBack { .. }
+            | Self::LimitsSet { .. }
+            | Self::ModelRequested { .. }
+            | Self::ModelReplied { .. }
+            | Self::ModelFailed { .. }
+            | Self::BudgetRefused { .. }
+            | Self::ToolRequested { .. }
+            | Self::ToolFinished { .. }
+            | Self::CodeFound { .. }
+            | Self::EffortForecast { .. }
+            | Self::ChecksFound { .. }
+            | Self::CheckRequested { .. }
+            | Self::CheckRan { .. }
+            | Self::ChangeInspected { .. }
+            | Self::PhaseFinished { .. }
+            | Self::ContextCleared { .. }
+            | Self::SummaryRequested { .. }
+            | Self::Summarized { .. }
+            | Self::SummaryFailed { .. }
+            | Self::ClassRaised { .. }
+            | Self::Returned { .. }
+            | Self::SnapshotTaken { .. }
+            | Self::SnapshotFailed { .. }
+            | Self::ReportSettled { .. }
+            | Self::RetryScheduled { .. }
+            | Self::Retried { .. }
+            | Self::NewsArrived { .. }
+            | Self::Hinted { .. } => GateStep::Unchanged,
+        }
+    }
+}
