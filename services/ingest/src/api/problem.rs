@@ -1,14 +1,14 @@
 //! Refusals of the API, by condition.
 
 use api::types::ProblemView;
-use domain::cause::chain;
-
 use axum::{
     Json,
     extract::rejection::{JsonRejection, QueryRejection},
     http::{HeaderValue, StatusCode, header::RETRY_AFTER},
     response::{IntoResponse, Response},
 };
+use domain::cause::chain;
+use uuid::Uuid;
 
 use crate::outcome::Failure;
 
@@ -26,6 +26,7 @@ pub(crate) enum Problem {
     Unprocessable(String),
     TooMany(String),
     Unavailable(String),
+    /// An error that only operators can act on: its causes go to the log, never to the caller.
     Internal(String),
 }
 
@@ -48,7 +49,12 @@ impl Problem {
             Self::Unprocessable(detail) => (StatusCode::UNPROCESSABLE_ENTITY, "unprocessable", detail),
             Self::TooMany(detail) => (StatusCode::TOO_MANY_REQUESTS, "too_many", detail),
             Self::Unavailable(detail) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", detail),
-            Self::Internal(detail) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", detail),
+            Self::Internal(causes) => {
+                let id = Uuid::new_v4();
+                tracing::error!(request = %id, error = causes, "a call of the API failed");
+                let detail = format!("internal error; the log of ingest has its causes under request {id}");
+                (StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+            }
         }
     }
 }
@@ -109,5 +115,23 @@ impl From<QueryRejection> for Problem {
 impl From<domain::InvalidId> for Problem {
     fn from(invalid: domain::InvalidId) -> Self {
         Self::BadRequest(invalid.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn internal_errors_keep_their_causes_from_callers() {
+        let causes = "the stream TRIGGERS has other subjects: nats://10.0.0.7";
+        let answer = Problem::Internal(causes.to_owned()).into_response();
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = axum::body::to_bytes(answer.into_body(), 10_000).await.unwrap();
+        let text = String::from_utf8_lossy(&body);
+        assert!(
+            text.contains("under request ") && !text.contains("10.0.0.7"),
+            "{text}"
+        );
     }
 }
