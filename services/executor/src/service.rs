@@ -29,8 +29,6 @@ use crate::{
 
 /// What runs in a workspace that is closed is dead within two seconds.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
-const DEFAULT_DIFF_BYTES: usize = 256 * 1024;
-const MAX_DIFF_BYTES: usize = 3 * 1024 * 1024;
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
@@ -194,27 +192,6 @@ impl ExecutorService for Service {
         Ok(Response::new(Box::pin(tokio_stream::iter(snapshot_messages(
             base, snapshot,
         )))))
-    }
-
-    async fn get_diff(
-        &self,
-        request: Request<wire::GetDiffRequest>,
-    ) -> Result<Response<wire::GetDiffResponse>, Status> {
-        let message = request.get_ref();
-        let used = self.workspace(&request, &message.workspace_id, message.fence)?;
-        let _turn = used.open.turn.lock().await;
-        let workspace = Arc::clone(&used.open.workspace);
-        let max_bytes = match message.max_bytes as usize {
-            0 => DEFAULT_DIFF_BYTES,
-            bytes => bytes.min(MAX_DIFF_BYTES),
-        };
-        let diff = blocking(move || workspace.diff(max_bytes)).await?;
-        let (truncated, files_changed) = (diff.truncated, diff.files_changed);
-        Ok(Response::new(wire::GetDiffResponse {
-            diff: diff.text,
-            truncated,
-            files_changed,
-        }))
     }
 
     async fn seed_context(

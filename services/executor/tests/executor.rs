@@ -58,10 +58,10 @@ use executor::{Config, Executor};
 use grant::{Audience, Grant, Signer};
 use http_backend::HttpBackend;
 use proto::executor::{
-    CallToolRequest, CallToolResponse, CloseWorkspaceRequest, GetDiffRequest, ListToolsRequest,
-    OpenWorkspaceResponse, SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult,
-    ToolStatus, WatchStatusRequest, WorkspaceSpec, call_tool_response,
-    executor_service_client::ExecutorServiceClient, open_request, snapshot_workspace_response,
+    CallToolRequest, CallToolResponse, CloseWorkspaceRequest, ListToolsRequest, OpenWorkspaceResponse,
+    SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult, ToolStatus,
+    WatchStatusRequest, WorkspaceSpec, call_tool_response, executor_service_client::ExecutorServiceClient,
+    open_request, snapshot_workspace_response,
 };
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -457,19 +457,10 @@ async fn a_change_is_made_committed_and_carried_into_another_workspace() {
         "exit code: 0\nnew\ndraft\nAGENTS.md\na\ndraft.txt\nAdd a file\n"
     );
     assert_eq!(second.snapshot().await.0.snapshot_commit, info.snapshot_commit);
-    let request = GetDiffRequest {
-        workspace_id: second.id.clone(),
-        fence: Some(second.fence.into()),
-        max_bytes: 0,
-    };
-    let diff = second
-        .client
-        .clone()
-        .get_diff(with(&second.token, request))
-        .await
-        .unwrap()
-        .into_inner();
-    assert!(diff.diff.contains("+draft") && diff.diff.contains("-# Shop") && diff.files_changed == 3);
+    let diff = second.call("d2", "diff", json!({})).await.content;
+    for shown in ["3 file(s) changed", "+draft", "-# Shop"] {
+        assert!(diff.contains(shown), "{shown}: {diff}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,11 +48,6 @@ async fn check_63_every_call_without_a_grant_is_refused_before_its_message_is_re
         workspace_id: id.clone(),
         fence,
     };
-    let diff = GetDiffRequest {
-        workspace_id: id.clone(),
-        fence,
-        max_bytes: 0,
-    };
     let snapshot = SnapshotWorkspaceRequest {
         workspace_id: id,
         fence,
@@ -65,7 +60,6 @@ async fn check_63_every_call_without_a_grant_is_refused_before_its_message_is_re
         client.watch_status(WatchStatusRequest {}).await.err(),
         client.keep_alive(keep).await.err(),
         client.close_workspace(close).await.err(),
-        client.get_diff(diff).await.err(),
         client.snapshot_workspace(snapshot).await.err(),
         client.take_spans(TakeSpansRequest::default()).await.err(),
     ];

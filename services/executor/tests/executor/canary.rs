@@ -352,18 +352,9 @@ async fn kept(session: &Session, canary: &mut Canary, world: &World) {
 /// The difference, the statuses and refusals.
 async fn said_beside(session: &Session, canary: &mut Canary, status_token: &str) {
     let mut client = session.client.clone();
-    let request = GetDiffRequest {
-        workspace_id: session.id.clone(),
-        fence: Some(session.fence.into()),
-        max_bytes: 0,
-    };
-    let diff = client
-        .get_diff(with(&session.token, request))
-        .await
-        .unwrap()
-        .into_inner();
-    assert!(diff.diff.contains("+mine"), "{diff:?}");
-    canary.saw("difference", format!("{diff:?}"));
+    let diff = session.call("diff", "diff", json!({})).await.content;
+    assert!(diff.contains("+mine"), "{diff}");
+    canary.saw("difference", diff);
     let watched = client
         .watch_status(with(status_token, WatchStatusRequest {}))
         .await;

@@ -381,13 +381,6 @@ impl ExecutorService for FakeExecutor {
         Ok(Response::new(Box::pin(stream::iter(events))))
     }
 
-    async fn get_diff(
-        &self,
-        _: Request<wire::GetDiffRequest>,
-    ) -> Result<Response<wire::GetDiffResponse>, Status> {
-        Err(Status::unimplemented("not used"))
-    }
-
     async fn seed_context(
         &self,
         request: Request<wire::SeedContextRequest>,
