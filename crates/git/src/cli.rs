@@ -204,11 +204,18 @@ struct ProcessGroup(Child);
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        let id = self.0.id().and_then(|id| i32::try_from(id).ok());
-        if let Some(group) = id.and_then(Pid::from_raw) {
-            // It may have ended at this moment; then nothing is left to end.
-            let _ = kill_process_group(group, Signal::KILL);
+        if let Some(id) = self.0.id() {
+            kill_group(id);
         }
+    }
+}
+
+/// Kills a process that leads its group, and its helpers.
+pub(crate) fn kill_group(leader: u32) {
+    let id = i32::try_from(leader).ok();
+    if let Some(group) = id.and_then(Pid::from_raw) {
+        // It may have ended at this moment; then nothing is left to end.
+        let _ = kill_process_group(group, Signal::KILL);
     }
 }
 

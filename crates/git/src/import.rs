@@ -4,12 +4,12 @@ use std::{
     fs,
     io::{Read, Write},
     path::Path,
-    process::{Child, Stdio},
+    process::{Child, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError, mpsc},
     time::Duration,
 };
 
-use crate::{Error, cli};
+use crate::{Error, cli, recovery::wait_briefly};
 
 /// How long git may check one pack.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -153,7 +153,7 @@ fn index(objects: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Resu
     let child = Arc::new(Mutex::new(child));
     let (done, watchdog) = mpsc::channel::<()>();
     let mut text = String::new();
-    let timed_out = std::thread::scope(|scope| {
+    let (timed_out, status) = std::thread::scope(|scope| {
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(pack)));
         let watched = Arc::clone(&child);
         let guard = scope.spawn(move || kill_after(&watched, &watchdog));
@@ -161,14 +161,26 @@ fn index(objects: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Resu
             // Invalid UTF-8 in a message ends the reading early; the exit code still decides.
             let _ = stderr.take(64 * 1024).read_to_string(&mut text);
         }
+        // A git that closes its standard error, or fills it, can go on: it is waited for within the deadline too.
+        let ended = wait_for(&child);
         drop(done);
-        guard.join().unwrap_or(false)
+        (guard.join().unwrap_or(false), ended)
     });
-    let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
-    match (timed_out, status.success()) {
+    match (timed_out, status?.success()) {
         (true, _) => Err(Error::TimedOut(DEADLINE)),
         (false, true) => Ok(()),
         (false, false) => Err(Error::BadPack(cli::summary(&text))),
+    }
+}
+
+/// Waits for the child without holding its lock, which the deadline needs.
+fn wait_for(child: &Mutex<Child>) -> std::io::Result<ExitStatus> {
+    loop {
+        let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait()?;
+        match ended {
+            Some(status) => return Ok(status),
+            None => wait_briefly(),
+        }
     }
 }
 

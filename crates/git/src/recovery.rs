@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -240,6 +241,8 @@ pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> R
     command.args(["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]);
     command.args(args);
     command.stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());
+    // `git gc` and `git fsck` start helpers, which end with it.
+    command.process_group(0);
     let mut child = command
         .spawn()
         .map_err(|error| Error::failed("git cannot be started", error))?;
@@ -259,7 +262,7 @@ pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> R
             break status;
         }
         if waited > LIMIT {
-            child.kill()?;
+            cli::kill_group(child.id());
             child.wait()?;
             return Err(Error::TimedOut(LIMIT));
         }
@@ -276,6 +279,6 @@ const PAUSE: Duration = Duration::from_millis(10);
     clippy::disallowed_methods,
     reason = "the caller blocks on a thread of its own, outside of the runtime"
 )]
-fn wait_briefly() {
+pub(crate) fn wait_briefly() {
     std::thread::sleep(PAUSE);
 }

@@ -78,6 +78,7 @@ impl Writer {
         lines: &[Lines],
     ) -> Result<BTreeMap<String, u32>, Error> {
         let mut paths: Vec<&str> = lines.iter().map(|lines| lines.path.as_str()).collect();
+        paths.sort_unstable();
         paths.dedup();
         if paths.is_empty() {
             return Ok(BTreeMap::new());
