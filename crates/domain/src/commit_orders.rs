@@ -87,7 +87,14 @@ pub fn clean_message(message: &str) -> String {
 pub fn clean_subject(subject: &str) -> String {
     let mut found = None;
     let text = drop_mentions(subject, &mut found);
-    drop_marks(&text, &mut found)
+    let text = drop_marks(&text, &mut found);
+    let mut order = None;
+    drop_trailers(&text, |key| ORDER_TRAILERS.contains(&key), &mut order);
+    match order {
+        // Without its colon the line is no trailer, and the message keeps a subject.
+        Some(_) => text.replacen(':', "", 1),
+        None => text,
+    }
 }
 
 /// Puts marks into round brackets: the text of a pull request becomes the message of its squashed commit.
@@ -238,6 +245,8 @@ mod tests {
             prop_assert_eq!(clean_body(&clean), clean.clone());
             let subject = clean_subject(&text.replace('\n', " "));
             prop_assert_eq!(clean_subject(&subject), subject.clone());
+            prop_assert_eq!(find_order(&subject), None);
+            prop_assert_eq!(find_order(&clean_message(&text)), None);
         }
     }
 }

@@ -283,9 +283,15 @@ pub fn is_named(id: &str, name: &str) -> bool {
 /// Whether a test's id can be of this file; one that names no file can be of any.
 fn is_from(id: &str, path: &str) -> bool {
     match id.split_once("::") {
-        Some((file, _)) if file.contains('.') => path.ends_with(file) || file.ends_with(path),
+        Some((file, _)) if file.contains('.') => is_end_of_path(path, file) || is_end_of_path(file, path),
         _ => true,
     }
+}
+
+/// Whether a path ends with these whole segments: `a.py` is no end of `test_a.py`.
+fn is_end_of_path(path: &str, end: &str) -> bool {
+    path.strip_suffix(end)
+        .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 /// A test's name without parameters, places and addresses, which differ from run to run.
@@ -330,6 +336,15 @@ fn leaf(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_belong_to_files_of_their_whole_name() {
+        assert!(is_from("tests/a.py::test_x", "tests/a.py"));
+        assert!(is_from("a.py::test_x", "tests/a.py"));
+        assert!(is_from("app/tests/a.py::test_x", "tests/a.py"));
+        assert!(!is_from("a.py::test_x", "tests/test_a.py"));
+        assert!(!is_from("tests/test_a.py::test_x", "a.py"));
+    }
     use crate::{
         SandboxLevel,
         check::{CheckOutcome, TreeKind},
