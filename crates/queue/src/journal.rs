@@ -198,11 +198,12 @@ impl Journal {
                 }
             };
             if matches!(entry.fact, Fact::RunFinished { .. }) && entry.at < before {
-                self.connection.purge(JOURNAL, &subject).await?;
+                // The journal goes last: after a crash in between, the next round finds the run by it.
                 if let Some(run) = names::run_of(&subject) {
                     let record = Bucket::Runs.subject(&Key::run(&run));
                     self.connection.purge(&Bucket::Runs.stream(), &record).await?;
                 }
+                self.connection.purge(JOURNAL, &subject).await?;
                 expired += 1;
             }
         }

@@ -194,11 +194,21 @@ impl MaintenanceWorker {
     ) -> Result<MaintenanceOutcome, Error> {
         let rows: Table<Row> = Table::new(self.connection.clone(), Bucket::Tickets);
         let row = rows.find(&ticket.to_string()).await?;
-        // A row that cannot be read keeps nobody from forgetting it.
-        if matches!(&row, Some(Found::Value(row, _)) if !row.pending.is_empty()) {
-            return Ok(MaintenanceOutcome::Refused {
-                reason: format!("{ticket} has live runs; stop them first"),
-            });
+        match row {
+            Some(Found::Value(row, _)) if !row.pending.is_empty() => {
+                return Ok(MaintenanceOutcome::Refused {
+                    reason: format!("{ticket} has live runs; stop them first"),
+                });
+            }
+            Some(Found::Unreadable(unreadable)) => {
+                // A newer release may work on the ticket. A corrupt row must not prevent that the ticket is forgotten.
+                if let Err(newer) = unreadable.unless_newer() {
+                    return Ok(MaintenanceOutcome::Refused {
+                        reason: format!("{newer}; finish the upgrade, then try again"),
+                    });
+                }
+            }
+            Some(Found::Value(..)) | None => {}
         }
         let most = MaintenanceOrder::TICKETS_AN_HOUR;
         if orders.forgotten_since(now.plus_ms(-HOUR_MS)).await? >= most {

@@ -14,7 +14,7 @@ use servers::{NatsOptions, NatsServer};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::{Text, delivery, entry, report, run, soon, text, ticket, trigger};
+use crate::world::{Text, World, delivery, entry, report, run, soon, text, ticket, trigger};
 
 struct Users {
     server: NatsServer,
@@ -283,6 +283,37 @@ async fn upkeep(ingest: &Queue, reporter: &Queue, stop: &CancellationToken) {
     soon(begun.cancelled()).await;
     shutdown.cancel();
     held.await.unwrap();
+}
+
+#[tokio::test]
+async fn ticket_of_a_newer_release_is_not_forgotten() {
+    let world = World::new().await;
+    let rows = world.queue.table::<domain::AnyRecord>(Bucket::Tickets);
+    let record = |format: u64| -> domain::AnyRecord {
+        serde_json::from_value(serde_json::json!({ "version": format, "runs": "x" })).unwrap()
+    };
+    rows.put(&ticket(1).to_string(), &record(99), None).await.unwrap();
+    rows.put(&ticket(2).to_string(), &record(1), None).await.unwrap();
+    let worker = world
+        .queue
+        .maintenance_worker(|| domain::Timestamp::from_unix_ms(1_000));
+    let stop = CancellationToken::new();
+    let working = tokio::spawn(worker.run(stop.clone()));
+    let forget = |number| MaintenanceTask::ForgetTicket {
+        ticket: ticket(number),
+    };
+    let outcome = ordered(&world.queue, "newer", forget(1)).await;
+    assert!(
+        matches!(&outcome, MaintenanceOutcome::Refused { reason } if reason.contains("upgrade")),
+        "{outcome:?}"
+    );
+    // A corrupt row prevents nothing.
+    assert_eq!(
+        ordered(&world.queue, "corrupt", forget(2)).await,
+        MaintenanceOutcome::Done
+    );
+    stop.cancel();
+    working.await.unwrap();
 }
 
 async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> MaintenanceOutcome {
