@@ -12,6 +12,7 @@ mod store;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
+    string::FromUtf8Error,
 };
 
 use domain::{CommitAuthor, Instance, JiraField, RepositoryName, Rules, TicketKey, TicketMarks};
@@ -82,6 +83,20 @@ pub struct FileProblem {
     pub repository: Option<RepositoryName>,
 }
 
+impl FileProblem {
+    fn not_utf8(file: &str, error: &FromUtf8Error) -> Self {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let lines = before.iter().filter(|byte| **byte == b'\n').count();
+        Self {
+            file: file.to_owned(),
+            line: lines as u64 + 1,
+            key: String::new(),
+            problem: "is not UTF-8: save the file in this encoding".to_owned(),
+            repository: None,
+        }
+    }
+}
+
 /// All rules as of one reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RulesBook {
@@ -95,7 +110,7 @@ impl RulesBook {
     /// # Errors
     /// Only when the directory itself cannot be read.
     pub fn read(dir: &Path, connections: &Connections) -> std::io::Result<Self> {
-        let mut files = Vec::new();
+        let (mut files, mut unreadable) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(dir)? {
             let path = entry?.path();
             if path
@@ -108,17 +123,36 @@ impl RulesBook {
                     .unwrap_or_default()
                     .to_string_lossy()
                     .into_owned();
-                files.push((name, std::fs::read_to_string(&path)?));
+                match String::from_utf8(std::fs::read(&path)?) {
+                    Ok(text) => files.push((name, text)),
+                    Err(error) => unreadable.push((name, error)),
+                }
             }
         }
         files.sort();
-        Ok(Self::parse(&files, connections))
+        unreadable.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Self::parse_beside(&unreadable, &files, connections))
     }
 
     /// The rules in files given by name and text.
     pub fn parse(files: &[(String, String)], connections: &Connections) -> Self {
+        Self::parse_beside(&[], files, connections)
+    }
+
+    /// Rules in files given by name and text, with the problems of files that are not UTF-8.
+    fn parse_beside(
+        unreadable: &[(String, FromUtf8Error)],
+        files: &[(String, String)],
+        connections: &Connections,
+    ) -> Self {
         let mut book = Self::default();
         let mut broken_defaults = None;
+        for (name, error) in unreadable {
+            if file::may_be_defaults(&String::from_utf8_lossy(error.as_bytes())) {
+                broken_defaults.get_or_insert_with(|| name.clone());
+            }
+            book.problems.push(FileProblem::not_utf8(name, error));
+        }
         let (mut defaults, mut repositories) = (Vec::new(), Vec::new());
         for (name, text) in files {
             match RulesFile::parse(name, text) {

@@ -87,6 +87,34 @@ fn an_unreadable_file_of_one_repository_disables_no_other() {
 }
 
 #[test]
+fn file_of_another_encoding_disables_its_repository_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("bad.yaml"),
+        b"repo: {owner: acme, name: bad}\n# caf\xe9\n",
+    )
+    .unwrap();
+    std::fs::write(
+        folder.path().join("shop.yaml"),
+        "repo: {owner: acme, name: shop}\n",
+    )
+    .unwrap();
+    let read = || RulesBook::read(folder.path(), &Connections::default()).unwrap();
+    let book = read();
+    assert_eq!(book.repositories().count(), 1);
+    let problem = &book.problems()[0];
+    assert_eq!(
+        (problem.file.as_str(), problem.line),
+        ("bad.yaml", 2),
+        "{problem:?}"
+    );
+    // Such a file without `repo:` may forbid something to every repository.
+    std::fs::write(folder.path().join("all.yaml"), b"agent: {status: \xff}\n").unwrap();
+    let book = read();
+    assert_eq!((book.repositories().count(), book.problems().len()), (0, 3));
+}
+
+#[test]
 fn a_value_that_makes_no_sense_is_reported_where_it_stands() {
     let place = |files: &[(&str, &str)]| {
         let book = book(files);
