@@ -70,6 +70,6 @@ impl Driver {
                 done => return done.map(drop),
             }
         }
-        Ok(())
+        Err(Error::Conflict)
     }
 }

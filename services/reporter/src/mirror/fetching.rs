@@ -204,7 +204,8 @@ impl Fetches {
         let mut notes = self.notes();
         let note = notes.entry(repository.clone()).or_default();
         note.fetched_at = Some(Instant::now());
-        if refused != note.refused || refused.is_empty() {
+        let is_due = note.refused_at.is_none_or(|at| at.elapsed() >= REFUSED_FOR);
+        if refused != note.refused || refused.is_empty() || is_due {
             note.refused_at = Some(Instant::now());
         }
         note.refused = refused;
