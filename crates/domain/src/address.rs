@@ -1,4 +1,4 @@
-//! Text in addresses.
+//! Percent-encoding of text in URLs.
 
 /// Percent-encodes one path segment or query value: all but the unreserved characters of RFC 3986, section 2.3.
 pub fn encode(text: &str) -> String {

@@ -1,10 +1,10 @@
-//! Names and addresses in commits: author, committer, co-authors.
+//! Names and mail addresses in commits: author, committer, co-authors.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Longest name with its address, in characters.
+/// Maximum length of a name with its address, in characters.
 const MOST_CHARS: usize = 200;
 
 /// A name with a mail address, written `Name <address>`.
@@ -15,7 +15,7 @@ pub struct CommitAuthor {
     address: String,
 }
 
-/// A text that is not of the form `Name <address>`.
+/// Error for a text that does not have the form `Name <address>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongAuthor;
 
@@ -28,7 +28,8 @@ impl fmt::Display for WrongAuthor {
 impl std::error::Error for WrongAuthor {}
 
 impl CommitAuthor {
-    /// The author of commits where neither settings nor rules name one. Its address belongs to no account.
+    /// The author of commits when neither settings nor rules name one. `.invalid` is a reserved domain (RFC
+    /// 2606), so the address belongs to no account.
     pub fn journeyman() -> Self {
         Self {
             name: "Journeyman".to_owned(),
@@ -36,7 +37,8 @@ impl CommitAuthor {
         }
     }
 
-    /// The author of commits of releases before there was a setting; branches that they began still have them.
+    /// The author of commits that releases before the setting made; branches from these releases still
+    /// contain it.
     pub fn of_earlier_releases() -> Self {
         Self {
             name: "Journeyman".to_owned(),
@@ -44,20 +46,22 @@ impl CommitAuthor {
         }
     }
 
-    /// An account of a GitHub by its number and login, with the address that GitHub keeps for accounts whose mail is private.
-    /// `host` is that of the server's pages.
+    /// Returns the author for a GitHub account by number and login, with the `noreply` address that GitHub
+    /// assigns to accounts with private mail.
+    ///
+    /// `host` is the host name of the server's pages. `None` when the login cannot be part of an author.
     pub fn of_github(host: &str, number: u64, login: &str) -> Option<Self> {
         format!("{login} <{number}+{login}@users.noreply.{host}>")
             .parse()
             .ok()
     }
 
-    /// The name.
+    /// The name part of the author.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The mail address.
+    /// The mail address, without angle brackets.
     pub fn address(&self) -> &str {
         &self.address
     }

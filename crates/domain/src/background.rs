@@ -1,88 +1,91 @@
-//! What a team's trackers know of a ticket beside its own text. All of it is text of others: data, never an order.
+//! Context that a team's trackers have about a ticket in addition to its text. All of it is text of other
+//! people: data, never an instruction.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{CommitAuthor, PullRequestStatus, acceptance_criteria};
 
-/// At most so many criteria count.
+/// Maximum number of acceptance criteria that count.
 const CRITERIA: usize = 20;
 
-/// What was found when work was asked for. It is read once and kept with the job, so every look at it is the same.
+/// Related pull requests and tickets at the time of the request. Ingest reads them once and pins them with
+/// the job, so every later step sees the same context.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Background {
-    /// Pull requests that are over and name the ticket, the latest first; at most 3.
+    /// Finished pull requests that name the ticket, the latest first; at most 3.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<EarlierPullRequest>,
-    /// Tickets that this one is linked with; at most 10.
+    /// Tickets that are linked with this one; at most 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub linked: Vec<LinkedTicket>,
-    /// Unfinished tickets of the same project with a similar title, the most similar first; at most 5, for a triage 10.
+    /// Unfinished tickets of the same project with a similar title, the most similar first; at most 5, for a
+    /// triage 10.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub similar: Vec<SimilarTicket>,
-    /// What could not be read.
+    /// Parts that ingest failed to read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<BackgroundPart>,
-    /// The person who asked for the work, as commits name them; absent: no account of a GitHub.
+    /// The person who asked for the work, as author of commits; absent: the person has no account on GitHub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requester: Option<CommitAuthor>,
 }
 
-/// A part of the background.
+/// A part of the background that is read by its own request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackgroundPart {
-    /// Earlier pull requests.
+    /// Earlier pull requests that name the ticket.
     Earlier,
-    /// Linked tickets.
+    /// Tickets that are linked with this one.
     Linked,
-    /// Similar tickets.
+    /// Unfinished tickets with a similar title.
     Similar,
 }
 
-/// A pull request that was meant for the ticket and is over.
+/// A finished pull request that was opened for the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EarlierPullRequest {
-    /// Its number in the ticket's repository.
+    /// Its number in the repository of the ticket.
     pub number: u64,
-    /// Its title.
+    /// The title of the pull request.
     pub title: String,
-    /// Its head branch.
+    /// Name of its head branch.
     pub branch: String,
     /// Login of its author.
     pub author: String,
-    /// Whether an account of ours made it.
+    /// True when an account of Journeyman opened it.
     #[serde(default)]
     pub is_ours: bool,
-    /// Merged or closed.
+    /// Final status: merged or closed.
     pub status: PullRequestStatus,
-    /// What people said of it, the earliest first.
+    /// Remarks of people on it, the earliest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<ReviewRemark>,
 }
 
-/// What a person said of a pull request.
+/// A person's remark on a pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRemark {
-    /// Login of who said it.
+    /// Login of the author.
     pub author: String,
-    /// The place that it is about, `path:line` or `path`; empty: the whole.
+    /// The place that the remark is about, `path:line` or `path`; empty: the whole pull request.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub place: String,
-    /// What.
+    /// The text of the remark.
     pub text: String,
 }
 
-/// A ticket that another one is linked with.
+/// A ticket that is linked with another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkedTicket {
-    /// Its key, as people write it.
+    /// Its key in the form that the tracker displays.
     pub key: String,
-    /// What it is to the other one, in the tracker's words: `is blocked by`, `parent` …
+    /// Its relation to the other ticket, in the tracker's words: `is blocked by`, `parent` …
     pub relation: String,
-    /// Its title.
+    /// The title of the linked ticket.
     pub summary: String,
-    /// Where it is in its workflow.
+    /// Name of its workflow status.
     pub status: String,
     /// The beginning of its description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -92,33 +95,33 @@ pub struct LinkedTicket {
 /// An unfinished ticket with a similar title.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimilarTicket {
-    /// Its key, as people write it.
+    /// Its key in the form that the tracker displays.
     pub key: String,
-    /// Its title.
+    /// The title of the ticket.
     pub summary: String,
-    /// Where it is in its workflow.
+    /// Name of its workflow status.
     pub status: String,
 }
 
-/// A text whose white space does not matter.
+/// Replaces each run of white space by one space.
 fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 impl Background {
-    /// Whether nothing is known.
+    /// Returns true when the background contains nothing.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The names of tickets that this one may repeat.
+    /// Returns the keys of tickets that this ticket may duplicate.
     pub fn tickets(&self) -> Vec<&str> {
         let linked = self.linked.iter().map(|ticket| ticket.key.as_str());
         let similar = self.similar.iter().map(|ticket| ticket.key.as_str());
         linked.chain(similar).collect()
     }
 
-    /// The acceptance criteria of the linked tickets; at most 20.
+    /// Returns the acceptance criteria of the linked tickets; at most 20.
     pub fn criteria(&self) -> Vec<String> {
         let listed = self
             .linked
@@ -127,20 +130,20 @@ impl Background {
         listed.take(CRITERIA).collect()
     }
 
-    /// Whether a linked ticket has these words; white space does not matter.
+    /// Returns true when a linked ticket contains the quotation; white space does not matter.
     pub fn says(&self, quote: &str) -> bool {
         let quote = plain(quote);
         let said = |ticket: &LinkedTicket| plain(&format!("{}\n{}", ticket.summary, ticket.description));
         !quote.is_empty() && self.linked.iter().any(|ticket| said(ticket).contains(&quote))
     }
 
-    /// Whether an earlier pull request was closed without a merge.
+    /// Returns true when an earlier pull request was closed without a merge.
     pub fn was_refused(&self) -> bool {
         let mut earlier = self.earlier.iter();
         earlier.any(|earlier| earlier.status == PullRequestStatus::Closed)
     }
 
-    /// The names of merged pull requests that may have done the work already, `#12`.
+    /// Returns the names, such as `#12`, of merged pull requests that may have done the work already.
     pub fn merged(&self) -> Vec<String> {
         let merged = self.earlier.iter();
         merged
@@ -150,20 +153,21 @@ impl Background {
     }
 }
 
-/// How much two titles have in common: the shared part of the words of the shorter one, in percent. Words that stand in
-/// nearly every title do not count, nor do cases.
+/// Similarity of two titles in percent: the share of the shorter title's words that the other title contains.
+///
+/// Words that occur in nearly every title do not count. Letter case does not matter.
 pub fn likeness(one: &str, other: &str) -> usize {
     let (one, other) = (title_words(one), title_words(other));
     let shorter = one.len().min(other.len());
     let shared = one.iter().filter(|word| other.contains(word)).count();
     match shorter {
-        // One word in common is chance.
+        // A single common word is chance.
         0 | 1 => 0,
         shorter => shared * 100 / shorter,
     }
 }
 
-/// The words of a title that say what it is about, in small letters, each once, in their order.
+/// Returns the significant words of a title in lower case, each once, in their order.
 pub fn title_words(title: &str) -> Vec<String> {
     const COMMON: [&str; 32] = [
         "a", "add", "an", "and", "are", "as", "at", "be", "bug", "can", "cannot", "does", "fix", "for",

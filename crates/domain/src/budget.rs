@@ -1,4 +1,4 @@
-//! What a run may spend.
+//! Limits on what a run may spend.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -6,31 +6,32 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::ModelRole;
 
-/// An amount of money, kept in millionths of a dollar and written as a number of dollars.
+/// An amount of money, stored in millionths of a dollar and serialized as a number of dollars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dollars(u64);
 
 impl Dollars {
-    /// An amount in millionths.
+    /// Creates an amount from millionths of a dollar.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// The amount in millionths.
+    /// The amount in millionths of a dollar.
     pub const fn micros(self) -> u64 {
         self.0
     }
 
-    /// Both amounts together.
+    /// Adds two amounts; the sum saturates.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 }
 
-/// As people write it, in cents.
+/// Formats the amount in dollars and cents, rounded up.
 impl fmt::Display for Dollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Rounding up keeps a small cost from being displayed as nothing.
         let cents = self.0.div_ceil(10_000);
         write!(f, "${}.{:02}", cents / 100, cents % 100)
     }
@@ -38,7 +39,8 @@ impl fmt::Display for Dollars {
 
 impl Serialize for Dollars {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Exact to a millionth below nine billion dollars.
+        // An `f64` holds 2^53 exact integers, so the value is exact to a millionth below nine billion
+        // dollars.
         serializer.serialize_f64(self.0 as f64 / 1e6)
     }
 }
@@ -54,35 +56,35 @@ impl<'de> Deserialize<'de> for Dollars {
     }
 }
 
-/// Limits of one run; what is absent has none.
+/// Limits of one run; an absent field is unlimited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunLimits {
-    /// Money for models.
+    /// Maximum cost of model calls, in dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Dollars>,
-    /// Tokens that models read and write.
+    /// Maximum number of tokens that models read and write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Minutes in which models, tools and checks run.
+    /// Maximum minutes in which models, tools and checks run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
-    /// Tokens of one conversation, from which on it is made shorter.
+    /// Tokens of one conversation above which the planner shortens it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u64>,
-    /// The same by the role of the model that is asked, where `context` is absent.
+    /// The same limit per role of the model, used when `context` is absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub context_by_role: BTreeMap<ModelRole, u64>,
 }
 
 impl RunLimits {
-    /// Tokens of one conversation with a model of this role, from which on it is made shorter.
+    /// Returns the tokens above which the planner shortens a conversation with a model of this role.
     #[must_use]
     pub fn context_of(&self, role: ModelRole) -> Option<u64> {
         self.context.or_else(|| self.context_by_role.get(&role).copied())
     }
 }
 
-/// What a run has too little of.
+/// A limit of a run that is exhausted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {

@@ -1,16 +1,18 @@
-//! Why an error happened. The text of an error is one sentence of its own; whoever shows it to a person adds the causes.
+//! Causes of errors. The text of an error is one sentence without its causes; the code that shows it to a
+//! person adds them.
 
 use std::error::Error;
 
-/// An error behind another one. Words become one, too.
+/// The source of another error. Converts from text, too.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// An error with its causes, outermost first, each said once: `cannot connect: dns error: no such host`.
+/// Returns an error with its causes, outermost first, without repetition: `cannot connect: dns error: no such
+/// host`.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     with_causes(&error.to_string(), error.source())
 }
 
-/// The same with other words for the outermost error.
+/// Returns the causes behind `text`, which replaces the text of the outermost error.
 pub fn with_causes(text: &str, mut cause: Option<&(dyn Error + 'static)>) -> String {
     let mut said = text.to_owned();
     while let Some(error) = cause {

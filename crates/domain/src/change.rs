@@ -7,30 +7,30 @@ use crate::{ChangedFile, CommitId, FailureClass, RecordKind, RepositoryName, Run
 /// A pull request that Journeyman opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestRef {
-    /// Where it is.
+    /// The repository that contains it.
     pub repository: RepositoryName,
-    /// Its number.
+    /// Its number in the repository.
     pub number: u64,
-    /// Link for people.
+    /// URL of its page.
     pub url: String,
-    /// Head branch.
+    /// Name of the head branch.
     pub branch: String,
 }
 
 /// A branch of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BranchRef {
-    /// The repository.
+    /// The repository that contains the branch.
     pub repository: RepositoryName,
     /// The branch, without `refs/heads/`.
     pub branch: String,
 }
 
-/// Where a pull request of ours stands.
+/// Status of a pull request that Journeyman opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PullRequestStatus {
-    /// Open, draft or not.
+    /// The pull request is open, draft or not.
     Open,
     /// A person merged it.
     Merged,
@@ -38,17 +38,17 @@ pub enum PullRequestStatus {
     Closed,
 }
 
-/// A pull request of ours in the index: which ticket it belongs to, and whether it has to be looked after. The reporter
-/// writes it, ingest reads it.
+/// Index entry that maps a pull request of Journeyman to its ticket and status. The reporter writes it;
+/// ingest reads it to know which pull requests to poll.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestRecord {
-    /// The pull request.
+    /// The indexed pull request.
     pub pull_request: PullRequestRef,
-    /// The ticket.
+    /// The ticket that it belongs to.
     pub ticket: TicketKey,
-    /// Its head when the record was written; absent once it is over.
+    /// Head when the record was written; absent after the pull request is merged or closed.
     pub head: Option<CommitId>,
-    /// Where it stands.
+    /// Status when the record was written.
     pub status: PullRequestStatus,
 }
 
@@ -56,7 +56,7 @@ impl Stored for PullRequestRecord {
     const KIND: RecordKind = RecordKind::PullRequest;
 }
 
-/// How the checks of a commit ended, taken together.
+/// Combined result of all checks of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conclusion {
@@ -64,100 +64,101 @@ pub enum Conclusion {
     Success,
     /// At least one check failed, was cancelled or timed out.
     Failure,
-    /// No check has reported, however long one waited.
+    /// No check reported within the waiting time.
     Absent,
 }
 
 /// All checks of one commit of a pull request, complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksSummary {
-    /// The pull request.
+    /// The checked pull request.
     pub pull_request: PullRequestRef,
     /// The commit that was checked.
     pub head: CommitId,
-    /// The result.
+    /// The combined result of the checks.
     pub conclusion: Conclusion,
-    /// Those that failed, with the end of their logs; at most 20.
+    /// Failed checks with the end of their logs; at most 20.
     pub failed: Vec<FailedCheck>,
-    /// Why nothing is done about it, when it failed.
+    /// Reason why Journeyman does not repair a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrepaired: Option<RepairEnd>,
-    /// Runs of GitHub Actions whose failed jobs run again; at most 20. Empty: none.
+    /// Ids of GitHub Actions runs whose failed jobs run again; at most 20. Empty: no jobs run again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rerun: Vec<u64>,
-    /// Logins of those who are asked to look, where a person has to; empty: nobody is known by a login.
+    /// Logins of the people who are asked to inspect the failure; empty: no login is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// The page of the CI run that decided, for people; empty: there is none.
+    /// URL of the CI run that decided the result; empty: unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub page: String,
-    /// Where a failure may come from; empty where nothing is repaired.
+    /// Changes that may have caused the failure; empty unless Journeyman repairs it.
     #[serde(default, skip_serializing_if = "Suspects::is_empty")]
     pub suspects: Suspects,
 }
 
-/// The changes that a failure of checks may come from, as far as a model can read them at once.
+/// The changes that may have caused failed checks, within the amount that a model can read at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspects {
-    /// The last commit of the pull request whose checks passed; absent: there is none, and the files are the pull request's.
+    /// The last commit of the pull request whose checks passed; absent: no commit passed, and the files are
+    /// those of the whole pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<CommitId>,
-    /// What was changed.
+    /// The changed files with their patches.
     pub files: Vec<ChangedFile>,
 }
 
 impl Suspects {
-    /// Whether nothing is known.
+    /// Returns true when no change is known.
     pub const fn is_empty(&self) -> bool {
         self.since.is_none() && self.files.is_empty()
     }
 }
 
-/// Why failed checks are left to people.
+/// Reason why failed checks are left to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairEnd {
-    /// The rules do not want it.
+    /// The rules disable repairs.
     Off,
-    /// None of them is about the change.
+    /// The change caused none of the failures.
     NotOurs,
-    /// None of them is about the change, and they failed again after they ran once more.
+    /// The change caused none of the failures, and the checks failed again in a second run.
     FailedAgain,
-    /// The same commit was tried as often as is allowed.
+    /// The repairs of one commit reached their limit.
     PerHead,
-    /// The pull request was repaired as often as is allowed.
+    /// The repairs of the pull request reached their limit.
     PerPullRequest,
-    /// The same failure came again after a repair of it.
+    /// The same failure recurred after a repair of it.
     Repeated,
-    /// What the ticket asked for is not known any more.
+    /// The request of the ticket is no longer stored.
     Forgotten,
 }
 
-/// One failed check.
+/// One failed check of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedCheck {
     /// Its name, e.g. `test (3.11)`.
     pub name: String,
-    /// Link for people.
+    /// URL of the check's page.
     pub url: String,
     /// The end of its output, capped at 8 KiB.
     pub log_tail: String,
-    /// What kind of failure it is.
+    /// The class of the failure.
     #[serde(default, skip_serializing_if = "FailureClass::is_real")]
     pub class: FailureClass,
-    /// The step that failed, where the system tells.
+    /// The failed step, if the CI system reports it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub step: String,
-    /// Everything that the step runs, where the log tells more than its first line; at most 4,000 characters.
+    /// All commands of the step, if the log contains more than the first line; at most 4,000 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// What matters of its log, for the model; at most 24,000 characters.
+    /// The relevant parts of its log, for the model; at most 24,000 characters.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,
 }
 
 impl FailedCheck {
-    /// What is known of its output: what matters of its log, else the end of what it reports.
+    /// Returns the relevant parts of its log, or the end of the output that it reports.
     pub fn output(&self) -> &str {
         if self.log.is_empty() {
             &self.log_tail
@@ -167,14 +168,14 @@ impl FailedCheck {
     }
 }
 
-/// Which ticket a head branch belongs to; recorded before the branch is pushed.
+/// Owner of a head branch: its ticket and last push. The reporter records it before it pushes the branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchRecord {
-    /// The repository.
+    /// The repository that contains the branch.
     pub repository: RepositoryName,
-    /// The head branch.
+    /// Name of the head branch.
     pub branch: String,
-    /// The ticket.
+    /// The ticket that owns the branch.
     pub ticket: TicketKey,
     /// The run that pushed it last.
     pub run: RunId,

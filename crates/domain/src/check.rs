@@ -1,4 +1,4 @@
-//! Checks: a command in a tree of files that the model cannot touch, and what it shows.
+//! Checks: a command in a tree of files that the model cannot change, and its result.
 
 use std::fmt;
 
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{FileChange, SandboxLevel, SetupHint, TreeId};
 
-/// Failing tests that are kept.
+/// Maximum number of failing tests that a report keeps.
 pub const MAX_TESTS: usize = 200;
-/// Names of passing and of skipped tests that are kept, of each kind, so that two runs can be compared by name …
+/// Maximum number of names per list of passing or skipped tests. The names allow a comparison of two runs.
 pub const MAX_PASSING: usize = 2_000;
-/// … and the bytes that they take.
+/// Maximum bytes of the names in each of these lists.
 pub const MAX_PASSING_BYTES: usize = 96 * 1024;
-/// Kept of a test's id and of its message, in characters.
+/// Maximum characters of a test id.
 pub const MAX_TEST_ID: usize = 200;
-/// Kept of a failing test's message, in characters.
+/// Maximum characters of a failing test's message.
 pub const MAX_TEST_MESSAGE: usize = 400;
-/// Kept of the end of a check's output, in bytes.
+/// Maximum bytes of the tail of a check's output.
 pub const MAX_TAIL: usize = 8 * 1024;
 
-/// How a check ended.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckOutcome {
-    /// Tests ran, none failed, and the exit code says so too.
+    /// Tests ran, none failed, and the exit code agrees.
     Green,
     /// A test failed, the tests could not be loaded, or the command failed in another way.
     Red,
-    /// The command cannot run here: the program, the target or the script is missing, or what it needs is not installed.
+    /// The command cannot run here: the program, the target, the script or a dependency is missing.
     Inert,
-    /// It did not end in its time.
+    /// The command exceeded its time limit.
     Timeout,
-    /// The surroundings failed: memory, disk, network, or the call was cut.
+    /// An infrastructure failure (memory, disk, network) or an interrupted call.
     Infra,
-    /// It ended well, but nothing shows that a test ran.
+    /// The command succeeded, but its output shows no tests that ran.
     NoTests,
 }
 
@@ -50,45 +50,46 @@ impl CheckOutcome {
         }
     }
 
-    /// True when the outcome says something about the code rather than about where it ran.
+    /// True when the outcome depends on the code rather than on the environment of the check.
     pub const fn is_about_the_code(self) -> bool {
         matches!(self, Self::Green | Self::Red)
     }
 
-    /// Whether the surroundings or the time failed: what it showed until then may not be all.
+    /// True after an infrastructure failure or a timeout: the result may be incomplete.
     pub const fn is_cut_short(self) -> bool {
         matches!(self, Self::Infra | Self::Timeout)
     }
 }
 
-/// Which files a check sees.
+/// Selection of the files that a check sees.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TreeKind {
-    /// The base commit's.
+    /// The files of the base commit.
     Base,
-    /// The workspace's as they are, committed or not.
+    /// The files of the workspace as they are, committed or not.
     Head,
-    /// The base commit's with these files or folders of the head.
+    /// The files of the base commit, with these files or folders of the head.
     BaseWith {
-        /// Relative to the root.
+        /// Paths relative to the root.
         paths: Vec<String>,
     },
-    /// The head's with one hunk of the change taken back.
+    /// The files of the head, with one hunk of the change reverted.
     HeadWithout {
-        /// The tree whose hunks were counted.
+        /// The tree whose hunks are counted.
         head: TreeId,
-        /// Which one, from 0.
+        /// Index of the hunk, from 0.
         hunk: u32,
     },
-    /// The head's with these files or folders as the base has them, and these hunks of other files taken back.
+    /// The files of the head, with these files or folders as in the base and these hunks of other files
+    /// reverted.
     HeadWithBase {
-        /// The tree whose hunks were counted.
+        /// The tree whose hunks are counted.
         head: TreeId,
-        /// Relative to the root; what the base lacks is taken away.
+        /// Paths relative to the root; a path that the base lacks is removed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         paths: Vec<String>,
-        /// Which ones, from 0; those of files in `paths` change nothing.
+        /// Indices of the hunks, from 0; hunks of files in `paths` have no effect.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hunks: Vec<u32>,
     },
@@ -97,20 +98,20 @@ pub enum TreeKind {
 /// A check to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckSpec {
-    /// For the shell.
+    /// The command line for the shell.
     pub command: String,
-    /// Folder to run it in, relative to the root; empty: the root.
+    /// Folder in which the command runs, relative to the root; empty: the root.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
-    /// Which files it sees.
+    /// The files that the check sees.
     pub tree: TreeKind,
-    /// How often it ran with these files before: what fails only now and then shows nothing.
+    /// Number of earlier runs with the same files. Repetitions detect flaky failures.
     #[serde(default, skip_serializing_if = "is_first")]
     pub again: u32,
-    /// Seconds it may take; absent: the executor's default.
+    /// Time limit in seconds; absent: the executor's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_s: Option<u32>,
-    /// `JUnit` XML files that it writes, as globs relative to the root, beside the usual places.
+    /// Globs of `JUnit` XML files that the command writes outside of the usual folders, relative to the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
 }
@@ -120,52 +121,54 @@ const fn is_first(again: &u32) -> bool {
     *again == 0
 }
 
-/// What a check showed.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRun {
-    /// For the shell.
+    /// The command line for the shell.
     pub command: String,
-    /// Folder that it ran in, relative to the root; empty: the root.
+    /// Folder in which the command ran, relative to the root; empty: the root.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
-    /// The files that it saw; absent when it was cut before they were known.
+    /// The files that the check saw; absent when the check was interrupted before the tree was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeId>,
-    /// Where they came from.
+    /// The selection that the tree was made from.
     pub tree_kind: TreeKind,
-    /// How it ended.
+    /// The outcome of the check.
     pub outcome: CheckOutcome,
-    /// Why, in words, where the outcome alone does not say.
+    /// Explanation for people if the outcome alone is ambiguous.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// 128 + signal when a signal ended it; absent when it was ended from outside.
+    /// Exit code, 128 + signal after a signal; absent when the executor ended the command.
     #[serde(default)]
     pub exit_code: Option<i32>,
-    /// How long the command took.
+    /// Run time of the command in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// What its tests said; absent when nothing shows that tests were run or could not be loaded.
+    /// The results of its tests; absent when the output shows neither a test run nor a loading error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tests: Option<TestReport>,
-    /// The end of its output.
+    /// The end of its output; at most [`MAX_TAIL`] bytes.
     #[serde(default)]
     pub output_tail: String,
-    /// True when there was more output than the tail.
+    /// True when the output was longer than the tail.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// How it was confined.
+    /// The sandbox level in which the command ran.
     pub sandbox: SandboxLevel,
-    /// Files of the setup that were changed afterwards and are therefore not in the tree: some of them.
+    /// Files of the setup that changed after the setup and are therefore excluded from the tree; a sample.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tampered: Vec<String>,
-    /// What the machine lacked, and what would provide it; absent: nothing that is known.
+    /// The missing program or library with its provider; absent: unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup_hint: Option<SetupHint>,
 }
 
 impl CheckRun {
-    /// Tests that fail here and not in `other`, as after a change compared with before. Nothing when either list is only a
-    /// part, or when one of the runs failed for its surroundings or its time: then nothing can be said.
+    /// Returns the tests that fail in this run but not in `other`, as in a comparison of head and base.
+    ///
+    /// Returns `None` when a list is incomplete, or when a run had an infrastructure failure or a timeout:
+    /// the comparison would be unreliable.
     pub fn failing_beyond(&self, other: &Self) -> Option<Vec<&FailedTest>> {
         if [self, other].iter().any(|run| run.outcome.is_cut_short()) {
             return None;
@@ -179,52 +182,52 @@ impl CheckRun {
     }
 }
 
-/// What test runners said of their tests.
+/// Test results as one or more runners report them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestReport {
-    /// Whose words they are, e.g. `pytest`; several are joined with `, `.
+    /// Name of the runner, e.g. `pytest`; several names are joined by `, `.
     pub runner: String,
-    /// How many passed. Runners that name no number for a package count as one a package.
+    /// Number of passed tests. Runners without a number for a package count as one test per package.
     pub passed: u32,
-    /// How many failed.
+    /// Number of failed tests.
     pub failed: u32,
-    /// How many were left out or expected to fail.
+    /// Number of tests that were skipped or expected to fail.
     #[serde(default)]
     pub skipped: u32,
-    /// True when tests could not be collected, imported or compiled: that is no failing test.
+    /// True when tests could not be collected, imported or compiled. Such an error is not a failing test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collection_error: bool,
-    /// Those that failed.
+    /// The failed tests with their messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<FailedTest>,
-    /// Those that passed, where the runner names them.
+    /// Names of the passed tests, if the runner reports them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passing: Vec<String>,
-    /// Those that were left out, where the runner names them.
+    /// Names of the skipped tests, if the runner reports them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipping: Vec<String>,
-    /// True when the failing tests are not all named.
+    /// True when the list of failing tests is incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// A test that failed.
+/// A failed test with its message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedTest {
-    /// As its runner names it.
+    /// The id that its runner reports.
     pub id: String,
-    /// The first lines of what it said.
+    /// The first lines of its message.
     #[serde(default)]
     pub message: String,
 }
 
 impl TestReport {
-    /// Tests that ran to a result.
+    /// Number of tests that ran to a result.
     pub const fn ran(&self) -> u32 {
         self.passed.saturating_add(self.failed)
     }
 
-    /// Both together.
+    /// Merges two reports.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         if !self.runner.split(", ").any(|name| name == other.runner) {
@@ -241,9 +244,11 @@ impl TestReport {
         self
     }
 
-    /// The same within the bounds of what is kept.
+    /// Truncates names, messages and lists to the limits of this module.
     #[must_use]
     pub fn bounded(mut self) -> Self {
+        // A count above the named failures means that the runner or parser dropped names, even within our own
+        // limits.
         self.truncated |=
             self.failing.len() > MAX_TESTS || (self.failing.len() as u64) < u64::from(self.failed);
         self.failing.truncate(MAX_TESTS);
@@ -273,16 +278,16 @@ fn cut(text: &str, max: usize) -> String {
     }
 }
 
-/// How strong the evidence for a change is, as people are told.
+/// Strength of the evidence for a change, as displayed to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Level {
-    /// Nothing could be run.
+    /// No check could run.
     E0,
-    /// Existing checks only.
+    /// Only existing checks ran.
     E1,
     /// A command's output changed as the ticket asks.
     E2,
-    /// A test that failed before passes now, and the others are no worse.
+    /// A test that failed before the change passes after it, and the other tests are no worse.
     E3,
 }
 
@@ -292,54 +297,55 @@ impl fmt::Display for Level {
     }
 }
 
-/// A command that may serve as a check, and why.
+/// A command that may serve as a check, with its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckCandidate {
-    /// For the shell.
+    /// The command line for the shell.
     pub command: String,
-    /// Folder to run it in, relative to the root; empty: the root.
+    /// Folder in which the command runs, relative to the root; empty: the root.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub directory: String,
-    /// Where it was found, in words.
+    /// Description of its source, for people.
     pub why: String,
 }
 
-/// Whether a finding stops a change until a person approves it.
+/// Effect of a finding on the delivery of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// People are told.
+    /// The finding is shown to people.
     Flag,
-    /// A person must approve it; no words of the model lift it.
+    /// A person must approve the change; no text of the model can override this.
     Block,
 }
 
-/// Something in a change that weakens what its checks show.
+/// A part of a change that weakens its checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The file.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// Line in the head's version, or in the base's when it is gone there; from 1. 0: the file as a whole.
+    /// Line in the head's version, or in the base's when the head no longer has it; from 1. 0: the file as a
+    /// whole.
     pub line: u32,
-    /// What it is, e.g. `test_removed`.
+    /// Machine-readable kind, e.g. `test_removed`.
     pub kind: String,
-    /// What follows from it.
+    /// Effect on the delivery of the change.
     pub severity: Severity,
-    /// What was seen, for people.
+    /// Description of the finding for people.
     pub words: String,
     /// The sentence of the ticket that asks for it; empty: none was found.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ticket_words: String,
 }
 
-/// A test that a change removes or renames in the open: its definition is gone from the text.
+/// A test that a change visibly removes or renames: its definition disappears from the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovedTest {
-    /// The file that it was in.
+    /// The file that contained it.
     pub path: String,
-    /// Its name there.
+    /// Its name in that file.
     pub name: String,
-    /// The name of the test that took its place; empty: none did.
+    /// The name of the test that replaces it; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub now: String,
 }
@@ -347,59 +353,58 @@ pub struct RemovedTest {
 /// One hunk of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hunk {
-    /// The file.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// First line in the head's version, from 1; 0 when the file is gone.
+    /// First line in the head's version, from 1; 0 when the head does not have the file.
     pub line: u32,
-    /// Lines added and removed.
+    /// Number of lines added and removed.
     pub lines: u32,
     /// True when it changes tests rather than the product.
     pub is_test: bool,
 }
 
-/// What a change amounts to, and what in it weakens its checks.
+/// Size of a change and the findings that weaken its checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeReport {
-    /// The files that were looked at: the workspace's as they are.
+    /// The analyzed tree: the files of the workspace as they are.
     pub tree: TreeId,
-    /// Files that differ.
+    /// Number of files that differ.
     pub files: u32,
-    /// Lines added and removed in product files; generated files, lock files and snapshots left out.
+    /// Lines added and removed in product files, without generated files, lock files and snapshots.
     pub product_lines: u32,
     /// Lines added and removed in tests.
     pub test_lines: u32,
-    /// Modules that are touched, by their folders.
+    /// Modules that the change touches, named by their folders.
     pub modules: Vec<String>,
-    /// Files that tests are in and that differ or are new, so that a check can put them onto the base.
+    /// Test files that differ or are new, which a check can put onto the base.
     pub test_files: Vec<String>,
-    /// What weakens its checks, the worst first.
+    /// Findings that weaken the checks, the worst first.
     pub findings: Vec<Finding>,
-    /// Every hunk that can be taken back, in the order in which checks count them.
+    /// Every hunk that can be reverted, in the order in which checks count them.
     pub hunks: Vec<Hunk>,
-    /// Every file that differs; empty in what an earlier release wrote.
+    /// Every file that differs; empty in records of earlier releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<FileChange>,
-    /// Files beside the tests that runs of tests read and that differ: configuration, hooks, setup. Removed ones are among
-    /// them.
+    /// Changed files that test runs read and that are not tests: configuration, hooks, setup. The list
+    /// includes removed files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub support_files: Vec<String>,
     /// Test files of the base that the change removes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_test_files: Vec<String>,
-    /// Tests that are removed or renamed in the open.
+    /// Tests that the change visibly removes or renames.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub removed_tests: Vec<RemovedTest>,
-    /// Lines added and removed in product files that are neither empty nor comments; absent in what an earlier release
-    /// wrote.
+    /// Changed product lines that are neither empty nor comments; absent in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_lines: Option<u32>,
-    /// True when there was more than is listed.
+    /// True when the lists are incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
 impl ChangeReport {
-    /// Whether a person must approve the change.
+    /// Returns true when a person must approve the change.
     pub fn is_blocked(&self) -> bool {
         self.findings
             .iter()

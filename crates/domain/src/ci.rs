@@ -1,31 +1,31 @@
-//! Rules about continuous integration.
+//! Rules for continuous integration.
 
 use serde::{Deserialize, Serialize};
 
-/// Continuous integration.
+/// Rules for continuous integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CiRules {
-    /// The system, told to the model.
+    /// Name of the CI system, which the prompt contains.
     pub system: String,
-    /// Repairs that are run before each commit: `pre-commit`, `dbt_compile`, or a command for the shell.
+    /// Repairs before each commit: `pre-commit`, `dbt_compile`, or a command for the shell.
     pub auto_fix: Vec<String>,
-    /// Whether a pull request on which no check reports stays a draft.
+    /// Controls whether a pull request without any reported check stays a draft.
     #[serde(skip_serializing_if = "CiRequired::is_auto")]
     pub required: CiRequired,
-    /// Whether failed checks of our pull requests are repaired.
+    /// Controls whether Journeyman repairs failed checks of its pull requests.
     #[serde(skip_serializing_if = "is_true")]
     pub repair: bool,
-    /// How often the checks of one commit are repaired.
+    /// Maximum number of repairs per commit, from 1 to 20.
     #[serde(skip_serializing_if = "is_default_per_commit")]
     pub repairs_per_commit: u32,
-    /// How often the checks of one pull request are repaired.
+    /// Maximum number of repairs per pull request, from 1 to 20.
     #[serde(skip_serializing_if = "is_default_per_pull_request")]
     pub repairs_per_pull_request: u32,
-    /// A program and its arguments that prints the log of a failed check that is no job of GitHub Actions.
+    /// Program with arguments that prints the log of a failed check that is not a GitHub Actions job.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub logs_command: Vec<String>,
-    /// Whether failed jobs run again, once for each commit, when none of the failures is about the change.
+    /// Controls whether failed jobs run again, once per commit, if the change caused none of the failures.
     #[serde(skip_serializing_if = "is_true")]
     pub rerun: bool,
 }
@@ -47,11 +47,12 @@ impl Default for CiRules {
 
 const REPAIRS_PER_COMMIT: u32 = 3;
 const REPAIRS_PER_PULL_REQUEST: u32 = 6;
-/// A model that did not mend the checks by then will not.
+// More repairs than this cost money without effect: a model that did not fix the checks by then is unlikely
+// to do so.
 const MOST_REPAIRS: u32 = 20;
 
 impl CiRules {
-    /// The key that is wrong and what to change.
+    /// Returns the invalid key and the instruction for its correction.
     pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
         let wrong = "must be between 1 and 20; `ci.repair: false` repairs nothing";
         if !(1..=MOST_REPAIRS).contains(&self.repairs_per_commit) {
@@ -79,16 +80,16 @@ const fn is_true(value: &bool) -> bool {
     *value
 }
 
-/// Whether a pull request on which no check reports stays a draft. In YAML `auto`, `true` or `false`.
+/// Draft policy for pull requests without any reported check. In YAML `auto`, `true` or `false`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Required", into = "Required")]
 pub enum CiRequired {
-    /// It does when something is configured to report.
+    /// The pull request stays a draft if the repository has a configuration that should report.
     #[default]
     Auto,
-    /// It does.
+    /// The pull request stays a draft.
     Always,
-    /// It does not.
+    /// The pull request becomes ready.
     Never,
 }
 
@@ -98,7 +99,7 @@ impl CiRequired {
     }
 }
 
-/// How people write it.
+/// The form in YAML: a boolean or the word `auto`.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Required {

@@ -1,4 +1,4 @@
-//! Names of commits and trees.
+//! Ids of git commits and trees.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +12,7 @@ use crate::invalid::{InvalidId, text_serde};
 pub struct CommitId(String);
 
 impl CommitId {
-    /// The hexadecimal digits.
+    /// All hexadecimal digits of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -24,7 +24,7 @@ impl CommitId {
 }
 
 impl CommitId {
-    /// What git writes where there is no commit.
+    /// The id of 40 zeros that git uses for a missing commit.
     pub fn null() -> Self {
         Self("0".repeat(40))
     }
@@ -52,7 +52,8 @@ impl FromStr for CommitId {
 }
 text_serde!(CommitId);
 
-/// A git tree's id: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits. Evidence holds for this tree alone.
+/// A git tree's id: 40 (SHA-1) or 64 (SHA-256) lower-case hexadecimal digits. Evidence holds for this tree
+/// alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TreeId(CommitId);

@@ -1,10 +1,10 @@
-//! Words in the message of a commit that act when it is pushed: mentions, trailers that give credit or orders, and marks that
-//! make continuous integration stay away.
+//! Removal of text in commit messages that triggers actions on a push: mentions, trailers for credit or
+//! orders, and marks that disable continuous integration.
 
-/// Words that skip something, in brackets: `[skip ci]`, `[ci skip]`, `[no ci]`, `[skip azurepipelines]`.
+// Words that request a skip, in marks such as `[skip ci]`, `[ci skip]`, `[no ci]`, `[skip azurepipelines]`.
 const SKIPPING: [&str; 2] = ["skip", "no"];
-/// Names in such a mark, by the documentation of GitHub Actions, GitLab, Azure Pipelines, Bitbucket, `CircleCI`, Travis CI,
-/// `AppVeyor`, Buildkite, Netlify, Vercel, Cloudflare and AWS.
+// Names in such a mark, from the documentation of GitHub Actions, GitLab, Azure Pipelines, Bitbucket,
+// `CircleCI`, Travis CI, `AppVeyor`, Buildkite, Netlify, Vercel, Cloudflare and AWS.
 const SKIPPED: [&str; 32] = [
     "action",
     "actions",
@@ -39,18 +39,20 @@ const SKIPPED: [&str; 32] = [
     "vercel",
     "workflows",
 ];
-/// Bytes between the brackets of a mark.
+// Maximum bytes between the brackets of a mark.
 const MARK_BYTES: usize = 60;
-/// The mark of Azure Pipelines without brackets.
+// The mark of Azure Pipelines without brackets.
 const AZURE_MARK: &str = "***no_ci***";
-/// Trailers by which GitHub and programs for releases act.
+// Trailers that act: GitHub reads `skip-checks`, and release-please reads `release-as`.
 const ORDER_TRAILERS: [&str; 2] = ["skip-checks", "release-as"];
-/// The trailer by which the run of a commit is known.
+// The trailer that maps a commit to its run. Only the planner writes it, so `clean_body` removes it from a
+// model's text.
 const RUN_TRAILER: &str = "journeyman-run";
 
-/// Finds the first words of a whole message that act: a mention, a mark, or a trailer that gives an order.
+/// Returns the first part of a whole message that triggers an action: a mention, a mark, or a trailer that
+/// gives an order.
 ///
-/// Trailers that give credit are right in a commit of the planner, and are left to [`clean_body`].
+/// Trailers for credit are valid in a commit of the planner. Only [`clean_body`] removes them.
 #[must_use]
 pub fn find_order(message: &str) -> Option<String> {
     let mut found = None;
@@ -60,20 +62,22 @@ pub fn find_order(message: &str) -> Option<String> {
     found
 }
 
-/// Cleans the body of a message by a model.
+/// Removes orders and credit from the body of a message that a model wrote.
 ///
-/// Mentions lose their sign, marks get round brackets, and trailers that give credit or an order are removed, because a model
-/// gives neither. A second pass changes nothing.
+/// Mentions lose the `@`, marks get round brackets, and trailers for credit or orders are removed, because a
+/// model is not allowed to give either. The result is stable: a second pass changes nothing.
 #[must_use]
 pub fn clean_body(body: &str) -> String {
     let is_order = |key: &str| key.ends_with("-by") || key == RUN_TRAILER || ORDER_TRAILERS.contains(&key);
     let mut found = None;
+    // Mentions go first: without the `@`, a line such as `@reviewed-by: Rita` becomes a trailer that the next
+    // step has to remove.
     let text = drop_mentions(body, &mut found);
     let text = drop_trailers(&text, is_order, &mut found);
     drop_marks(&text, &mut found)
 }
 
-/// Cleans a whole message: its first line holds no trailer.
+/// Removes orders and credit from a whole message. The first line cannot contain a trailer.
 #[must_use]
 pub fn clean_message(message: &str) -> String {
     match message.split_once('\n') {
@@ -82,7 +86,7 @@ pub fn clean_message(message: &str) -> String {
     }
 }
 
-/// Cleans the first line of a message.
+/// Removes mentions and marks from the first line of a message.
 #[must_use]
 pub fn clean_subject(subject: &str) -> String {
     let mut found = None;
@@ -97,13 +101,14 @@ pub fn clean_subject(subject: &str) -> String {
     }
 }
 
-/// Puts marks into round brackets: the text of a pull request becomes the message of its squashed commit.
+/// Puts marks into round brackets. Needed for the text of a pull request, which becomes the message of its
+/// squashed commit.
 #[must_use]
 pub fn clean_marks(text: &str) -> String {
     drop_marks(text, &mut None)
 }
 
-/// Takes the sign from mentions, by GitHub's grammar: no ASCII letter, digit or underscore stands before it.
+/// Removes the `@` of mentions by GitHub's grammar: no ASCII letter, digit or underscore precedes it.
 fn drop_mentions(text: &str, found: &mut Option<String>) -> String {
     let mut clean = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
@@ -114,6 +119,7 @@ fn drop_mentions(text: &str, found: &mut Option<String>) -> String {
             let is_part = |next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '/' | '_');
             let end = rest.find(|next| !is_part(next)).unwrap_or(rest.len());
             found.get_or_insert_with(|| format!("@{}", &rest[..end]));
+            // A repeated sign such as `@@ada` would form a mention again.
             clean.truncate(clean.trim_end_matches('@').len());
         } else {
             clean.push(c);
@@ -122,7 +128,7 @@ fn drop_mentions(text: &str, found: &mut Option<String>) -> String {
     clean
 }
 
-/// Takes lines out that are such trailers.
+/// Removes the lines that are trailers for which `is_order` holds.
 fn drop_trailers(text: &str, is_order: impl Fn(&str) -> bool, found: &mut Option<String>) -> String {
     let is_kept = |line: &&str| {
         let Some((key, _)) = line.split_once(':') else {
@@ -142,6 +148,7 @@ fn drop_trailers(text: &str, is_order: impl Fn(&str) -> bool, found: &mut Option
 /// Puts marks into round brackets.
 fn drop_marks(text: &str, found: &mut Option<String>) -> String {
     let mut clean = String::with_capacity(text.len());
+    // A stack of open brackets, because a mark can be nested: `[ci [skip ci]]`.
     let mut open = Vec::new();
     for c in text.chars() {
         if c == '[' {
@@ -160,13 +167,15 @@ fn drop_marks(text: &str, found: &mut Option<String>) -> String {
     let lower = clean.to_ascii_lowercase();
     for (at, mark) in lower.match_indices(AZURE_MARK) {
         found.get_or_insert_with(|| clean[at..at + mark.len()].to_owned());
+        // Only the underscore is replaced, which keeps the length: the positions of later matches stay valid.
         let sign = at + "***no".len();
         clean.replace_range(sign..=sign, " ");
     }
     clean
 }
 
-/// True for words in brackets that skip something: one that skips, and otherwise only names of what is skipped.
+/// Returns true for bracket content that requests a skip: at least one skip word, and otherwise only names of
+/// skippable systems.
 fn is_mark(words: &str) -> bool {
     if words.len() > MARK_BYTES {
         return false;

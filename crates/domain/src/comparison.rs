@@ -1,4 +1,4 @@
-//! Two runs of the same tests, compared by name; by number where a runner names none.
+//! Comparison of two runs of the same tests by test name, or by number if the runner reports no names.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{CheckRun, FailedTest, RemovedTest, TestReport};
 
-/// Names that are kept of one comparison.
+// Maximum number of names that one comparison keeps.
 const MOST_NAMES: usize = 50;
 
-/// Tests that passed in one run and do not in another.
+/// Tests that passed in one run and do not pass in another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostTests {
-    /// How many.
+    /// Number of lost tests.
     pub count: u32,
-    /// The first of them, where the runner names them.
+    /// The first names, if the runner reports them; at most 50.
     pub names: Vec<String>,
 }
 
 impl LostTests {
-    /// Whether there is none.
+    /// Returns true when no test is lost.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -38,7 +38,7 @@ impl LostTests {
         }
     }
 
-    /// Leaves out the names that this does not hold for.
+    /// Removes the names for which `is_kept` is false and reduces the count accordingly.
     pub fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
         let before = self.names.len();
         self.names.retain(|name| is_kept(name));
@@ -46,9 +46,10 @@ impl LostTests {
         self.count = self.count.saturating_sub(gone);
     }
 
-    /// What both comparisons say.
+    /// Returns the tests that both comparisons report as lost.
     #[must_use]
     pub fn shared_with(&self, other: &Self) -> Self {
+        // Without names the overlap is unknown, so the smaller count is the upper bound.
         if self.names.is_empty() || other.names.is_empty() {
             return match self.count <= other.count {
                 true => self.clone(),
@@ -57,7 +58,7 @@ impl LostTests {
         }
         let names = self.names.iter().filter(|name| other.names.contains(name));
         let mut shared = Self::named(names.cloned().collect());
-        // Names that were left out of both count as shared.
+        // Names beyond the limit cannot be compared and count as shared.
         let left_out = |lost: &Self| {
             lost.count
                 .saturating_sub(u32::try_from(lost.names.len()).unwrap_or(u32::MAX))
@@ -68,20 +69,25 @@ impl LostTests {
 }
 
 impl CheckRun {
-    /// Tests that pass here and neither pass nor fail there: skipped, not collected, deselected, out of the runner's pattern,
-    /// or part of a run that did not come so far; and those that fail here and are skipped there. Tests that the change
-    /// removes or renames in the open do not count.
+    /// Returns the tests that pass here and have no pass or failure in `other`.
+    ///
+    /// Causes are: skipped, not collected, deselected, outside of the runner's pattern, or part of an
+    /// interrupted run. Tests that fail here and are skipped there count, too. Tests that the change visibly
+    /// removes or renames do not count.
     pub fn tests_not_run_in(&self, other: &Self, removed: &[RemovedTest]) -> LostTests {
         self.compared_with(other, removed, true)
     }
 
-    /// Tests that pass here and do not pass there, for whatever reason.
+    /// Returns the tests that pass here and do not pass in `other`, for any reason.
     pub fn tests_not_passing_in(&self, other: &Self, removed: &[RemovedTest]) -> LostTests {
         self.compared_with(other, removed, false)
     }
 
-    /// Tests that fail here and have no result there: a run that leaves a failing test out is no passing run. Tests that the
-    /// change removes or renames in the open do not count, nor do files that could not be loaded here.
+    /// Returns the tests that fail here and have no result in `other`: a run that omits a failing test does
+    /// not count as passing.
+    ///
+    /// Tests that the change visibly removes or renames do not count, nor do files that could not be loaded
+    /// here.
     pub fn failures_not_run_in(&self, other: &Self, removed: &[RemovedTest]) -> LostTests {
         let (Some(before), Some(after)) = (&self.tests, &other.tests) else {
             return LostTests::default();
@@ -91,6 +97,8 @@ impl CheckRun {
         }
         if !after.names_all_passing() {
             let open = removed.iter().filter(|test| test.now.is_empty()).count();
+            // Without names only numbers remain. Passing tests that disappeared are already reported by
+            // `tests_not_run_in`, so they must not be counted as failures as well.
             let explained = self.tests_not_run_in(other, removed).count;
             let explained = explained.saturating_add(u32::try_from(open).unwrap_or(u32::MAX));
             let fewer = before.ran().saturating_sub(after.ran()).saturating_sub(explained);
@@ -99,6 +107,8 @@ impl CheckRun {
         let ids = |tests: &[FailedTest]| tests.iter().map(|test| test.id.clone()).collect::<Vec<_>>();
         let failed = TestReport {
             passing: ids(&before.failing),
+            // Listing all other tests as skipped marks them as known, so that none of them counts as a
+            // replacement of a failed test.
             skipping: before.passing.iter().chain(&before.skipping).cloned().collect(),
             ..TestReport::default()
         };
@@ -119,14 +129,14 @@ impl CheckRun {
         let failing = after.failing.iter().filter(|_| does_failing_count);
         let there = after.passing.iter().chain(failing.map(|test| &test.id));
         let mut lost = lost_names(before, there.map(String::as_str).collect(), removed);
-        // A test that failed and is skipped is silenced as well.
+        // A test that failed and is now skipped counts as silenced.
         let failed = before.failing.iter().filter(|_| does_failing_count);
         let skipped = failed.filter(|test| after.skipping.contains(&test.id));
         lost.extend(skipped.map(|test| test.id.clone()));
         LostTests::named(lost)
     }
 
-    /// Whether a test with this name failed here; nothing where the run does not say.
+    /// Returns true when the test failed here, false when it did not, `None` when the report is incomplete.
     pub fn has_failed(&self, name: &str) -> Option<bool> {
         let tests = self.tests.as_ref()?;
         if tests.failing.iter().any(|test| test.id == name) {
@@ -136,7 +146,8 @@ impl CheckRun {
         (is_passed || (!tests.truncated && !tests.collection_error)).then_some(false)
     }
 
-    /// Whether tests that failed in the other run can be said to pass here: by their names, else because more pass.
+    /// Returns true when a test that failed in the other run passes here: by its name, or by a higher number
+    /// of passed tests.
     pub fn passes_now(&self, name: &str, other: &Self) -> bool {
         let (Some(ours), Some(theirs)) = (&self.tests, &other.tests) else {
             return false;
@@ -147,7 +158,7 @@ impl CheckRun {
         }
     }
 
-    /// Tests that failed here and are known to the other run neither as passing nor as failing.
+    /// Returns the tests that fail here and that the other run does not list at all.
     pub fn failing_unknown_to(&self, other: &Self) -> Vec<&FailedTest> {
         let (Some(ours), Some(theirs)) = (&self.tests, &other.tests) else {
             return Vec::new();
@@ -166,13 +177,13 @@ impl CheckRun {
 }
 
 impl TestReport {
-    /// Whether every test that passed is named.
+    /// Returns true when the report names every passed test.
     pub fn names_all_passing(&self) -> bool {
         self.passing.len() as u64 >= u64::from(self.passed)
     }
 }
 
-/// How many fewer pass, where names do not say which.
+/// Returns how many fewer tests pass, for reports without names.
 fn lost_number(
     before: &TestReport,
     after: &TestReport,
@@ -186,7 +197,8 @@ fn lost_number(
     };
     let there = after.passed.saturating_add(newly_failing);
     let fewer = before.passed.saturating_sub(there);
-    // Repaired tests hide silenced ones where only passes are counted.
+    // The difference of passed tests alone hides a silenced test when another test is repaired in the same
+    // change.
     let skipped = match does_failing_count {
         true => after.skipped.saturating_sub(before.skipped),
         false => 0,
@@ -196,8 +208,10 @@ fn lost_number(
     fewer.max(silenced).saturating_sub(open)
 }
 
-/// Names of tests that are not there any more. A parametrised test counts by its function, because its parameters are named
-/// after their values.
+/// Returns the names of tests that disappeared.
+///
+/// A parametrized test counts per function, because runners name parameters after their values, and a changed
+/// value would look like a lost test.
 fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) -> Vec<String> {
     let mut now: BTreeMap<String, usize> = BTreeMap::new();
     for name in &there {
@@ -213,7 +227,7 @@ fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) ->
             .copied()
             .filter(|name| !there.contains(name))
             .collect();
-        // One name may stand for several tests.
+        // One name may identify several tests, so a missing count can exceed the missing names.
         gone.extend(names.iter().copied().filter(|name| there.contains(name)));
         lost.extend(gone.into_iter().take(missing));
     }
@@ -228,6 +242,7 @@ fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) ->
         .into_iter()
         .filter(|name| !known.contains(&stem(name)))
         .collect();
+    // Each new test can replace one lost test only; `is_replaced` removes it from `new`.
     lost.retain(|name| !is_replaced(name, &mut new) && !is_open(name, removed, &new));
     lost.sort_by_key(|name| before.passing.iter().position(|known| known == name));
     lost.into_iter().map(str::to_owned).collect()
@@ -241,15 +256,15 @@ fn by_stem<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<&'a
     found
 }
 
-/// Whether a new test of the same last name took its place: its file, class or group has another name.
+/// Returns true when a new test with the same last name replaces the test in another file, class or group.
 fn is_replaced(name: &str, new: &mut Vec<&str>) -> bool {
     let own = leaf(name);
     let found = new.iter().position(|other| leaf(other) == own);
     found.map(|at| new.remove(at)).is_some()
 }
 
-/// Whether the change removes the test in the open, or renames it to one that is there. Instances of a parametrised test share
-/// one definition.
+/// Returns true when the change visibly removes the test or renames it to an existing one. Instances of a
+/// parametrized test share one definition.
 fn is_open(name: &str, removed: &[RemovedTest], new: &[&str]) -> bool {
     removed.iter().any(|test| {
         is_test_of(name, &test.name)
@@ -258,7 +273,8 @@ fn is_open(name: &str, removed: &[RemovedTest], new: &[&str]) -> bool {
     })
 }
 
-/// Whether a test's id is that of a definition with this name: its last part, a subtest of it, or words that it is part of.
+/// Returns true when a test id belongs to a definition with this name: its last part, a subtest of it, or a
+/// phrase that contains it.
 fn is_test_of(id: &str, name: &str) -> bool {
     let last = leaf(id);
     let is_part = || {
@@ -269,7 +285,7 @@ fn is_test_of(id: &str, name: &str) -> bool {
     last == name || is_part() || (last.contains(' ') && is_named(&last, name))
 }
 
-/// Whether a text says a name, as whole words.
+/// Returns true when a text contains a name as whole words.
 pub fn is_named(id: &str, name: &str) -> bool {
     let is_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     !name.is_empty()
@@ -280,7 +296,7 @@ pub fn is_named(id: &str, name: &str) -> bool {
         })
 }
 
-/// Whether a test's id can be of this file; one that names no file can be of any.
+/// Returns true when a test id can belong to this file. An id without a file matches every file.
 fn is_from(id: &str, path: &str) -> bool {
     match id.split_once("::") {
         Some((file, _)) if file.contains('.') => is_end_of_path(path, file) || is_end_of_path(file, path),
@@ -288,13 +304,13 @@ fn is_from(id: &str, path: &str) -> bool {
     }
 }
 
-/// Whether a path ends with these whole segments: `a.py` is no end of `test_a.py`.
+/// Returns true when a path ends with these whole segments: `a.py` is not an end of `test_a.py`. segments: `a.py` is no end of `test_a.py`.
 fn is_end_of_path(path: &str, end: &str) -> bool {
     path.strip_suffix(end)
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// A test's name without parameters, places and addresses, which differ from run to run.
+/// Returns a test name without parameters, line numbers and memory addresses, which differ between runs.
 fn stem(name: &str) -> String {
     let name = name.split(" (line ").next().unwrap_or(name);
     let leaf_at = name.rfind("::").map_or(0, |at| at + 2);
@@ -314,10 +330,10 @@ fn stem(name: &str) -> String {
     }
 }
 
-/// The last part of a test's name.
+/// Returns the last part of a test name.
 fn leaf(name: &str) -> String {
     let name = stem(name);
-    // `test_total (tests.test_cart.TestCart.test_total)`
+    // The format of Python's `unittest`: `test_total (tests.test_cart.TestCart.test_total)`
     let name = match name.split_once(" (") {
         Some((first, rest)) if rest.ends_with(')') && !first.contains(' ') => first.to_owned(),
         _ => name,
@@ -327,6 +343,7 @@ fn leaf(name: &str) -> String {
         .fold(name.as_str(), |name, mark| {
             name.rsplit(mark).next().unwrap_or(name)
         });
+    // A name with spaces is a phrase, as in Jest: dots and slashes in it are punctuation, not separators.
     match last.contains(' ') {
         true => last.to_owned(),
         false => last.rsplit(['.', '/', '#']).next().unwrap_or(last).to_owned(),

@@ -1,15 +1,16 @@
-//! Control records: what an operator switches for everybody, and what an operator has to know of all processes.
+//! Control records: switches that operators set for all processes, and observations of processes for
+//! operators.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{RecordKind, Stored, TicketKey, Timestamp};
 
-/// The switch that stops every planner; while the record is there, no ticket is worked on and nothing is lost.
+/// The switch that stops every planner. While the record exists, planners work on no ticket and lose nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopAll {
-    /// Who switched it on.
+    /// The user who switched it on.
     pub by: String,
-    /// When.
+    /// Time of the switch.
     pub at: Timestamp,
 }
 
@@ -22,17 +23,17 @@ impl StopAll {
     pub const KEY: &str = "stop-all";
 }
 
-/// A record of a newer release was met by a process of an older one, which left it alone. One for each kind of record: the
-/// last that was met.
+/// Observation that an older release skipped a record of a newer release. One control record per kind; it
+/// holds the last observation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewerRecord {
-    /// What the record is.
+    /// The kind of the skipped record.
     pub kind: RecordKind,
-    /// Its format.
+    /// The format number of the skipped record.
     pub format: u32,
-    /// Its ticket, when it belongs to one.
+    /// Its ticket, if it belongs to one.
     pub ticket: Option<TicketKey>,
-    /// When it was met last, to within a minute.
+    /// Time of the last observation, to within a minute.
     pub at: Timestamp,
 }
 
@@ -47,15 +48,15 @@ impl NewerRecord {
     }
 }
 
-/// How far the journals are taken into the records of runs.
+/// Position up to which the projection has read the journals into the records of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Stream sequence of the first entry that is not.
+    /// Stream sequence of the first entry that is not yet read.
     pub next: u64,
 }
 
 impl Place {
-    /// Its name among the control records.
+    /// The key among the control records.
     pub const KEY: &str = "projection:runs";
 }
 

@@ -1,27 +1,27 @@
-//! When credentials end: what services tell of theirs, and never more than that.
+//! Expiry dates of credentials, as services report them. No record contains a credential.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Instance, RecordKind, Stored, Timestamp};
 
-/// When the credentials of one service end, as far as its settings say so. The service writes it at its start, also when there
-/// is nothing to tell any more.
+/// Expiry dates of one service's credentials, from its settings. The service writes the record at its start,
+/// also with an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialEnds {
-    /// One for each credential whose end is known.
+    /// One entry per credential with a known expiry date.
     #[serde(default)]
     pub ends: Vec<CredentialEnd>,
 }
 
-/// When one credential ends.
+/// Expiry date of one credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialEnd {
-    /// What it is for, as the settings call it: `jira_reader`, `jira_writer`.
+    /// Name of the credential in the settings: `jira_reader`, `jira_writer`.
     pub kind: String,
-    /// Of which instance; absent: the default one.
+    /// The instance that it belongs to; absent: the default instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
-    /// When it does not hold any more.
+    /// Time at which the credential expires.
     pub ends: Timestamp,
 }
 
@@ -37,11 +37,12 @@ impl CredentialEnds {
 }
 
 impl CredentialEnd {
-    /// People hear of it so many days before.
+    /// Number of days before the expiry from which users are notified.
     pub const SOON_DAYS: u64 = 30;
 
-    /// Whether somebody has to see to it: it ends soon, or has ended.
+    /// Returns true when the credential needs a renewal: it expires soon or has expired.
     pub fn is_due(&self, now: Timestamp) -> bool {
+        // `since` saturates at zero, so an expired credential stays due.
         self.ends.since(now).as_secs() / 86_400 < Self::SOON_DAYS
     }
 }

@@ -1,12 +1,14 @@
 //! Acceptance criteria in the text of a ticket.
 
-/// At most so many are taken.
+// Maximum number of criteria.
 const MOST: usize = 20;
-/// Characters of one.
+// Maximum characters of one criterion.
 const CHARS: usize = 500;
 
-/// The acceptance criteria that a text lists: the points below a heading of that name, else the points of a checklist. In
-/// order, as they are written, without their marks.
+/// Returns the acceptance criteria of a text in their order, as written, without list marks.
+///
+/// They are the points below a heading "Acceptance criteria" or "Definition of done", otherwise the points of
+/// a checklist. At most 20 criteria of 500 characters.
 #[must_use]
 pub fn acceptance_criteria(text: &str) -> Vec<String> {
     let below: Vec<&str> = points_below_heading(text);
@@ -25,6 +27,8 @@ fn points_below_heading(text: &str) -> Vec<&str> {
         match point(line) {
             _ if is_heading(line) => is_below = true,
             Some(point) if is_below => points.push(point),
+            // The first text after the points ends the section. Text before the first point may introduce the
+            // list.
             None if is_below && !line.is_empty() && !points.is_empty() => break,
             _ => {}
         }
@@ -41,7 +45,7 @@ fn is_heading(line: &str) -> bool {
     bare.eq_ignore_ascii_case("acceptance criteria") || bare.eq_ignore_ascii_case("definition of done")
 }
 
-/// The words of a list's point: `- x`, `* x`, `1. x`, `- [ ] x`.
+/// Returns the text of a list point: `- x`, `* x`, `1. x`, `- [ ] x`.
 fn point(line: &str) -> Option<&str> {
     let rest = match line.strip_prefix(['-', '*', '+', '•']) {
         Some(rest) => rest.strip_prefix(' ')?,
@@ -63,7 +67,7 @@ fn checklist(text: &str) -> Vec<&str> {
     marked.filter(|point| !point.is_empty()).collect()
 }
 
-/// What follows a box, ticked or not.
+/// Returns the text after a checkbox, ticked or not.
 fn ticked(rest: &str) -> Option<&str> {
     ["[ ] ", "[x] ", "[X] "]
         .into_iter()

@@ -15,15 +15,16 @@ use crate::{
 /// One record of a run's journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Place in the journal, from 0 without gaps.
+    /// Position in the journal, from 0 without gaps.
     pub position: u64,
-    /// Made by the writer for this append, so that after a lost acknowledgement it knows its own.
+    /// Random value of the writer for this append. After a lost acknowledgement, the writer recognizes its
+    /// entry by it.
     pub nonce: String,
-    /// The writer's fence.
+    /// The fence of the writer.
     pub fence: RunFence,
-    /// When it was written.
+    /// Time of the append.
     pub at: Timestamp,
-    /// What happened.
+    /// The event that the entry records.
     pub fact: Fact,
 }
 
@@ -31,330 +32,335 @@ impl Stored for Entry {
     const KIND: RecordKind = RecordKind::Entry;
 }
 
-/// What happened in a run. Whatever reaches outside is two facts: requested, then the outcome. The id is run and
-/// journal position of the request.
+/// Event in a run. Each outbound operation is two facts: the request, then the outcome. Its id is the run
+/// with the journal position of the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Fact {
-    /// The run exists.
+    /// The run was opened.
     RunStarted {
-        /// What opened it.
+        /// The trigger that opened it.
         trigger: Box<Trigger>,
     },
-    /// Another delivery of the ticket's token took over.
+    /// A planner took over the run with another delivery of the ticket's token.
     TakenOver {
-        /// Its fence.
+        /// The fence of that delivery.
         fence: RunFence,
     },
-    /// An executor is asked for a workspace.
+    /// The planner requests a workspace from an executor.
     WorkspaceRequested {
-        /// The call.
+        /// Id of the workspace call.
         id: CallId,
-        /// The repository; absent: the run's own.
+        /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
-    /// A workspace is open.
+    /// An executor opened the workspace.
     WorkspaceOpened {
-        /// The call.
+        /// Id of the workspace call.
         id: CallId,
-        /// Where and what.
+        /// Address and contents of the workspace.
         workspace: WorkspaceInfo,
-        /// The repository; absent: the run's own.
+        /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
-    /// No workspace could be had.
+    /// The executor failed to open a workspace.
     WorkspaceFailed {
-        /// The call.
+        /// Id of the workspace call.
         id: CallId,
-        /// For people.
+        /// Description of the failure for people.
         detail: String,
         /// True when the repository's setup commands failed; the detail is the end of their log.
         setup: bool,
-        /// True when the same comes at every try, e.g. because the history holds an object that is refused.
+        /// True when every retry fails in the same way, e.g. because the history contains a rejected object.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         permanent: bool,
-        /// The repository; absent: the run's own.
+        /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
-    /// The workspace was lost and opened again from the last snapshot; tool results after it are void and the calls
-    /// run again under new ids.
+    /// The workspace was lost and rebuilt from the last snapshot.
+    ///
+    /// Tool results after the snapshot are void, and the calls run again under new ids.
     WorkspaceRestored {
-        /// Where and what.
+        /// Address and contents of the new workspace.
         workspace: WorkspaceInfo,
-        /// The snapshot; absent: from the bare base.
+        /// The restored snapshot; absent: only the base was restored.
         snapshot: Option<Snapshot>,
-        /// The repository; absent: the run's own.
+        /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
-    /// The work ended worse than it was before: the workspace has the state that was proven best again.
+    /// The work ended in a worse state than an earlier one, so the workspace was reset to the best proven
+    /// state.
     WentBack {
-        /// Where.
+        /// Address and contents of the workspace.
         workspace: WorkspaceInfo,
-        /// That state.
+        /// Snapshot of the best proven state.
         snapshot: Snapshot,
     },
-    /// What the run may spend, as rules and settings have it when the model is asked first.
+    /// Limits of the run, pinned from rules and settings before the first model call.
     LimitsSet {
-        /// The limits.
+        /// Limits of the run.
         limits: RunLimits,
-        /// Those of the ticket; absent: it has none.
+        /// Limits of the ticket; absent: unlimited.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<TicketLimits>,
     },
-    /// The model is asked.
+    /// The planner requests a turn of the model.
     ModelRequested {
-        /// The call.
+        /// Id of the model call.
         id: CallId,
         /// The turn of its conversation, from 1.
         turn: u32,
-        /// What the conversation is for.
+        /// The phase that the conversation belongs to.
         #[serde(default)]
         phase: Phase,
-        /// Counts the conversations of the phase, from 0.
+        /// Index of the conversation in its phase, from 0.
         #[serde(default)]
         round: u32,
-        /// Which model is asked.
+        /// The role that selects the model.
         #[serde(default)]
         role: ModelRole,
     },
     /// The model replied.
     ModelReplied {
-        /// The call.
+        /// Id of the model call.
         id: CallId,
-        /// The reply.
+        /// The reply of the model.
         reply: Reply,
-        /// SHA-256 of what the model was shown before its turns: instructions, tools and task.
+        /// SHA-256 of the prompt before the model's turns: instructions, tools and task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
     },
-    /// The model call failed for good.
+    /// The model call failed permanently.
     ModelFailed {
-        /// The call.
+        /// Id of the model call.
         id: CallId,
-        /// For people: status and class, never a body.
+        /// Status and error class for people, never a response body.
         detail: String,
-        /// True when the same call may work later.
+        /// True when the same call may succeed later.
         #[serde(default)]
         transient: bool,
-        /// What kind of failure it was; absent in records of former releases. A conversation that is too long is made shorter.
+        /// Kind of the failure; absent in records of earlier releases. The planner shortens a conversation
+        /// that is too long.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kind: Option<ModelFault>,
-        /// The tokens that the provider accepts in one request, where it refused more; the conversation is made shorter once.
+        /// Tokens that the provider accepts in one request, if it refused a longer one. The planner shortens
+        /// the conversation once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u64>,
     },
-    /// A budget has no room for the call, so the model was not asked.
+    /// The remaining budget is too small for the call, so the planner did not make it.
     BudgetRefused {
-        /// The call.
+        /// Id of the refused call.
         id: CallId,
-        /// Which budget it is.
+        /// The exhausted budget.
         reason: StopReason,
     },
-    /// A tool runs.
+    /// The planner starts a tool.
     ToolRequested {
-        /// The call.
+        /// Id of the tool call.
         id: CallId,
-        /// The model's wish, or the planner's own.
+        /// The call, requested by the model or by the planner.
         call: ToolCall,
-        /// True when the planner itself wants it.
+        /// True when the planner requested the call.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         own: bool,
-        /// The repository; absent: the run's own.
+        /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
-    /// A tool ended.
+    /// The tool returned a result.
     ToolFinished {
-        /// The call.
+        /// Id of the tool call.
         id: CallId,
-        /// What the model reads.
+        /// The result that the model reads.
         result: ToolResult,
     },
-    /// Code that the ticket may be about was looked up.
+    /// The planner searched for code that the ticket may be about.
     CodeFound {
-        /// The best first; empty: nothing fits well.
+        /// Matches, the best first; empty: no good match.
         seeds: Vec<CodeSeed>,
-        /// What else there is to say, such as why the index was not used; may be empty.
+        /// A remark about the search, such as the reason why the index was unavailable; may be empty.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         note: String,
     },
-    /// It was looked up what such work took before.
+    /// The planner estimated the effort from earlier runs.
     EffortForecast {
-        /// What to expect; absent: too little is known.
+        /// The estimate; absent: there are too few earlier runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         forecast: Option<Forecast>,
     },
-    /// Commands that may serve as checks.
+    /// The planner found commands that may serve as checks.
     ChecksFound {
-        /// Best first; empty: there are none.
+        /// Commands, the best first; empty: none found.
         candidates: Vec<CheckCandidate>,
     },
-    /// A check runs.
+    /// The planner starts a check.
     CheckRequested {
-        /// The call.
+        /// Id of the check call.
         id: CallId,
-        /// What runs where.
+        /// Command, folder and tree of the check.
         check: CheckSpec,
     },
-    /// A check ended.
+    /// The check ended.
     CheckRan {
-        /// The call.
+        /// Id of the check call.
         id: CallId,
-        /// What it showed.
+        /// Result of the check.
         run: Box<CheckRun>,
     },
-    /// The change was looked at.
+    /// The planner inspected the change.
     ChangeInspected {
-        /// What it amounts to; absent: that could not be told.
+        /// Size and findings of the change; absent: the inspection failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<Box<ChangeReport>>,
     },
-    /// A phase ended.
+    /// A phase finished.
     PhaseFinished {
-        /// What it brought.
+        /// Output of the phase.
         output: PhaseOutput,
     },
-    /// A conversation became long: the model is shown the old results of its tools in one line each from now on.
+    /// A long conversation was shortened: the model receives old tool results as one line each from now on.
     ContextCleared {
-        /// The conversation: the last one of its phase.
+        /// Phase of the conversation, which is the last one of that phase.
         phase: Phase,
-        /// How many turns from its start.
+        /// Number of turns from its start that are shortened.
         turns: u32,
-        /// About how many tokens every later call has less.
+        /// Estimate of the tokens that every later call saves.
         tokens: u64,
     },
-    /// A conversation became so long that leaving results out is not enough: a model is asked to sum its first turns up.
+    /// The planner requests a summary of the first turns, because shortened tool results were not enough.
     SummaryRequested {
-        /// The call.
+        /// Id of the summary call.
         id: CallId,
-        /// The conversation: the last one of its phase.
+        /// Phase of the conversation, which is the last one of that phase.
         phase: Phase,
-        /// How many turns from its start the summary will stand for.
+        /// Number of turns from its start that the summary replaces.
         turns: u32,
-        /// About how many tokens every later call has less, without those of the summary.
+        /// Estimate of the tokens that every later call saves, not counting the tokens of the summary.
         tokens: u64,
     },
-    /// The summary is there. It stands for those turns from now on, unless it is of no use.
+    /// The summary arrived. It replaces those turns from now on, unless it is unusable.
     Summarized {
-        /// The call.
+        /// Id of the summary call.
         id: CallId,
-        /// The reply.
+        /// The reply that contains the summary.
         reply: Reply,
     },
-    /// There is no summary; the conversation goes on without.
+    /// The summary failed; the conversation continues without it.
     SummaryFailed {
-        /// The call.
+        /// Id of the summary call.
         id: CallId,
-        /// For people: status and class, never a body.
+        /// Status and error class for people, never a response body.
         detail: String,
     },
-    /// The work turned out to be more than it looked like.
+    /// The work turned out to be larger than its class.
     ClassRaised {
-        /// The larger class.
+        /// The larger class of work.
         class: Class,
     },
-    /// The run goes back to its work: what later phases brought is void.
+    /// The run returns to an earlier phase, and the outputs of later phases are void.
     Returned {
-        /// Why.
+        /// Reason of the return.
         why: Return,
     },
-    /// Somebody pushed to the branch of the pull request that the work goes on with: it begins again on their commit.
+    /// Another author pushed to the branch of the pull request: the work restarts on the new head.
     HeadMoved {
-        /// The branch's head now.
+        /// The new head of the branch.
         head: CommitId,
-        /// Who pushed; absent: nobody told, the push of the work was refused.
+        /// The author of the push; absent: the planner learned of it only from its rejected push.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
-    /// The workspace's changes are kept outside it.
+    /// A snapshot of the workspace's changes is stored outside of it.
     SnapshotTaken {
-        /// The snapshot.
+        /// The stored snapshot.
         snapshot: Snapshot,
-        /// The repository; absent: the run's own.
+        /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
-    /// The workspace is open, but its changes cannot be kept as they are; the model is told.
+    /// The workspace is open, but a snapshot of its changes is not possible. The model receives the reason.
     SnapshotFailed {
-        /// Why, for the model and the ticket.
+        /// Reason for the model and the ticket.
         reason: String,
-        /// The repository; absent: the run's own.
+        /// The repository; absent: the run's repository.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repository: Option<RepositoryName>,
     },
-    /// The reporter is asked.
+    /// The planner sends a request to the reporter.
     ReportRequested {
-        /// The report.
+        /// Id of the report.
         id: ReportId,
-        /// What for.
+        /// The requested effects.
         request: ReportRequest,
-        /// The model's id of the tool call that it answers, when it answers one.
+        /// The model's id of the tool call that the report answers, if any.
         answers: Option<String>,
     },
-    /// The reporter settled it.
+    /// The reporter completed the report.
     ReportSettled {
-        /// The report.
+        /// Id of the report.
         id: ReportId,
-        /// What became of it.
+        /// Result of the report.
         outcome: ReportOutcome,
     },
-    /// The run waits and holds nothing.
+    /// The run waits without holding a lease or workspace.
     Parked {
-        /// What for.
+        /// The event that ends the wait.
         waits_for: WaitsFor,
     },
-    /// The job failed for a reason that may pass. The run waits for a timer, holds nothing, and tries again.
+    /// A step failed for a possibly transient reason. The run waits for a timer without holding resources,
+    /// then retries.
     RetryScheduled {
-        /// Which retry this is, from 1; they are counted from the last success or reset.
+        /// Number of this retry, from 1, counted from the last success or reset.
         attempt: u32,
-        /// How many there are at most.
+        /// Maximum number of retries.
         #[serde(default)]
         most: u32,
-        /// When to try again.
+        /// Time of the retry.
         due: Timestamp,
-        /// What failed.
+        /// The failure that caused the retry.
         reason: StopReason,
     },
-    /// The wait is over: what failed is tried again under new ids.
+    /// The wait ended, and the failed step runs again under new ids.
     Retried {
-        /// Who asked for it, which resets the count; absent: the timer.
+        /// The user who requested the retry, which resets the count; absent: the timer.
         by: Option<String>,
     },
-    /// A person decided at the gate.
+    /// A person decided at the approval gate.
     Decided {
-        /// The decision.
+        /// The decision at the gate.
         decision: Decision,
-        /// Who decided.
+        /// Name of the person who decided.
         by: String,
     },
-    /// Somebody asked to stop.
+    /// A user requested a stop of the run.
     StopRequested {
-        /// Who.
+        /// Name of the user.
         by: String,
     },
-    /// Something was said about the ticket. The model reads it at its next turn.
+    /// A new event on the ticket reached the run. The model reads it in its next turn.
     NewsArrived {
-        /// Stream sequence of the trigger that told of it.
+        /// Stream sequence of the trigger that carried it.
         sequence: u64,
-        /// When it was said.
+        /// Time of the event.
         at: Timestamp,
-        /// What.
+        /// Contents of the event.
         news: News,
     },
-    /// The model is told something with the results of its last calls.
+    /// The planner adds a hint for the model to the results of its last calls.
     Hinted {
-        /// In which conversation.
+        /// Phase of the conversation that receives it.
         phase: Phase,
-        /// What.
+        /// The hint for the model.
         hint: Hint,
     },
-    /// The run is over. Nothing follows.
+    /// The run is finished. No fact follows.
     RunFinished {
-        /// Why.
+        /// Reason for the end of the run.
         reason: StopReason,
     },
 }

@@ -1,11 +1,11 @@
-//! The failures that a log shows, so that those of two logs can be compared: names of tests, and error lines without their
+//! Failures in a log, normalized for comparison with another log: names of tests, and error lines without
 //! numbers.
 
 use std::collections::BTreeSet;
 
-/// Most failures of one log that are told apart.
+// Maximum number of distinct failures per log.
 const MOST: usize = 2_000;
-/// Signs that test runners put before the name of a failed test.
+// Signs that test runners put before the name of a failed test.
 const SIGNS: [&str; 9] = [
     "--- FAIL: ",
     "● ",
@@ -17,7 +17,7 @@ const SIGNS: [&str; 9] = [
     "ERROR: ",
     "[  FAILED  ] ",
 ];
-/// What an error of a compiler or an interpreter says wherever it stands in a line.
+// Parts of error messages of compilers and interpreters that identify an error anywhere in a line.
 const ERRORS: [&str; 7] = [
     "error ts",
     "error cs",
@@ -28,10 +28,10 @@ const ERRORS: [&str; 7] = [
     "cannot find symbol",
 ];
 
-/// Lists the failures of a log: tests by their names, and errors that kept tests from running.
+/// Lists the failures of a log: names of failed tests, and errors that prevented tests from running.
 ///
-/// Where there is neither, every line counts that speaks of an error or names a place in a file. Numbers in such lines do
-/// not count: lines of code move.
+/// In a log without either, every line counts that mentions an error or names a line of a file. Numbers in
+/// such lines are removed, because line numbers shift between commits.
 pub fn list_failures(log: &str) -> BTreeSet<String> {
     let lines = || log.lines().map(strip_prefixes).filter(|line| !line.is_empty());
     let certain: BTreeSet<String> = lines()
@@ -48,7 +48,7 @@ pub fn list_failures(log: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A line without the colors of a terminal, and without the time and the marks that GitHub Actions put before it.
+/// Returns a line without terminal colors, and without the time and the marks that GitHub Actions adds.
 fn strip_prefixes(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut rest = line;
@@ -75,11 +75,11 @@ fn is_time(word: &str) -> bool {
         && word.contains('T')
 }
 
-/// The name of the test that a line says has failed.
+/// Returns the name of the test whose failure a line reports.
 fn find_test(line: &str) -> Option<String> {
     let named =
         |name: &str| Some(format!("test {}", without_duration(name.trim()))).filter(|name| name.len() > 5);
-    // pytest: the summary, and the line of each test.
+    // The formats of pytest: the summary, and the line of each test.
     for sign in ["FAILED ", "ERROR "] {
         if let Some(rest) = line.strip_prefix(sign)
             && let Some(test) = rest
@@ -90,17 +90,20 @@ fn find_test(line: &str) -> Option<String> {
             return named(test);
         }
     }
+    // The format of Rust's test harness.
     if let Some(test) = line
         .strip_prefix("test ")
         .and_then(|rest| rest.strip_suffix(" ... FAILED"))
     {
         return named(test);
     }
+    // The formats of pytest's verbose lines and of Gradle.
     if let Some((test, _)) = line.split_once(" FAILED").or_else(|| line.split_once(" ERROR "))
         && (test.contains("::") || test.contains(" > "))
     {
         return named(test);
     }
+    // The Test Anything Protocol: `# TODO` and `# SKIP` mark expected failures.
     if let Some(rest) = line.strip_prefix("not ok ") {
         let name = rest
             .trim_start_matches(|c: char| c.is_ascii_digit())
@@ -117,18 +120,21 @@ fn find_test(line: &str) -> Option<String> {
     {
         return named(name);
     }
+    // The formats of Jest and Vitest. `FAIL` alone is too common a word, so a path or a group has to follow.
     if let Some(name) = line
         .strip_prefix("FAIL ")
         .filter(|name| name.contains(['/', '.', '>']))
     {
         return named(name);
     }
+    // The format of `dotnet test`.
     if let Some(name) = line
         .strip_prefix("Failed ")
         .filter(|name| name.contains('.') && name.ends_with(']'))
     {
         return named(name.split(" [").next().unwrap_or(name));
     }
+    // The format of Maven Surefire.
     if let Some(name) = line.split(" <<< ").next().filter(|name| name.len() < line.len()) {
         return named(
             name.trim_start_matches("[ERROR] ")
@@ -137,10 +143,11 @@ fn find_test(line: &str) -> Option<String> {
                 .unwrap_or(name),
         );
     }
+    // The format of `CTest`.
     if let Some(name) = line.strip_suffix("(Failed)") {
         return named(name.trim_start_matches(|c: char| c.is_ascii_digit() || " -".contains(c)));
     }
-    // PHPUnit and ExUnit number them.
+    // PHPUnit and `ExUnit` number failed tests.
     if let Some((number, name)) = line.split_once(") ")
         && !number.is_empty()
         && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -151,7 +158,7 @@ fn find_test(line: &str) -> Option<String> {
     SIGNS.iter().find_map(|sign| named(line.strip_prefix(sign)?))
 }
 
-/// A name without how long the test took, or how far the run was.
+/// Removes the duration or the progress at the end of a name.
 fn without_duration(name: &str) -> &str {
     let name = name.trim_end();
     let Some((before, last)) = name.rsplit_once(['(', '[']) else {
@@ -171,7 +178,7 @@ fn is_duration(text: &str) -> bool {
         && ["ms", "s", "m", "µs", "%", "sec", "secs", "total)", "ms total"].contains(&unit)
 }
 
-/// An error that keeps tests from running.
+/// Returns the error without numbers if a line reports an error that prevents tests from running.
 fn find_error(line: &str) -> Option<String> {
     let lower = line.to_lowercase();
     let starts = lower
@@ -196,7 +203,7 @@ fn speaks_of_error(line: &str) -> bool {
     .any(|word| lower.contains(word))
 }
 
-/// Whether a line begins with `path:12`, as linters write it.
+/// Returns true when a line begins with `path:12`, the format of linters.
 fn names_place(line: &str) -> bool {
     let Some((path, rest)) = line.split_once(':') else {
         return false;

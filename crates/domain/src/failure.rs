@@ -1,35 +1,35 @@
-//! What kind of failure a red check is, by its name, its end and its log; and what makes two failures the same.
+//! Classification of failed checks by name, end and log, and fingerprints that identify recurring failures.
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure a red check is.
+/// Kind of failure of a red check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureClass {
-    /// The change may have caused it: the only kind that a model looks at.
+    /// The change may have caused it. Only this kind is given to a model.
     #[default]
     Real,
     /// The machine or the network of the check failed.
     Infra,
-    /// The check runs something that does not exist.
+    /// The check runs a program or target that does not exist.
     Inert,
-    /// It took too long.
+    /// The check exceeded its time limit.
     Timeout,
-    /// The same check fails on the target branch.
+    /// The same check also fails on the target branch.
     PreExisting,
     /// The same check passed on this very commit.
     Flaky,
-    /// A rule about the pull request itself, such as a sign-off: people have to see to it.
+    /// A rule about the pull request itself, such as a sign-off, which people have to fulfill.
     Policy,
 }
 
 impl FailureClass {
-    /// Whether it is [`FailureClass::Real`].
+    /// Returns true for [`FailureClass::Real`].
     pub fn is_real(&self) -> bool {
         *self == Self::Real
     }
 
-    /// The name in the API and journals.
+    /// The name in the API and in journals.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Real => "real",
@@ -43,7 +43,8 @@ impl FailureClass {
     }
 }
 
-/// Lines of test runners and compilers that speak of the code. With one of them, nothing else in a log counts.
+// Lines of test runners and compilers that report errors of the code. They take precedence over every other
+// pattern in a log.
 const ABOUT_CODE: [&str; 12] = [
     "assertionerror",
     "assert ",
@@ -100,7 +101,10 @@ const POLICY: [&str; 7] = [
     "pull request title",
 ];
 
-/// The kind of failure that a check's name and log show. Whether it failed before, or passes at times, is not in a log.
+/// Returns the kind of failure that a check's name and log show.
+///
+/// The results [`FailureClass::PreExisting`] and [`FailureClass::Flaky`] need other runs, so this function
+/// never returns them.
 pub fn classify(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
     let (name, log) = (name.to_lowercase(), log.to_lowercase());
     let has_word = |phrase: &&&str| {
@@ -116,6 +120,8 @@ pub fn classify(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
     if has_timed_out {
         return FailureClass::Timeout;
     }
+    // Before the infrastructure patterns: tests of network code print messages such as "connection reset by
+    // peer", too.
     if says(&ABOUT_CODE) {
         return FailureClass::Real;
     }
@@ -131,11 +137,13 @@ pub fn classify(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
     FailureClass::Real
 }
 
-/// What stays the same when the same check fails in the same way again: its name and its error lines, without numbers.
+/// Returns a fingerprint of a recurring failure: the check's name and its error lines with normalized
+/// numbers.
 pub fn fingerprint(name: &str, log: &str) -> String {
     let errors = log.lines().filter(|line| {
         let line = line.to_lowercase();
         line.contains("error") || line.contains("fail") || line.contains("panicked")
+    // Durations, line numbers and dates differ between runs: every number becomes a single 0.
     });
     let plain = |line: &str| -> String {
         let letters = line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c });

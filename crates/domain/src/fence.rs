@@ -1,4 +1,4 @@
-//! Fences: numbers that only grow per ticket. Whoever carries an older one is refused.
+//! Fences: numbers per ticket that only increase. Operations with an older fence are rejected.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The parts of a fence, compared in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FenceStamp {
-    /// Rises when a stream or durable consumer was recreated, so that its counters start again.
+    /// Increases when a stream or durable consumer is recreated, because its counters restart then.
     pub epoch: u64,
     /// Stream sequence of the wake-up token.
     pub sequence: u64,
@@ -29,12 +29,12 @@ macro_rules! fence {
         pub struct $name(FenceStamp);
 
         impl $name {
-            /// The fence of one delivery of one token.
+            /// Creates the fence of one delivery of one token.
             pub const fn new(epoch: u64, sequence: u64, delivered: u64) -> Self {
                 Self(FenceStamp { epoch, sequence, delivered })
             }
 
-            /// The parts.
+            /// The comparable parts of the fence.
             pub const fn stamp(self) -> FenceStamp {
                 self.0
             }
@@ -55,10 +55,11 @@ macro_rules! fence {
 }
 
 fence! {
-    /// Held by the planner that works on a ticket; carried by reports, journal entries and executor calls.
+    /// Fence of the planner that works on a ticket. Reports, journal entries and executor calls carry it.
     RunFence
 }
 fence! {
-    /// Held by the reporter that works on a ticket's reports; compared in the ledger. Not comparable with a run fence.
+    /// Fence of the reporter that works on a ticket's reports. The ledger compares it. It is not comparable
+    /// with a run fence.
     ReportFence
 }

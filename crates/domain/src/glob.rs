@@ -1,13 +1,15 @@
-//! Patterns of paths, as rules have them.
+//! Glob patterns for paths in rules.
 
-/// Whether a pattern means this path or a folder around it. `*` and `?` stand for letters of one name, `**` for any folders;
-/// both are relative to the root.
+/// Returns true when a pattern matches a path or one of its parent folders.
+///
+/// `*` and `?` match letters within one name, `**` matches any number of folders. Pattern and path are
+/// relative to the root.
 pub fn covers(pattern: &str, path: &str) -> bool {
     let pattern = parts(pattern);
     !pattern.is_empty() && folders(&pattern, &parts(path))
 }
 
-/// The names of a path, without detours.
+/// Returns the names of a path with `.` and `..` resolved.
 fn parts(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     for part in path.split('/') {

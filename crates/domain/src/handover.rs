@@ -1,4 +1,5 @@
-//! How the model's work ends, and what a pull request says of it.
+//! Results of a run's phases: the model's handover, the proof of the change, and the facts of a pull
+//! request's description.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,201 +9,203 @@ use crate::{
     Review, ReviewOfChange, SetupHint, StopReason, TemplateAnswer, ThreadReply, Widened,
 };
 
-/// Names of tests that the end of a run keeps.
+// Maximum number of test names in the stop reason of a run.
 const MOST_NAMED: usize = 20;
 
-/// How the model ended its work.
+/// End of the model's work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Exit {
     /// The change is complete.
     Finished(Box<Handover>),
-    /// A limit ended the work; what exists goes into a draft.
+    /// A limit ended the work. Journeyman delivers the existing change as a draft.
     CutShort {
-        /// Which limit.
+        /// The limit that ended the work.
         reason: Box<StopReason>,
-        /// What is known of the change.
+        /// The planner's description of the change.
         handover: Box<Handover>,
     },
-    /// There will be no change.
+    /// The model ended the work without a change.
     GaveUp {
-        /// Why, of a closed list.
+        /// Reason from a closed list.
         kind: GiveUp,
-        /// What shows it, for people; at most 4,000 characters.
+        /// Evidence for people; at most 4,000 characters.
         evidence: String,
     },
 }
 
-/// What the model says of its change.
+/// The model's description of its change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
     /// The type of the change, as the rules name it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// The part of the repository; empty: none.
+    /// The scope of the commit message, a part of the repository; empty: none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub scope: String,
-    /// One line: what the change does.
+    /// Effect of the change in one line.
     pub title: String,
-    /// What was changed and why.
+    /// Contents and reasons of the change.
     pub summary: String,
-    /// What caused the bug, for a bug.
+    /// Root cause of the bug, if the ticket is a bug.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root_cause: Option<String>,
-    /// What changed in which file.
+    /// Summary per changed file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileNote>,
-    /// What was decided, and why.
+    /// Design decisions with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub decisions: Vec<String>,
-    /// What the ticket asks and the change does not do.
+    /// Requests of the ticket that the change does not fulfill.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_done: Vec<String>,
-    /// How each acceptance criterion is met.
+    /// Evidence for each acceptance criterion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<CriterionNote>,
-    /// Commands whose output shows the change.
+    /// Commands whose output demonstrates the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demonstrations: Vec<Demonstration>,
-    /// Answers to the repository's template for pull requests.
+    /// Answers to the repository's pull request template.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub template: Vec<TemplateAnswer>,
-    /// Replies to the comments of a review, where the work is about one.
+    /// Replies to the comments of a review, if the work is about a review.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub replies: Vec<ThreadReply>,
-    /// The entries of `ci.auto_fix` that made the change, where no model did.
+    /// The entries of `ci.auto_fix` that made the change, if no model was involved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repaired_by: Vec<String>,
 }
 
-/// A command whose output shows the change, as the model says.
+/// A command whose output, according to the model, demonstrates the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demonstration {
-    /// For the shell.
+    /// The command line for the shell.
     pub command: String,
-    /// Text that it prints with the change and not without it.
+    /// Text that the command prints only with the change.
     pub prints: String,
 }
 
-/// What was seen of a command that is said to show the change.
+/// Observed output of a demonstration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Demonstrated {
-    /// For the shell.
+    /// The command line for the shell.
     pub command: String,
-    /// Text that it was said to print with the change and not without it.
+    /// Text that the model expects only with the change.
     pub prints: String,
-    /// The last line that it printed at the base.
+    /// The last line of the output at the base.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub before: String,
-    /// The line with the text that it printed with the change; without that text its last line.
+    /// The output line that contains the expected text with the change, otherwise the last line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub after: String,
-    /// Whether it was as the model said.
+    /// True when the observation confirms the model's claim.
     pub is_shown: bool,
 }
 
-/// What changed in one file.
+/// Summary of the change in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileNote {
-    /// Relative to the root.
+    /// Path relative to the root.
     pub path: String,
-    /// One line.
+    /// The summary in one line.
     pub change: String,
 }
 
-/// How an acceptance criterion is met, as the model says.
+/// The model's evidence for an acceptance criterion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CriterionNote {
-    /// The criterion, as the ticket has it.
+    /// The criterion as quoted from the ticket.
     pub quote: String,
-    /// A test, a command, or what a person has to look at.
+    /// A test, a command, or an instruction for a person's inspection.
     pub shown_by: String,
 }
 
-/// What a pull request says: facts, and the model's words in their places. The reporter has the wording.
+/// Facts of a pull request's description, with the model's texts as fields. The reporter renders them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Description {
-    /// What the model says of its change.
+    /// The model's description of its change.
     pub handover: Handover,
-    /// Why the work ended early, when it did.
+    /// Reason for an early end of the work; absent: the work was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<StopReason>,
-    /// The kind of ticket, as the tracker names it.
+    /// The type of the ticket in the tracker.
     #[serde(default)]
     pub kind: String,
-    /// The ticket's own first line.
+    /// The title of the ticket.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ticket: String,
-    /// What really differs; absent: that could not be told.
+    /// Size of the change; absent: the inspection failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<ChangeSize>,
-    /// What the checks showed; empty: none was run.
+    /// Results of the checks; empty: no check ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckRow>,
-    /// What was seen of the commands that the model says show the change.
+    /// Observed output of the model's demonstrations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demonstrations: Vec<Demonstrated>,
-    /// How strong the evidence is; absent: nothing was tried.
+    /// Strength of the evidence; absent: no check was attempted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
-    /// What the run has taken so far; absent in records of earlier releases.
+    /// Effort of the run so far; absent in records of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
-    /// What weakens the checks, the worst first.
+    /// Findings that weaken the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Modules that the model changed beyond those of the ticket's kind, and why.
+    /// Modules outside of the ticket's scope that the model changed, with its reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widened: Vec<Widened>,
-    /// Files that the ticket's kind may not change.
+    /// Changed files that the scope of the ticket excludes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,
-    /// Parts of the change that no test notices when they are taken back.
+    /// Parts of the change whose removal no test detects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnoticed: Vec<Hunk>,
-    /// Whose tests show the change, where tests do.
+    /// Origin of the tests that support the change; absent: no test does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<ShownBy>,
-    /// The repository's template for pull requests with the author's answers; empty: there is none.
+    /// The repository's pull request template with the author's answers; empty: the repository has no
+    /// template.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub template: String,
-    /// Changed files that others rely on, where the change has no new or changed test.
+    /// Changed files that other files depend on, if the change has no new or changed test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untested_contracts: Vec<String>,
     /// Repairs of the rules that failed before the commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrepaired: Vec<String>,
-    /// What a reviewing model still objects to.
+    /// Remaining objections of the reviewing model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
-    /// Whether the review was begun and did not come to its end.
+    /// True when the review started and did not complete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unreviewed: bool,
-    /// Whether the work went on after this state and ended worse.
+    /// True when the work continued after this state and ended in a worse one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub went_back: bool,
 }
 
-/// One check, before and after the change.
+/// Results of one check before and after the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckRow {
-    /// For the shell.
+    /// The command line for the shell.
     pub command: String,
-    /// How it ended at the base; absent: not run there.
+    /// Outcome at the base; absent: the check did not run there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<CheckOutcome>,
-    /// How it ended with the change.
+    /// Outcome with the change.
     pub head: CheckOutcome,
-    /// Tests that passed with the change.
+    /// Number of tests that passed with the change.
     #[serde(default)]
     pub passed: u32,
     /// Tests that fail with the change and not at the base.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub broken: Vec<String>,
-    /// How many tests passed at the base and do not run any more with the change, nor are removed in the open.
+    /// Number of tests that passed at the base and no longer run with the change, without tests that the
+    /// change visibly removes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_count: u32,
-    /// The first of them, where the runner names them.
+    /// The first names of these tests, if the runner reports names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// Tests that fail at the base and pass with the change.
@@ -211,13 +214,13 @@ pub struct CheckRow {
     /// Tests that fail at the base and with the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub still_failing: Vec<String>,
-    /// Tests that fail in some runs with the same files: they show nothing.
+    /// Tests whose results vary with the same files. They count as no evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flaky: Vec<String>,
-    /// Why it could not be run with the change, as the executor says; empty where it ran.
+    /// The executor's reason why the check could not run with the change; empty: it ran.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// What the machine lacked for it, and what would provide that.
+    /// The missing program or library of the executor with its provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup_hint: Option<SetupHint>,
 }
@@ -228,58 +231,60 @@ const fn is_zero(count: &u32) -> bool {
 }
 
 impl CheckRow {
-    /// Whether the check is worse with the change than before it: tests fail, or a check that does not end well leaves out
-    /// tests that passed. Tests that are silenced while the check passes are a finding of their own.
+    /// Returns true when the check is worse with the change than at the base.
+    ///
+    /// That is the case when tests fail newly, or when a check that is not green omits tests that passed. A
+    /// separate finding reports silenced tests of a green check.
     pub const fn is_worse(&self) -> bool {
         !self.broken.is_empty() || (self.missing_count > 0 && !matches!(self.head, CheckOutcome::Green))
     }
 }
 
-/// Whose tests show a change.
+/// Origin of the tests that support a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShownBy {
-    /// Tests of the repository as the base has them.
+    /// Tests of the repository in the version of the base.
     OwnTests,
-    /// Tests or support files that the change also changes.
+    /// Tests or support files that the change also modifies.
     ChangedTests,
 }
 
-/// A reason to doubt a change before it is delivered.
+/// A reason to doubt a change before its delivery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ChangeDoubt {
-    /// No line of code differs: comments, blanks and prose alone.
+    /// No line of code differs, only comments, blank lines or prose.
     NoCode,
-    /// The change is far larger than the work seemed to be.
+    /// The change is far larger than the class of the ticket suggests.
     TooLarge {
-        /// Lines added and removed.
+        /// Number of lines added and removed.
         lines: u32,
     },
-    /// No test fails without the change, although it is to repair a bug.
+    /// No test fails without the change, although the change should repair a bug.
     Uncovered,
 }
 
-/// What was shown of a change.
+/// Evidence for a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// How strong the evidence is.
+    /// Strength of the evidence.
     pub level: Level,
-    /// One for each check.
+    /// Results, one row per check.
     pub rows: Vec<CheckRow>,
-    /// What was seen of the commands that the model says show the change.
+    /// Observed output of the model's demonstrations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub demonstrations: Vec<Demonstrated>,
-    /// What weakens the checks, the worst first.
+    /// Findings that weaken the checks, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
-    /// Files that the ticket's kind may not change.
+    /// Changed files that the scope of the ticket excludes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<Outside>,
-    /// Parts of the change that no test notices when they are taken back.
+    /// Parts of the change whose removal no test detects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unnoticed: Vec<Hunk>,
-    /// Whose tests show the change, where tests do.
+    /// Origin of the tests that support the change; absent: no test does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown_by: Option<ShownBy>,
     /// Repairs of the rules that failed before the commit.
@@ -288,7 +293,8 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// The end of a run that delivers a change whose own checks are worse than before; nothing where they are not.
+    /// Returns the stop reason for a change whose own checks are worse than at the base; `None` if they are
+    /// not.
     pub fn failure(&self) -> Option<StopReason> {
         let worse: Vec<&CheckRow> = self.rows.iter().filter(|row| row.is_worse()).collect();
         let names = |of: fn(&CheckRow) -> &Vec<String>| -> Vec<String> {
@@ -302,7 +308,7 @@ impl Proof {
         })
     }
 
-    /// Whether a person must approve the change, whatever the rules say.
+    /// Returns true when a person must approve the change regardless of the rules.
     pub fn is_blocked(&self) -> bool {
         let is_serious = |finding: &Finding| finding.severity == Severity::Block;
         self.findings.iter().any(is_serious) || !self.outside.is_empty()
@@ -312,139 +318,142 @@ impl Proof {
 /// A check that fails because of the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RedCheck {
-    /// For the shell.
+    /// The command line for the shell.
     pub command: String,
-    /// Tests that fail with the change and not before it; the command where its tests are not known.
+    /// Tests that fail with the change and not before it; the command if its tests are unknown.
     pub tests: Vec<String>,
-    /// How many tests passed before and do not run any more.
+    /// Number of tests that passed before and no longer run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missing_count: u32,
-    /// The first of them, where the runner names them.
+    /// The first names of these tests, if the runner reports names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// The end of its output.
+    /// The end of the check's output.
     pub output_tail: String,
 }
 
-/// What a phase brought.
+/// Output of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub enum PhaseOutput {
-    /// The ticket was looked at.
+    /// The model assessed the ticket.
     Intake {
-        /// What was found and decided; absent: the model gave no usable answer, and the work begins without one.
+        /// Assessment and decision; absent: the model gave no usable answer, and the work begins without an
+        /// assessment.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         intake: Option<Box<Intake>>,
     },
-    /// The change was planned.
+    /// The model planned the change.
     Plan {
-        /// The plan; absent: the model made none, and the work begins without one.
+        /// The plan; absent: the model made none, and the work begins without a plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         plan: Option<Box<Plan>>,
     },
     /// The model ended its work.
     Work {
-        /// How.
+        /// The kind of end with its details.
         exit: Exit,
     },
-    /// The question was answered.
+    /// The model answered a question.
     Answer {
         /// The answer; absent: the model gave none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Box<Answered>>,
     },
-    /// The issues that follow from a discussion were planned.
+    /// The model planned the issues that follow from a discussion.
     Issues {
-        /// The issues; none: the model came to no plan.
+        /// The planned issues; empty: the model proposed none.
         issues: Vec<PlannedIssue>,
     },
-    /// A pull request was reviewed.
+    /// The model reviewed a pull request.
     PullRequest {
-        /// The review; absent: the model came to none.
+        /// The review; absent: the model finished none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         review: Option<Box<ReviewOfChange>>,
     },
-    /// The change was checked.
+    /// The planner checked the change.
     Prove {
-        /// What was shown.
+        /// The evidence for the change.
         proof: Box<Proof>,
     },
-    /// The change was reviewed.
+    /// A second model reviewed the change.
     Review {
-        /// What the reviewer says.
+        /// Verdict and objections of the reviewer.
         review: Review,
     },
 }
 
 impl PhaseOutput {
-    /// Whether it still holds when the run goes back.
+    /// Returns true when the output stays valid after the run returns to an earlier phase.
     pub const fn outlasts(&self, why: &Return) -> bool {
         match self {
             Self::Intake { .. } | Self::Answer { .. } | Self::Issues { .. } | Self::PullRequest { .. } => {
                 true
             }
+            // A person who requests another plan rejects the old one. Every other return keeps the plan and
+            // repeats the work.
             Self::Plan { .. } => !matches!(why, Return::Replan { .. }),
             Self::Work { .. } | Self::Prove { .. } | Self::Review { .. } => false,
         }
     }
 }
 
-/// Why a run goes back to its work.
+/// Reason why a run returns to an earlier phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Return {
-    /// The outside refused the change.
+    /// The reporter, GitHub or Jira refused the change.
     Refused(Refusal),
-    /// A person wants it changed.
+    /// A person requests changes at the gate.
     Feedback {
-        /// Who.
+        /// Name of the person.
         by: String,
-        /// What they want.
+        /// The requested changes.
         feedback: String,
     },
-    /// Not everything that was changed could be kept.
+    /// The snapshot could not contain all changes.
     Unkept {
-        /// Why.
+        /// Reason for the model.
         reason: String,
     },
-    /// The workspace holds no change.
+    /// The workspace contains no change.
     NothingChanged,
     /// Checks fail because of the change.
     Red {
-        /// Which.
+        /// The failing checks with their output.
         checks: Vec<RedCheck>,
     },
-    /// The change is in modules that the ticket's kind may not change.
+    /// The change touches modules outside of the ticket's scope.
     OutOfScope {
-        /// Where.
+        /// The files outside of the scope.
         files: Vec<Outside>,
     },
     /// The change weakens checks.
     Weakened {
-        /// Where and how.
+        /// Files, lines and kinds of the weaknesses.
         findings: Vec<Finding>,
     },
-    /// The change may not be what the ticket asks for.
+    /// The change may differ from the request of the ticket.
     Questioned {
-        /// Why.
+        /// Reasons for the doubt.
         doubts: Vec<ChangeDoubt>,
     },
-    /// A person wants another plan.
+    /// A person requests another plan at the gate.
     Replan {
-        /// Who.
+        /// Name of the person.
         by: String,
-        /// What they want.
+        /// The requested changes of the plan.
         feedback: String,
     },
     /// A reviewing model objects to the change.
     Reviewed {
-        /// What stands in its way.
+        /// The objections that block the delivery.
         objections: Vec<Objection>,
     },
 }
 
 impl Return {
-    /// The conversation that goes on with it.
+    /// Returns the phase whose conversation continues with the return.
     pub const fn phase(&self) -> Phase {
         match self {
             Self::Replan { .. } => Phase::Plan,

@@ -1,22 +1,22 @@
-//! What the planner tells the model beside the results of its calls.
+//! Hints that the planner adds for the model to the results of its calls.
 
 use serde::{Deserialize, Serialize};
 
 use crate::RunLimits;
 
-/// A word of the planner to the model.
+/// A hint of the planner for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Hint {
-    /// The model does the same again and learns nothing from it.
+    /// The model repeats its calls without new results.
     Repeating(Repetition),
-    /// A good part of a limit is used up.
+    /// The run has used a large part of a limit.
     Budget {
-        /// The part, in percent: 50, 80 or 95. After 95 only the tools that end the work are accepted.
+        /// Used part in percent: 50, 80 or 95. After 95 the planner accepts only the tools that end the work.
         used: u8,
-        /// Turns that are left.
+        /// Number of remaining turns.
         turns: u32,
-        /// What is left of the other limits.
+        /// Remaining amounts of the other limits.
         left: RunLimits,
     },
 }
@@ -31,29 +31,29 @@ impl Hint {
     }
 }
 
-/// Turns in a row that are alike.
+/// A sequence of similar turns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repetition {
-    /// In what.
+    /// Kind of the similarity.
     pub kind: RepetitionKind,
-    /// How many.
+    /// Number of similar turns.
     pub turns: u32,
-    /// The tools that were called, each once; names as the model wrote them, cut.
+    /// The called tools, each once, by the names that the model wrote, truncated.
     pub tools: Vec<String>,
 }
 
-/// In what turns are alike.
+/// Kind of similarity between turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepetitionKind {
-    /// The same calls with the same results, while the files stayed the same.
+    /// The same calls with the same results, while the files did not change.
     Same,
-    /// Two turns take turns: the same calls with the same results, and the files come back to what they were.
+    /// Two alternating turns: the same calls with the same results, and the files return to an earlier state.
     Alternating,
-    /// Calls that no tool could take.
+    /// Calls that no tool could parse.
     Malformed,
-    /// Replies that reached the model's token limit and called no tool.
+    /// Replies that reached the model's token limit without a tool call.
     Truncated,
-    /// The conversation would be summed up again although no file changed since the last summary.
+    /// The conversation needs another summary although no file changed since the last one.
     Summaries,
 }

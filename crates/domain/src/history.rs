@@ -1,20 +1,21 @@
-//! What earlier work on a repository took, so that people hear what to expect of the next.
+//! Effort of earlier runs on a repository, for an estimate of the next run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Class, RecordKind, RunId, Stored};
 
-/// Runs that are kept.
+// Maximum number of runs in a record.
 const KEPT: usize = 200;
-/// The latest of a class that a forecast is made from.
+// Maximum number of runs in an estimate, the latest of the class.
 const LATEST: usize = 50;
-/// Fewer foretell nothing.
+// Minimum number of runs for an estimate.
 const FEWEST: usize = 3;
 
-/// The latest runs that brought a repository a pull request, oldest first. It is an estimate: a run may be missing.
+/// The latest runs that opened a pull request in a repository, oldest first. The list is a basis for
+/// estimates: a run may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
-    /// At most 200.
+    /// The runs, oldest first; at most 200.
     pub runs: Vec<PastRun>,
 }
 
@@ -22,60 +23,60 @@ impl Stored for History {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-/// What one run took.
+/// Effort of one run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastRun {
-    /// Which.
+    /// Id of the run.
     pub run: RunId,
-    /// How much work the ticket turned out to be.
+    /// Final class of the ticket's work.
     pub class: Class,
-    /// What it took.
+    /// The effort of the run.
     pub effort: Effort,
 }
 
-/// What a run took.
+/// Time, cost and size of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Time at work in milliseconds; waiting for people is left out.
+    /// Working time in milliseconds, without the time of waiting for people.
     pub busy_ms: u64,
-    /// Money for models in millionths of a dollar; absent: the price of one is not known.
+    /// Cost of model calls in millionths of a dollar; absent: a price is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<u64>,
-    /// Tokens that models read and wrote.
+    /// Number of tokens that models read and wrote.
     #[serde(default)]
     pub tokens: u64,
-    /// Lines added and removed, tests included.
+    /// Number of lines added and removed, tests included.
     #[serde(default)]
     pub lines: u64,
 }
 
-/// What work of a class took before.
+/// Estimate of the effort for work of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forecast {
-    /// How many runs it is made from.
+    /// Number of runs that the estimate is based on.
     pub runs: u32,
-    /// Time at work in milliseconds.
+    /// Working time in milliseconds.
     pub busy_ms: Middle,
-    /// Money in millionths of a dollar; absent: some had no price.
+    /// Cost in millionths of a dollar; absent: one of the runs has no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_micros: Option<Middle>,
-    /// Lines added and removed.
+    /// Number of lines added and removed.
     pub lines: Middle,
 }
 
-/// The middle of many values.
+/// Quartiles of many values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Middle {
-    /// A quarter of them is lower.
+    /// The lower quartile: a quarter of the values is lower.
     pub low: u64,
-    /// Half of them is lower.
+    /// The median: half of the values is lower.
     pub median: u64,
-    /// A quarter of them is higher.
+    /// The upper quartile: a quarter of the values is higher.
     pub high: u64,
 }
 
 impl History {
-    /// With one more run; the same when that is in there.
+    /// Adds a run and drops the oldest runs above the limit. A run that is already present is ignored.
     #[must_use]
     pub fn with(mut self, run: PastRun) -> Self {
         if self.runs.iter().all(|known| known.run != run.run) {
@@ -85,7 +86,7 @@ impl History {
         self
     }
 
-    /// What to expect of work of a class; nothing when too few of it are known.
+    /// Estimates the effort for work of a class. `None` for fewer than three known runs.
     pub fn forecast(&self, class: Class) -> Option<Forecast> {
         let of_class = self.runs.iter().rev().filter(|run| run.class == class);
         let efforts: Vec<Effort> = of_class.take(LATEST).map(|run| run.effort).collect();

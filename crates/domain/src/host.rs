@@ -1,4 +1,4 @@
-//! Which hosts a repository's setup may reach.
+//! Host patterns for the network access of setup commands.
 
 use std::{fmt, str::FromStr};
 
@@ -8,12 +8,13 @@ use crate::invalid::{InvalidId, text_serde};
 
 const EXPECTED: &str = "a host such as pypi.example, *.crates.example or packages.acme.example:8443";
 
-/// A host by name, or every host under a name: `pypi.example`, `*.crates.example`, `packages.acme.example:8443`. Without a port
-/// it means the usual one of the protocol.
+/// A host name or all hosts under a domain: `pypi.example`, `*.crates.example`, `packages.acme.example:8443`.
+///
+/// Without a port, the pattern matches the default port of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostPattern {
-    /// In lower case, without `*.`.
+    // The name in lower case, without `*.`.
     name: String,
     is_suffix: bool,
     port: Option<u16>,
@@ -22,11 +23,15 @@ pub struct HostPattern {
 text_serde!(HostPattern);
 
 impl HostPattern {
-    /// Whether it means this host and port; `usual_port` is the one that a pattern without a port means. A name under
-    /// `*.` is one with more labels: `*.crates.example` does not mean `crates.example`.
+    /// Returns true when the pattern matches a host and port. `usual_port` applies to a pattern without a
+    /// port.
+    ///
+    /// A pattern with `*.` requires at least one more label: `*.crates.example` does not match
+    /// `crates.example`.
     pub fn covers(&self, host: &str, port: u16, usual_port: u16) -> bool {
         let host = host.to_ascii_lowercase();
         let is_named = match host.strip_suffix(&self.name) {
+            // The dot has to precede the name, otherwise `*.crates.example` would match `evilcrates.example`.
             Some(rest) if self.is_suffix => rest.len() > 1 && rest.ends_with('.'),
             Some(rest) => rest.is_empty(),
             None => false,
@@ -56,7 +61,8 @@ impl FromStr for HostPattern {
     }
 }
 
-/// RFC 1123: labels of letters, digits and inner hyphens. An address is no name: its last label would be a number.
+/// Returns true for a host name by RFC 1123: labels of letters, digits and inner hyphens. IP addresses are
+/// rejected, because their last label is a number.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())

@@ -1,6 +1,8 @@
-//! Who a service is to the others: the name in its certificate.
+//! Identity of a service: the URI in its certificate.
 
-/// The URI that the certificate of a service has as its only one. A name of a host says where a peer is, this says what it is.
+/// Returns the only URI (SPIFFE format) in the certificate of a service.
+///
+/// A host name only identifies the location of a peer. The URI identifies the service.
 pub fn service_identity(service: &str) -> String {
     format!("spiffe://journeyman/{service}")
 }

@@ -1,4 +1,4 @@
-//! Names of runs, calls and reports.
+//! Ids of runs, calls and reports.
 
 use std::{fmt, str::FromStr};
 
@@ -10,8 +10,8 @@ use crate::{
     ticket::TicketKey,
 };
 
-/// One run: the ticket and the sequence of the trigger that opened it, `jira:ENG-12@57`. The same trigger always
-/// gives the same id, so nobody opens a run twice.
+/// Id of a run: the ticket and the stream sequence of the trigger that opened it, `jira:ENG-12@57`. The same
+/// trigger always yields the same id, so a redelivered trigger cannot open a second run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId {
@@ -20,22 +20,22 @@ pub struct RunId {
 }
 
 impl RunId {
-    /// The run that the trigger at `sequence` opens.
+    /// Returns the id of the run that the trigger at `sequence` opens.
     pub fn new(ticket: TicketKey, sequence: u64) -> Self {
         Self { ticket, sequence }
     }
 
-    /// The ticket it works on.
+    /// The ticket of the run.
     pub fn ticket(&self) -> &TicketKey {
         &self.ticket
     }
 
-    /// Stream sequence of the trigger that opened it.
+    /// Stream sequence of the trigger that opened the run.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The id of the call or report requested at `position` of the run's journal.
+    /// Returns the id of the call or report requested at `position` of the run's journal.
     pub fn call(&self, position: u64) -> CallId {
         CallId(format!("{self}:{position}"))
     }
@@ -63,13 +63,14 @@ impl FromStr for RunId {
 }
 text_serde!(RunId);
 
-/// Whatever reaches outside: run id and journal position, `jira:ENG-12@57:9`. Resuming repeats it.
+/// Id of an outbound operation: run id and journal position, `jira:ENG-12@57:9`. A resumed run repeats the
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(String);
 
 impl CallId {
-    /// The text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,49 +82,50 @@ impl fmt::Display for CallId {
     }
 }
 
-/// One report: the call that asked for it, or `notice:<ticket>@<trigger sequence>` for a notice without a run.
+/// Id of a report: the id of the requesting call, or `notice:<ticket>@<trigger sequence>` for a notice
+/// without a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ReportId(String);
 
 impl ReportId {
-    /// The notice that the trigger at `sequence` calls for.
+    /// Returns the id of the notice for the trigger at `sequence`.
     pub fn notice(ticket: &TicketKey, sequence: u64) -> Self {
         Self(format!("notice:{ticket}@{sequence}"))
     }
 
-    /// The notice of how far the first clone is that a call waits for.
+    /// Returns the id of the notice about the progress of a first clone that a call waits for.
     pub fn first_clone(call: &CallId, percent: u8) -> Self {
         Self(format!("{call}:clone:{percent}"))
     }
 
-    /// The notice that the ticket is quarantined, its triggers folded up to `cursor`.
+    /// Returns the id of the notice that the ticket is quarantined after its triggers up to `cursor`.
     pub fn quarantine(ticket: &TicketKey, cursor: u64) -> Self {
         Self(format!("quarantine:{ticket}@{cursor}"))
     }
 
-    /// The answer to the order that the trigger at `sequence` gives: it was seen.
+    /// Returns the id of the acknowledgement for the trigger at `sequence`.
     pub fn seen(ticket: &TicketKey, sequence: u64) -> Self {
         Self(format!("seen:{ticket}@{sequence}"))
     }
 
-    /// The notice that the record at `sequence` of a log could not be read.
+    /// Returns the id of the notice that the record at `sequence` of a log is unreadable.
     pub fn unreadable(what: RecordKind, ticket: &TicketKey, sequence: u64) -> Self {
         Self(format!("unreadable-{what}:{ticket}@{sequence}"))
     }
 
-    /// The notice that a report was given up because reporters crashed at it.
+    /// Returns the id of the notice that a report was abandoned because reporters crashed on it.
     pub fn poison(&self) -> Self {
         Self(format!("poison-{self}"))
     }
 
-    /// Where in its run's journal it was asked for; absent for a notice.
+    /// Returns the journal position of the request; absent for a notice.
     pub fn position(&self) -> Option<u64> {
         let (_, position) = self.0.rsplit_once(':')?;
         position.parse().ok()
     }
 
-    /// The text.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

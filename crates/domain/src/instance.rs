@@ -1,4 +1,4 @@
-//! Names of the Jira sites and GitHub servers beside the default ones, and of local folders.
+//! Names of additional Jira sites and GitHub servers, and of local folders.
 
 use std::{fmt, str::FromStr};
 
@@ -9,33 +9,34 @@ use crate::invalid::{InvalidId, text_serde};
 const EXPECTED: &str = "the name of an instance, such as ghe or dc-2: at most 32 lower-case letters, digits and \
                         hyphens, a letter first, and not jira, github or folder, which are reserved";
 const RESERVED: [&str; 3] = ["jira", "github", LOCAL];
-/// The instance of all repositories in local folders. No settings can give a server this name.
+// The instance of all repositories in local folders. Settings cannot give a server this name, because it is
+// reserved.
 const LOCAL: &str = "folder";
 const MAX_CHARS: usize = 32;
 
-/// A Jira site or GitHub server other than the default one, or a local folder, by the name that the settings give it:
-/// `ghe`, `dc`, `shop`.
+/// Name of an additional Jira site or GitHub server in the settings, or of local folders: `ghe`, `dc`,
+/// `shop`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Instance(String);
 
 impl Instance {
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Where repositories in local folders are.
+    /// The instance of repositories in local folders.
     pub(crate) fn local() -> Self {
         Self(LOCAL.to_owned())
     }
 
-    /// Whether it is [`Instance::local`].
+    /// Returns true for [`Instance::local`].
     pub(crate) fn is_local(&self) -> bool {
         self.0 == LOCAL
     }
 
-    /// An instance as a repository's text may name it: the folders' one too.
+    /// Parses the instance in a repository's name, including the reserved instance of local folders.
     pub(crate) fn of_repository(text: &str) -> Result<Self, InvalidId> {
         if text == LOCAL {
             Ok(Self::local())

@@ -1,67 +1,67 @@
-//! What is decided about a ticket before anybody works on it.
+//! Assessment of a ticket before the work on it begins.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{GiveUp, Question};
 
-/// A ticket as the first look at it has it.
+/// The model's first assessment of a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Intake {
-    /// What the ticket is.
+    /// The kind of the ticket.
     pub kind: TicketKind,
     /// The work in one technical sentence.
     pub one_liner: String,
-    /// What may cause the bug; a guess.
+    /// Possible cause of the bug; a guess.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root_cause: Option<String>,
-    /// What the change must do, in the ticket's own words.
+    /// Acceptance criteria as quotations of the ticket.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<Criterion>,
-    /// Parts of the product that are concerned.
+    /// Parts of the product that the ticket concerns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
-    /// Modules that may have to change, and why.
+    /// Modules that may have to change, with reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleNote>,
-    /// Files that may have to change; guesses that nobody has looked up.
+    /// Files that may have to change; unverified guesses.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// How much work it is.
+    /// Amount of work.
     pub class: Class,
-    /// What is taken for granted.
+    /// Assumptions of the assessment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
-    /// What happens next.
+    /// The next step for the ticket.
     pub decision: IntakeDecision,
 }
 
-/// Why a module may have to change.
+/// Reason why a module may have to change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleNote {
-    /// Its name in the rules; without modules there a folder.
+    /// Its name in the rules; a folder if the rules define no modules.
     pub name: String,
-    /// One line.
+    /// The reason in one line.
     pub why: String,
 }
 
-/// What a ticket is.
+/// Kind of a ticket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TicketKind {
-    /// Something does not work.
+    /// A report that the product does not work.
     Bug,
-    /// Something new is wanted.
+    /// A request for a new feature.
     #[default]
     Story,
-    /// Somebody wants to know something.
+    /// A request for information.
     Question,
-    /// Upkeep: documents, dependencies, configuration.
+    /// Maintenance: documents, dependencies, configuration.
     Chore,
 }
 
 impl TicketKind {
-    /// What a tracker's type of ticket says of it.
+    /// Maps the name of a tracker's ticket type to a kind. Unknown names map to [`TicketKind::Story`].
     pub fn of(kind: &str) -> Self {
         let kind = kind.to_ascii_lowercase();
         let has = |words: &[&str]| words.iter().any(|word| kind.contains(word));
@@ -84,26 +84,26 @@ impl TicketKind {
     }
 }
 
-/// A point that the change must meet.
+/// An acceptance criterion of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// The ticket's own words.
+    /// The quotation from the ticket.
     pub quote: String,
-    /// Whether a test can show it.
+    /// True when a test can verify the criterion.
     #[serde(default)]
     pub testable: bool,
 }
 
-/// How much work a ticket is. It sets the turns that the work may take, and what happens around it.
+/// Amount of work for a ticket. It determines the limit of turns and the phases of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
-    /// One small place, no question open.
+    /// A change in one small place without open questions.
     Trivial,
-    /// Most tickets.
+    /// The class of most tickets.
     #[default]
     Normal,
-    /// Several modules, a migration or a public interface: it is planned first.
+    /// Several modules, a migration or a public interface: a planning phase precedes the work.
     Large,
 }
 
@@ -117,7 +117,7 @@ impl Class {
         }
     }
 
-    /// The next larger class.
+    /// Returns the next larger class, if any.
     #[must_use]
     pub const fn larger(self) -> Option<Self> {
         match self {
@@ -128,23 +128,23 @@ impl Class {
     }
 }
 
-/// What happens after the first look.
+/// The next step after the assessment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum IntakeDecision {
     /// The work begins.
     #[default]
     Go,
-    /// The people of the ticket are asked first.
+    /// The planner asks the participants of the ticket first.
     Ask {
-        /// What only they can know; at most three.
+        /// Questions that only they can answer; at most three.
         questions: Vec<Question>,
     },
-    /// There will be no change.
+    /// The planner declines the ticket without a change.
     Decline {
-        /// Why, of a closed list.
+        /// Reason from a closed list.
         kind: GiveUp,
-        /// For the people of the ticket.
+        /// Explanation for the participants of the ticket.
         reason: String,
     },
 }

@@ -1,18 +1,19 @@
-//! Why a text is not an identity, and how identities travel as text.
+//! Parse error of ids, and their conversion to and from text.
 
-/// Why a text is not the id it claims to be.
+/// Error for a text that is not a valid id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {expected}")]
 pub struct InvalidId {
-    /// The text, cut to 120 characters.
+    /// The text, truncated to 120 characters.
     pub text: String,
-    /// What it should have looked like, with an example.
+    /// Description of the expected form, with an example.
     pub expected: &'static str,
 }
 
 impl InvalidId {
     pub(crate) fn new(text: &str, expected: &'static str) -> Self {
         Self {
+            // Ids arrive from webhooks and API requests of any length, and the error is logged.
             text: text.chars().take(120).collect(),
             expected,
         }

@@ -1,4 +1,4 @@
-//! Jobs: the kinds of work that a trigger asks for.
+//! Jobs: the kinds of work that a trigger requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,36 +8,36 @@ use crate::{Lane, RepositoryName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
-    /// Write the change that a ticket asks for and open a draft pull request.
+    /// Writes the change that a ticket requests and opens a draft pull request.
     Implement,
-    /// Label a new ticket.
+    /// Sets labels and fields of a new ticket.
     Triage,
-    /// Answer a question in a comment.
+    /// Answers a question in a comment.
     Answer,
-    /// Take part in a discussion: research it, sum it up, plan issues of it, or close it.
+    /// Performs a task in a discussion: research, summary, planning of issues, or closing.
     Discuss,
-    /// React to red CI on a pull request of ours.
+    /// Reacts to failed checks of our pull request.
     FixCi,
-    /// React to a review of a pull request of ours.
+    /// Reacts to a review of our pull request.
     AddressReview,
-    /// Review a pull request.
+    /// Reviews a pull request of another author.
     Review,
-    /// Hand a green draft over to its reviewers.
+    /// Marks a draft with passed checks as ready for its reviewers.
     MarkReady,
-    /// Close the ticket of a merged pull request.
+    /// Closes the ticket of a merged pull request.
     Finish,
-    /// Take a pull request back to draft that a person pushed to.
+    /// Converts a pull request to a draft after a person pushed to it.
     BackToDraft,
-    /// Follow a pull request of ours that a person opened again.
+    /// Follows our pull request after a person reopened it.
     Reopen,
-    /// Tell what another job would write, without model, workspace and outside writes.
+    /// Describes the writes of another job without a model, a workspace or outbound writes.
     Rehearse,
-    /// Remind people of a review that a pull request of ours waits for.
+    /// Reminds reviewers of a pending review of our pull request.
     Remind,
 }
 
 impl Job {
-    /// Every kind.
+    /// All jobs, in the order of their declaration.
     pub const ALL: [Self; 13] = [
         Self::Implement,
         Self::Triage,
@@ -54,7 +54,7 @@ impl Job {
         Self::Remind,
     ];
 
-    /// Where the job waits for its turn, when it is about this repository.
+    /// Returns the lane in which the job waits, for a job about this repository.
     pub fn lane(self, repository: &RepositoryName) -> Lane {
         match self {
             Self::Implement | Self::FixCi | Self::AddressReview => Lane::Change {

@@ -1,29 +1,31 @@
-//! JSON from outside, which may be nested deeper than `serde_json` reads by itself: a document of Jira takes four levels
-//! for each list within a list.
+//! Reader for JSON of external services with deeper nesting than the 128 levels that `serde_json` accepts.
+//! Each nested list in a Jira document takes four levels.
 
 use std::borrow::Cow;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::de::SliceRead;
 
-/// The deepest nesting that is read. It fits into the stack of a thread (2 MiB) with room to spare.
+/// Maximum nesting depth. A value of this depth fits into the stack of a thread (2 MiB) with a margin.
 pub const MAX_DEPTH: usize = 256;
 
-/// Why a JSON text was not read. Says where, never what: a text may hold anything.
+/// Error of reading a JSON text. It contains the position but never the content, because the content may be
+/// confidential.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody writes such a text by hand; reading it could exhaust the stack.
+    /// The text is nested too deeply. No legitimate document reaches the limit, and reading it could exhaust
+    /// the stack.
     #[error("the JSON is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
-    /// Not JSON, or not of the expected shape.
+    /// The text is not JSON, or its shape differs from the expected type.
     #[error("line {} column {}", .0.line(), .0.column())]
     Unreadable(#[source] serde_json::Error),
 }
 
-/// Reads a JSON text of at most [`MAX_DEPTH`] levels.
+/// Parses a JSON text of at most [`MAX_DEPTH`] levels.
 ///
 /// # Errors
-/// [`Error`].
+/// [`Error`] for deeper nesting, a syntax error, a shape error, or text after the value.
 pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
     let mut deserializer = deserializer(text)?;
     let value = T::deserialize(&mut deserializer).map_err(Error::Unreadable)?;
@@ -31,29 +33,31 @@ pub fn from_slice<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
     Ok(value)
 }
 
-/// For readers of their own, e.g. such that keep the path to what is wrong. The caller asks for the end as well.
+/// Creates a deserializer for custom readers, e.g. for those that track the path to an error. The caller has
+/// to call `end`.
 ///
 /// # Errors
-/// [`Error::TooDeep`].
+/// [`Error::TooDeep`] for more than [`MAX_DEPTH`] levels.
 pub fn deserializer(text: &[u8]) -> Result<serde_json::Deserializer<SliceRead<'_>>, Error> {
     if depth(text) > MAX_DEPTH {
         return Err(Error::TooDeep);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    // What that limit protects, the stack, the check above protects.
+    // The depth check above protects the stack in place of this limit.
     deserializer.disable_recursion_limit();
     Ok(deserializer)
 }
 
-/// True when a text is one whole JSON value, whatever its shape. Neither depth nor size of the value needs stack or memory.
+/// Returns true when a text is one complete JSON value of any shape. The check needs no stack or memory in
+/// proportion to the value.
 pub fn is_whole(text: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(text).is_ok()
 }
 
-/// Finds the problem of an answer that an API did not write, although its status says so.
+/// Returns the reason why a successful answer does not come from the API.
 ///
-/// Such an answer is a page of a proxy, of a log-in or of a maintenance, or one that was cut. Absent: it is JSON, of whatever
-/// shape. An answer without a content type is judged by its body.
+/// Such an answer is a page of a proxy, a login or a maintenance window, or it is truncated. `None`: the body
+/// is JSON of any shape. An answer without a content type is judged by its body.
 pub fn find_foreign_answer(content_type: &str, body: &[u8]) -> Option<&'static str> {
     if !content_type.is_empty() && !content_type.to_ascii_lowercase().contains("json") {
         return Some("a content type that is not JSON");
@@ -64,7 +68,7 @@ pub fn find_foreign_answer(content_type: &str, body: &[u8]) -> Option<&'static s
     (!is_whole(body)).then_some("a body that is not JSON")
 }
 
-/// True when an answer is a page for people, by its content type.
+/// Returns true when the content type is HTML.
 pub fn is_page(content_type: &str) -> bool {
     content_type
         .trim_start()
@@ -72,9 +76,10 @@ pub fn is_page(content_type: &str) -> bool {
         .starts_with("text/html")
 }
 
-/// The text with U+FFFD for each escape of half a surrogate pair (`\ud83d`) and each byte that is not UTF-8.
+/// Replaces each escape of an unpaired surrogate (`\ud83d`) and each invalid UTF-8 byte by U+FFFD.
 ///
-/// A text that was cut within an emoji holds such halves, and `serde_json` would refuse the whole document for one of them.
+/// A text that was truncated within an emoji contains an unpaired surrogate, and `serde_json` rejects the
+/// whole document because of it.
 pub fn replace_broken_characters(text: &[u8]) -> Cow<'_, [u8]> {
     let whole = match String::from_utf8_lossy(text) {
         Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -91,10 +96,12 @@ pub fn replace_broken_characters(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(replaced)
 }
 
-/// Bytes of an escape such as `\ud83d`.
+// Bytes of an escape such as `\ud83d`. The replacement `\ufffd` has the same length, so later positions stay
+// valid.
 const ESCAPE: usize = 6;
 
-/// Positions of escapes that are half of a surrogate pair. A backslash outside of strings is not JSON anyway.
+/// Returns the positions of escaped surrogates without a partner. Backslashes outside of strings are ignored,
+/// because such a text is not JSON.
 fn find_lone_surrogates(text: &[u8]) -> Vec<usize> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(next) = text[at..].iter().position(|byte| *byte == b'\\') {
@@ -109,14 +116,14 @@ fn find_lone_surrogates(text: &[u8]) -> Vec<usize> {
                 ESCAPE
             }
             (Some(_), _) => ESCAPE,
-            // The character that is escaped may be a backslash.
+            // The escaped character may be a backslash, so both bytes are skipped.
             (None, _) => 2.min(text.len() - at),
         };
     }
     found
 }
 
-/// The UTF-16 unit of an escape at the start of a text.
+/// Returns the UTF-16 unit of the escape at the start of a text.
 fn escaped_unit(text: &[u8]) -> Option<u16> {
     let digits = text.get(..ESCAPE)?.strip_prefix(b"\\u")?;
     let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
@@ -124,7 +131,7 @@ fn escaped_unit(text: &[u8]) -> Option<u16> {
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// How deep arrays and objects are nested.
+/// Returns the maximum nesting depth of arrays and objects.
 fn depth(text: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let mut bytes = text.iter();
@@ -135,6 +142,7 @@ fn depth(text: &[u8]) -> usize {
                 deepest = deepest.max(depth);
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
+            // Brackets inside of strings do not nest.
             b'"' => {
                 while let Some(byte) = bytes.next() {
                     match byte {

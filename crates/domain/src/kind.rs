@@ -4,38 +4,38 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a stored record is, as dead letters, notices and errors name it.
+/// Kind of a stored record, as dead letters, notices and errors name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
-    /// A webhook delivery.
+    /// A webhook delivery before its processing.
     Delivery,
-    /// A trigger.
+    /// A trigger of a ticket.
     Trigger,
-    /// An entry of a journal.
+    /// An entry of a run's journal.
     Entry,
-    /// A report.
+    /// A report for the reporter.
     Report,
-    /// A ticket's row.
+    /// The row of a ticket.
     Row,
     /// A row of the reporter's ledger.
     Ledger,
-    /// The record of a head branch.
+    /// The ownership record of a head branch.
     Branch,
-    /// The record of a pull request of ours.
+    /// The index record of our pull request.
     PullRequest,
-    /// A control record.
+    /// A record of the control table.
     Control,
-    /// A dead letter.
+    /// A dead letter of any stream.
     Letter,
     /// A ticket as a whole.
     Ticket,
-    /// A run as listings show it.
+    /// The overview of a run in listings.
     Overview,
 }
 
 impl RecordKind {
-    /// Every kind.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Self; 12] = [
         Self::Delivery,
         Self::Trigger,

@@ -1,39 +1,40 @@
-//! Lanes: which jobs of one ticket wait for each other.
+//! Lanes: queues of one ticket whose jobs wait for each other.
 
 use serde::{Deserialize, Serialize};
 
 use crate::RepositoryName;
 
-/// Where a job waits for its turn. Within a lane one run works at a time; lanes work side by side. A run that is parked
-/// leaves its lane to others, but in a lane of changes its branch stays its own.
+/// Queue in which a job of a ticket waits. One run at a time works in a lane, and lanes work in parallel.
+///
+/// A parked run frees its lane for other runs, but in a change lane it keeps its branch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Lane {
     /// Work on branches of one repository.
     Change {
-        /// The repository.
+        /// The repository that contains the branches.
         repository: RepositoryName,
     },
-    /// Answers to people.
+    /// Answers and comments for people.
     Talk,
-    /// Judging what is there: a newer request of the same kind replaces an older one.
+    /// Assessments of the current state: a newer request of the same kind replaces an older one.
     Review,
-    /// What must complete whatever else happens, such as closing the ticket of a merged pull request.
+    /// Work that must complete in any case, such as closing the ticket of a merged pull request.
     Upkeep,
 }
 
 impl Lane {
-    /// True when a newer request of the same kind replaces a live run instead of waiting for it.
+    /// True when a newer request of the same kind replaces an active run instead of waiting for it.
     pub const fn replaces(&self) -> bool {
         matches!(self, Self::Review)
     }
 
-    /// True when a request to stop the ticket's work does not end the lane's runs.
+    /// True when a request to stop the ticket's work does not end the runs of the lane.
     pub const fn must_complete(&self) -> bool {
         matches!(self, Self::Upkeep)
     }
 
-    /// True when live runs of the lane take news about their ticket in as input.
+    /// True when active runs of the lane accept news about their ticket as input.
     pub const fn hears_news(&self) -> bool {
         matches!(self, Self::Change { .. } | Self::Talk)
     }

@@ -1,4 +1,4 @@
-//! Journeyman's nouns and rules. No runtime, no I/O, no clock: everything here is data and pure functions.
+//! Data types and pure functions of Journeyman's domain. The crate has no runtime, no I/O and no clock.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod about;

@@ -1,22 +1,22 @@
-//! Limits of services outside: what a client asks before each request, and tells of each answer. What is known of them is
-//! kept behind [`LimitGate`], so that clients need not know where.
+//! Rate limits of external services: the interface through which a client asks before each request and
+//! reports each answer. [`LimitGate`] hides the location of the shared state.
 
 use std::{fmt::Debug, pin::Pin, time::Duration};
 
-/// The wait for the keeper of the limits.
+/// Future of a call to the limit gate.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Which limit refused a request.
+/// Kind of the limit that refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitClass {
-    /// How many requests an account has in a window of time, for each kind of them.
+    /// Number of requests per account and window, for each kind of request.
     Primary,
-    /// Everything that is too much in a short time; it holds for all requests of the account.
+    /// Limit on bursts, which holds for all requests of the account.
     Secondary,
 }
 
 impl LimitClass {
-    /// As it stands in metrics and keys.
+    /// The name in metrics and keys.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Primary => "primary",
@@ -25,23 +25,23 @@ impl LimitClass {
     }
 }
 
-/// How many writes an account may make, whoever makes them; 0: any number.
+/// Maximum writes of an account over all services; 0: unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pace {
-    /// In any 60 seconds.
+    /// Writes in any 60 seconds.
     pub a_minute: u32,
-    /// In any 60 minutes.
+    /// Writes in any 60 minutes.
     pub an_hour: u32,
 }
 
-/// Writes that may come at once, and the time between two when there are more: never more than the limit in any window.
+/// Token bucket for writes: a burst, then a fixed interval. No window exceeds its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its name, one for each length of a window.
+    /// Its name, one per length of the window.
     pub name: &'static str,
-    /// How many at once.
+    /// Number of writes that may be made at once.
     pub burst: u32,
-    /// Between two of the others.
+    /// Time between two further writes.
     pub interval: Duration,
 }
 
@@ -52,20 +52,22 @@ impl Bucket {
         (limit > 0).then(|| Self {
             name,
             burst,
-            // Whole milliseconds, which every keeper can count.
+            // Whole milliseconds, because the shared state in Redis counts in milliseconds.
             interval: Duration::from_millis(window_ms.div_ceil(others.into())),
         })
     }
 
-    /// How long the next write waits while the bucket is ahead of the clock by so much.
+    /// Returns the wait of the next write while the bucket is ahead of the clock by `ahead`.
     pub fn wait(&self, ahead: Duration) -> Duration {
         ahead.saturating_sub(self.interval * (self.burst - 1))
     }
 }
 
 impl Pace {
-    /// A quarter of each limit may come at once; the rest is spread over the window. With 80 in a minute that is one each
-    /// second after the first 20, which is what GitHub asks of who writes much.
+    /// Returns the buckets: a quarter of each limit as a burst, the rest spread over the window.
+    ///
+    /// With 80 writes per minute, that is one per second after the first 20. GitHub asks clients with many
+    /// writes to pause a second between them.
     pub fn buckets(self) -> impl Iterator<Item = Bucket> {
         [
             Bucket::of("minute", self.a_minute, 60 * 1000),
@@ -76,31 +78,32 @@ impl Pace {
     }
 }
 
-/// A request that is about to be sent.
+/// A request that a client is about to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Knock<'a> {
-    /// Whose limits hold: service, account and instance, e.g. `github:writer:default:installation-7`.
+    /// Account that the limits hold for: service, role and instance, e.g.
+    /// `github:writer:default:installation-7`.
     pub account: &'a str,
-    /// The kind of request, each with a primary limit of its own, e.g. `graphql`.
+    /// Kind of request, each with a separate primary limit, e.g. `graphql`.
     pub resource: &'a str,
-    /// How many writes the account may make; absent for what is no write, or is not counted.
+    /// Maximum writes of the account; absent for reads and for uncounted writes.
     pub pace: Option<Pace>,
 }
 
-/// What is left of a primary limit.
+/// Remaining requests of a primary limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// When the window ends, in seconds since 1970 by the clock of the service. It names the window.
+    /// End of the window, in seconds since 1970 by the clock of the service. It identifies the window.
     pub reset_unix_s: u64,
-    /// How many requests a window has.
+    /// Number of requests per window.
     pub limit: u64,
-    /// How many are left.
+    /// Number of remaining requests.
     pub remaining: u64,
 }
 
 impl Quota {
-    /// What both tell together, in whatever order their answers came: the later window, and of one window the least that
-    /// is left.
+    /// Merges two observations, independent of the order of their answers: the later window, and within one
+    /// window the lower remainder.
     #[must_use]
     pub const fn merged(self, other: Self) -> Self {
         if other.reset_unix_s > self.reset_unix_s
@@ -112,29 +115,30 @@ impl Quota {
         }
     }
 
-    /// Whether a tenth or less is left.
+    /// Returns true when a tenth or less remains.
     pub const fn is_scarce(self) -> bool {
         self.remaining.saturating_mul(10) <= self.limit
     }
 }
 
-/// What an answer told of the limits.
+/// Rate limit information of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// What is left of the primary limit, and how long its window still lasts.
+    /// Remaining primary limit with the remaining time of its window.
     pub quota: Option<(Quota, Duration)>,
-    /// The limit that refused the request, and how long the service asks to wait.
+    /// The limit that refused the request, with the wait that the service demands.
     pub refused: Option<(LimitClass, Duration)>,
 }
 
-/// Keeps what is known of the limits of accounts. It never fails: who cannot ask others knows what it saw itself.
+/// Shared state of the rate limits of accounts. It never fails: without its store it uses the observations of
+/// this process.
 pub trait LimitGate: Debug + Send + Sync {
-    /// Whether a request may be sent now. A write that is a little too early is held back here.
+    /// Waits until a request may be sent. A write that is slightly early is held back here.
     ///
-    /// The error is how long the account has to wait; nothing is to be sent until then.
+    /// The error is the time for which the account has to wait. The client must send nothing until then.
     fn admit<'a>(&'a self, knock: Knock<'a>) -> Pending<'a, Result<(), Duration>>;
 
-    /// Takes note of what an answer told.
+    /// Records the rate limit information of an answer.
     fn hear<'a>(&'a self, knock: Knock<'a>, heard: Heard) -> Pending<'a, ()>;
 }
 
@@ -163,7 +167,7 @@ mod tests {
         #[test]
         fn no_window_has_more_writes_than_its_limit(limit in 4..600_u32) {
             let bucket = Bucket::of("hour", limit, 3_600_000).unwrap();
-            // Full at the beginning, and refilled for the whole window.
+            // The bucket is full at the beginning and refilled during the whole window.
             let refilled = 3_600_000 / bucket.interval.as_millis();
             prop_assert!(u128::from(bucket.burst) + refilled <= u128::from(limit));
         }

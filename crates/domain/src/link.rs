@@ -1,11 +1,11 @@
-//! Addresses: where links in what people read may lead, and which connections others can read.
+//! Safety checks of addresses: schemes of links for people, and connections without encryption.
 
 use core::net::IpAddr;
 
-/// What a link may begin with; everything else could run something where it is clicked.
+// Allowed schemes of links. Others, such as `javascript:`, could run code on a click.
 const SCHEMES: [&str; 3] = ["http", "https", "mailto"];
 
-/// True for an address with one of the usual schemes, whatever its case, and without control characters.
+/// Returns true for an address with one of the usual schemes, in any case, without control characters.
 pub fn is_safe_link(address: &str) -> bool {
     let scheme = address.split_once(':').map(|(scheme, _)| scheme);
     let is_known =
@@ -13,7 +13,8 @@ pub fn is_safe_link(address: &str) -> bool {
     is_known && !address.chars().any(char::is_control)
 }
 
-/// True for `http://` to another machine: credentials sent there can be read on the way.
+/// Returns true for `http://` to another machine: third parties on the network can read credentials on this
+/// connection.
 pub fn is_readable_on_the_way(address: &str) -> bool {
     let Some((scheme, rest)) = address.split_once("://") else {
         return false;
@@ -22,6 +23,7 @@ pub fn is_readable_on_the_way(address: &str) -> bool {
         return false;
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // Text before an `@` is user information, so `http://127.0.0.1@jira.example/` leads to another host.
     let host = authority.rsplit('@').next().unwrap_or_default();
     let name = match host.strip_prefix('[') {
         Some(v6) => v6.split(']').next().unwrap_or_default(),

@@ -1,14 +1,14 @@
-//! What is shown while it happens and never kept.
+//! Live output, which is sent to viewers and never stored.
 
 use serde::{Deserialize, Serialize};
 
 use crate::CallId;
 
-/// What a running tool has printed since the last piece.
+/// Output of a running tool since the previous piece.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LiveOutput {
-    /// The call.
+    /// Id of the tool call.
     pub call: CallId,
-    /// The text; line ends and control characters are the command's.
+    /// The output text, with the line ends and control characters of the command.
     pub text: String,
 }

@@ -1,4 +1,4 @@
-//! Maintenance that ingest asks for and the reporter carries out: ingest faces strangers, so it deletes nothing itself.
+//! Maintenance orders of ingest for the reporter. Ingest faces the internet, so it deletes nothing itself.
 
 use std::time::Duration;
 
@@ -9,41 +9,42 @@ use crate::{RecordKind, Stored, TicketKey, Timestamp};
 /// A request for maintenance. Ingest writes it, the reporter carries it out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaintenanceOrder {
-    /// Its identity.
+    /// Unique id of the order.
     pub id: String,
-    /// Instant of the order.
+    /// Time of the request.
     pub at: Timestamp,
-    /// The caller.
+    /// Name of the API caller.
     pub by: String,
-    /// The task.
+    /// The task to carry out.
     pub task: MaintenanceTask,
 }
 
-/// A task of maintenance.
+/// A maintenance task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum MaintenanceTask {
-    /// Forget everything that is stored of a ticket without live runs.
+    /// Deletes every record of a ticket without active runs.
     ForgetTicket {
-        /// The ticket.
+        /// The ticket to delete.
         ticket: TicketKey,
     },
-    /// Append a report of the dead letters to its log again, and drop the letter.
+    /// Appends a dead-lettered report to its log again and deletes the letter.
     ReviveReport {
-        /// The letter's sequence.
+        /// The letter's stream sequence.
         letter: u64,
     },
-    /// Drop a dead letter.
+    /// Deletes a dead letter.
     DropLetter {
-        /// The letter's sequence.
+        /// The letter's stream sequence.
         letter: u64,
     },
 }
 
 impl MaintenanceOrder {
-    /// Time that orders and their answers are kept.
+    /// Retention of orders and their answers.
     pub const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-    /// Tickets that are forgotten within an hour at most: a stolen token or a captured ingest empties no store.
+    /// Maximum number of tickets that are deleted per hour. It limits the damage of a stolen token or a
+    /// compromised ingest.
     pub const TICKETS_AN_HOUR: usize = 60;
 }
 
@@ -54,12 +55,13 @@ impl Stored for MaintenanceOrder {
 /// State of an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaintenanceAnswer {
-    /// Instant at which a reporter took it up. Without an outcome long after that, the reporter died over it.
+    /// Time at which a reporter started it. An order without an outcome long after this time means that the
+    /// reporter crashed.
     pub taken_at: Timestamp,
-    /// The outcome; absent while it is carried out.
+    /// The outcome; absent while the order is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<MaintenanceOutcome>,
-    /// True when a ticket was forgotten, which counts against [`MaintenanceOrder::TICKETS_AN_HOUR`].
+    /// True when a ticket was deleted, which counts against [`MaintenanceOrder::TICKETS_AN_HOUR`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forgot_ticket: bool,
 }
@@ -72,13 +74,13 @@ impl Stored for MaintenanceAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum MaintenanceOutcome {
-    /// It is done.
+    /// The task was carried out.
     Done,
-    /// The thing that it names is not there.
+    /// The named ticket or letter does not exist.
     Missing,
-    /// It is not allowed as things are.
+    /// The current state does not permit the task.
     Refused {
-        /// In words, for the caller.
+        /// Reason for the caller.
         reason: String,
     },
 }

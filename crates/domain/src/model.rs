@@ -1,4 +1,4 @@
-//! What a model replies, free of any provider's wire format.
+//! Replies of models, independent of a provider's wire format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,19 +9,20 @@ use serde_json::Value;
 pub enum Block {
     /// Text for people or for the model itself.
     Text {
-        /// The text.
+        /// The text of the block.
         text: String,
     },
-    /// A wish to run a tool.
+    /// A request of the model to run a tool.
     ToolCall(ToolCall),
-    /// A block that only its provider understands (thinking with its signature …), replayed verbatim to it.
+    /// A block that only its provider understands, such as thinking with its signature. Journeyman sends it
+    /// back to that provider verbatim.
     Opaque {
-        /// The dialect that it came in: `anthropic`, `openai` …
+        /// The dialect of the reply: `anthropic`, `openai` …
         dialect: String,
-        /// The provider that sent it, by its name in the settings; empty in records of former releases.
+        /// The provider that sent it, by its name in the settings; empty in records of earlier releases.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         provider: String,
-        /// The model that was asked for; empty in records of former releases.
+        /// The requested model; empty in records of earlier releases.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         model: String,
         /// The block as received.
@@ -29,86 +30,86 @@ pub enum Block {
     },
 }
 
-/// A wish of the model to run a tool.
+/// A request of the model to run a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's own id for the call, echoed with the result.
+    /// The model's id for the call. The result repeats it.
     pub id: String,
-    /// The tool.
+    /// Name of the requested tool.
     pub name: String,
-    /// The arguments. Arguments that were not JSON arrive as a JSON string, so that the tool can refuse them.
+    /// The arguments. Arguments that are not JSON arrive as a JSON string, so that the tool can reject them.
     pub input: Value,
 }
 
-/// Why the model stopped.
+/// Reason for the end of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplyStop {
-    /// It is done.
+    /// The model completed its turn.
     EndTurn,
-    /// It waits for tool results.
+    /// The model waits for tool results.
     ToolUse,
-    /// The reply was cut at its token limit.
+    /// The reply reached its token limit.
     MaxTokens,
     /// The provider or the model refused.
     Refusal,
 }
 
-/// What kind of failure a model call ended with.
+/// Kind of failure of a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFault {
-    /// The provider is overloaded, in trouble or away.
+    /// The provider is overloaded, unreachable or reports an internal error.
     Unavailable,
-    /// The provider's answers cannot be read.
+    /// The answers of the provider are unreadable.
     Unreadable,
-    /// The conversation does not fit into the model's window.
+    /// The conversation exceeds the context window of the model.
     ContextTooLong,
-    /// The credentials are refused.
+    /// The provider rejects the credentials.
     CredentialsRefused,
-    /// There is no such model here, or no money for it.
+    /// The provider does not offer the model, or the account has no funds for it.
     NotOffered,
-    /// The request itself is refused.
+    /// The provider rejects the request itself.
     Refused,
 }
 
-/// Tokens of one model call.
+/// Token counts of one model call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens read, cached ones included.
     pub input_tokens: u64,
-    /// Tokens written.
+    /// Tokens that the model wrote.
     pub output_tokens: u64,
-    /// Of the tokens read: served from the provider's cache.
+    /// Part of the tokens read that the provider's cache served.
     pub cache_read_tokens: u64,
-    /// Of the tokens read: written to the provider's cache.
+    /// Part of the tokens read that the provider wrote to its cache.
     pub cache_write_tokens: u64,
-    /// Of the tokens written to the cache: those kept for an hour instead of five minutes.
+    /// Part of the tokens written to the cache that the provider keeps for an hour instead of five minutes.
     #[serde(default)]
     pub cache_write_1h_tokens: u64,
 }
 
-/// One reply.
+/// One reply of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// Its parts, in order.
     pub blocks: Vec<Block>,
-    /// Why it ended.
+    /// Reason for the end of the reply.
     pub stop: ReplyStop,
-    /// The tokens that it took.
+    /// Token counts of the call.
     pub usage: Usage,
-    /// The model that answered, as the provider names it.
+    /// The answering model by the provider's name for it.
     pub model: String,
-    /// The provider that answered, by its name in the settings; empty in records of former releases.
+    /// The answering provider by its name in the settings; empty in records of earlier releases.
     #[serde(default)]
     pub provider: String,
-    /// What it cost, in millionths of a dollar; nothing when the model's price is not known.
+    /// Cost in millionths of a dollar; absent when the price of the model is unknown.
     #[serde(default)]
     pub cost_micros: Option<u64>,
 }
 
 impl Reply {
-    /// The tool calls, in order.
+    /// Returns the tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.blocks.iter().filter_map(|block| match block {
             Block::ToolCall(call) => Some(call),
@@ -116,7 +117,7 @@ impl Reply {
         })
     }
 
-    /// The text parts, joined by blank lines.
+    /// Returns the text parts, joined by blank lines.
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),

@@ -5,43 +5,43 @@ use crate::{
     text::{capped, without_hidden},
 };
 
-/// Characters of a description within a branch's name.
+// Maximum characters of the description in a branch name.
 const SLUG: usize = 48;
-/// Characters of the first line of a commit message.
+// Maximum characters of a commit subject's description.
 const SUBJECT: usize = 100;
-/// Characters of a title.
+// Maximum characters of a pull request's description in its title.
 const TITLE: usize = 200;
 
-/// How a change to a ticket is named.
+/// Naming scheme for the changes of a ticket.
 #[derive(Clone, Copy, Debug)]
 pub struct Naming<'a> {
     rules: &'a Rules,
     ticket: &'a TicketKey,
 }
 
-/// What a change is, for its names.
+/// Properties of a change that its names are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// One of [`Naming::types`]; anything else becomes the first of them.
+    /// One of [`Naming::types`]; any other value becomes the type of a ticket of that kind.
     pub kind: &'a str,
-    /// The part of the repository; empty: none.
+    /// The scope, a part of the repository; empty: none.
     pub scope: &'a str,
-    /// One line.
+    /// Description of the change in one line.
     pub title: &'a str,
 }
 
 impl<'a> Naming<'a> {
-    /// The names of a ticket's change.
+    /// Creates the naming scheme for a ticket's change.
     pub const fn new(rules: &'a Rules, ticket: &'a TicketKey) -> Self {
         Self { rules, ticket }
     }
 
-    /// The types that the rules know, for branches, commits and titles.
+    /// Returns the types in the rules, for branches, commits and titles.
     pub fn types(&self) -> Vec<&'a str> {
         self.rules.branching.types.values().map(String::as_str).collect()
     }
 
-    /// The type of a ticket's kind, as its tracker names it.
+    /// Returns the type for a ticket's kind, which is the name that its tracker uses.
     pub fn type_of(&self, kind: &str) -> &'a str {
         let types = &self.rules.branching.types;
         let known = types.iter().find(|(name, _)| name.eq_ignore_ascii_case(kind));
@@ -56,7 +56,8 @@ impl<'a> Naming<'a> {
             .map_or("feat", |(_, short)| short)
     }
 
-    /// What names a change that the model has described; without a type it has that of the ticket's kind.
+    /// Returns the name parts of a change that the model described. Without a type, the ticket's kind
+    /// determines it.
     pub fn of<'h>(&self, handover: &'h Handover, ticket_kind: &str) -> Named<'h>
     where
         'a: 'h,
@@ -71,7 +72,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The ticket in texts: `ENG-12`, `#7`, or `shop-1` for one of a folder.
+    /// Returns the ticket's key for texts: `ENG-12`, `#7`, or `shop-1` for a ticket of a folder.
     pub fn key(&self) -> String {
         match self.ticket {
             TicketKey::Jira { .. } | TicketKey::Folder { .. } => self.ticket.short(),
@@ -79,7 +80,7 @@ impl<'a> Naming<'a> {
         }
     }
 
-    /// The name of the change's branch.
+    /// Returns the branch name of the change.
     pub fn branch(&self, named: Named<'_>) -> String {
         let key = self.key();
         let slug = slug(self.bare(named.title));
@@ -90,10 +91,11 @@ impl<'a> Naming<'a> {
             .replace("{type}", self.known(named.kind))
             .replace("{ticket_key}", key.trim_start_matches('#'))
             .replace("{description}", &slug);
+        // The description may be empty or cut, and git refuses names that end with a slash or a dot.
         name.trim_end_matches(['-', '/', '.']).to_owned()
     }
 
-    /// The title of the pull request.
+    /// Returns the title of the pull request.
     pub fn title(&self, named: Named<'_>) -> String {
         let pattern = match named.scope.trim() {
             "" => self.rules.pull_request.title_pattern.replace("({scope})", ""),
@@ -101,7 +103,7 @@ impl<'a> Naming<'a> {
         };
         let key = self.key();
         let title = self.bare(named.title);
-        // The pattern names the ticket, so the words need not.
+        // The pattern adds the ticket, so a key that the model wrote would appear twice.
         let title = match pattern.contains("{ticket_key}") {
             true => title.trim_end_matches(&format!("({key})")).trim_end(),
             false => title,
@@ -114,7 +116,7 @@ impl<'a> Naming<'a> {
         filled.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The message of the change's commit.
+    /// Returns the message of the change's commit.
     pub fn commit_message(&self, named: Named<'_>, body: &str) -> String {
         let key = self.key();
         let title = commit_orders::clean_subject(self.bare(named.title));
@@ -128,7 +130,7 @@ impl<'a> Naming<'a> {
                     scope => format!("({scope})"),
                 };
                 let kind = match is_type(named.kind) {
-                    // What a commit is may be told more exactly than what a branch is for.
+                    // A commit's type may be more specific than a branch's type, e.g. `docs` or `test`.
                     true => named.kind,
                     false => self.known(named.kind),
                 };
@@ -142,7 +144,8 @@ impl<'a> Naming<'a> {
         format!("{subject}\n\n{}", body.trim()).trim_end().to_owned()
     }
 
-    /// The trailers of a commit that a run makes: the run, the person who asked for the work, and those that the rules name.
+    /// Returns the trailers of a run's commit: the run, the person who asked for the work, and the co-authors
+    /// of the rules.
     pub fn trailers(&self, run: &RunId, requester: Option<&CommitAuthor>) -> Vec<String> {
         let commits = &self.rules.commits;
         let run = format!("Journeyman-Run: {run}");
@@ -161,10 +164,10 @@ impl<'a> Naming<'a> {
             .collect()
     }
 
-    /// Whether a branch's name follows the pattern.
+    /// Checks that a branch name follows the pattern.
     ///
     /// # Errors
-    /// The right form, as an example.
+    /// A valid name as an example.
     pub fn check_branch(&self, name: &str) -> Result<(), String> {
         let pattern = &self.rules.branching.pattern;
         let starts = pattern.starts_with("{type}");
@@ -186,12 +189,12 @@ impl<'a> Naming<'a> {
         }))
     }
 
-    /// Whether a commit message follows the rules.
+    /// Checks that a commit message follows the rules.
     ///
     /// # Errors
-    /// The right form of this message.
+    /// The message in its valid form.
     pub fn check_message(&self, message: &str) -> Result<(), String> {
-        // The form is for the reporter, which refuses hidden characters and words that act.
+        // The reporter rejects hidden characters and orders, so the corrected form must not contain them.
         let clean = commit_orders::clean_message(&without_hidden(message));
         let (is_changed, message) = (clean != message, clean.as_str());
         let subject = message.lines().next().unwrap_or_default();
@@ -216,7 +219,7 @@ impl<'a> Naming<'a> {
         known.unwrap_or_else(|| self.type_of(kind))
     }
 
-    /// A title without the prefix that the rules put before it.
+    /// Removes a conventional prefix that the model wrote, because the rules add it.
     fn bare<'t>(&self, title: &'t str) -> &'t str {
         let title = title.trim();
         conventional(title)
@@ -225,7 +228,7 @@ impl<'a> Naming<'a> {
     }
 }
 
-/// Type, scope and description of a conventional subject.
+/// Splits a conventional subject into type, scope and description.
 fn conventional(subject: &str) -> Option<(&str, &str, &str)> {
     let (head, rest) = subject.split_once(':')?;
     let head = head.trim().trim_end_matches('!');
@@ -236,7 +239,8 @@ fn conventional(subject: &str) -> Option<(&str, &str, &str)> {
     (!rest.trim().is_empty()).then_some((kind.trim(), scope.trim(), rest.trim()))
 }
 
-/// Types are short lower-case words in every convention; a sentence with a colon has none.
+/// Returns true for a short lower-case word. All conventions use such types, and a sentence with a colon does
+/// not begin with one.
 fn is_type(kind: &str) -> bool {
     (2..=12).contains(&kind.len()) && kind.chars().all(|c| c.is_ascii_lowercase())
 }
@@ -253,12 +257,14 @@ fn slug(text: &str) -> String {
     for c in text.chars() {
         match c {
             c if c.is_ascii_alphanumeric() => slug.push(c.to_ascii_lowercase()),
+            // Apostrophes are dropped rather than replaced: `cart's` becomes `carts`.
             '\'' | '’' => {}
             _ if slug.ends_with('-') || slug.is_empty() => {}
             _ => slug.push('-'),
         }
     }
     if slug.len() > SLUG {
+        // The cut is at a hyphen, so that the name ends with a whole word.
         let end = slug[..SLUG].rfind('-').unwrap_or(SLUG);
         slug.truncate(end);
     }

@@ -1,25 +1,25 @@
-//! News: what is said about a ticket while runs are under way.
+//! News: events on a ticket while its runs are active.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{PullRequestRef, RepositoryName, TicketComment};
 
-/// Something that live runs of a ticket take in as input. Without a live run nothing follows from it.
+/// An event that active runs of a ticket accept as input. Without an active run it has no effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "news", rename_all = "snake_case")]
 pub enum News {
-    /// Somebody commented.
+    /// A person wrote a comment.
     Comment {
-        /// What was said, sanitised like the ticket's text.
+        /// The comment, sanitized like the ticket's text.
         comment: TicketComment,
-        /// Our pull request that it was said on; absent: it was said on the ticket.
+        /// Our pull request that it was written on; absent: it was written on the ticket.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pull_request: Option<PullRequestRef>,
     },
 }
 
 impl News {
-    /// The repository that it is about; absent: it may concern all of the ticket's work.
+    /// Returns the repository that it is about; absent: it may concern all work of the ticket.
     pub fn repository(&self) -> Option<&RepositoryName> {
         match self {
             Self::Comment { pull_request, .. } => {

@@ -1,4 +1,4 @@
-//! The services outside that things come from.
+//! External services that events come from.
 
 use std::{fmt, str::FromStr};
 
@@ -13,14 +13,14 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Origin {
-    /// A Jira site; without an instance the default one.
+    /// A Jira site; the default one without an instance.
     Jira(Option<Instance>),
-    /// A GitHub server; without an instance the default one.
+    /// A GitHub server; the default one without an instance.
     GitHub(Option<Instance>),
 }
 
 impl Origin {
-    /// The kind of service, for labels and limits that do not tell instances apart.
+    /// The kind of service, for labels and limits that ignore instances.
     pub const fn service(&self) -> &'static str {
         match self {
             Self::Jira(_) => "jira",

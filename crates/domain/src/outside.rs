@@ -1,12 +1,12 @@
-//! Files that a change must not touch.
+//! Files outside of a change's scope.
 
 use serde::{Deserialize, Serialize};
 
-/// A file outside the scope.
+/// A changed file outside of the scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outside {
-    /// Relative to the root.
+    /// Path relative to the root.
     pub path: String,
-    /// The module that it belongs to.
+    /// The module that contains the file.
     pub module: String,
 }

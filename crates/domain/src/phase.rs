@@ -1,27 +1,27 @@
-//! The parts of a run that have a conversation with the model.
+//! Phases of a run that have a conversation with the model.
 
 use serde::{Deserialize, Serialize};
 
-/// What a conversation with the model is for.
+/// Purpose of a conversation with the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The change is made in the workspace.
+    /// The model makes the change in the workspace.
     #[default]
     Work,
-    /// Labels are chosen for a new ticket.
+    /// The model chooses labels for a new ticket.
     Triage,
-    /// A ticket is looked at before anybody works on it.
+    /// The model assesses a ticket before the work begins.
     Intake,
-    /// A large change is planned.
+    /// The model plans a large change.
     Plan,
-    /// A change is looked at by a second model.
+    /// A second model reviews the change.
     Review,
-    /// A question is answered.
+    /// The model answers a question.
     Answer,
-    /// A discussion is researched, summed up, planned or closed.
+    /// The model researches, summarizes, plans or closes a discussion.
     Discuss,
-    /// A pull request of somebody is reviewed.
+    /// The model reviews a pull request of another author.
     PullRequest,
 }
 
@@ -41,7 +41,7 @@ impl Phase {
     }
 }
 
-/// Which of the configured models is asked.
+/// Role that selects one of the configured models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelRole {

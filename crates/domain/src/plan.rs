@@ -2,22 +2,22 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a change will be made.
+/// Plan of a change, written by the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What is true afterwards.
+    /// The state after the change.
     pub goal: String,
-    /// The way, and why this one.
+    /// The approach with its reason.
     pub approach: String,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<PlanStep>,
-    /// What will be tested, and how.
+    /// Planned tests with their methods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tests: Vec<String>,
-    /// What may go wrong.
+    /// Risks of the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub risks: Vec<String>,
-    /// What a reader may expect and will not be done.
+    /// Work that a reader may expect and that the plan excludes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_doing: Vec<String>,
 }
@@ -25,21 +25,21 @@ pub struct Plan {
 /// One step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanStep {
-    /// What is done.
+    /// Description of the step.
     pub what: String,
-    /// Files that it touches.
+    /// Files that the step touches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 
-/// An issue as it was planned.
+/// A planned issue of a discussion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedIssue {
-    /// One line by the model.
+    /// Title in one line, written by the model.
     pub title: String,
-    /// Markdown by the model.
+    /// Description as Markdown, written by the model.
     pub text: String,
-    /// What has to be done, one line each.
+    /// Tasks of the issue, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checklist: Vec<String>,
 }

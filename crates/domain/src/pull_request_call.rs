@@ -1,4 +1,4 @@
-//! A pull request that a caller of the API asks for, and what became of it.
+//! Pull requests that a caller of the API requests, with their answers.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use serde_json::Value;
 
 use crate::{RecordKind, Stored, Timestamp};
 
-/// What a caller asks for. Ingest writes it, the reporter carries it out.
+/// A caller's request for a pull request. Ingest writes it, the reporter carries it out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestCall {
-    /// The caller's key for it, which makes a repeated request count once.
+    /// The caller's idempotency key: a repeated request counts once.
     pub id: String,
-    /// When it was asked for.
+    /// Time of the request.
     pub at: Timestamp,
-    /// The caller.
+    /// Name of the API caller.
     pub by: String,
-    /// The request as `docs/schemas/pull-request-api-input.schema.json` describes it.
+    /// The request in the format of `docs/schemas/pull-request-api-input.schema.json`.
     pub request: Value,
 }
 
 impl PullRequestCall {
-    /// How long calls and their answers are kept.
+    /// Retention of calls and their answers.
     pub const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 }
 
@@ -29,12 +29,14 @@ impl Stored for PullRequestCall {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-/// How far a call is.
+/// State of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestAnswer {
-    /// When a reporter took it up. One that has no answer long after that died over it.
+    /// Time at which a reporter started it. A call without an answer long after this time means that the
+    /// reporter crashed.
     pub taken_at: Timestamp,
-    /// The answer as `docs/schemas/pull-request-output.schema.json` describes it; absent while it is carried out.
+    /// The answer in the format of `docs/schemas/pull-request-output.schema.json`; absent while the call is
+    /// in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Value>,
 }

@@ -1,4 +1,4 @@
-//! The review of a pull request that somebody asks for.
+//! Reviews of pull requests of other authors.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
@@ -6,41 +6,43 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ChangedFile, CommitId, PullRequestRef, Weight};
 
-/// A pull request of somebody that is to be reviewed, as it was when that was asked for.
+/// A pull request to review, pinned at the time of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewedChange {
-    /// The pull request.
+    /// The pull request to review.
     pub pull_request: PullRequestRef,
-    /// Its head.
+    /// Its head at the time of the request.
     pub head: CommitId,
-    /// Whether the head is in the repository itself: a fork's cannot be checked out.
+    /// True when the repository itself contains the head. The head of a fork cannot be checked out.
     pub is_here: bool,
-    /// The branch that it goes to.
+    /// Name of its target branch.
     pub base_branch: String,
     /// Login of its author.
     pub author: String,
-    /// What it changes; at most 300 files.
+    /// Changed files; at most 300.
     pub files: Vec<ChangedFile>,
-    /// What came after our last review of it; absent: there was none, or its commit is no part of the branch any more.
+    /// Changes after our previous review; absent: there was no review, or the branch no longer contains its
+    /// commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<SinceReview>,
 }
 
-/// What came after our last review of a pull request.
+/// Changes of a pull request after our previous review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SinceReview {
-    /// The commit that was reviewed last.
+    /// The previously reviewed commit.
     pub commit: CommitId,
-    /// What differs from it; at most 300 files.
+    /// Files that differ from it; at most 300.
     pub files: Vec<ChangedFile>,
 }
 
 impl ReviewedChange {
-    /// Whether a comment can stand on all of these lines: the pull request adds them, and what was reviewed before does not
-    /// have them.
+    /// Returns true when GitHub accepts a comment on all of these lines and none of them was reviewed before.
     pub fn may_comment(&self, path: &str, lines: RangeInclusive<u32>) -> bool {
         let adds = |files: &[ChangedFile]| {
             let added = files.iter().filter(|file| file.path == path);
+            // A merge of the target branch changes lines after the review that the pull request does not add,
+            // so both lists have to contain the line.
             let added: BTreeSet<u32> = added.flat_map(ChangedFile::added_lines).collect();
             !lines.is_empty() && lines.clone().all(|line| added.contains(&line))
         };
@@ -48,76 +50,76 @@ impl ReviewedChange {
     }
 }
 
-/// What a review says.
+/// Contents of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewOfChange {
-    /// The whole, by the model, Markdown; at most 2,000 characters.
+    /// The assessment as Markdown, written by the model; at most 2,000 characters.
     pub summary: String,
     /// Comments on lines that the change adds, the most important first; at most 5.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comments: Vec<LineRemark>,
-    /// What becomes of the criteria of the ticket that the pull request names; at most 20.
+    /// Verdicts about the criteria of the ticket that the pull request names; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<JudgedCriterion>,
 }
 
-/// What a review says of one criterion of a ticket.
+/// Verdict of a review about one criterion of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgedCriterion {
-    /// The ticket's own words.
+    /// The criterion as quoted from the ticket.
     pub quote: String,
-    /// What becomes of it.
+    /// The verdict about the criterion.
     pub verdict: CriterionVerdict,
 }
 
-/// Whether a change meets a criterion.
+/// Verdict about a criterion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CriterionVerdict {
-    /// It does.
+    /// The change meets the criterion.
     Met,
-    /// It does not.
+    /// The change does not meet the criterion.
     NotMet,
-    /// The code does not tell: a person has to look.
+    /// The code alone cannot answer it: a person has to check.
     NeedsPerson,
 }
 
-/// What is wrong with a line.
+/// A problem on a line or a range of lines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRemark {
-    /// The file.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// The line in the new file, from 1; of several lines the last.
+    /// The line in the new file, from 1; the last one of a range.
     pub line: u32,
-    /// The first of several lines; absent: it is about one.
+    /// The first line of a range; absent: the problem is on a single line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_line: Option<u32>,
-    /// The input or situation that shows it.
+    /// The input or situation that causes the problem.
     pub trigger: String,
-    /// What goes wrong then.
+    /// Effect of the problem.
     pub why: String,
-    /// Whether it stands in the way.
+    /// Severity of the problem.
     pub weight: Weight,
-    /// What the lines should be, code that replaces exactly them; absent: words say enough.
+    /// Code that replaces exactly these lines; absent: the explanation is sufficient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
 
 impl LineRemark {
-    /// The lines that it is about.
+    /// Returns the lines that the remark is about.
     pub fn lines(&self) -> RangeInclusive<u32> {
         self.start_line.unwrap_or(self.line)..=self.line
     }
 }
 
 impl ReviewOfChange {
-    /// Whether something that the ticket asks for is not done.
+    /// Returns true when the change misses a criterion of the ticket.
     pub fn leaves_open(&self) -> bool {
         let mut judged = self.criteria.iter();
         judged.any(|criterion| criterion.verdict == CriterionVerdict::NotMet)
     }
 
-    /// Whether the change should not be merged as it is.
+    /// Returns true when the change should not be merged in its current state.
     pub fn is_blocking(&self) -> bool {
         self.comments
             .iter()

@@ -1,13 +1,13 @@
-//! What only the people of a ticket can answer.
+//! Questions that only the participants of a ticket can answer.
 
 use serde::{Deserialize, Serialize};
 
-/// A question to the people of a ticket.
+/// A question to the participants of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// One question.
+    /// Text of a single question.
     pub text: String,
-    /// Answers to choose from.
+    /// Suggested answers to choose from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }

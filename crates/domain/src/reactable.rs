@@ -1,48 +1,48 @@
-//! What a reaction is put on.
+//! Targets of reactions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::RepositoryName;
 
-/// What a person wrote on GitHub that can be reacted to. Jira has no reactions.
+/// Text on GitHub that accepts reactions. Jira has none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Reactable {
     /// An issue or a pull request itself.
     Issue {
-        /// Its repository.
+        /// Repository of the issue or pull request.
         repository: RepositoryName,
-        /// Its number.
+        /// Its number in the repository.
         number: u64,
     },
     /// A comment on an issue or a pull request.
     Comment {
-        /// Its repository.
+        /// Repository of the issue or pull request.
         repository: RepositoryName,
         /// The comment's id.
         id: u64,
     },
     /// A comment of a review on a line.
     LineComment {
-        /// Its repository.
+        /// Repository of the pull request.
         repository: RepositoryName,
         /// The comment's id.
         id: u64,
     },
     /// A discussion, or a comment in one.
     Discussion {
-        /// Its repository.
+        /// Repository of the discussion.
         repository: RepositoryName,
         /// The discussion's number.
         number: u64,
-        /// The comment's id in GraphQL; absent: the discussion itself.
+        /// The comment's node id in GraphQL; absent: the discussion itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         comment: Option<String>,
     },
 }
 
 impl Reactable {
-    /// An issue or a pull request itself.
+    /// Returns an issue or a pull request as target.
     pub fn issue(repository: &RepositoryName, number: u64) -> Self {
         Self::Issue {
             repository: repository.clone(),
@@ -50,7 +50,7 @@ impl Reactable {
         }
     }
 
-    /// A discussion itself.
+    /// Returns a discussion as target.
     pub fn discussion(repository: &RepositoryName, number: u64) -> Self {
         Self::Discussion {
             repository: repository.clone(),
@@ -59,7 +59,7 @@ impl Reactable {
         }
     }
 
-    /// Where it is.
+    /// The repository of the target.
     pub const fn repository(&self) -> &RepositoryName {
         match self {
             Self::Issue { repository, .. }
@@ -69,7 +69,7 @@ impl Reactable {
         }
     }
 
-    /// Whether it is one remark of many, and not what all of them are about.
+    /// Returns true for a single comment, false for an issue, pull request or discussion as a whole.
     pub const fn is_comment(&self) -> bool {
         match self {
             Self::Comment { .. } | Self::LineComment { .. } => true,
@@ -79,18 +79,18 @@ impl Reactable {
     }
 }
 
-/// The reactions that we use.
+/// The reactions that Journeyman uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reaction {
-    /// It was seen and is worked on.
+    /// Journeyman read the text and works on it.
     Eyes,
-    /// What was asked for is done.
+    /// The requested work is done.
     Rocket,
 }
 
 impl Reaction {
-    /// GitHub's name of it.
+    /// The name in GitHub's API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Eyes => "eyes",

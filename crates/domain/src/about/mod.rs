@@ -1,4 +1,4 @@
-//! What a job is about beside its ticket: something on a pull request of ours.
+//! Subject of a job in addition to its ticket: checks, a review, a question or a discussion.
 
 mod request;
 
@@ -8,56 +8,57 @@ use crate::{ChangedFile, ChecksSummary, CommitId, Job, PullRequestRef, ReviewedC
 
 pub use request::JobRequest;
 
-/// What a job is about beside its ticket.
+/// Subject of a job in addition to its ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum About {
-    /// Nothing else.
+    /// The ticket is the only subject.
     #[default]
     Ticket,
-    /// Checks of a pull request of ours that failed.
+    /// Failed checks of a pull request that Journeyman opened.
     Checks(Box<ChecksSummary>),
-    /// A review of a pull request of ours.
+    /// A review of a pull request that Journeyman opened.
     Review(Box<ReviewRound>),
-    /// A question in a comment.
+    /// A question that a person asked in a comment.
     Question(Box<CommentQuestion>),
-    /// A pull request of somebody that is to be reviewed.
+    /// A pull request of another author that Journeyman reviews.
     Change(Box<ReviewedChange>),
-    /// What is to be done in a discussion.
+    /// A task in a GitHub discussion.
     Discussion(Box<DiscussionRequest>),
-    /// A job that is only rehearsed.
+    /// A job that Journeyman only rehearses.
     Rehearsal(Box<Rehearsal>),
 }
 
-/// What is to be done in a discussion.
+/// Task in a GitHub discussion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiscussionRequest {
-    /// What.
+    /// Kind of the task.
     pub task: DiscussionTask,
-    /// The comment that asks for it; absent: the discussion itself does, or nobody on GitHub.
+    /// The comment that asks for it; absent: the discussion itself asks, or the request came over another
+    /// channel than GitHub.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<crate::Reactable>,
 }
 
-/// What can be done in a discussion, beside answering questions.
+/// Kinds of tasks in a discussion, except answering questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DiscussionTask {
-    /// Find out what the code says to its questions.
+    /// Finds the answers that the code gives to the discussion's questions.
     Research,
-    /// Sum it up, in one comment that is kept up to date.
+    /// Summarizes the discussion in one comment and keeps that comment up to date.
     Summarize,
-    /// Open the issues that follow from it.
+    /// Opens the issues that follow from the discussion.
     Plan,
-    /// Say how it ended, and close it.
+    /// Writes down how the discussion ended and closes it.
     Complete,
 }
 
 impl DiscussionTask {
-    /// Every one.
+    /// All tasks, in the order of the documentation.
     pub const ALL: [Self; 4] = [Self::Research, Self::Summarize, Self::Plan, Self::Complete];
 
-    /// The name in the API, in prompts and journals.
+    /// The name in the API, in prompts and in journals.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Research => "research",
@@ -68,23 +69,23 @@ impl DiscussionTask {
     }
 }
 
-/// A job that is not done: what it would write is told.
+/// A rehearsed job: the reporter describes what the job would write and writes none of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rehearsal {
-    /// The kind of work.
+    /// The kind of work that is rehearsed.
     pub job: Job,
-    /// What that would be about.
+    /// The subject that the rehearsed work would have.
     #[serde(default, skip_serializing_if = "About::is_ticket")]
     pub about: About,
 }
 
 impl About {
-    /// Whether it is about the ticket alone.
+    /// Returns true when the ticket is the only subject.
     pub const fn is_ticket(&self) -> bool {
         matches!(self, Self::Ticket)
     }
 
-    /// The pull request that the work goes on with, and its head at that moment.
+    /// Returns the pull request that the work continues, with its head when the job was requested.
     pub fn pull_request(&self) -> Option<(&PullRequestRef, &CommitId)> {
         match self {
             Self::Ticket | Self::Question(_) | Self::Change(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
@@ -95,7 +96,7 @@ impl About {
         }
     }
 
-    /// The work goes on with another head of its pull request.
+    /// Replaces the head of the pull request that the work continues. Does nothing for subjects without one.
     pub fn move_to(&mut self, now: &CommitId) {
         let head = match self {
             Self::Ticket | Self::Question(_) | Self::Change(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
@@ -107,7 +108,7 @@ impl About {
         head.clone_from(now);
     }
 
-    /// What it is called where templates choose by it.
+    /// The name by which templates choose.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Ticket => "ticket",
@@ -120,7 +121,7 @@ impl About {
         }
     }
 
-    /// The job that is rehearsed, when it is one.
+    /// Returns the rehearsed job if this is a rehearsal.
     pub const fn rehearsal(&self) -> Option<&Rehearsal> {
         if let Self::Rehearsal(rehearsal) = self {
             Some(rehearsal)
@@ -129,7 +130,7 @@ impl About {
         }
     }
 
-    /// The checks that failed, when it is about these.
+    /// Returns the failed checks if they are the subject.
     pub const fn checks(&self) -> Option<&ChecksSummary> {
         if let Self::Checks(checks) = self {
             Some(checks)
@@ -138,7 +139,7 @@ impl About {
         }
     }
 
-    /// The review of a pull request of ours, when it is about one.
+    /// Returns the review of our pull request if it is the subject.
     pub const fn round(&self) -> Option<&ReviewRound> {
         if let Self::Review(round) = self {
             Some(round)
@@ -147,7 +148,7 @@ impl About {
         }
     }
 
-    /// The question, when it is about one.
+    /// Returns the question if it is the subject.
     pub const fn question(&self) -> Option<&CommentQuestion> {
         if let Self::Question(question) = self {
             Some(question)
@@ -156,7 +157,7 @@ impl About {
         }
     }
 
-    /// The pull request to review, when it is about one.
+    /// Returns the pull request to review if it is the subject.
     pub const fn change(&self) -> Option<&ReviewedChange> {
         if let Self::Change(change) = self {
             Some(change)
@@ -165,7 +166,7 @@ impl About {
         }
     }
 
-    /// What is to be done in a discussion, when it is about that.
+    /// Returns the task in a discussion if it is the subject.
     pub const fn discussion(&self) -> Option<&DiscussionRequest> {
         if let Self::Discussion(discussion) = self {
             Some(discussion)
@@ -174,7 +175,7 @@ impl About {
         }
     }
 
-    /// What people asked in threads of a review; none for anything else.
+    /// Returns the requests of reviewers in threads of a review; empty for every other subject.
     pub fn threads(&self) -> &[ReviewThread] {
         match self {
             Self::Review(round) => &round.threads,
@@ -187,10 +188,12 @@ impl About {
         }
     }
 
-    /// The commit that a checkout for it is of; absent: the head of the default branch.
+    /// Returns the commit to check out for the job; absent: the head of the default branch.
     pub fn base(&self) -> Option<&CommitId> {
         match self {
             Self::Question(question) => question.head.as_ref(),
+            // The head of a fork may be missing in our mirror, so only a head that the repository has can be
+            // checked out.
             Self::Change(change) => change.is_here.then_some(&change.head),
             Self::Ticket | Self::Checks(_) | Self::Review(_) | Self::Discussion(_) | Self::Rehearsal(_) => {
                 Some(self.pull_request()?.1)
@@ -202,170 +205,173 @@ impl About {
 /// A question that a person asks in a comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommentQuestion {
-    /// Who asks, as people know them; at most 100 characters.
+    /// Name of the author as the tracker displays it; at most 100 characters.
     pub author: String,
-    /// What is asked, sanitised.
+    /// The text of the question, sanitized.
     pub text: String,
-    /// Our pull request that it was asked on; absent: it was asked on the ticket.
+    /// Our pull request that the question was asked on; absent: it was asked on the ticket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<PullRequestRef>,
-    /// Its head at that moment.
+    /// Head of that pull request when the question was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
-    /// The comment, where it can be reacted to.
+    /// The comment, if GitHub accepts reactions on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<crate::Reactable>,
-    /// The work that begins when the comment turns out to ask for a change, as it was allowed and pinned then; absent: it
-    /// can ask for none.
+    /// The work that begins if the comment turns out to ask for a change, pinned with the permissions of that
+    /// moment. Absent: the comment cannot ask for work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Box<JobRequest>>,
 }
 
-/// The answer to a question, and where it comes from.
+/// The answer to a question, with the places in the code that support it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
-    /// Markdown by the model; at most 8,000 characters.
+    /// The answer as Markdown, written by the model; at most 8,000 characters.
     pub answer: String,
-    /// The places in the code that show it.
+    /// The places in the code that support the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
-    /// Whether the comment asks for a change instead, which then begins. Only where the question has the work for it.
+    /// True when the comment asks for a change, which then begins. Only valid for a question that carries
+    /// work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_change: bool,
-    /// The questions that a research found, each with its own answer; at most 10.
+    /// The questions that a research task found, each with its answer; at most 10.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub questions: Vec<AnsweredQuestion>,
 }
 
-/// A question that a research found in a discussion.
+/// A question that a research task found in a discussion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnsweredQuestion {
-    /// In one line; at most 300 characters.
+    /// The question in one line; at most 300 characters.
     pub question: String,
-    /// Markdown by the model; at most 3,000 characters.
+    /// The answer as Markdown, written by the model; at most 3,000 characters.
     pub answer: String,
-    /// The places in the code that show it.
+    /// The places in the code that support the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub citations: Vec<Citation>,
 }
 
-/// A place in the code that was read.
+/// A place in the code that the model read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Citation {
-    /// The file.
+    /// Path of the file, relative to the root of the repository.
     pub path: String,
-    /// The line, from 1.
+    /// The line number, counted from 1.
     pub line: u32,
-    /// What stands there.
+    /// The text of that line.
     pub quote: String,
 }
 
-/// One review of a pull request of ours, with its comments.
+/// One review of a pull request that Journeyman opened, with its comments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewRound {
-    /// The pull request.
+    /// The reviewed pull request.
     pub pull_request: PullRequestRef,
-    /// Its head when the review was read.
+    /// Head of the pull request when the review was read.
     pub head: CommitId,
-    /// The review's id on GitHub.
+    /// The id of the review on GitHub.
     pub id: u64,
     /// Login of the reviewer.
     pub author: String,
-    /// Whether changes are asked for before a merge.
+    /// True when the reviewer requests changes before a merge.
     pub asks_for_changes: bool,
-    /// What the review says as a whole, sanitised; may be empty.
+    /// The text of the review as a whole, sanitized; may be empty.
     pub body: String,
-    /// Its comments on lines, in their order; at most 50. Those of [`Self::left`] are not among them.
+    /// Its comments on lines, in their order; at most 50. [`Self::left`] has the threads that are excluded
+    /// here.
     pub threads: Vec<ReviewThread>,
-    /// Threads that came back after they were worked on as often as the rules allow.
+    /// Threads that reviewers reopened after the maximum number of rounds that the rules allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<LeftThreads>,
-    /// Logins of those who decide what only a person can; empty: the reviewer, and whoever has the ticket.
+    /// Logins of the people who make decisions that need a person; empty: the reviewer and the ticket's
+    /// assignee.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deciders: Vec<String>,
-    /// Whether a program reviewed: what it says is information, not an instruction.
+    /// True when a program wrote the review: its text is information, not an instruction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_program: bool,
-    /// What the pull request changes, as far as a model can read it at once.
+    /// Files that the pull request changes, within the amount that a model can read at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<ChangedFile>,
 }
 
 impl ReviewRound {
-    /// What is left to people, when the review asks for nothing else.
+    /// Returns the threads left to people if the review asks for nothing else.
     pub fn only_left(&self) -> Option<&LeftThreads> {
         let is_all = self.threads.is_empty() && self.body.trim().is_empty();
         self.left.as_ref().filter(|_| is_all)
     }
 }
 
-/// Threads of a review that are left to people.
+/// Threads of a review that Journeyman leaves to people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftThreads {
-    /// The ids of the comments that began them.
+    /// The ids of the comments that began the threads.
     pub threads: Vec<u64>,
-    /// How often they were worked on.
+    /// Number of rounds in which Journeyman worked on them.
     pub rounds: u32,
-    /// Logins of those who are asked to decide.
+    /// Logins of the people who are asked to decide.
     pub asked: Vec<String>,
 }
 
-/// A comment of a review on a line.
+/// A thread of a review on a file or line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewThread {
-    /// The comment's id on GitHub: replies go there.
+    /// The id of the comment on GitHub: replies go to it.
     pub id: u64,
-    /// The file.
+    /// Path of the file, relative to the root of the repository.
     pub path: String,
-    /// The line in the new file; absent: it is about the file, or its line is gone.
+    /// The line in the new file; absent: the thread is about the file, or its line is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// What is said, sanitised.
+    /// The text of the comment, sanitized.
     pub text: String,
-    /// What was said in the thread before, oldest first; at most 20.
+    /// Earlier comments of the thread, oldest first; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<ThreadRemark>,
-    /// The end of the hunk that the thread was begun at, up to its line; empty: not known.
+    /// The end of the hunk on which the thread began, up to its line; empty: unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hunk: String,
 }
 
-/// What somebody said earlier in a thread of a review.
+/// An earlier comment in a thread of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadRemark {
-    /// Their login; at most 100 characters.
+    /// Login of the author; at most 100 characters.
     pub author: String,
-    /// Whether we said it.
+    /// True when Journeyman wrote the comment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_ours: bool,
-    /// Whether they may not give us orders: what they said is information alone.
+    /// True when the author is not allowed to give instructions: the text is information only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_stranger: bool,
-    /// What was said, sanitised.
+    /// The text of the comment, sanitized.
     pub text: String,
 }
 
-/// What became of a comment of a review.
+/// Result of Journeyman's work on one comment of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
-    /// The code was changed for it.
+    /// The code was changed for the comment.
     Changed,
-    /// A question that has its answer.
+    /// The comment is a question, and the reply answers it.
     Answered,
-    /// Nothing was changed, for a reason.
+    /// Nothing was changed; the reply gives the reason.
     Declined,
-    /// A person has to say more, or to decide.
+    /// A person has to give details or decide.
     Asked,
 }
 
 /// The reply to a comment of a review.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadReply {
-    /// The comment's id.
+    /// The id of the comment on GitHub.
     pub id: u64,
-    /// What became of it.
+    /// Result of the work on the comment.
     pub disposition: Disposition,
-    /// In words, by the model; at most 2,000 characters.
+    /// Text of the reply, written by the model; at most 2,000 characters.
     pub reply: String,
 }

@@ -1,31 +1,32 @@
-//! What is asked for when work is asked for.
+//! A request for work with everything that ingest pins at that moment.
 
 use serde::{Deserialize, Serialize};
 
 use super::About;
 use crate::{Background, Job, Reactable, RepositoryName, Rules, TicketKey, TicketText};
 
-/// A job that was asked for, with everything pinned at that moment.
+/// A requested job. Ingest pins all its inputs at the time of the request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRequest {
     /// The kind of work.
     pub job: Job,
-    /// Where the change goes.
+    /// The repository that receives the change.
     pub repository: RepositoryName,
-    /// The ticket's text.
+    /// The text of the ticket.
     pub text: TicketText,
-    /// The repository's rules.
+    /// The rules of the repository.
     pub rules: Rules,
-    /// What is known of the ticket beside its text.
+    /// What the trackers know about the ticket in addition to its text.
     #[serde(default, skip_serializing_if = "Background::is_empty")]
     pub background: Background,
-    /// What it is about beside the ticket.
+    /// The subject of the job in addition to the ticket.
     #[serde(default, skip_serializing_if = "About::is_ticket")]
     pub about: About,
 }
 
 impl JobRequest {
-    /// What the person who asked for the work wrote; absent: it cannot be reacted to.
+    /// Returns the text that requested the work, for reactions such as 👀; absent: GitHub accepts no reaction
+    /// on it.
     pub fn reactable(&self, ticket: &TicketKey) -> Option<Reactable> {
         match &self.about {
             About::Ticket => match ticket {
@@ -41,11 +42,13 @@ impl JobRequest {
                 }
                 TicketKey::Jira { .. } | TicketKey::GitHub { .. } | TicketKey::Folder { .. } => None,
             }),
-            // Nobody wrote anything, or nothing is to be written.
+            // Checks have no text that asked for the work, and a rehearsal writes nothing.
             About::Checks(_) | About::Rehearsal(_) => None,
             About::Review(round) => {
                 let ours = &round.pull_request;
                 let whole = || Reactable::issue(&ours.repository, ours.number);
+                // GitHub's REST API has no reactions on a review itself, so the first line comment or the
+                // pull request gets it.
                 let line = round.threads.first().map(|thread| Reactable::LineComment {
                     repository: ours.repository.clone(),
                     id: thread.id,

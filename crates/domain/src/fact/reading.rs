@@ -1,4 +1,4 @@
-//! What a fact is called, what it took, and whether it is progress.
+//! Name, cost and progress of a fact.
 
 use super::Fact;
 use crate::Amount;
@@ -50,7 +50,7 @@ impl Fact {
         }
     }
 
-    /// What a model took for it, when it is a reply; one without a price counts its tokens alone.
+    /// Returns the cost and tokens of a model's reply. A reply without a price counts with its tokens only.
     pub fn taken(&self) -> Option<Amount> {
         let (Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. }) = self else {
             return None;
@@ -61,16 +61,17 @@ impl Fact {
         })
     }
 
-    /// Whether it is a reply of a model whose price is not known.
+    /// Returns true for a model's reply without a known price.
     #[must_use]
     pub const fn is_unpriced(&self) -> bool {
         matches!(self, Self::ModelReplied { reply, .. } | Self::Summarized { reply, .. } if reply.cost_micros.is_none())
     }
 
-    /// Whether a planner that writes this has got further than one that fell at the same place before it: asking alone is
-    /// no progress, an answer is.
+    /// Returns true when the fact proves progress beyond the point at which an earlier planner crashed: a
+    /// request is not progress, an answer is.
     #[must_use]
     pub const fn shows_progress(&self) -> bool {
+        // All variants are listed, so that a new fact has to be classified here.
         match self {
             Self::TakenOver { .. }
             | Self::WorkspaceRequested { .. }

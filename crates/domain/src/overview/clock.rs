@@ -1,11 +1,11 @@
-//! Where the time of a run goes, entry by entry.
+//! Split of a run's time over models, tools and waiting.
 
 use serde::{Deserialize, Serialize};
 
 use super::TimeSpent;
 use crate::{Entry, Fact, Timestamp};
 
-/// What the run was at when its last entry was written.
+// Activity of the run at its last entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum At {
@@ -16,7 +16,7 @@ enum At {
     Waiting,
 }
 
-/// Since when a run is at what.
+// Current activity of a run with its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Clock {
     at: At,
@@ -24,7 +24,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Adds the time up to an entry to what the run was at.
+    /// Adds the time up to an entry to the counter of the current activity.
     pub(super) fn count(&mut self, entry: &Entry, spent: &mut TimeSpent) {
         let passed = u64::try_from(entry.at.since(self.since).as_millis()).unwrap_or(u64::MAX);
         let to = match self.at {
@@ -37,10 +37,11 @@ impl Clock {
             *to = to.saturating_add(passed);
         }
         self.since = entry.at;
+        // The old activity gets the elapsed time first; the entry then determines the next activity.
         self.at = self.after(&entry.fact);
     }
 
-    /// A new planner and news change nothing of what the run is at.
+    /// Returns the activity after a fact. A takeover and news do not change it.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "any other fact ends what was under way"

@@ -1,7 +1,7 @@
-//! A run as people see it: the one fold of a journal for everything that shows, lists or counts runs.
+//! Overview of a run for people: the only fold of a journal for pages, listings and counts.
 //!
-//! The planner folds the same journal into what it needs to go on. What people see must not depend on that, so that a
-//! planner of another release changes nothing here.
+//! The planner folds the same journal into the state that it needs to continue. The overview does not depend
+//! on that state, so a planner of another release changes nothing here.
 
 mod clock;
 
@@ -14,45 +14,45 @@ use crate::{
     Timestamp, Trigger, Usage, check::Level,
 };
 
-/// The longest title, in characters.
+// Maximum characters of a title.
 const TITLE_CHARS: usize = 200;
-/// The most pull requests that are listed.
+// Maximum number of listed pull requests.
 const PULL_REQUESTS: usize = 10;
 
-/// A run as people see it.
+/// Overview of a run for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overview {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
     /// The kind of work.
     pub job: Job,
-    /// Where it works; absent: it needs no repository, or none is known.
+    /// Repository of the work; absent: the job needs no repository, or it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<RepositoryName>,
-    /// The ticket's first line as it was when work was asked for; empty where the request had none.
+    /// Title of the ticket at the time of the request; empty for a request without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// Who asked for it, as the outside names them.
+    /// The user who requested the work, by the name in the tracker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actor: Option<String>,
-    /// The door that the request came through.
+    /// The channel of the request.
     pub source: Source,
-    /// Where it stands. Never queued: a run that has not begun has no journal.
+    /// Status of the run. Never queued: a run without entries has no journal.
     pub status: RunStatus,
-    /// What its last conversation with the model is for; absent: there was none.
+    /// Phase of its last conversation with the model; absent: it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// Where it waits for a person's decision; absent: it does not.
+    /// The gate at which it waits for a person's decision; absent: it does not wait for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
-    /// When its first entry was written.
+    /// Time of its first entry.
     pub started_at: Timestamp,
-    /// When its last entry was written.
+    /// Time of its last entry.
     pub updated_at: Timestamp,
-    /// When it ended.
+    /// Time of its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
-    /// Turns of the model.
+    /// Number of turns of the model.
     #[serde(default)]
     pub turns: u32,
     /// Tools that ran.
@@ -64,13 +64,13 @@ pub struct Overview {
     /// Planners that took it over from another one.
     #[serde(default)]
     pub takeovers: u32,
-    /// What models took, as far as prices are known.
+    /// Cost and tokens of models, within the known prices.
     #[serde(default)]
     pub spend: Spend,
-    /// Where its time went.
+    /// Time per activity.
     #[serde(default)]
     pub time: TimeSpent,
-    /// How strong the evidence for its change is; absent: none was sought yet.
+    /// Strength of the evidence for its change; absent: not yet checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Level>,
     /// The branch that it pushed last.
@@ -81,59 +81,61 @@ pub struct Overview {
     pub pull_requests: Vec<PullRequestRef>,
     /// The name of the last fact.
     pub last: String,
-    /// How many entries are folded in.
+    /// Number of folded entries.
     pub entries: u64,
-    /// What it asked a person about last.
+    // The commit or plan of its last question at the gate. The gate opens only when the run parks for the
+    // decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked: Option<CommitId>,
     #[serde(default)]
     clock: Clock,
 }
 
-/// Where a run waits for a decision.
+/// An open decision of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
-    /// Position of the entry that says so.
+    /// Position of the entry that parked the run.
     pub position: u64,
-    /// The commit or plan that is decided about.
+    /// The commit or plan that the decision is about.
     pub head: CommitId,
 }
 
 impl Gate {
-    /// The key of the one decision that it takes, through whatever door.
+    /// Returns the key of the decision's trigger. It is the same for all channels, so only the first decision
+    /// counts.
     pub fn key(&self, run: &RunId) -> String {
         format!("decision:{run}:{}", self.position)
     }
 }
 
-/// What models took.
+/// Cost and tokens of models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spend {
-    /// Money, as far as prices are known.
+    /// Cost within the known prices.
     pub cost_usd: Dollars,
-    /// Tokens read and written.
+    /// Number of tokens read and written.
     pub tokens: u64,
-    /// Of them, what models read that their provider had not kept.
+    /// Part of them: tokens that models read and the provider's cache did not serve.
     #[serde(default)]
     pub input_tokens: u64,
-    /// What they read that it had kept.
+    /// Part of them: tokens that models read and the provider's cache served.
     #[serde(default)]
     pub cached_tokens: u64,
-    /// What they wrote.
+    /// Part of them: tokens that models wrote.
     #[serde(default)]
     pub output_tokens: u64,
-    /// Replies without a known price.
+    /// Number of replies without a known price.
     pub unpriced: u32,
 }
 
-/// Where the time of a run went. What is left to its whole time are short steps between these.
+/// Time of a run per activity. The difference to its total time are short steps between these activities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSpent {
-    /// Models thought, in milliseconds.
+    /// Time of model calls, in milliseconds.
     pub model_ms: u64,
-    /// Tools and checks ran, in milliseconds.
+    /// Time of tools and checks, in milliseconds.
     pub tools_ms: u64,
-    /// It waited for people, reports, slots or a retry, in milliseconds.
+    /// Time of waiting for people, reports, slots or a retry, in milliseconds.
     pub waiting_ms: u64,
 }
 
@@ -142,7 +144,7 @@ impl Stored for Overview {
 }
 
 impl Overview {
-    /// Of a run with this journal; `None` when its first entry is missing.
+    /// Folds a journal; `None` when its first entry is missing.
     pub fn of<'a>(run: &RunId, entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
         let mut entries = entries.into_iter();
         let mut overview = Self::begin(run, entries.next()?)?;
@@ -152,7 +154,8 @@ impl Overview {
         Some(overview)
     }
 
-    /// Of a run that has begun; `None` when this is not the first entry of a journal, or opens no run.
+    /// Creates the overview from the first entry; `None` when the entry is not the first one of a journal, or
+    /// opens no run.
     pub fn begin(run: &RunId, first: &Entry) -> Option<Self> {
         let Fact::RunStarted { trigger } = &first.fact else {
             return None;
@@ -187,7 +190,7 @@ impl Overview {
         })
     }
 
-    /// Takes the next entry in. One that is folded in already changes nothing.
+    /// Folds the next entry. An entry that is already folded changes nothing.
     pub fn apply(&mut self, entry: &Entry) {
         if entry.position < self.entries {
             return;
@@ -195,6 +198,7 @@ impl Overview {
         self.entries = entry.position + 1;
         self.updated_at = entry.at;
         entry.fact.name().clone_into(&mut self.last);
+        // The clock comes first: the entry ends the activity that it measures.
         self.clock.count(entry, &mut self.time);
         self.stand(entry);
         self.step_gate(entry);
@@ -202,7 +206,7 @@ impl Overview {
         self.note(&entry.fact);
     }
 
-    /// The part that a ticket's row holds too.
+    /// Returns the part that the row of the ticket also contains.
     pub fn summary(&self) -> RunSummary {
         RunSummary {
             id: self.run.clone(),
@@ -214,7 +218,7 @@ impl Overview {
         }
     }
 
-    /// Whether nothing happens until a person acts.
+    /// Returns true when the run does not continue until a person acts.
     pub const fn waits_for_person(&self) -> bool {
         matches!(self.status, RunStatus::Parked { waits_for } if waits_for.is_for_person())
     }
@@ -321,7 +325,7 @@ impl Spend {
     }
 }
 
-/// The repository and the first line of the request.
+/// Returns the repository and the title of the request.
 fn place(trigger: &Trigger) -> (Option<RepositoryName>, String) {
     let Reason::JobRequested(request) = &trigger.reason else {
         let about = trigger.reason.pull_request();

@@ -50,7 +50,7 @@ fn settled(id: u64, receipt: &Value) -> Value {
         "outcome": with(json!({"outcome": "done"}), receipt.clone())})
 }
 
-/// A run that asks a model, waits for a decision, is taken over meanwhile, and opens a pull request.
+/// A run that calls a model, waits for a decision, is taken over during the wait, and opens a pull request.
 fn story() -> Vec<Entry> {
     let opened = json!({"type": "pull_request_opened", "repository": "acme/shop", "number": 3, "branch": "fix/ENG-1",
         "url": "https://github.example/acme/shop/pull/3"});
@@ -169,7 +169,8 @@ fn a_journal_without_its_first_entry_shows_no_run() {
 }
 
 proptest! {
-    /// Whoever stores an overview and goes on later, or is told entries twice, sees what a whole fold shows.
+    /// An overview may be stored and continued later, or receive entries twice. The result is that of a
+    /// single fold.
     #[test]
     fn an_overview_that_was_stored_goes_on_as_if_it_had_never_been(at in 1_usize..13, back in 0_usize..5) {
         let entries = story();

@@ -1,44 +1,45 @@
-//! A pool of executors as all planners together see it.
+//! Merged view of all planners on a pool of executors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ExecutorMake, ExecutorSeen, ExecutorState, LeftOut, PoolRecord};
 use crate::Timestamp;
 
-/// How recent what is told of a pool is.
+/// Freshness of the information about a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolNews {
-    /// A planner sees it like this.
+    /// At least one planner reports the pool now.
     Current,
-    /// No planner tells of it any more: this is what the last one saw. Nothing is known to take work.
+    /// No planner reports the pool any more; the information is that of the last one. No executor is known to
+    /// accept work.
     Old,
-    /// No planner has told of it within a day.
+    /// No planner has reported the pool within a day.
     #[default]
     Unknown,
 }
 
-/// A pool, put together from what planners wrote.
+/// A pool, merged from the records of all planners.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
-    /// How recent it is.
+    /// Freshness of the information.
     pub news: PoolNews,
-    /// The last word.
+    /// Time of the latest record.
     pub at: Option<Timestamp>,
-    /// Planners that tell of it now.
+    /// Number of planners that report the pool now.
     pub planners: u32,
-    /// Each executor once, those that work last.
+    /// Each executor once, in ascending order of its state, so that ready executors are last.
     pub executors: Vec<ExecutorSeen>,
-    /// Those that are not listed.
+    /// Totals of the executors beyond the list.
     pub left_out: LeftOut,
-    /// Names of the settings that stand for no address.
+    /// Host names of the settings that resolve to no address.
     pub unresolved: BTreeSet<String>,
-    /// Executors that some planners hear and others do not.
+    /// Number of executors that only some of the planners can reach.
     pub half_heard: u32,
 }
 
 impl Pool {
-    /// What the records of one pool tell at an instant.
+    /// Merges the records of one pool at an instant.
     pub fn of(told: &[PoolRecord], now: Timestamp) -> Self {
         let fresh: Vec<&PoolRecord> = told.iter().filter(|record| record.is_fresh(now)).collect();
         let Some(last) = told.iter().max_by_key(|record| record.at) else {
@@ -52,7 +53,7 @@ impl Pool {
             let heard = usize::from(one.state != ExecutorState::Silent);
             let (known, times) = best.entry(&one.address).or_insert((one, 0));
             *times += heard;
-            // One planner's network may be broken.
+            // The best observation counts, because the network of a single planner may fail.
             if (one.state, one.heard_at) > (known.state, known.heard_at) {
                 *known = one;
             }
@@ -79,7 +80,7 @@ impl Pool {
         }
     }
 
-    /// What a planner that has gone saw: nobody hears these executors now.
+    /// Returns the last observation of a planner that stopped reporting, with every executor as silent.
     fn once(last: &PoolRecord) -> Self {
         let unheard = |one: &ExecutorSeen| ExecutorSeen {
             state: ExecutorState::Silent,
@@ -105,17 +106,17 @@ impl Pool {
         }
     }
 
-    /// Slots that a new run may take.
+    /// Number of slots that a new run may take.
     pub fn free(&self) -> u32 {
         self.sum(self.left_out.free, |one| one.free)
     }
 
-    /// All slots of executors that answer.
+    /// Number of slots of executors that respond.
     pub fn total(&self) -> u32 {
         self.sum(self.left_out.total, |one| one.total)
     }
 
-    /// Open workspaces.
+    /// Number of open workspaces.
     pub fn held(&self) -> u32 {
         self.sum(self.left_out.held, |one| one.held)
     }
@@ -124,12 +125,14 @@ impl Pool {
         self.executors.iter().map(of).fold(left_out, u32::saturating_add)
     }
 
-    /// Executors, whatever their state.
+    /// Number of executors in any state.
     pub fn count(&self) -> u32 {
         number(self.executors.len()).saturating_add(self.left_out.executors)
     }
 
-    /// Executors that take work. Of those that are not listed, none is worse than the last that is.
+    /// Number of executors that accept work.
+    ///
+    /// The list keeps the worst executors, so those beyond it are ready when a listed one is.
     pub fn ready(&self) -> u32 {
         let ready = self
             .executors
@@ -140,7 +143,8 @@ impl Pool {
         number(ready).saturating_add(left_out)
     }
 
-    /// Each kind with the number of its executors; those that do not answer may come back as others.
+    /// Number of executors per make. Silent executors are excluded, because they may return with another
+    /// release.
     pub fn makes(&self) -> BTreeMap<ExecutorMake, u32> {
         let counts =
             |one: &&ExecutorSeen| one.state != ExecutorState::Silent || self.news != PoolNews::Current;

@@ -1,4 +1,4 @@
-//! Pools of executors as planners see them.
+//! Pools of executors, as planners observe them.
 
 mod fold;
 
@@ -8,23 +8,24 @@ pub use fold::{Pool, PoolNews};
 
 use crate::{RecordKind, SandboxLevel, Stored, Timestamp};
 
-/// What one planner sees of one pool of executors.
+/// One planner's observation of one pool of executors.
 ///
-/// Executors reach no queue, so planners write what they hear. One record for each pool and planner, written again and again: an old one says that its writer has gone, and nothing of the executors.
+/// Executors have no access to the queue, so planners write the records, one per pool and planner, at an
+/// interval. An old record means that its planner stopped; it says nothing about the executors.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolRecord {
-    /// The pool.
+    /// Name of the pool.
     pub pool: String,
-    /// The process that sees this: machine and number.
+    /// The observing process: host name and process id.
     pub planner: String,
-    /// When it was written.
+    /// Time of the record.
     pub at: Timestamp,
-    /// At most [`PoolRecord::MOST`], those that work last.
+    /// At most [`PoolRecord::MOST`] executors, ready ones last.
     pub executors: Vec<ExecutorSeen>,
-    /// Executors that are not in the list, because there are more.
+    /// Totals of the executors beyond the list.
     #[serde(default)]
     pub left_out: LeftOut,
-    /// Names of the pool's settings that stand for no address now.
+    /// Host names of the pool's settings that resolve to no address.
     #[serde(default)]
     pub unresolved: Vec<String>,
 }
@@ -34,36 +35,39 @@ impl Stored for PoolRecord {
 }
 
 impl PoolRecord {
-    /// As many executors are listed.
+    /// Maximum number of listed executors.
     pub const MOST: usize = 500;
-    /// How often a planner writes although nothing changed.
+    /// Interval in which a planner writes an unchanged record, in milliseconds.
     pub const EVERY_MS: u64 = 10_000;
-    /// An older record says nothing of now: its writer missed three times, or its clock is far from ours.
+    /// Maximum age of a current record in milliseconds: its planner may miss three writes of
+    /// [`PoolRecord::EVERY_MS`].
     pub const FRESH_MS: u64 = 35_000;
 
-    /// Whether the record tells of this instant.
+    /// Returns true when the record describes this instant.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
+        // The distance counts in both directions: a planner whose clock is ahead would otherwise seem alive
+        // after its end.
         let distance = self.at.since(now).max(now.since(self.at));
         distance.as_millis() <= u128::from(Self::FRESH_MS)
     }
 }
 
-/// Executors that are not listed, together.
+/// Totals of the executors beyond the list of a record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeftOut {
-    /// How many.
+    /// Number of these executors.
     pub executors: u32,
-    /// Slots that a new run may take.
+    /// Number of slots that a new run may take.
     pub free: u32,
-    /// All slots.
+    /// Number of all slots.
     pub total: u32,
-    /// Open workspaces.
+    /// Number of open workspaces.
     pub held: u32,
 }
 
 impl LeftOut {
-    /// With one more.
+    /// Adds one executor to the totals.
     #[must_use]
     pub const fn with(self, one: &ExecutorSeen) -> Self {
         Self {
@@ -75,49 +79,49 @@ impl LeftOut {
     }
 }
 
-/// An executor as a planner sees it.
+/// A planner's observation of an executor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorSeen {
-    /// Where the planner reaches it.
+    /// Address at which the planner reaches it.
     pub address: String,
-    /// Whether it takes work.
+    /// State that decides about new work.
     pub state: ExecutorState,
-    /// Why it does not; empty: it does.
+    /// Reason why it accepts no work; empty: it accepts work.
     #[serde(default)]
     pub why: String,
-    /// Slots that a new run may take.
+    /// Number of slots that a new run may take.
     pub free: u32,
-    /// All slots.
+    /// Number of all slots.
     pub total: u32,
-    /// Open workspaces.
+    /// Number of open workspaces.
     pub held: u32,
-    /// What it is made of; absent: it has never told.
+    /// Release, sandbox and programs; absent: it has never reported them.
     #[serde(default)]
     pub make: Option<ExecutorMake>,
-    /// When it was heard last; absent: never.
+    /// Time of its last answer; absent: never.
     #[serde(default)]
     pub heard_at: Option<Timestamp>,
-    /// When it started; absent: it has not told.
+    /// Time of its start; absent: not reported.
     #[serde(default)]
     pub started_at: Option<Timestamp>,
 }
 
-/// Whether an executor takes work.
+/// State of an executor. The order is that of the listing, from bad to good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutorState {
-    /// It does not answer.
+    /// The executor does not respond.
     Silent,
-    /// It answers, and opens nothing.
+    /// The executor responds and is not ready.
     Unready,
-    /// It is about to stop: what is open may go on.
+    /// The executor is about to stop: open workspaces may continue.
     Draining,
-    /// It takes work as long as it has a free slot.
+    /// The executor accepts work while it has a free slot.
     Ready,
 }
 
 impl ExecutorState {
-    /// As the API spells it.
+    /// The spelling in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Silent => "silent",
@@ -128,16 +132,17 @@ impl ExecutorState {
     }
 }
 
-/// What an executor is made of. Those of one pool should be alike: a run may come to any of them.
+/// Release, sandbox and programs of an executor. Executors of one pool should be alike, because a run may
+/// start on any of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExecutorMake {
-    /// Its release; empty: an earlier one that does not tell.
+    /// Its release; empty: an earlier release that does not report it.
     pub version: String,
-    /// How well its commands are confined.
+    /// Sandbox level of its commands.
     pub sandbox: SandboxLevel,
-    /// The system that commands run on, as it calls itself; may be empty.
+    /// Name of the operating system in which commands run; may be empty.
     pub system: String,
-    /// Which programs of usual toolchains commands find there, in their order.
+    /// Programs of common toolchains that commands find, in a fixed order.
     pub programs: Vec<String>,
 }
 
