@@ -1,4 +1,4 @@
-//! A client of the API, with one file for each part of it.
+//! Client of the API, with one file per part of it.
 
 mod acts;
 mod follow;
@@ -25,36 +25,36 @@ use crate::{
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const CALL_LIMIT: Duration = Duration::from_secs(30);
-/// Limit of repeats of a request that the API had no place for, and the longest pause before one.
+// Maximum repetitions of a request that the API rejected for its rate, and the longest pause between two.
 const MAX_REPEATS: usize = 5;
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// A client with its token. Cheap to clone.
+/// Client of the API with its token. A clone is cheap.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     url: String,
     token: SecretString,
-    /// Who the calls are made for, where the token speaks for people.
+    // The person on whose behalf the calls are made, for a token that may act for people.
     person: Option<Person>,
-    /// Under which name their provider alone knows them.
+    // The name of the person at the identity provider.
     subject: Option<String>,
 }
 
-/// Somebody who logged in elsewhere.
+/// A person who logged in at another service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
-    /// The name that stands in journals.
+    /// The name in journals.
     pub name: String,
-    /// What they may do.
+    /// Role that limits the calls.
     pub role: Role,
 }
 
 impl Client {
-    /// A client of the API at `url`.
+    /// Creates a client of the API at `url`.
     ///
     /// # Errors
-    /// When the HTTP client cannot be made.
+    /// When the HTTP client cannot be created.
     pub fn new(url: &str, token: SecretString) -> Result<Self, Error> {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_LIMIT)
@@ -69,7 +69,7 @@ impl Client {
         })
     }
 
-    /// The same client for a person. Its token must be one that speaks for people.
+    /// Returns the client on behalf of a person. Its token must be one that may act for people.
     #[must_use]
     pub fn on_behalf_of(self, person: Person) -> Self {
         Self {
@@ -78,7 +78,8 @@ impl Client {
         }
     }
 
-    /// The same client, telling who the person is at their provider; it stands beside their name in journals.
+    /// Returns the client with the person's name at the identity provider. Journals contain it next to the
+    /// display name.
     #[must_use]
     pub fn with_subject(self, subject: String) -> Self {
         Self {
@@ -92,15 +93,15 @@ impl Client {
         &self.url
     }
 
-    /// The token that the calls are made with.
+    /// The token of the calls.
     pub fn token(&self) -> &SecretString {
         &self.token
     }
 
-    /// Says something to the live runs of a ticket.
+    /// Sends a comment to the active runs of a ticket.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn comment(&self, ticket: &TicketKey, text: &str) -> Result<(), Error> {
         let path = format!("/v1/tickets/{}/comments", encode(&ticket.to_string()));
         self.call::<Value>(Method::POST, &path, Some(json!({ "text": text })))
@@ -108,10 +109,10 @@ impl Client {
             .map(drop)
     }
 
-    /// One run.
+    /// Reads one run.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn run(&self, run: &RunId) -> Result<RunView, Error> {
         self.call(
             Method::GET,
@@ -121,10 +122,10 @@ impl Client {
         .await
     }
 
-    /// A run's journal so far.
+    /// Reads a run's journal so far.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn journal(&self, run: &RunId) -> Result<Vec<Entry>, Error> {
         self.call(
             Method::GET,
@@ -134,10 +135,10 @@ impl Client {
         .await
     }
 
-    /// One entry of a run's journal; `None`: it has none of this position.
+    /// Reads one entry of a run's journal; `None` if the journal is shorter.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn entry(&self, run: &RunId, position: u64) -> Result<Option<Entry>, Error> {
         let asked = JournalQuery {
             from: Some(position),
@@ -149,27 +150,28 @@ impl Client {
         Ok(entries.into_iter().find(|entry| entry.position == position))
     }
 
-    /// What could not be handled, newest last.
+    /// Lists the dead letters, newest last.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn dead_letters(&self) -> Result<Vec<DeadView>, Error> {
         self.call(Method::GET, "/v1/dead", None).await
     }
 
-    /// One dead letter with what it is about.
+    /// Reads one dead letter with its content.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn dead_letter(&self, sequence: u64) -> Result<DeadDetail, Error> {
         self.call(Method::GET, &format!("/v1/dead/{sequence}"), None)
             .await
     }
 
-    /// When credentials of the services end, the first one first. An API of a former release knows of none.
+    /// Lists the expiry dates of the services' credentials, the earliest first. Empty for an API of an
+    /// earlier release without this path.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn credentials(&self) -> Result<Vec<CredentialView>, Error> {
         match self.call(Method::GET, "/v1/credentials", None).await {
             Err(Error::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(Vec::new()),
@@ -177,18 +179,18 @@ impl Client {
         }
     }
 
-    /// Whether every planner is stopped.
+    /// Reads the state of the switch that stops every planner.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn is_stopped(&self) -> Result<StopAllView, Error> {
         self.call(Method::GET, "/v1/stop-all", None).await
     }
 
-    /// The change that a run last asked a person about, as text in git's format.
+    /// Reads the change of the run's last question at the gate, as text in git's format.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn diff(&self, run: &RunId) -> Result<String, Error> {
         let path = format!("/v1/runs/{}/diff", encode(&run.to_string()));
         let request = self.request(Method::GET, &path).timeout(CALL_LIMIT);
@@ -213,6 +215,7 @@ impl Client {
     async fn answered<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
         let answer = self.send(request.timeout(CALL_LIMIT)).await?;
         let bytes = refuse_problem(answer).await?.bytes().await.map_err(Error::Lost)?;
+        // Some calls succeed without a body, which is not valid JSON.
         let bytes = if bytes.is_empty() {
             b"null".as_slice()
         } else {
@@ -221,9 +224,11 @@ impl Client {
         serde_json::from_slice(bytes).map_err(Error::NotUnderstood)
     }
 
-    /// Sends a request, and repeats it after the time that the API names where it has too many: it did nothing then.
+    /// Sends a request, and repeats it after the pause of a `429` answer. The repetition is safe, because the
+    /// API did not process the request.
     async fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
         for _ in 0..MAX_REPEATS {
+            // A streamed body cannot be cloned, and then the request is sent only once.
             let Some(copy) = request.try_clone() else { break };
             let answer = copy.send().await.map_err(|source| self.unreachable(source))?;
             let Some(pause) = asked_pause(&answer) else {
@@ -257,7 +262,7 @@ impl Client {
     }
 }
 
-/// Pause that the API asks for when it has too many requests.
+/// Returns the pause of a `429` answer; `None` for other answers and without a `Retry-After` in seconds.
 fn asked_pause(answer: &Response) -> Option<Duration> {
     if answer.status() != StatusCode::TOO_MANY_REQUESTS {
         return None;
@@ -274,6 +279,7 @@ async fn refuse_problem(answer: Response) -> Result<Response, Error> {
     if status == StatusCode::UNAUTHORIZED {
         return Err(Error::UnknownToken);
     }
+    // The body is only a description, so an unreadable one does not hide the status.
     let problem: Value = answer.json().await.unwrap_or_default();
     let text = |name| problem.get(name).and_then(Value::as_str).unwrap_or_default();
     let name = text("error").to_owned();

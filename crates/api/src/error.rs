@@ -1,11 +1,11 @@
-//! Why a call of the API did not succeed.
+//! Errors of API calls.
 
 use reqwest::StatusCode;
 
-/// Why a call of the API did not succeed. The words are those of the API where it has some; none of them holds a token.
+/// Error of an API call. Its text is that of the API if the API sent one. No text contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No client can be made on this machine.
+    /// The HTTP client cannot be created on this machine.
     #[error("no HTTP client can be made")]
     Client(#[source] reqwest::Error),
     /// The request did not arrive, or no answer came in time.
@@ -13,41 +13,41 @@ pub enum Error {
     Unreachable {
         /// Its base URL.
         url: String,
-        /// Why.
+        /// Error of the HTTP client.
         source: reqwest::Error,
     },
     /// The API does not know the token.
     #[error("the API does not know this token")]
     UnknownToken,
-    /// The API has a reason against it.
+    /// The API refused the request.
     #[error("{}", words(*.status, .detail))]
     Refused {
         /// The HTTP status.
         status: StatusCode,
-        /// A stable name of the condition, e.g. `not_found`; empty where the answer has none.
+        /// A stable name of the condition, e.g. `not_found`; empty if the answer has none.
         name: String,
-        /// In words; empty where the answer has none.
+        /// Description for people; empty if the answer has none.
         detail: String,
     },
-    /// There is nothing to do, for this reason.
+    /// The job is not necessary; the text gives the reason.
     #[error("{0}")]
     Needless(String),
-    /// The answer is no JSON of the expected form: the API may be of another release.
+    /// The answer is not JSON of the expected form: the API may belong to another release.
     #[error("the API's answer is not understood")]
     NotUnderstood(#[source] serde_json::Error),
-    /// The connection was lost while the answer came.
+    /// The connection was lost during the answer.
     #[error("the connection to the API was lost")]
     Lost(#[source] reqwest::Error),
     /// A stream of events ended too early.
     #[error("the events of the API broke off")]
     BrokenOff,
-    /// The same, with a reason.
+    /// A stream of events failed with this error.
     #[error("the events of the API broke off")]
     Events(#[source] eventsource_stream::EventStreamError<reqwest::Error>),
 }
 
 impl Error {
-    /// Whether another token may help: this one is not known, or may not do it.
+    /// Returns true when another token may help: this one is unknown or forbidden.
     pub fn refuses_token(&self) -> bool {
         matches!(self, Self::UnknownToken)
             || matches!(self, Self::Refused { status, .. } if *status == StatusCode::FORBIDDEN)

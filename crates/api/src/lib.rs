@@ -1,6 +1,6 @@
-//! The API under `/v1`: what it takes and gives, and a client of it.
+//! Types of the API under `/v1`, and a client for it.
 //!
-//! Whoever only talks to a Journeyman needs nothing else of it: the command line and the console do.
+//! Programs that only call the API, such as the command line and the console, need no other crate.
 
 mod client;
 mod error;
@@ -10,9 +10,10 @@ pub mod view;
 pub use client::{Act, Asked, Client, Followed, OfRun, Person, implement};
 pub use error::Error;
 
-/// The name of the person that a token speaks for, percent-encoded.
+/// Header with the display name of the person on whose behalf a call is made, percent-encoded.
 pub const PERSON_HEADER: &str = "journeyman-person";
-/// Under which name their provider alone knows that person (issuer and subject), percent-encoded; optional.
+/// Header with the name of that person at the identity provider (issuer and subject), percent-encoded;
+/// optional.
 pub const SUBJECT_HEADER: &str = "journeyman-subject";
-/// What that person may do: a role as the API spells it.
+/// Header with the role of that person, in the spelling of the API.
 pub const ROLE_HEADER: &str = "journeyman-role";

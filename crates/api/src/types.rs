@@ -1,4 +1,4 @@
-//! What the API takes and gives, as JSON. Instants are RFC 3339 in UTC.
+//! Types of requests and answers of the API, as JSON. Times are RFC 3339 in UTC.
 
 mod credentials;
 mod jobs;
@@ -22,20 +22,20 @@ pub use self::{
     tickets::{CommentView, ListProblem, TicketLine, TicketTextView, TicketsQuery, TicketsView},
 };
 
-/// What a bearer may do; each role includes the ones before it.
+/// Permissions of a token; each role includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Read.
+    /// Permission to read.
     Viewer,
-    /// Dispatch, decide and stop.
+    /// Permission to dispatch jobs, decide and stop.
     Operator,
-    /// Everything.
+    /// Permission for every call.
     Admin,
 }
 
 impl Role {
-    /// As the API spells it.
+    /// The spelling in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
@@ -45,84 +45,84 @@ impl Role {
     }
 }
 
-/// Why a request was not served.
+/// Reason why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ProblemView {
     /// A stable name of the condition, e.g. `not_found`.
     pub error: String,
-    /// In words.
+    /// Description for people.
     pub detail: String,
 }
 
-/// Where to start reading a journal.
+/// Range of a journal to read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct JournalQuery {
-    /// The first position; 0 unless given.
+    /// The first position; 0 by default.
     pub from: Option<u64>,
-    /// At most this many entries; all of them unless given.
+    /// Maximum number of entries; all by default.
     pub limit: Option<usize>,
 }
 
-/// What a stream of events shall hold besides the journal.
+/// Contents of an event stream in addition to the journal.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct EventsQuery {
-    /// What tools print while they run too, as events `output`: `{call, text}`.
+    /// Include the output of running tools, as events `output`: `{call, text}`.
     #[serde(default)]
     pub output: bool,
 }
 
-/// Of which time to count what models took. Instants are RFC 3339; a day means its first instant, UTC.
+/// Period for the cost of models. Times are RFC 3339; a day means its first instant in UTC.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct SpendQuery {
-    /// From this day or instant on; the first of the month unless given.
+    /// Start of the period, a day or a time; the first of the month by default.
     pub since: Option<String>,
-    /// Before this day or instant; now unless given.
+    /// End of the period (exclusive), a day or a time; now by default.
     pub until: Option<String>,
-    /// Where an earlier answer ended: its `next`.
+    /// Position for the next page: the `next` of the previous answer.
     pub from: Option<u64>,
 }
 
-/// What models took in a time, as far as this answer counts.
+/// Cost of models in a period; one page of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SpendView {
-    /// The first instant that counts.
+    /// Start of the period.
     pub since: String,
-    /// The first one after it that does not.
+    /// End of the period, exclusive.
     pub until: String,
-    /// The sums; those of further answers with the same names are to be added.
+    /// The sums. Lines of further pages with the same names have to be added.
     pub lines: Vec<SpendLine>,
-    /// Where to go on, with the same times; absent: this was all.
+    /// Position for the next page with the same period; absent: this is the last page.
     pub next: Option<u64>,
 }
 
-/// What the calls of one model took on a day, for one job of a ticket.
+/// Cost of one model on a day, for one job of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SpendLine {
     /// The day of the replies, UTC: `2026-11-23`.
     pub day: String,
-    /// The owner of the repository; empty when the start of the run is not known.
+    /// The owner of the repository; empty when the start of the run is unknown.
     pub organization: String,
-    /// The repository; empty when the start of the run is not known.
+    /// The repository; empty when the start of the run is unknown.
     pub repository: String,
-    /// The ticket.
+    /// Key of the ticket.
     pub ticket: String,
-    /// The kind of work; empty when the start of the run is not known.
+    /// The kind of work; empty when the start of the run is unknown.
     pub job: String,
-    /// The provider, by its name in the settings; empty in records of former releases.
+    /// The provider by its name in the settings; empty in records of earlier releases.
     pub provider: String,
-    /// The model, as its provider names it.
+    /// The model by its provider's name for it.
     pub model: String,
-    /// Replies.
+    /// Number of replies of the model.
     pub calls: u64,
-    /// Dollars; replies without a known price count nothing.
+    /// Cost in dollars; replies without a known price count as 0.
     #[schema(value_type = f64)]
     pub cost_usd: Dollars,
-    /// Tokens read and written.
+    /// Number of tokens read and written.
     pub tokens: u64,
-    /// Replies without a known price.
+    /// Number of replies without a known price.
     pub unpriced: u64,
 }
 
@@ -136,22 +136,22 @@ pub struct TicketView {
     /// The pull requests opened for it.
     #[schema(value_type = Vec<Object>)]
     pub pull_requests: Vec<PullRequestRef>,
-    /// How they stand: checks, reviews, merged or not; the newest that webhooks and polls told.
+    /// Status of these pull requests: checks, reviews, merged or closed; the latest from webhooks and polls.
     #[serde(default)]
     pub standing: Vec<PullRequestView>,
-    /// When its timer is due.
+    /// Time of its timer.
     pub due: Option<String>,
-    /// Why it is quarantined.
+    /// Reason for its quarantine.
     pub quarantined: Option<String>,
-    /// Why the last request that was skipped was skipped.
+    /// Reason for which the last skipped request was skipped.
     pub last_skip: Option<String>,
 }
 
-/// What a person says to the live runs of a ticket.
+/// A comment for the active runs of a ticket.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommentBody {
-    /// Markdown.
+    /// Text of the comment as Markdown.
     pub text: String,
 }
 
@@ -159,118 +159,118 @@ pub struct CommentBody {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionBody {
-    /// `approve`, `reject` or `revise`.
+    /// The verdict: `approve`, `reject` or `revise`.
     #[schema(value_type = String)]
     pub verdict: Verdict,
-    /// The commit that it is about, or at least its first 7 characters; an approval must name it.
+    /// The commit that it is about, or at least its first 7 characters; required for an approval.
     #[serde(default)]
     pub head: String,
-    /// For `revise`: what to change; at most 8,000 characters.
+    /// Requested changes for `revise`; at most 8,000 characters.
     #[serde(default)]
     pub feedback: String,
 }
 
 impl DecisionBody {
-    /// The largest feedback in characters.
+    /// Maximum characters of the feedback.
     pub const FEEDBACK_CHARS: usize = 8_000;
 }
 
-/// A request that was written down and will be acted on.
+/// An accepted request, which is stored and will be processed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Accepted {
-    /// The ticket.
+    /// Key of the ticket.
     pub ticket: String,
-    /// The identity of the request.
+    /// Key that identifies the request.
     pub key: String,
-    /// Its place in the log of triggers.
+    /// Stream sequence in the log of triggers.
     pub sequence: u64,
 }
 
-/// Whether only what would happen is asked for.
+/// Option to return the effects of a call without performing them.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema, utoipa::IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub struct DryRun {
-    /// Only tell what would happen: the answer is 200, and nothing is written.
+    /// Return the effects with status 200, and write nothing.
     pub dry_run: bool,
 }
 
-/// What would happen. Nothing has.
+/// Effects of a dry run, which wrote nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Would {
-    /// One line for each thing, as what follows "would"; empty: nothing would change.
+    /// The effects, one per line, each in a form that follows "would"; empty: nothing would change.
     pub would: Vec<String>,
 }
 
-/// Something that could not be handled.
+/// A dead letter: a message that could not be processed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeadView {
-    /// Its place among the dead letters.
+    /// Stream sequence of the dead letter.
     pub sequence: u64,
-    /// `delivery`, `trigger`, `report` or `ticket`.
+    /// Kind of the message: `delivery`, `trigger`, `report` or `ticket`.
     pub what: String,
-    /// Its identity.
+    /// Id of the message.
     pub id: String,
-    /// The ticket, when it is known.
+    /// Key of the ticket, if it is known.
     pub ticket: Option<String>,
-    /// Why.
+    /// Reason of the failure.
     pub reason: String,
-    /// When.
+    /// Time at which the message was dead-lettered.
     pub at: String,
 }
 
-/// A dead letter with what it is about.
+/// A dead letter with its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DeadDetail {
-    /// The letter.
+    /// Description of the dead letter.
     pub letter: DeadView,
-    /// What it is about, as text; at most 64 KiB of it.
+    /// Its content as text; at most 64 KiB.
     pub body: String,
 }
 
 /// The switch that stops every planner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StopAllView {
-    /// True while no ticket is worked on.
+    /// True while planners work on no ticket.
     pub on: bool,
-    /// Who switched it on.
+    /// The user who switched it on.
     pub by: Option<String>,
-    /// When.
+    /// Time of the switch.
     pub at: Option<String>,
 }
 
-/// The rules that are loaded.
+/// The loaded rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RulesView {
-    /// Repositories with working rules.
+    /// Repositories with valid rules.
     pub repositories: Vec<RepositoryView>,
-    /// Files that do not work.
+    /// Problems of invalid files.
     pub problems: Vec<RulesProblemView>,
 }
 
-/// A repository with working rules.
+/// A repository with valid rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RepositoryView {
-    /// `acme/shop`.
+    /// Name of the repository, e.g. `acme/shop`.
     pub repository: String,
-    /// Its Jira project; empty when it has none.
+    /// Key of its Jira project; empty: none.
     pub project: String,
-    /// The status that asks for work.
+    /// The status that requests work.
     pub status: String,
-    /// What Jira does not know of it: the project or the status.
+    /// The project or status that Jira does not have; absent: both exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// What is wrong in a rules file.
+/// A problem in a rules file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RulesProblemView {
-    /// The file.
+    /// Path of the file.
     pub file: String,
-    /// The line, from 1; 0 when it is not known.
+    /// The line, from 1; 0 when it is unknown.
     pub line: u64,
-    /// The dotted key.
+    /// The dotted key of the wrong value.
     pub key: String,
-    /// What to change.
+    /// Instruction for the correction.
     pub problem: String,
 }

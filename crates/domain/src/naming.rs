@@ -91,7 +91,7 @@ impl<'a> Naming<'a> {
             .replace("{type}", self.known(named.kind))
             .replace("{ticket_key}", key.trim_start_matches('#'))
             .replace("{description}", &slug);
-        // The description may be empty or cut, and git refuses names that end with a slash or a dot.
+        // git refuses branch names that end with a slash or a dot, which a pattern of the rules can produce.
         name.trim_end_matches(['-', '/', '.']).to_owned()
     }
 

@@ -1,5 +1,5 @@
-//! Why something may not leave or is not done, as codes with data, and the words for people. What the model can do about it is
-//! the planner's to say.
+//! Refusals by policy or by external services: codes with data, and their description for people. The planner
+//! describes for the model how to resolve them.
 
 mod words;
 
@@ -8,125 +8,125 @@ use serde_json::{Map, Value};
 
 use crate::{CommitId, Outside, RepositoryName, TicketKey};
 
-/// Why policy or the outside refuses something.
+/// Reason for which policy or an external service refuses a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "snake_case")]
 pub enum Refusal {
-    /// The change, or a text, breaks the policy.
+    /// The change, or a text, violates the policy.
     Policy {
-        /// Each thing once.
+        /// The violations, each once.
         violations: Vec<Violation>,
     },
     /// The inspection of the change ended without a verdict.
     NotInspected,
-    /// The commits did not arrive whole.
+    /// The pack of the commits is incomplete or corrupt.
     BadPack {
-        /// In words, without secrets.
+        /// Description without secrets.
         detail: String,
     },
-    /// The rules ask for a person's approval, and nobody approved this commit.
+    /// The rules require a person's approval, and this commit has none.
     NotApproved {
-        /// The commit.
+        /// The commit without approval.
         head: CommitId,
     },
-    /// Nobody approved files of modules that this kind of ticket does not change.
+    /// The change contains files outside of the ticket's scope, and they have no approval.
     OutOfScope {
-        /// The files.
+        /// The files outside of the scope.
         files: Vec<Outside>,
     },
-    /// There are no rules to write by.
+    /// The repository has no usable rules.
     NoRules {
-        /// Of this repository.
+        /// The repository without rules.
         repository: RepositoryName,
     },
-    /// The repository's rules are not for the ticket.
+    /// The repository's rules exclude the project of the ticket.
     ForeignProject {
-        /// The ticket.
+        /// The excluded ticket.
         ticket: TicketKey,
-        /// The repository.
+        /// The repository of the rules.
         repository: RepositoryName,
     },
-    /// The branch is on the remote and was not pushed for the ticket.
+    /// The branch exists on the remote and was not pushed for the ticket.
     ForeignBranch {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
     },
-    /// Another ticket pushed the branch.
+    /// Another ticket owns the branch.
     BranchOfAnotherTicket {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// Its ticket.
+        /// The ticket that owns it.
         ticket: TicketKey,
     },
-    /// The branch on the remote is not where the push expects it: somebody else pushed.
+    /// The branch on the remote has an unexpected head: another author pushed.
     BranchMoved {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// Where it is now; absent: it is gone, or that is not known.
+        /// Its current head; absent: the branch was deleted, or the head is unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         head: Option<CommitId>,
     },
-    /// The branch cannot be made beside another one: one of the names is a folder of the other.
+    /// The branch conflicts with an existing one, because one of the names is a folder of the other.
     BranchInTheWay {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// The one that is there.
+        /// Name of the existing branch.
         by: String,
     },
-    /// There is nothing on the remote that a pull request could be opened from.
+    /// The remote has no branch to open a pull request from.
     NotPushed {
-        /// The branch.
+        /// Name of the missing branch.
         branch: String,
     },
-    /// Somebody else has a pull request open from the branch.
+    /// Another author has an open pull request from the branch.
     ForeignPullRequest {
-        /// Its number.
+        /// Number of the pull request.
         number: u64,
-        /// Its author's login; empty: that is not known.
+        /// Login of its author; empty: unknown.
         #[serde(default)]
         author: String,
     },
     /// The pull request was not opened for the ticket.
     UnknownPullRequest {
-        /// Its number.
+        /// Number of the pull request.
         number: u64,
     },
     /// The pull request was merged or closed.
     PullRequestOver {
-        /// Its number.
+        /// Number of the pull request.
         number: u64,
     },
-    /// The pull request is at another commit than the one whose checks are known.
+    /// The head of the pull request differs from the commit with known check results.
     UncheckedHead {
-        /// Whose checks are known.
+        /// The commit with known check results.
         known: CommitId,
-        /// Its head.
+        /// The current head of the pull request.
         now: CommitId,
     },
-    /// The rules allow fewer issues than the plan has.
+    /// The plan has more issues than the rules allow.
     TooManyIssues {
-        /// How many it has.
+        /// Number of planned issues.
         planned: u64,
-        /// How many they allow.
+        /// Maximum number that the rules allow.
         allowed: u64,
     },
-    /// The rules allow fewer parts of a ticket.
+    /// The ticket would be split into more sub-issues than the rules allow.
     TooManyParts {
-        /// How many were chosen.
+        /// Number of chosen sub-issues.
         planned: u64,
-        /// How many they allow.
+        /// Maximum number that the rules allow.
         allowed: u64,
     },
-    /// The issue has parts already.
+    /// The issue is already split into sub-issues.
     PartedAlready,
-    /// A tool of the workspace could not do what the planner itself asked for.
+    /// A tool of the workspace failed to do what the planner requested.
     Workspace {
-        /// What the tool says.
+        /// The message of the tool.
         detail: String,
     },
-    /// GitHub, Jira or git says no. Releases that knew no codes stored every refusal in such words.
+    /// GitHub, Jira or git refused. Releases before the codes stored every refusal in this form.
     Outside {
-        /// In words, without secrets.
+        /// Description without secrets.
         detail: String,
     },
 }
@@ -148,6 +148,7 @@ impl Serialize for Refusal {
 impl<'de> Deserialize<'de> for Refusal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Map::deserialize(deserializer)?;
+        // Records of releases before the codes contain only a detail.
         if !fields.contains_key("code") {
             fields.insert("code".to_owned(), Value::from("outside"));
         }
@@ -155,156 +156,156 @@ impl<'de> Deserialize<'de> for Refusal {
     }
 }
 
-/// One thing that is wrong with a change or a text.
+/// A violation of the policy in a change or a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Violation {
-    /// The branch's name is not legal in git.
+    /// The branch name is invalid in git.
     BranchName {
-        /// The name.
+        /// The invalid name.
         branch: String,
     },
-    /// The branch is one that people own.
+    /// The branch is reserved for people.
     BranchOfPeople {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
     },
-    /// The branch does not name its ticket.
+    /// The branch name does not contain its ticket.
     BranchWithoutTicket {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// What its name has to contain.
+        /// Text that the name has to contain.
         ticket: String,
     },
-    /// The base is not in the history of the remote's branches.
+    /// The base is missing in the history of the remote's branches.
     ForeignBase {
-        /// The base.
+        /// Id of the base commit.
         base: String,
     },
-    /// The head does not descend from the base.
+    /// The head is not a descendant of the base.
     Unrelated {
-        /// The head.
+        /// Id of the head commit.
         head: String,
-        /// The base.
+        /// Id of the base commit.
         base: String,
     },
-    /// The commits with all they hold are over the limit.
+    /// The pack of the commits exceeds the limit.
     PackTooLarge {
-        /// What they have.
+        /// Size of the pack in bytes.
         size_bytes: u64,
-        /// What they may have.
+        /// Maximum size in bytes.
         limit_bytes: u64,
     },
-    /// More commits than a person can review.
+    /// The branch has more commits than a person can review.
     TooManyCommits {
-        /// How many there may be.
+        /// Maximum number of commits.
         limit: usize,
     },
-    /// Nothing differs from the base.
+    /// The change does not differ from the base.
     NoChange,
-    /// A path that only people may change.
+    /// The change modifies a path that is reserved for people.
     Protected {
-        /// The path.
+        /// The protected path, relative to the root.
         path: String,
     },
-    /// A path inside a git directory.
+    /// The change contains a path inside of a git directory.
     GitDirectory {
-        /// The path.
+        /// The path, relative to the root.
         path: String,
     },
-    /// A link that leaves the repository, or may.
+    /// The change contains a symbolic link whose target is, or may be, outside of the repository.
     EscapingLink {
-        /// The link.
+        /// Path of the link, relative to the root.
         path: String,
-        /// Where it points.
+        /// Target of the link.
         target: String,
     },
-    /// A submodule was added, moved or removed.
+    /// The change adds, moves or removes a submodule.
     Submodule {
-        /// Its path.
+        /// Path of the submodule, relative to the root.
         path: String,
     },
-    /// Content that belongs into Git LFS.
+    /// The change contains content that belongs into Git LFS.
     LfsContent {
-        /// The file.
+        /// Path of the file, relative to the root.
         path: String,
     },
-    /// A file over the limit.
+    /// A file exceeds the size limit.
     TooLarge {
-        /// The file.
+        /// Path of the file, relative to the root.
         path: String,
-        /// What it has.
+        /// Size of the file in bytes.
         size_bytes: u64,
-        /// What it may have.
+        /// Maximum size in bytes.
         limit_bytes: u64,
     },
-    /// More paths differ than are looked at.
+    /// The change has more paths than the inspection accepts.
     TooManyFiles {
-        /// How many differ.
+        /// Number of changed paths.
         count: usize,
     },
-    /// More content than can be looked at, this path among it.
+    /// The change has more content than the inspection accepts.
     TooMuch {
-        /// The path.
+        /// A path with too much content, relative to the root.
         path: String,
     },
-    /// A commit with two parents or none.
+    /// A commit has two parents or none.
     Merge {
-        /// The commit.
+        /// Id of the commit.
         commit: String,
     },
-    /// A commit by somebody else than us.
+    /// A commit has a foreign author or committer.
     ForeignAuthor {
-        /// The commit.
+        /// Id of the commit.
         commit: String,
-        /// Whom it names.
+        /// The author or committer in the commit.
         who: String,
     },
-    /// Header lines that no commit of ours has.
+    /// A commit has header lines that Journeyman never writes.
     CommitHeader {
-        /// The commit.
+        /// Id of the commit.
         commit: String,
-        /// The line.
+        /// The foreign header line.
         header: String,
     },
-    /// Hidden or control characters in a commit's message.
+    /// The message of a commit contains hidden or control characters.
     HiddenCharacters {
-        /// The commit.
+        /// Id of the commit.
         commit: String,
     },
-    /// Words in a commit's message that act on tickets, people, releases or checks.
+    /// The message of a commit contains text that acts on tickets, people, releases or checks.
     Command {
-        /// The words.
+        /// The acting text.
         words: String,
-        /// The commit.
+        /// Id of the commit.
         commit: String,
     },
-    /// Something that looks like a credential.
+    /// The change contains text with the format of a credential.
     Secret {
-        /// What it looks like.
+        /// Kind of the credential, such as `GitHub token`.
         kind: String,
-        /// Where it stands.
+        /// Location of the text.
         place: SecretPlace,
     },
 }
 
-/// Where a credential stands.
+/// Location of a suspected credential.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "place", rename_all = "snake_case")]
 pub enum SecretPlace {
-    /// In what a file's content adds.
+    /// In the added content of a file.
     File {
-        /// The file.
+        /// Path of the file, relative to the root.
         path: String,
     },
-    /// In a path; it is not repeated.
+    /// In a path. The path is not repeated, because it contains the credential.
     Path,
-    /// In a commit's message.
+    /// In the message of a commit.
     Message {
-        /// The commit.
+        /// Id of the commit.
         commit: String,
     },
-    /// In the branch's name.
+    /// In the name of the branch.
     Branch,
     /// In the title of a pull request.
     Title,
@@ -314,7 +315,7 @@ pub enum SecretPlace {
     IssueTitle,
     /// In the text of an issue.
     IssueText,
-    /// In a label.
+    /// In the name of a label.
     Label,
 }
 

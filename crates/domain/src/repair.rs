@@ -1,36 +1,36 @@
-//! What became of a repair of failed checks.
+//! Result of a repair of failed checks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{CommitId, Entry, Fact, Job, Reason, RepairEnd, ReportRequest, StopReason, Trigger, report};
 
-/// What became of a repair of failed checks. It follows from the journal of its run and is stored nowhere else.
+/// Result of a repair of failed checks. It is derived from the journal of its run and not stored elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepairResult {
-    /// Whether the branch has what should mend the checks. Whether it does, the next checks show.
+    /// True when the branch contains the repair. The next check run shows its effect.
     pub fixed: bool,
-    /// What was done: the entries of `ci.auto_fix` that mended them (`pre-commit`, `dbt_compile`, or a command),
-    /// [`Self::MODEL`] or [`Self::RERUN`]; absent: nothing.
+    /// Applied strategy: the effective entries of `ci.auto_fix` (`pre-commit`, `dbt_compile`, or a command),
+    /// [`Self::MODEL`] or [`Self::RERUN`]; absent: none.
     pub strategy: Option<String>,
-    /// The commit that was pushed; absent: none.
+    /// The pushed commit; absent: none.
     pub commit_sha: Option<CommitId>,
-    /// Why the checks are not mended: the reason why the run ended, or why it was left to people. Absent where they are,
-    /// and where failed jobs run again.
+    /// Reason why the checks are not repaired: the run's stop reason, or the reason why people have to act.
+    /// Absent after a repair, and while failed jobs run again.
     pub error: Option<String>,
-    /// More in words.
+    /// Details for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
 
 impl RepairResult {
-    /// The model changed the code.
+    /// Strategy of a repair by the model.
     pub const MODEL: &str = "model";
-    /// The failed jobs run again.
+    /// Strategy of running the failed jobs again.
     pub const RERUN: &str = "rerun";
-    /// The commands of `ci.auto_fix`, where it is not known which.
+    /// Strategy of `ci.auto_fix` if the effective command is unknown.
     const AUTO_FIX: &str = "auto_fix";
 
-    /// Where there is nothing to repair.
+    /// Returns the result when no check failed.
     pub fn nothing_failed() -> Self {
         Self {
             fixed: true,
@@ -41,7 +41,7 @@ impl RepairResult {
         }
     }
 
-    /// Of the run with this journal; `None` for other jobs, and as long as the run goes on.
+    /// Derives the result from a journal; `None` for other jobs, and while the run is active.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Option<Self> {
         let mut found = Self {
             fixed: false,
@@ -51,7 +51,7 @@ impl RepairResult {
             message: None,
         };
         for entry in entries {
-            // Every other fact says nothing of what was made.
+            // All other facts are irrelevant for the result.
             if let Fact::RunStarted { trigger } = &entry.fact {
                 found.started(trigger)?;
             } else if let Fact::ReportRequested { request, .. } = &entry.fact {
@@ -95,7 +95,8 @@ impl RepairResult {
 }
 
 impl RepairEnd {
-    /// Whether a person has to go on who may wait for Journeyman. Whoever turned repairs off looks at red checks anyway.
+    /// Returns true when a person has to act who may rely on Journeyman. A team that disabled repairs
+    /// inspects failed checks anyway.
     pub const fn calls_people(self) -> bool {
         match self {
             Self::FailedAgain | Self::PerHead | Self::PerPullRequest | Self::Repeated | Self::Forgotten => {
@@ -105,7 +106,7 @@ impl RepairEnd {
         }
     }
 
-    /// The name in the API and journals.
+    /// The name in the API and in journals.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",

@@ -11,16 +11,16 @@ use crate::{
 
 const EXPECTED: &str = "a repository such as acme/shop, ghe:acme/shop for one on the instance ghe, or \
                         folder:local/shop for the one in the folder shop";
-/// Separates instance and owner in the name of a folder; no owner and no instance contains it.
+// Separator of instance and owner in a folder name. Neither an owner nor an instance can contain it.
 const IN_FOLDER: char = '+';
-/// The owner of every repository in a local folder.
+// The owner of every repository in a local folder.
 const LOCAL_OWNER: &str = "local";
 
-/// A repository: `acme/shop` on the default GitHub, `ghe:acme/shop` on the instance `ghe`, `folder:local/shop` in the
-/// local folder `shop`.
+/// Name of a repository: `acme/shop` on the default GitHub, `ghe:acme/shop` on the instance `ghe`,
+/// `folder:local/shop` in the local folder `shop`.
 ///
-/// The text identifies it everywhere: in keys, grants and addresses of ours. What the server itself calls it is
-/// [`RepositoryName::path`].
+/// The text is its identity in keys, grants and URLs of Journeyman. [`RepositoryName::path`] is the name on
+/// its server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RepositoryName {
@@ -30,11 +30,13 @@ pub struct RepositoryName {
 }
 
 impl RepositoryName {
-    /// A repository of the default instance. Both parts: ASCII letters, digits, `-`, `_` and `.`; at most 100
-    /// characters; not `.` or `..`.
+    /// Creates the name of a repository on the default instance.
+    ///
+    /// Both parts consist of ASCII letters, digits, `-`, `_` and `.`, have at most 100 characters, and are
+    /// not `.` or `..`. These are GitHub's rules.
     ///
     /// # Errors
-    /// [`InvalidId`] when a part breaks those rules (they are GitHub's).
+    /// [`InvalidId`] when a part breaks these rules.
     pub fn new(owner: &str, name: &str) -> Result<Self, InvalidId> {
         let is_part = |part: &str| {
             !part.is_empty()
@@ -56,7 +58,7 @@ impl RepositoryName {
         }
     }
 
-    /// The repository in a local folder, by the name that the settings give the folder.
+    /// Returns the repository in a local folder, by the folder's name in the settings.
     pub fn in_folder(folder: &Instance) -> Self {
         Self {
             instance: Some(Instance::local()),
@@ -65,7 +67,7 @@ impl RepositoryName {
         }
     }
 
-    /// The local folder that it is in; absent: it is on a server.
+    /// The local folder that contains it; absent: it is on a server.
     pub fn local_folder(&self) -> Option<Instance> {
         self.instance
             .as_ref()
@@ -73,7 +75,7 @@ impl RepositoryName {
             .and_then(|_| self.name.parse().ok())
     }
 
-    /// The repository of the same path on this instance (absent: the default one).
+    /// Returns the repository with the same path on this instance (absent: the default one).
     #[must_use]
     pub fn on(self, instance: Option<Instance>) -> Self {
         Self { instance, ..self }
@@ -84,12 +86,12 @@ impl RepositoryName {
         self.instance.as_ref()
     }
 
-    /// The account or organisation.
+    /// The account or organization that owns it.
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// The owner's name on its instance, e.g. `acme` or `ghe:acme`: what budgets call an organization.
+    /// The owner with its instance, e.g. `acme` or `ghe:acme`. Budgets use it as the name of an organization.
     pub fn organization(&self) -> String {
         match &self.instance {
             Some(instance) => format!("{instance}:{}", self.owner),
@@ -97,17 +99,17 @@ impl RepositoryName {
         }
     }
 
-    /// The repository without its owner.
+    /// The name without the owner.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What its own server and its people call it: `acme/shop`, whatever the instance. Not an identity.
+    /// The name on its server: `acme/shop`, for any instance. It is not unique.
     pub fn path(&self) -> String {
         format!("{}/{}", self.owner, self.name)
     }
 
-    /// A folder of its own, two levels deep: `acme/shop`, `ghe+acme/shop`.
+    /// A relative folder with two levels that is unique per repository: `acme/shop`, `ghe+acme/shop`.
     pub fn folder(&self) -> String {
         match &self.instance {
             Some(instance) => format!("{instance}{IN_FOLDER}{}/{}", self.owner, self.name),
@@ -115,7 +117,7 @@ impl RepositoryName {
         }
     }
 
-    /// The repository whose [`RepositoryName::folder`] has these two levels.
+    /// Parses the two levels of [`RepositoryName::folder`].
     pub fn of_folder(owner: &str, name: &str) -> Option<Self> {
         let (instance, owner) = match owner.split_once(IN_FOLDER) {
             Some((instance, owner)) => (Some(Instance::of_repository(instance).ok()?), owner),
@@ -124,7 +126,8 @@ impl RepositoryName {
         Self::new(owner, name).ok()?.named(instance)
     }
 
-    /// The same on an instance that a text names; absent when it would be in a folder that cannot be.
+    /// Returns the repository on an instance that a text names; absent for an impossible repository in a
+    /// folder.
     fn named(self, instance: Option<Instance>) -> Option<Self> {
         let is_local = instance.as_ref().is_some_and(Instance::is_local);
         let named = self.on(instance);

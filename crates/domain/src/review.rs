@@ -1,58 +1,60 @@
-//! What a second look at a change found.
+//! Review of a change by a second model.
 
 use serde::{Deserialize, Serialize};
 
 use crate::text::{bare, capped};
 
-/// The reviewer's word on a change.
+/// The reviewer's verdict about a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {
-    /// What speaks against the change; the worst first.
+    /// Objections against the change; the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<Objection>,
-    /// False when the reviewer came to no end.
+    /// False when the reviewer did not complete the review.
     #[serde(default)]
     pub is_complete: bool,
 }
 
-/// Something that speaks against a change.
+/// An objection against a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objection {
-    /// A file of the change.
+    /// Path of a changed file, relative to the root.
     pub path: String,
-    /// The line, where there is one.
+    /// The line number, if the objection is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// The input or situation that shows it.
+    /// The input or situation that causes the problem.
     pub trigger: String,
-    /// What goes wrong then.
+    /// Effect of the problem.
     pub why: String,
-    /// Whether it stands in the way.
+    /// Severity of the objection.
     pub weight: Weight,
 }
 
-/// How much an objection counts.
+/// Severity of an objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
-    /// The change must not be merged as it is.
+    /// The change must not be merged in its current state.
     Blocking,
-    /// Good to know.
+    /// The objection is advice and blocks nothing.
     Advice,
 }
 
-/// Characters of an objection in one line.
+// Maximum characters of an objection in one line.
 const LINE: usize = 300;
 
 impl Objection {
-    /// True for the same thing said again: the same file, with the same line or the same words.
+    /// Returns true when both are about the same problem: the same file with the same line or the same
+    /// trigger.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
+        // The line alone is not enough: it moves between two rounds, and the model may give none.
         let is_same_line = self.line.is_some() && self.line == other.line;
         self.path == other.path && (is_same_line || bare(&self.trigger) == bare(&other.trigger))
     }
 
-    /// The objection in one line.
+    /// Formats the objection in one line of at most 300 characters.
     #[must_use]
     pub fn in_a_line(&self) -> String {
         let line = self.line.map_or_else(String::new, |line| format!(" line {line}"));
@@ -64,7 +66,7 @@ impl Objection {
 }
 
 impl Review {
-    /// What stands in the way.
+    /// Returns the objections that block the delivery.
     pub fn blocking(&self) -> impl Iterator<Item = &Objection> {
         let all = self.objections.iter();
         all.filter(|objection| objection.weight == Weight::Blocking)

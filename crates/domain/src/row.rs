@@ -1,4 +1,4 @@
-//! The ticket's row: what is folded, what is pending, what runs. It changes in one compare-and-set.
+//! The row of a ticket: folded triggers, pending triggers and runs. Every change is a single compare-and-set.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,27 +6,27 @@ use crate::{
     Job, Lane, PullRequestRef, RecordKind, RunFence, RunId, StopReason, Stored, Timestamp, WaitsFor,
 };
 
-/// A ticket's row.
+/// The row of a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// The highest fence that took the ticket over.
+    /// The highest fence that took over the ticket.
     pub fence: RunFence,
-    /// Stream sequence of the last trigger that is folded in.
+    /// Stream sequence of the last folded trigger.
     pub cursor: u64,
     /// Triggers whose run is not finished, oldest first.
     pub pending: Vec<Pending>,
-    /// Live runs, and the last finished ones (at most [`Row::KEPT_RUNS`]), oldest first.
+    /// Active runs, and the last finished ones (at most [`Row::KEPT_RUNS`]), oldest first.
     pub runs: Vec<RunSummary>,
     /// The pull requests opened for the ticket.
     pub pull_requests: Vec<PullRequestRef>,
-    /// When the ticket's timer is due, when one is set.
+    /// Time of the ticket's timer, if one is set.
     pub due: Option<Timestamp>,
-    /// Takeovers since the last progress.
+    /// Number of takeovers since the last progress.
     pub takeovers: u32,
-    /// Runs opened so far, those that left `runs` included; no reset touches it.
+    /// Number of runs opened so far, including those that left `runs`. No reset changes it.
     #[serde(default)]
     pub opened: u32,
-    /// Why the ticket is quarantined, when it is.
+    /// Reason for the quarantine of the ticket, if it is quarantined.
     pub quarantined: Option<String>,
 }
 
@@ -39,19 +39,19 @@ impl Stored for Row {
 pub struct Pending {
     /// Stream sequence of the trigger.
     pub sequence: u64,
-    /// The run it opens.
+    /// The run that it opens.
     pub run: RunId,
     /// The kind of work.
     pub job: Job,
-    /// Where the run waits for its turn.
+    /// The lane in which the run waits.
     pub lane: Lane,
-    /// In a lane of changes, the branch that the run works on; absent while that may be any.
+    /// The branch of the run in a change lane; absent while the run may use any branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 
 impl Pending {
-    /// A run that waits in a lane, named after its trigger.
+    /// Creates the entry of a run that waits in a lane. Its trigger's sequence is that of the run.
     pub fn new(run: RunId, job: Job, lane: Lane) -> Self {
         Self {
             sequence: run.sequence(),
@@ -63,60 +63,60 @@ impl Pending {
     }
 }
 
-/// A run as listings show it.
+/// Summary of a run for listings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Its id.
+    /// Id of the run.
     pub id: RunId,
     /// The kind of work.
     pub job: Job,
-    /// Where it stands.
+    /// Status of the run.
     pub status: RunStatus,
-    /// When its trigger was folded in.
+    /// Time at which its trigger was folded.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// Time of its end.
     pub finished_at: Option<Timestamp>,
-    /// Model turns so far.
+    /// Number of model turns so far.
     pub turns: u32,
 }
 
-/// Where a run stands.
+/// Status of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum RunStatus {
-    /// It waits for its turn in its lane.
+    /// The run waits in its lane.
     Queued,
-    /// A planner works on it.
+    /// A planner works on the run.
     Active,
-    /// It waits for a report or a decision and holds nothing.
+    /// The run waits for an event without holding a slot or lease.
     Parked {
-        /// What for.
+        /// The event that ends the wait.
         waits_for: WaitsFor,
     },
-    /// It is over.
+    /// The run is finished.
     Finished {
-        /// Why.
+        /// Reason for its end.
         reason: StopReason,
     },
 }
 
 impl Row {
-    /// Takeovers in a row without progress after which a ticket is quarantined.
+    /// Maximum takeovers without progress. A ticket with more is quarantined.
     pub const MOST_TAKEOVERS: u32 = 5;
-    /// How many finished runs stay in the row.
+    /// Maximum number of finished runs in the row.
     pub const KEPT_RUNS: usize = 20;
 
-    /// The summary of one run.
+    /// Returns the summary of a run.
     pub fn run(&self, id: &RunId) -> Option<&RunSummary> {
         self.runs.iter().find(|run| run.id == *id)
     }
 
-    /// The summary of one run, to change it.
+    /// Returns the mutable summary of a run.
     pub fn run_mut(&mut self, id: &RunId) -> Option<&mut RunSummary> {
         self.runs.iter_mut().find(|run| run.id == *id)
     }
 
-    /// The live runs that wait for a timer before they try again, oldest first.
+    /// Returns the active runs that wait for the timer of a retry, oldest first.
     pub fn waiting_for_retry(&self) -> impl Iterator<Item = &RunSummary> {
         let waits = RunStatus::Parked {
             waits_for: WaitsFor::Retry,
@@ -124,7 +124,7 @@ impl Row {
         self.runs.iter().filter(move |run| run.status == waits)
     }
 
-    /// Lets the runs that wait for a slot try again.
+    /// Queues the runs again that wait for a slot.
     pub fn stop_waiting_for_slots(&mut self) {
         for run in &mut self.runs {
             if matches!(
@@ -138,7 +138,7 @@ impl Row {
         }
     }
 
-    /// Records a run that a trigger opens. One that is known already changes nothing.
+    /// Adds the run that a trigger opens. A known run changes nothing.
     pub fn open(&mut self, pending: Pending, at: Timestamp) {
         if self.run(&pending.run).is_some() {
             return;
@@ -155,14 +155,14 @@ impl Row {
         self.pending.push(pending);
     }
 
-    /// Records the branch that a live run works on.
+    /// Sets the branch of an active run.
     pub fn set_branch(&mut self, run: &RunId, branch: &str) {
         if let Some(pending) = self.pending.iter_mut().find(|pending| pending.run == *run) {
             pending.branch = Some(branch.to_owned());
         }
     }
 
-    /// Records the end of a run: it leaves `pending`, and the oldest finished summaries leave `runs`.
+    /// Marks a run as finished: it leaves `pending`, and the oldest finished summaries leave `runs`.
     pub fn finish(&mut self, run: &RunId, reason: StopReason, at: Timestamp) {
         self.pending.retain(|pending| pending.run != *run);
         if let Some(summary) = self.run_mut(run) {

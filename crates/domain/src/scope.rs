@@ -1,4 +1,4 @@
-//! Which parts of a repository a change may touch.
+//! Scope of a change: the modules of a repository that it may modify.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ModuleRules, Outside, glob::covers};
 
-/// Where a ticket's change may be. A file belongs to the first module whose paths cover it; a file of no module may always be
-/// changed.
+/// Scope of a ticket's change. A file belongs to the first module with a matching path. A file without a
+/// module is always in scope.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     modules: &'a [ModuleRules],
@@ -15,27 +15,27 @@ pub struct Scope<'a> {
     widened: BTreeSet<String>,
 }
 
-/// A module that the model needs beyond those of the ticket's kind.
+/// A module outside of the ticket's scope that the model requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Widened {
-    /// Its name in the rules.
+    /// Name of the module in the rules.
     pub module: String,
-    /// Why, for people.
+    /// Reason of the request, for people.
     pub reason: String,
 }
 
-/// What the scope of a ticket's change depends on beside the rules.
+/// Properties of a ticket that determine its scope together with the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScopeOf {
-    /// The type of the ticket, as its tracker names it.
+    /// The type of the ticket in its tracker.
     pub kind: String,
-    /// Modules that were asked for.
+    /// Modules that the model requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub widened: Vec<Widened>,
 }
 
 impl<'a> Scope<'a> {
-    /// The scope of a kind of ticket, with the modules that were asked for.
+    /// Creates the scope for a kind of ticket, with the requested modules.
     pub fn new(modules: &'a [ModuleRules], kind: &'a str, widened: &[Widened]) -> Self {
         Self {
             modules,
@@ -44,19 +44,19 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether files of a module may be changed.
+    /// Returns true when the scope permits changes of a module.
     pub fn is_open(&self, module: &ModuleRules) -> bool {
         let is_kind = |kind: &String| kind.eq_ignore_ascii_case(self.kind);
         module.kinds.is_empty() || module.kinds.iter().any(is_kind) || self.widened.contains(&module.name)
     }
 
-    /// The module that a file belongs to.
+    /// Returns the module that a file belongs to.
     pub fn module_of(&self, path: &str) -> Option<&'a ModuleRules> {
         let has = |module: &&ModuleRules| module.paths.iter().any(|pattern| covers(pattern, path));
         self.modules.iter().find(has)
     }
 
-    /// A file of a module that may not be changed.
+    /// Returns the file with its module if the file is outside of the scope.
     pub fn outside(&self, path: &str) -> Option<Outside> {
         let module = self.module_of(path).filter(|module| !self.is_open(module))?;
         Some(Outside {

@@ -1,22 +1,23 @@
-//! Setup that a check lacked on the machine that ran it.
+//! Setup that a check lacked on its executor.
 
 use serde::{Deserialize, Serialize};
 
-/// What a check lacked, and the commands that would provide it.
+/// A missing prerequisite of a check with the commands that provide it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupHint {
-    /// What is missing, for people: a package, a toolchain, a program.
+    /// The missing package, toolchain or program, for people.
     pub missing: String,
     /// Commands for `executor.setup` of the repository's rules; empty: a person must decide.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<String>,
-    /// The package registry that the commands need and that `executor.network` must allow, e.g. `npm`; empty: none is known.
+    /// The package registry that the commands need and that `executor.network` must allow, e.g. `npm`; empty:
+    /// unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub registry: String,
 }
 
 impl SetupHint {
-    /// One sentence for the person who can change the repository's rules.
+    /// Returns one sentence for the person who can change the repository's rules.
     pub fn sentence(&self) -> String {
         let mut text = format!("{} is missing here", self.missing);
         if !self.commands.is_empty() {

@@ -1,61 +1,61 @@
-//! How much a change is, and where.
+//! Size of a change by files, lines and modules.
 
 use serde::{Deserialize, Serialize};
 
-/// Files of a change that are named to people.
+// Maximum number of files that are listed for people.
 const MOST_FILES: usize = 200;
 
-/// What a file is for, by its path.
+/// Role of a file, determined by its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileRole {
-    /// What the repository delivers.
+    /// A file that the repository delivers.
     #[default]
     Product,
-    /// Tests, and what only they need.
+    /// Tests and files that only tests need.
     Test,
     /// Settings of tools and of continuous integration.
     Config,
-    /// Prose.
+    /// Documentation and other prose.
     Docs,
-    /// What a program writes: lock files, generated code, and what tests compare with.
+    /// Files that a program writes: lock files, generated code and snapshots of tests.
     Pinned,
 }
 
 /// A file that differs from the base.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
-    /// Relative to the root.
+    /// Path relative to the root.
     pub path: String,
-    /// Lines that are new.
+    /// Number of added lines.
     pub added: u32,
-    /// Lines that are gone.
+    /// Number of removed lines.
     pub removed: u32,
-    /// What it is for.
+    /// Role of the file.
     #[serde(default)]
     pub role: FileRole,
 }
 
-/// How much a change is.
+/// Size of a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeSize {
-    /// Files that differ, at most 200 of them.
+    /// Files that differ; at most 200 of them.
     pub files: Vec<FileChange>,
-    /// How many there are.
+    /// Number of all files that differ.
     pub total: u32,
-    /// Lines that are new, in all of them.
+    /// Number of added lines in all files.
     pub added: u32,
-    /// Lines that are gone.
+    /// Number of removed lines in all files.
     pub removed: u32,
-    /// Lines added and removed that somebody wrote: those of pinned files are left out.
+    /// Number of added and removed lines without those of pinned files.
     pub written: u32,
-    /// Modules that are touched.
+    /// Modules that the change touches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<String>,
 }
 
 impl ChangeSize {
-    /// The size of a change to these files in these modules.
+    /// Returns the size of a change to these files in these modules.
     pub fn of(files: &[FileChange], modules: &[String]) -> Self {
         let sum = |count: fn(&FileChange) -> u32| files.iter().map(count).fold(0, u32::saturating_add);
         Self {

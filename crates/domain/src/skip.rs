@@ -1,4 +1,4 @@
-//! Why a request is skipped.
+//! Reasons for which a request is skipped.
 
 mod words;
 
@@ -8,124 +8,126 @@ pub use words::Marks;
 
 use crate::JiraField;
 
-/// Where a skip phrase stands.
+/// Location of a skip phrase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "in", rename_all = "snake_case")]
 pub enum SkipPlace {
-    /// In the ticket's summary.
+    /// In the summary of the ticket.
     Summary,
-    /// In its description.
+    /// In the description of the ticket.
     Description,
-    /// In a comment.
+    /// In a comment on the ticket.
     Comment {
-        /// As people know them; at most 100 characters.
+        /// Display name of the author; at most 100 characters.
         author: String,
     },
 }
 
-/// A repository, and what a ticket has to have for it.
+/// A repository with the properties that a ticket needs for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RepositoryChoice {
-    /// Its name.
+    /// Name of the repository.
     pub repository: String,
-    /// One of these components of Jira,
+    /// Components of Jira, one of which is sufficient.
     pub components: Vec<String>,
-    /// or one of these labels,
+    /// Labels, one of which is sufficient.
     pub labels: Vec<String>,
-    /// or one of these values of a field of this name.
+    /// A field with values, one of which is sufficient.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<JiraField>,
 }
 
-/// Why nothing is done.
+/// Reason for which Journeyman starts no work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "rule", rename_all = "snake_case")]
 pub enum SkipReason {
-    /// The skip phrase stands in the ticket's text or in a comment.
+    /// The ticket's text or a comment contains the skip phrase.
     Phrase {
         /// The phrase, e.g. `[AGENT-SKIP]`.
         phrase: String,
-        /// Where.
+        /// Location of the phrase.
         place: SkipPlace,
     },
     /// The ticket has a skip label.
     Label {
-        /// The label.
+        /// Name of the label.
         label: String,
     },
-    /// A pull request for the ticket exists already, ours or a person's.
+    /// A pull request for the ticket exists already, ours or another author's.
     PullRequestExists {
-        /// Link for people.
+        /// URL of the pull request.
         url: String,
-        /// Its author.
+        /// Name of its author.
         author: String,
     },
-    /// Who asked for the work may not.
+    /// The user who requested the work is not allowed to.
     NotAllowed {
-        /// As people know them.
+        /// Display name of the user.
         actor: String,
-        /// The group that one has to be in; empty when none is configured.
+        /// The required Jira group; empty: none is configured.
         group: String,
-        /// The role of the project that does as well; empty when none is configured. Without both nobody may.
+        /// The project role that is sufficient as well; empty: none is configured. Without a group and a
+        /// role, no user is allowed.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         role: String,
     },
-    /// Who asked for the work on an issue of GitHub may not write to the repository.
+    /// The user who requested work on a GitHub issue has no write permission in the repository.
     NoWritePermission {
-        /// Their login.
+        /// Login of the user.
         actor: String,
     },
-    /// A program asked for the work, and the rules do not name it.
+    /// A program requested the work, and the rules do not list it.
     Bot {
-        /// As people know it.
+        /// Display name of the program.
         actor: String,
     },
-    /// Somebody mentioned us who may not ask for anything.
+    /// A user without the permission to ask mentioned Journeyman.
     MayNotAsk {
-        /// As people know them.
+        /// Display name of the user.
         actor: String,
-        /// At Jira the group that one has to be in; empty when none is configured, or at GitHub.
+        /// The required Jira group; empty: none is configured, or the ticket is on GitHub.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         group: String,
-        /// Our pull request that it was said on.
+        /// Our pull request with the mention; absent: it was on the ticket.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         on: Option<crate::PullRequestRef>,
     },
-    /// The ticket had left the status that asks for work when that was told.
+    /// The ticket had already left the requesting status when the move was processed.
     StatusLeft {
-        /// The status that asks for work.
+        /// The status that requests work.
         wanted: String,
-        /// The status that the ticket has.
+        /// The current status of the ticket.
         status: String,
     },
-    /// Somebody who may not ask for work changed the ticket's text after work was asked for.
+    /// A user without the permission to request work changed the ticket's text after the request.
     TextChanged {
-        /// As people know them.
+        /// Display name of the user.
         by: String,
     },
-    /// Somebody decided in a comment, and it is not clear about what.
+    /// A decision in a comment does not name its subject, and several are possible.
     UnclearDecision {
         /// The commits and plans that wait for a decision, abbreviated.
         heads: Vec<String>,
     },
-    /// Several repositories share the ticket's project, and its components and labels do not say which one is meant.
+    /// Several repositories share the ticket's project, and its components and labels match none or several
+    /// of them.
     UnclearRepository {
-        /// What each of them goes by.
+        /// The possible repositories with their properties.
         choices: Vec<RepositoryChoice>,
     },
-    /// A plan was asked for, and the rules let us open no issues.
+    /// A plan of issues was requested, and the rules permit no issues.
     NoIssues,
-    /// Checks of our pull request do not end: people are told once for each head.
+    /// Checks of our pull request do not complete. Journeyman posts this once per head.
     ChecksWait {
-        /// The pull request.
+        /// The pull request with the checks.
         pull_request: crate::PullRequestRef,
-        /// The names of what has not ended; at most 20.
+        /// The names of the incomplete checks; at most 20.
         checks: Vec<String>,
-        /// A maintainer has to let workflow runs begin.
+        /// True when a maintainer has to approve the workflow runs.
         needs_approval: bool,
-        /// Where people can see to it; empty: nowhere that is known.
+        /// URL of the page for the next step; empty: unknown.
         page: String,
     },
-    /// The tracker's answer about the ticket cannot be read.
+    /// The tracker's answer about the ticket is unreadable.
     Unreadable,
 }

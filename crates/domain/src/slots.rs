@@ -1,23 +1,23 @@
-//! Who waits for a slot of an executor.
+//! Queue of runs that wait for a slot of an executor.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{RecordKind, RunId, Stored, Timestamp};
 
-/// The runs that wait for a slot of one pool, first come first served. One record for each pool, changed by
-/// compare-and-set.
+/// The runs that wait for a slot of one pool, in the order of their arrival. Each pool has one record, which
+/// is changed by compare-and-set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotQueue {
-    /// Oldest first.
+    /// The waiting runs, oldest first.
     pub waiting: Vec<SlotWaiter>,
 }
 
-/// One run that waits.
+/// One waiting run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotWaiter {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// Since when.
+    /// Start of the wait.
     pub since: Timestamp,
 }
 
@@ -26,22 +26,23 @@ impl Stored for SlotQueue {
 }
 
 impl SlotQueue {
-    /// Whether it is the run's turn when `free` slots are free: nobody who came before it needs them.
+    /// Returns true when the run may take one of `free` slots: the runs before it do not need them all.
     pub fn is_turn(&self, run: &RunId, free: u32) -> bool {
         let before = self
             .waiting
             .iter()
             .take_while(|waiter| waiter.run != *run)
+            // A run that is not in the queue counts as the last one, because `take_while` passes all entries.
             .count();
         u32::try_from(before).is_ok_and(|before| before < free)
     }
 
-    /// Whether the run is in the queue.
+    /// Returns true when the run is in the queue.
     pub fn has(&self, run: &RunId) -> bool {
         self.waiting.iter().any(|waiter| waiter.run == *run)
     }
 
-    /// Puts a run at the end; false when it waits already, and keeps its place.
+    /// Appends a run. Returns false when the run is already in the queue, where it keeps its position.
     pub fn join(&mut self, run: &RunId, since: Timestamp) -> bool {
         if self.has(run) {
             return false;
@@ -51,7 +52,7 @@ impl SlotQueue {
         true
     }
 
-    /// Takes a run out; false when it was not in.
+    /// Removes a run. Returns false when the run is not in the queue.
     pub fn leave(&mut self, run: &RunId) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|waiter| waiter.run != *run);

@@ -1,4 +1,4 @@
-//! Budgets beyond one run: of a ticket, and of a repository and an organization in a period.
+//! Budgets beyond one run: of a ticket, and of a repository or organization in a period.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use time::{Date, Month, OffsetDateTime, Time};
 
 use crate::{Budget, Dollars, Job, RunId, Timestamp};
 
-/// What models took.
+/// Cost and tokens of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Millionths of a dollar.
+    /// Cost in millionths of a dollar.
     pub cost_micros: u64,
-    /// Tokens read and written.
+    /// Number of tokens read and written.
     pub tokens: u64,
 }
 
 impl Amount {
-    /// Both together.
+    /// Adds two amounts; the sums saturate.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -27,58 +27,58 @@ impl Amount {
     }
 }
 
-/// What the runs of a ticket have taken so far.
+/// Cost of a ticket's runs so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketCost {
-    /// The latest runs that asked a model, oldest first; at most 20.
+    /// The latest runs that called a model, oldest first; at most 20.
     pub runs: Vec<RunCost>,
-    /// Of all runs.
+    /// Cost of all runs, in dollars.
     pub cost_usd: Dollars,
-    /// Of all runs, read and written.
+    /// Tokens that all runs read and wrote.
     pub tokens: u64,
-    /// Whether the price of every model is known; otherwise it is more money than that.
+    /// True when the price of every model is known; otherwise the real cost is higher.
     pub is_priced: bool,
 }
 
-/// What one run has taken so far.
+/// Cost of one run so far.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunCost {
-    /// The run.
+    /// Id of the run.
     pub run: RunId,
-    /// Its kind of work.
+    /// The kind of work.
     pub job: Job,
-    /// Money, as far as prices are known.
+    /// Cost within the known prices, in dollars.
     pub cost_usd: Dollars,
-    /// Tokens read and written.
+    /// Number of tokens read and written.
     pub tokens: u64,
 }
 
-/// What a ticket may take in all its runs, and what the others of them had taken when this run's limits were set.
+/// Limits of a ticket over all its runs, with the amounts that its other runs had used when this run started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketLimits {
-    /// Money for models; absent: no limit.
+    /// Maximum cost of model calls; absent: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Dollars>,
-    /// Tokens that models read and write; absent: no limit.
+    /// Maximum tokens that models read and write; absent: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Money that the other runs took.
+    /// Cost of the other runs, in dollars.
     #[serde(default)]
     pub spent_usd: Dollars,
-    /// Tokens that they took.
+    /// Tokens of the other runs.
     #[serde(default)]
     pub spent_tokens: u64,
 }
 
-/// Whose a budget beyond one run is.
+/// Owner of a budget beyond one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BudgetOf {
-    /// A ticket's, for all its runs.
+    /// A ticket, for all its runs.
     Ticket,
-    /// A repository's, in a period.
+    /// A repository, in a period.
     Repository,
-    /// That of all repositories of one owner, in a period.
+    /// All repositories of one owner together, in a period.
     Organization,
 }
 
@@ -93,18 +93,18 @@ impl BudgetOf {
     }
 }
 
-/// How long a budget lasts; UTC.
+/// Period of a budget, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
     /// From midnight to midnight.
     Day,
-    /// From the first of a month to the next.
+    /// From the first day of a month to the first day of the next.
     Month,
 }
 
 impl Period {
-    /// Both.
+    /// Both periods, the shorter one first.
     pub const ALL: [Self; 2] = [Self::Day, Self::Month];
 
     /// The name in settings, metrics and logs.
@@ -115,13 +115,13 @@ impl Period {
         }
     }
 
-    /// The first instant of the period that an instant lies in, and the first one after it.
+    /// Returns the start of the period that contains an instant, and the start of the next one.
     pub fn around(self, at: Timestamp) -> (Timestamp, Timestamp) {
         let (first, next) = self.dates(at);
         (midnight(first), next.map_or(at, midnight))
     }
 
-    /// The period that an instant lies in: `2026-11-23`, `2026-11`.
+    /// Returns the name of the period that contains an instant: `2026-11-23`, `2026-11`.
     pub fn name(self, at: Timestamp) -> String {
         let (first, _) = self.dates(at);
         let (year, month) = (first.year(), u8::from(first.month()));
@@ -159,25 +159,25 @@ fn midnight(date: Date) -> Timestamp {
     Timestamp::from_unix_ms(instant.unix_timestamp().saturating_mul(1000))
 }
 
-/// A budget beyond one run that has no room for a call of a model.
+/// A budget beyond one run whose remainder is too small for a model call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedBudget {
-    /// Whose it is.
+    /// Kind of its owner.
     pub of: BudgetOf,
     /// The name of the ticket, repository or organization.
     pub name: String,
-    /// How long it lasts; absent: for all time.
+    /// Period of the budget; absent: unlimited in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub period: Option<Period>,
-    /// What there is too little of: money or tokens.
+    /// The exhausted unit: money or tokens.
     pub budget: Budget,
-    /// What was taken, and what calls under way may take, in the unit of the budget.
+    /// Used amount with the reservations of active calls, in the unit of the budget.
     pub spent: u64,
-    /// What may be taken.
+    /// The limit, in the unit of the budget.
     pub limit: u64,
-    /// What the call may take at most.
+    /// Maximum amount of the call, in the unit of the budget.
     pub needs: u64,
-    /// When there is room again; absent: waiting brings none.
+    /// Time of the next period; absent: the budget does not renew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resets: Option<Timestamp>,
 }

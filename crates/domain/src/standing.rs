@@ -1,70 +1,71 @@
-//! How a pull request of ours stands, as the triggers of its ticket tell. Nothing is asked outside for it.
+//! Status of our pull request, derived from the triggers of its ticket without any request to GitHub.
 
 use crate::{
     ChecksSummary, CommitId, Conclusion, FailedCheck, PullRequestRef, PullRequestStatus, Reason, Receipt,
     RepairEnd, ReportOutcome, ReviewRound, Timestamp, Trigger,
 };
 
-/// The newest that is known of a pull request. Of approvals, and of whether it can be merged, nothing is kept.
+/// Latest known status of a pull request. Approvals and mergeability are unknown, because no trigger contains
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Whether it is over; absent: no trigger says.
+    /// Open, merged or closed; absent: no trigger has reported it.
     pub status: Option<PullRequestStatus>,
-    /// Its newest commit that a trigger names.
+    /// Its newest commit in the triggers.
     pub head: Option<CommitId>,
-    /// The last checks that were complete.
+    /// The last complete checks.
     pub checks: Option<ChecksSeen>,
-    /// The last review that asked for something.
+    /// The last review that requested changes or asked questions.
     pub review: Option<ReviewSeen>,
-    /// Whose review it waits for, and since when.
+    /// Requested reviewers with the time of the request.
     pub awaited: Option<(Vec<String>, Timestamp)>,
 }
 
-/// Checks of one commit, complete.
+/// Complete checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChecksSeen {
-    /// The commit.
+    /// The commit that was checked.
     pub head: CommitId,
-    /// How they ended.
+    /// The combined result of the checks.
     pub conclusion: Conclusion,
-    /// Those that failed; at most 20.
+    /// The failed checks; at most 20.
     pub failed: Vec<FailedCheck>,
-    /// A page about them; may be empty.
+    /// URL of a page about the checks; may be empty.
     pub page: String,
-    /// When the last of them ended.
+    /// Time at which the last check ended.
     pub at: Timestamp,
-    /// What is done about it.
+    /// The reaction to the result.
     pub follows: ChecksFollow,
 }
 
-/// What is done about checks.
+/// Reaction to completed checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChecksFollow {
-    /// None failed.
+    /// No check failed.
     Nothing,
-    /// A run repairs what failed.
+    /// A run repairs the failed checks.
     Repair,
-    /// The jobs that failed run once more.
+    /// The failed jobs run again.
     Rerun,
-    /// People have to see to it.
+    /// People have to act.
     Left(RepairEnd),
 }
 
-/// A review that asked for something.
+/// A review that requested changes or asked questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewSeen {
     /// Login of the reviewer.
     pub author: String,
-    /// Whether changes are asked for before a merge.
+    /// True when the reviewer requests changes before a merge.
     pub asks_for_changes: bool,
-    /// How many threads of remarks it has.
+    /// Number of threads in the review.
     pub threads: usize,
-    /// When.
+    /// Time of the review.
     pub at: Timestamp,
 }
 
 impl Standing {
-    /// What the triggers of a ticket, oldest first, tell of one of its pull requests.
+    /// Folds the triggers of a ticket, oldest first, for one of its pull requests.
     pub fn of<'a>(pull_request: &PullRequestRef, triggers: impl IntoIterator<Item = &'a Trigger>) -> Self {
         let mut standing = Self::default();
         for trigger in triggers {
@@ -73,13 +74,14 @@ impl Standing {
         standing
     }
 
-    /// Whether what is known of checks is about an earlier commit: those of the newest are not complete yet.
+    /// Returns true when the known checks belong to an earlier commit: those of the newest are not complete.
     pub fn is_outdated(&self) -> bool {
         let checked = self.checks.as_ref().map(|checks| &checks.head);
         checked.is_some() && self.head.as_ref() != checked
     }
 
     fn apply(&mut self, ours: &PullRequestRef, trigger: &Trigger) {
+        // A push names a branch instead of a pull request, so it is matched before the comparison of numbers.
         if let Reason::ReportSettled(settled) = &trigger.reason {
             if let ReportOutcome::Done(Receipt::Pushed { branch, head }) = &settled.outcome
                 && *branch == ours.branch

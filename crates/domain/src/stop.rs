@@ -1,4 +1,4 @@
-//! Why a run ended.
+//! Reasons for the end of a run.
 
 mod words;
 
@@ -6,95 +6,96 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Budget, Refusal, Repetition, SharedBudget, Timestamp};
 
-/// Why a run ended: typed end to end, told to the ticket in the words of the reporter.
+/// Reason for the end of a run. The reporter renders it on the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StopReason {
     /// The job is done.
     Completed,
-    /// The model ended without a change; its last words.
+    /// The model ended without a change.
     NoChange {
         /// The model's closing text, capped at 4,000 characters.
         summary: String,
     },
-    /// The model ended although its change is not complete; its last words.
+    /// The model ended although its change is incomplete.
     Unfinished {
         /// The model's closing text, capped at 4,000 characters.
         summary: String,
-        /// What of the change could not be saved.
+        /// Parts of the change that could not be saved.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unsaved: Vec<String>,
     },
     /// The change is delivered as a draft, and its own checks are worse than before it.
     ChecksFail {
-        /// The checks that are worse.
+        /// The commands of the worse checks.
         commands: Vec<String>,
         /// The first tests that fail with the change and not before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         failing: Vec<String>,
-        /// The first tests that passed before and do not run any more.
+        /// The first tests that passed before and no longer run.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         missing: Vec<String>,
     },
-    /// The turn limit was reached; what exists is kept as a draft.
+    /// The run reached its turn limit. The existing change remains a draft.
     TurnLimit {
-        /// The limit.
+        /// The limit of turns.
         turns: u32,
     },
-    /// The model repeated itself; what exists is kept as a draft.
+    /// The model repeated itself. The existing change remains a draft.
     Stuck(Repetition),
-    /// What the run may spend is spent; what exists is kept as a draft.
+    /// The run exhausted its budget. The existing change remains a draft.
     BudgetSpent {
-        /// Of what.
+        /// The exhausted unit.
         budget: Budget,
-        /// How much was spent, in the unit of the budget.
+        /// Used amount, in the unit of the budget.
         spent: u64,
-        /// How much the run may spend.
+        /// Limit of the run, in the unit of the budget.
         limit: u64,
     },
-    /// A budget beyond the run has no room for another call of a model; what exists is kept as a draft.
+    /// A budget beyond the run is too small for another model call. The existing change remains a draft.
     SharedBudgetSpent(SharedBudget),
-    /// The run may spend a certain amount of money, and nobody knows what the model costs that answered.
+    /// The run has a cost limit, and the price of the answering model is unknown.
     PriceUnknown {
-        /// The model, as the provider names it.
+        /// The model by the provider's name for it.
         model: String,
     },
-    /// The plan that a person was to decide about was never made.
+    /// The model made no plan for the required decision.
     NoPlan,
-    /// A person stopped it.
+    /// A person stopped the run.
     Stopped {
-        /// Who asked.
+        /// Name of the person.
         by: String,
     },
     /// A person rejected the change at the approval gate.
     Rejected {
-        /// Who decided.
+        /// Name of the person.
         by: String,
     },
     /// The model gave up.
     GivenUp {
-        /// Why, of a closed list.
+        /// Reason from a closed list.
         kind: GiveUp,
-        /// What shows it, capped at 4,000 characters.
+        /// Evidence of the model, capped at 4,000 characters.
         evidence: String,
     },
-    /// People asked for changes once more after the last time allowed.
+    /// People requested changes again after the last permitted revision.
     RevisionLimit {
-        /// How often the change was revised.
+        /// Number of revisions of the change.
         revisions: u32,
     },
     /// The model refuses to work on the ticket.
     ModelRefused,
-    /// The conversation does not fit into the model's window and could not be made shorter; what exists is kept as a draft.
+    /// The conversation exceeds the model's context window and could not be shortened. The existing change
+    /// remains a draft.
     ContextTooLong,
-    /// The model provider refused or failed for good.
+    /// The model provider refused or failed permanently.
     ModelFailed {
-        /// For people: status and class, never a body.
+        /// Status and error class for people, never a response body.
         detail: String,
     },
-    /// No workspace could be opened, e.g. the repository could not be cloned.
+    /// No executor could open a workspace, e.g. because the clone failed.
     WorkspaceUnavailable {
-        /// For people.
+        /// Description of the failure for people.
         detail: String,
     },
     /// The repository's setup commands failed.
@@ -102,42 +103,43 @@ pub enum StopReason {
         /// The end of the log, capped at 4,000 characters.
         log_tail: String,
     },
-    /// The outside refused an effect that the job cannot do without.
+    /// An external service or the policy refused an effect that the job needs.
     ReportRefused(Refusal),
-    /// An effect that the job cannot do without failed again and again.
+    /// An effect that the job needs failed after all retries.
     ReportFailed {
-        /// For people.
+        /// Description of the failure for people.
         detail: String,
     },
-    /// This release cannot do such work.
+    /// This release does not support the job.
     UnsupportedJob,
-    /// Its journal cannot be read, so it cannot be continued.
+    /// The journal is unreadable, so the run cannot continue.
     JournalUnreadable,
-    /// Its journal is gone, so it cannot be continued.
+    /// The journal is lost, so the run cannot continue.
     JournalLost,
-    /// A newer request took its place.
+    /// A newer request replaced the run.
     Superseded,
-    /// The review that it was to give is not wanted any more.
+    /// The requested review is no longer wanted.
     Withdrawn {
-        /// Why not.
+        /// Reason for the withdrawal.
         why: Withdrawal,
     },
 }
 
-/// Why a review that was asked for is not wanted any more.
+/// Reason why a requested review is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Withdrawal {
     /// The pull request was merged.
     Merged,
-    /// It was closed.
+    /// The pull request was closed.
     Closed,
-    /// The request for the review was taken back.
+    /// The request for the review was removed.
     Unrequested,
 }
 
 impl StopReason {
-    /// True when the outside failed for good: work on the ticket stops until a person gives it back.
+    /// Returns true after a permanent failure of an external service: work on the ticket stops until a person
+    /// requests it again.
     pub const fn breaks_circuit(&self) -> bool {
         match self {
             Self::ModelFailed { .. } | Self::WorkspaceUnavailable { .. } | Self::ReportFailed { .. } => true,
@@ -167,7 +169,8 @@ impl StopReason {
         }
     }
 
-    /// True when Journeyman came to no end by itself: the ticket goes back, and giving it to us again asks for work again.
+    /// Returns true when Journeyman could not finish by itself: the ticket returns to its team, and assigning
+    /// it again requests new work.
     pub const fn gives_back(&self) -> bool {
         let is_stuck = matches!(
             self,
@@ -182,7 +185,7 @@ impl StopReason {
         self.breaks_circuit() || is_stuck
     }
 
-    /// When waiting alone takes the reason away, where that is known.
+    /// Returns the time at which the reason ends by waiting, if it is known.
     pub const fn resets(&self) -> Option<Timestamp> {
         if let Self::SharedBudgetSpent(budget) = self {
             budget.resets
@@ -191,7 +194,7 @@ impl StopReason {
         }
     }
 
-    /// The name in the API, metrics and journals.
+    /// The name in the API, in metrics and in journals.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -224,28 +227,28 @@ impl StopReason {
     }
 }
 
-/// Why the model gave up.
+/// Reason for which the model gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GiveUp {
-    /// What the ticket asks for contradicts tests that are right.
+    /// The ticket contradicts existing tests that are correct.
     SpecContradictsTests,
-    /// The bug does not show.
+    /// The bug cannot be reproduced.
     CannotReproduce,
-    /// The repository does what the ticket asks for.
+    /// The repository already fulfills the ticket.
     AlreadyDone,
-    /// The work lies outside the repository or the rules.
+    /// The work is outside of the repository or its rules.
     OutOfScope,
-    /// Something that is missing here keeps it from being done.
+    /// A missing prerequisite blocks the work.
     Blocked,
-    /// It is more than one pull request.
+    /// The work is too large for one pull request.
     TooLarge,
-    /// Another ticket asks for the same.
+    /// Another ticket has the same request.
     Duplicate,
 }
 
 impl GiveUp {
-    /// Every kind.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Self; 7] = [
         Self::SpecContradictsTests,
         Self::CannotReproduce,

@@ -1,48 +1,51 @@
-//! The format of stored records: every record says which format it has, and is read by that.
+//! Format of stored records: every record contains its format number, and readers decode it by that number.
 //!
-//! Processes of two releases work side by side during a rollout, and an older release comes back after a rollback. So
-//! readers are tolerant: fields that they do not know are ignored, fields that are absent have defaults. A change that an
-//! older reader must not ignore (a new variant, a field that changes what another means) gives the records that carry it
-//! a newer format, which an older reader recognises and leaves alone.
+//! Processes of two releases work in parallel during a rollout, and an older release returns after a
+//! rollback. Readers are therefore tolerant: they ignore unknown fields, and absent fields have defaults.
+//! Some changes must not be ignored by an older reader, such as a new variant or a field that changes the
+//! meaning of another. Records with such a change get a newer format, which an older reader recognizes and
+//! skips.
 
 use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use crate::RecordKind;
 
-/// A record that may be read by another release than the one that wrote it. It is stored as a JSON object, with its
-/// format in the field `version`.
+/// A record that another release than its writer may read. It is stored as a JSON object with its format in
+/// the field `version`.
 pub trait Stored: Serialize + DeserializeOwned {
-    /// What it is.
+    /// Kind of the record.
     const KIND: RecordKind;
 
     /// The newest format that this release reads and writes.
     const VERSION: u32 = 1;
 
-    /// The oldest format whose readers understand this record. A release that adds a variant answers its new format for
-    /// that variant only, so that an older release still reads everything else.
+    /// The oldest format whose readers understand this record.
+    ///
+    /// A release that adds a variant returns its new format for that variant only, so that an older release
+    /// still reads all other records.
     fn version(&self) -> u32 {
         1
     }
 
-    /// Changes a record of the format `from` into one of the next format.
+    /// Converts a record of the format `from` to the next format.
     fn upcast(from: u32, record: &mut Map<String, Value>) {
         let _ = (from, record);
     }
 }
 
-/// Why a record could not be read.
+/// Error of decoding a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undecodable {
-    /// A newer release wrote it. A process of that release reads it.
+    /// A newer release wrote the record. Only a process of that release can read it.
     #[error("its format {version} is newer than {newest}, the newest that this release reads")]
     Newer {
-        /// Its format.
+        /// Format of the record.
         version: u32,
-        /// The newest format that can be read here.
+        /// The newest format that this reader supports.
         newest: u32,
     },
-    /// It is not such a record; in words, without its content.
+    /// The record is invalid. The description does not contain its content.
     #[error("{0}")]
     Broken(String),
 }
@@ -64,10 +67,10 @@ const fn first() -> u32 {
     1
 }
 
-/// A record as it is stored.
+/// Encodes a record as JSON with its format.
 ///
 /// # Errors
-/// When it is not a JSON object, which is a mistake in its type.
+/// When the record is not a JSON object, which is a defect of its type.
 pub fn encode<T: Stored>(record: &T) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&Envelope {
         version: record.version(),
@@ -75,10 +78,10 @@ pub fn encode<T: Stored>(record: &T) -> serde_json::Result<Vec<u8>> {
     })
 }
 
-/// The same as text, for a header.
+/// Encodes a record as text, for a header.
 ///
 /// # Errors
-/// As [`encode`].
+/// The same as for [`encode`].
 pub fn encode_text<T: Stored>(record: &T) -> serde_json::Result<String> {
     serde_json::to_string(&Envelope {
         version: record.version(),
@@ -86,30 +89,32 @@ pub fn encode_text<T: Stored>(record: &T) -> serde_json::Result<String> {
     })
 }
 
-/// A stored record. Older formats are brought up to the current one first.
+/// Decodes a stored record and upgrades older formats.
 ///
 /// # Errors
-/// [`Undecodable`]; whether it was written by a newer release is known even if nothing else can be read.
+/// [`Undecodable`]. A newer format is recognized even if no other field is readable.
 pub fn decode<T: Stored>(body: &[u8]) -> Result<T, Undecodable> {
     decode_as(body, T::VERSION)
 }
 
-/// The same as a release does whose newest format is at most `newest`.
+/// Decodes a record like a release whose newest format is `newest`.
 ///
 /// # Errors
-/// As [`decode`].
+/// The same as for [`decode`].
 pub fn decode_as<T: Stored>(body: &[u8], newest: u32) -> Result<T, Undecodable> {
     let broken = |error: serde_json::Error| Undecodable::Broken(error.to_string());
-    // A list would be taken for the fields of a record in their order.
+    // serde would accept a list as the fields of a record in their order.
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(Undecodable::Broken("it is not a JSON object".to_owned()));
     }
+    // The format is read first, because the fields of a newer record may not have the expected types.
     let Format { version } = serde_json::from_slice(body).map_err(broken)?;
     let newest = newest.min(T::VERSION);
     if version > newest {
         return Err(Undecodable::Newer { version, newest });
     }
     if version == T::VERSION {
+        // The common case avoids the intermediate JSON value.
         return serde_json::from_slice(body).map_err(broken);
     }
     let mut record = serde_json::from_slice(body).map_err(broken)?;
@@ -119,8 +124,8 @@ pub fn decode_as<T: Stored>(body: &[u8], newest: u32) -> Result<T, Undecodable> 
     serde_json::from_value(Value::Object(record)).map_err(broken)
 }
 
-/// A record of any kind, as its fields; a format in the field `version` is kept. For tools and tests that look at what is
-/// stored or write what another release would.
+/// A record of any kind as its fields; a format in the field `version` is kept. Tools and tests use it to
+/// inspect records or to write those of another release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct AnyRecord(pub Map<String, Value>);
@@ -159,7 +164,7 @@ mod tests {
     #[serde(rename_all = "snake_case")]
     enum Note {
         Fragile,
-        /// Since format 3.
+        /// Exists since format 3.
         Cold,
     }
 

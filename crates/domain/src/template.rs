@@ -1,4 +1,4 @@
-//! A repository's template for pull requests, filled with the author's answers.
+//! A repository's pull request template, filled with the author's answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +6,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TemplateAnswer {
-    /// The heading's words; empty: the part before the first heading.
+    /// Text of the heading; empty: the part before the first heading.
     pub heading: String,
     /// Markdown below the heading.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Items of checklists below the heading that are true of the change.
+    /// Items of checklists below the heading that apply to the change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub done: Vec<String>,
 }
 
-/// Fills a template: headings and checkboxes stay, instructions and comments go, each answer follows its heading.
+/// Fills a template: headings and checkboxes remain, instructions and comments are removed, each answer
+/// follows its heading.
 ///
-/// A box is ticked where an answer names its item or the template ticks it. Headings without an answer and without
-/// boxes say so. Empty for a template that has neither headings nor boxes.
+/// A box is ticked if an answer names its item or the template ticks it. Headings without an answer and
+/// without boxes get a remark. The result is empty for a template without headings and boxes.
 #[must_use]
 pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {
     let template = without_comments(template);
@@ -50,10 +51,10 @@ pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {
     filled.collect::<Vec<_>>().join("\n\n")
 }
 
-/// A heading of a template with what is below it.
+/// A heading of a template with the text below it.
 #[derive(Default)]
 struct Part<'t> {
-    /// The line, and its words.
+    // The whole line, and its text without marks.
     heading: Option<(&'t str, &'t str)>,
     boxes: Vec<Checkbox<'t>>,
 }
@@ -84,7 +85,7 @@ impl Part<'_> {
     }
 }
 
-/// Whether two wordings name the same thing: letters and digits in order, without case.
+/// Returns true when two texts have the same letters and digits in the same order, regardless of case.
 fn is_same(one: &str, other: &str) -> bool {
     let bare = |text: &str| -> String {
         let letters = text.chars().filter(|c| c.is_alphanumeric());
@@ -93,7 +94,7 @@ fn is_same(one: &str, other: &str) -> bool {
     bare(one) == bare(other)
 }
 
-/// The words of a heading's line: `## Words`, or a line that is bold as a whole.
+/// Returns the text of a heading: `## Words`, or a line that is completely bold.
 fn heading_words(line: &str) -> Option<&str> {
     let line = line.trim();
     let marks = line.len() - line.trim_start_matches('#').len();
@@ -115,7 +116,7 @@ fn checkbox(line: &str) -> Option<Checkbox<'_>> {
     })
 }
 
-/// The text without `<!-- … -->`; an open comment reaches to the end, as in browsers.
+/// Returns the text without `<!-- … -->`. An open comment extends to the end, as in browsers.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
@@ -127,7 +128,7 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
-/// The text without the YAML that some templates begin with.
+/// Returns the text without YAML front matter, with which some templates begin.
 fn without_front_matter(text: &str) -> &str {
     let inside = text.trim_start().strip_prefix("---\n");
     inside

@@ -1,10 +1,12 @@
-//! Characters that a reader does not see, or that make him see another order than the one that counts: one list for what
-//! comes in, what goes out and what is printed. And texts that are too long.
+//! Hidden characters and length limits of texts. One list of characters that a reader cannot see, or that
+//! reorder text, applies to input, output and printed text.
 
 use std::borrow::Cow;
 
-/// Whether a character hides, reorders or controls text: control characters except line feed and tab, zero-width and
-/// direction characters, blank letters, variation selectors and tags.
+/// Returns true for a character that hides, reorders or controls text.
+///
+/// These are control characters except line feed and tab, zero-width and direction characters, blank letters,
+/// variation selectors and tags.
 pub fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c,
@@ -21,12 +23,12 @@ pub fn is_hidden(c: char) -> bool {
             | '\u{E0000}'..='\u{E01EF}')
 }
 
-/// The text without hidden characters.
+/// Returns the text without hidden characters.
 pub fn without_hidden(text: &str) -> String {
     text.chars().filter(|c| !is_hidden(*c)).collect()
 }
 
-/// The text with each hidden character spelled out, such as `<U+202E>`, so that a person sees that it is there.
+/// Returns the text with each hidden character spelled out, such as `<U+202E>`, so that a reader notices it.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
@@ -39,13 +41,14 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Longest sequence of a terminal that is taken for one, in characters.
+// Maximum characters of a terminal sequence. A longer one is treated as text, so that an unterminated
+// sequence cannot hide the remaining output.
 const MAX_SEQUENCE: usize = 4_096;
 
-/// Output of programs as a model, a journal and a terminal can take it.
+/// Converts output of programs to a form that a model, a journal and a terminal can process.
 ///
-/// The sequences that steer terminals are removed, line ends are line feeds, and other control characters, marks that reorder text and tags are spelled out, such as `<U+0000>`.
-/// Letters of any script, joiners and emoji stay.
+/// Terminal sequences are removed, line ends become line feeds, and other control characters, direction marks
+/// and tags are spelled out, such as `<U+0000>`. Letters of any script, joiners and emoji remain.
 pub fn legible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_steering) {
         return Cow::Borrowed(text);
@@ -58,6 +61,7 @@ pub fn legible(text: &str) -> Cow<'_, str> {
         if !is_steering(c) {
             shown.push(c);
             at += 1;
+        // A lone carriage return is the progress line of a program, so each state gets a separate line.
         } else if c == '\r' {
             if rest.first() != Some(&'\n') {
                 shown.push('\n');
@@ -66,6 +70,8 @@ pub fn legible(text: &str) -> Cow<'_, str> {
         } else if let Some(length) = sequence_length(c, rest) {
             at += 1 + length;
         } else {
+            // Runs of the same character are counted, because binary output can contain thousands of zero
+            // bytes.
             let same = 1 + rest.iter().take_while(|other| **other == c).count();
             shown.push_str(&match same {
                 1 => format!("<U+{:04X}>", u32::from(c)),
@@ -77,7 +83,7 @@ pub fn legible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// True for a character that steers a terminal, reorders text or is a tag that no reader sees.
+/// Returns true for a character that controls a terminal or reorders text, and for invisible tags.
 fn is_steering(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t'))
         || matches!(c,
@@ -85,9 +91,11 @@ fn is_steering(c: char) -> bool {
             | '\u{E0000}'..='\u{E007F}')
 }
 
-/// Length of what follows the start of a sequence for terminals and belongs to it; absent: it starts none.
+/// Returns the length of the remaining part of a terminal sequence after its start; `None` if the start
+/// begins no sequence.
 fn sequence_length(start: char, rest: &[char]) -> Option<usize> {
     let (kind, skipped) = match start {
+        // The single characters are the C1 forms (ECMA-48) of the two-character sequences.
         '\u{1b}' => (*rest.first()?, 1),
         '\u{9b}' => ('[', 0),
         '\u{9d}' => (']', 0),
@@ -105,7 +113,7 @@ fn sequence_length(start: char, rest: &[char]) -> Option<usize> {
             body.get(parameters).filter(|c| matches!(c, '@'..='~'))?;
             parameters + 1
         }
-        // A string to the terminal: it ends with BEL or ST.
+        // A string for the terminal ends with BEL or ST.
         ']' | 'P' | 'X' | '^' | '_' => {
             let end = body
                 .iter()
@@ -127,7 +135,7 @@ fn sequence_length(start: char, rest: &[char]) -> Option<usize> {
     Some(skipped + length)
 }
 
-/// The text on one line: control characters are spaces, and several spaces are one.
+/// Returns the text on one line: control characters become spaces, and repeated spaces become one.
 pub fn one_line(text: &str) -> String {
     let plain: String = text
         .chars()
@@ -136,18 +144,19 @@ pub fn one_line(text: &str) -> String {
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A foreign word in code style: on a page of Markdown it neither notifies anybody nor is read as Markdown.
+/// Formats a foreign text as code. In Markdown it neither notifies a user nor adds markup.
 pub fn code(text: &str) -> String {
     format!("`{}`", capped(&one_line(text).replace('`', "'"), 300))
 }
 
-/// The letters and digits of a text in lower case: the same for texts that differ in spaces, marks and case alone.
+/// Returns the letters and digits of a text in lower case, for a comparison that ignores spaces, punctuation
+/// and case.
 pub fn bare(text: &str) -> String {
     let letters = text.chars().filter(|c| c.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// The start of a text, with a mark where something was cut; at most this many characters, the mark among them.
+/// Returns the start of a text with `…` if it was truncated; at most `limit` characters including the mark.
 pub fn capped(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -155,7 +164,7 @@ pub fn capped(text: &str, limit: usize) -> String {
     text.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// The last characters of a text, at most this many.
+/// Returns the last characters of a text; at most `limit`.
 pub fn tail(text: &str, limit: usize) -> String {
     let skipped = text.chars().count().saturating_sub(limit);
     text.chars().skip(skipped).collect()

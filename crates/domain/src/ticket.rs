@@ -1,4 +1,4 @@
-//! Tickets: what people talk in.
+//! Tickets: their identities, texts and comments.
 
 use std::{fmt, str::FromStr};
 
@@ -14,17 +14,17 @@ use crate::{
 
 const EXPECTED: &str = "a ticket such as jira:ENG-12, github:acme/shop#7, github:acme/shop/discussions/7 or \
                         folder:shop#1; with the name of an instance, jira+dc:ENG-12 or github+ghe:acme/shop#7";
-/// What a ticket of a folder begins with.
+// Prefix of a folder ticket.
 const FOLDER: &str = "folder";
-/// What stands between a repository and the number of a discussion, as in GitHub's addresses.
+// Separator of the repository and the number of a discussion, as in GitHub's URLs.
 const DISCUSSIONS: &str = "/discussions/";
 
-/// A ticket's identity.
+/// The identity of a ticket.
 ///
-/// `jira:ENG-12`, `github:acme/shop#7` for an issue or pull request, `github:acme/shop/discussions/7` for a discussion, or
-/// `folder:shop#1` for what somebody asks for in a local folder.
+/// `jira:ENG-12`, `github:acme/shop#7` for an issue or pull request, `github:acme/shop/discussions/7` for a
+/// discussion, or `folder:shop#1` for a request about a local folder.
 ///
-/// A ticket that is not on the default instance names its instance: `jira+dc:ENG-12`, `github+ghe:acme/shop#7`.
+/// A ticket outside of the default instance names its instance: `jira+dc:ENG-12`, `github+ghe:acme/shop#7`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum TicketKey {
@@ -39,22 +39,22 @@ pub enum TicketKey {
     },
     /// A GitHub issue or pull request.
     GitHub {
-        /// Where it lives; it names the instance.
+        /// The repository, which determines the instance.
         repository: RepositoryName,
         /// The number in the repository, from 1.
         number: u64,
     },
-    /// A discussion on GitHub. Its number is no issue's and no pull request's, but nothing in the number says so, and
-    /// other calls read and write it.
+    /// A discussion on GitHub. Issues, pull requests and discussions of a repository have one sequence of
+    /// numbers, so a number does not show the kind, but other API calls read and write discussions.
     Discussion {
-        /// Where it lives; it names the instance.
+        /// The repository, which determines the instance.
         repository: RepositoryName,
         /// The number in the repository, from 1.
         number: u64,
     },
-    /// A text about the repository in a local folder. No tracker has it: nobody can be told anything on it.
+    /// A request about the repository in a local folder. No tracker contains it, so no comments are posted.
     Folder {
-        /// The folder, by the name that the settings give it.
+        /// The folder, by its name in the settings.
         folder: Instance,
         /// The number in the folder, from 1.
         number: u64,
@@ -62,7 +62,7 @@ pub enum TicketKey {
 }
 
 impl TicketKey {
-    /// The issue `ENG-12` of the default Jira site.
+    /// Parses the key `ENG-12` of an issue on the default Jira site.
     ///
     /// # Errors
     /// [`InvalidId`] when the text is not a Jira issue key.
@@ -70,11 +70,11 @@ impl TicketKey {
         Self::jira_on(None, key)
     }
 
-    /// A ticket as people write it: a whole key, or one of a default instance without what names it, such as `ENG-12`,
-    /// `acme/shop#7` and `acme/shop/discussions/7`.
+    /// Parses a ticket that a user typed: a whole key, or one of a default instance without its prefix, such
+    /// as `ENG-12`, `acme/shop#7` and `acme/shop/discussions/7`.
     ///
     /// # Errors
-    /// [`InvalidId`] when the text is neither.
+    /// [`InvalidId`] when the text has neither form.
     pub fn written(text: &str) -> Result<Self, InvalidId> {
         Self::jira(text).or_else(|_| match text.contains('/') && !text.contains(':') {
             true => format!("github:{text}").parse(),
@@ -82,7 +82,7 @@ impl TicketKey {
         })
     }
 
-    /// The issue `ENG-12` of a Jira site.
+    /// Parses the key `ENG-12` of an issue on a Jira site.
     ///
     /// # Errors
     /// [`InvalidId`] when the text is not a Jira issue key.
@@ -104,7 +104,7 @@ impl TicketKey {
         }
     }
 
-    /// The instance that it lives on; absent: the default one of its tracker, or it has no tracker.
+    /// The instance of its tracker; absent: the default one, or the ticket has no tracker.
     pub fn instance(&self) -> Option<&Instance> {
         match self {
             Self::Jira { instance, .. } => instance.as_ref(),
@@ -113,7 +113,8 @@ impl TicketKey {
         }
     }
 
-    /// The ticket of the same key on this instance (absent: the default one); one of a folder has none.
+    /// Returns the ticket with the same key on this instance (absent: the default one). A folder ticket
+    /// remains unchanged.
     #[must_use]
     pub fn on(self, instance: Option<&Instance>) -> Self {
         match self {
@@ -134,8 +135,8 @@ impl TicketKey {
         }
     }
 
-    /// How its own tracker and its people write it: `ENG-12`, `acme/shop#7`, whatever the instance; `shop-1` for the
-    /// ticket of a folder. Not an identity.
+    /// The key in its tracker: `ENG-12`, `acme/shop#7`, for any instance; `shop-1` for a folder ticket. It is
+    /// not unique.
     pub fn short(&self) -> String {
         match self {
             Self::Jira { project, number, .. } => format!("{project}-{number}"),
@@ -147,7 +148,7 @@ impl TicketKey {
     }
 }
 
-/// A number from 1 in its one spelling, so that a key has one text.
+/// Parses a number from 1 in its canonical spelling, so that a key has exactly one text.
 fn parse_number(text: &str) -> Option<u64> {
     text.parse()
         .ok()
@@ -200,51 +201,53 @@ impl FromStr for TicketKey {
 }
 text_serde!(TicketKey);
 
-/// A ticket's text as it was at the trigger: pinned and sanitised, so that a later edit never reaches a running job.
+/// Text of a ticket at the time of the trigger, pinned and sanitized: a later edit never reaches an active
+/// job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketText {
-    /// The one-line title.
+    /// The title on one line.
     pub summary: String,
     /// The body as Markdown.
     pub description: String,
-    /// `Story`, `Bug`, `Task` …
+    /// Type of the ticket: `Story`, `Bug`, `Task` …
     pub kind: String,
-    /// `High`, `Medium` …; empty when the tracker has none.
+    /// Priority: `High`, `Medium` …; empty when the tracker has none.
     pub priority: String,
-    /// Labels.
+    /// Labels of the ticket.
     pub labels: Vec<String>,
     /// Comments up to the trigger, oldest first.
     pub comments: Vec<TicketComment>,
-    /// Link for people.
+    /// URL of the ticket's page.
     pub url: String,
-    /// SHA-256 (hex) over summary, description and comments as pinned.
+    /// SHA-256 (hexadecimal) of summary, description and comments as pinned.
     pub sha256: String,
 }
 
 /// One comment of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketComment {
-    /// Who wrote it, as the tracker shows the name.
+    /// Display name of the author in the tracker.
     pub author: String,
-    /// When.
+    /// Time of the comment.
     pub at: Timestamp,
-    /// Markdown.
+    /// The comment as Markdown.
     pub text: String,
-    /// Whether the author may instruct; what others write is information only.
+    /// True when the author is allowed to give instructions; other comments are information only.
     #[serde(default)]
     pub may_instruct: bool,
-    /// Whether it was said since the ticket was worked on before, by somebody who may instruct.
+    /// True when a user with that permission wrote it after the previous work on the ticket.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_new: bool,
 }
 
-/// Somebody's account at a tracker.
+/// An account at a tracker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// What identifies it: an account id at Jira Cloud, a name at Data Center, a login at GitHub. Empty: not told.
+    /// Its identity: the account id on Jira Cloud, the name on Data Center, the login on GitHub. Empty:
+    /// unknown.
     pub id: String,
-    /// As people see it.
+    /// Display name of the account.
     pub display_name: String,
-    /// Whether it belongs to a program.
+    /// True when it belongs to a program.
     pub is_bot: bool,
 }

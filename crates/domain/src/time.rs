@@ -1,17 +1,17 @@
-//! Instants as data.
+//! Points in time as data.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-/// An instant in Unix milliseconds. Callers with a clock make it; nothing in this crate reads one.
+/// A point in time in Unix milliseconds. Callers provide it from their clock; this crate reads no clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The instant `ms` milliseconds after 1970-01-01T00:00:00Z.
+    /// Creates the time `ms` milliseconds after 1970-01-01T00:00:00Z.
     pub const fn from_unix_ms(ms: i64) -> Self {
         Self(ms)
     }
@@ -21,28 +21,28 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole seconds since 1970-01-01T00:00:00Z, as git stores them.
+    /// Whole seconds since 1970-01-01T00:00:00Z, the format of git.
     pub const fn unix_s(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// The instant `ms` milliseconds later.
+    /// Returns the time `ms` milliseconds later.
     pub const fn plus_ms(self, ms: i64) -> Self {
         Self(self.0.saturating_add(ms))
     }
 
-    /// The instant this much later.
+    /// Returns the time after a wait. The result saturates.
     pub fn plus(self, wait: Duration) -> Self {
         self.plus_ms(i64::try_from(wait.as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// How long it is after an earlier instant; zero when that is not earlier.
+    /// Returns the time that passed since an earlier point; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         let ms = self.0.saturating_sub(earlier.0);
         Duration::from_millis(u64::try_from(ms).unwrap_or_default())
     }
 
-    /// Reads RFC 3339, and Jira's variant of it (`2026-11-21T10:00:00.000+0000`); `None` if it is neither.
+    /// Parses RFC 3339, and Jira's variant of it (`2026-11-21T10:00:00.000+0000`); `None` for other texts.
     pub fn parse(text: &str) -> Option<Self> {
         let parsed = OffsetDateTime::parse(text, &Rfc3339)
             .ok()
@@ -62,7 +62,7 @@ fn with_colon_in_offset(text: &str) -> Option<String> {
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339 in UTC, e.g. `2026-11-21T10:00:00.123Z`.
+    /// Formats the time as RFC 3339 in UTC, e.g. `2026-11-21T10:00:00.123Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000);
         match instant.map(|instant| instant.format(&Rfc3339)) {

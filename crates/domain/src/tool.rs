@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What describes a tool to the model.
+/// Description of a tool for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does and when to use it.
+    /// Description of its effect and its use.
     pub description: String,
     /// JSON Schema of the input: an object schema.
     pub input_schema: Value,
@@ -17,50 +17,50 @@ pub struct ToolSpec {
     pub read_only: bool,
 }
 
-/// How a tool call ended.
+/// Outcome of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did what was asked.
+    /// The tool succeeded.
     Ok,
-    /// It refused or failed; the content says what to try.
+    /// The tool refused or failed; the content explains the next step.
     Error,
-    /// It was cut; whether it took effect is not known.
+    /// The call was interrupted; its effect is unknown.
     Interrupted,
 }
 
-/// What the model reads of a tool call.
+/// Result of a tool call for the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// How it ended.
+    /// Outcome of the call.
     pub status: ToolStatus,
     /// The text for the model.
     pub content: String,
-    /// True when files changed, so that a snapshot is due.
+    /// True when files changed, so that a snapshot is necessary.
     #[serde(default)]
     pub changed: bool,
-    /// The branch after the call, when there is one.
+    /// The branch after the call, if any.
     #[serde(default)]
     pub branch: Option<String>,
     /// The head commit of that branch.
     #[serde(default)]
     pub head: Option<crate::CommitId>,
-    /// How long it took at the executor.
+    /// Run time on the executor in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// Exit code of the command that it ran to its end, 128 + signal when a signal ended it; absent for other tools.
+    /// Exit code of the completed command, 128 + signal after a signal; absent for other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// True when the content is only a part of what there was to tell.
+    /// True when the content is incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The workspace's files after the call, so that what it showed is bound to them.
+    /// Tree of the workspace's files after the call, which binds the result to these files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<crate::TreeId>,
 }
 
 impl ToolResult {
-    /// A refusal in words for the model.
+    /// Creates an error with a text for the model.
     pub fn error(content: impl Into<String>) -> Self {
         Self {
             status: ToolStatus::Error,
@@ -68,7 +68,7 @@ impl ToolResult {
         }
     }
 
-    /// A success that changed nothing in the workspace.
+    /// Creates a success that changed nothing in the workspace.
     pub fn ok(content: impl Into<String>) -> Self {
         Self {
             status: ToolStatus::Ok,

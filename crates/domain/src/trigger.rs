@@ -7,55 +7,55 @@ use crate::{
     ReportSettled, RunId, SkipReason, Stored, TicketCost, TicketKey, Timestamp, Withdrawal,
 };
 
-/// The semantic identity of what happened (`changelog:10023`, `checks:<repo>:<sha>:<digest>`): the same happening
-/// gives the same key through every door, so it counts once.
+/// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the
+/// same key to the same event, so it counts once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TriggerKey(String);
 
 impl TriggerKey {
-    /// A key from its text; any text is legal, subjects carry its hash.
+    /// Creates a key from any text. Subjects contain its hash.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text.
+    /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The door a trigger came through.
+/// Channel that a trigger arrived through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// A webhook delivery.
+    /// A webhook delivery from Jira or GitHub.
     Webhook,
     /// A poll of Jira or GitHub.
     Poll,
-    /// The API or the command line.
+    /// A call of the API, also by the command line.
     Api,
-    /// The reporter.
+    /// An outcome or a request of the reporter.
     Reporter,
 }
 
 /// A parsed reason to act on a ticket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trigger {
-    /// The ticket.
+    /// The ticket to act on.
     pub ticket: TicketKey,
-    /// What happened, as an identity.
+    /// The identity of the event.
     pub key: TriggerKey,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// The door.
+    /// The channel of the event.
     pub source: Source,
-    /// Who acted, as the outside names them.
+    /// The acting user, by the name in the tracker.
     pub actor: Option<String>,
-    /// The comment that gave an order; whoever wrote it sees that it was read.
+    /// The comment that gave an instruction. It gets a reaction as an acknowledgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Reactable>,
-    /// What happened.
+    /// The event with its data.
     pub reason: Reason,
 }
 
@@ -63,93 +63,94 @@ impl Stored for Trigger {
     const KIND: RecordKind = RecordKind::Trigger;
 }
 
-/// What happened.
+/// Event that a trigger reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Reason {
-    /// Somebody or something asked for a job.
+    /// A user, a rule or a program requested a job.
     JobRequested(Box<JobRequest>),
     /// All checks of our pull request's head are complete.
     ChecksCompleted(ChecksSummary),
     /// A person pushed to the branch of our open pull request.
     HeadMoved {
-        /// The pull request.
+        /// The pull request of the branch.
         pull_request: PullRequestRef,
-        /// Its head now.
+        /// The new head of the branch.
         head: CommitId,
-        /// Who pushed.
+        /// Name of the person.
         by: String,
     },
     /// A person merged our pull request.
     PullRequestMerged {
-        /// The pull request.
+        /// The merged pull request.
         pull_request: PullRequestRef,
-        /// Who merged.
+        /// Name of the person.
         by: String,
     },
-    /// A pull request of somebody else was merged that names the ticket.
+    /// A pull request of another author that names the ticket was merged.
     MergedElsewhere {
-        /// The pull request.
+        /// The merged pull request.
         pull_request: PullRequestRef,
-        /// Who merged.
+        /// Name of the person.
         by: String,
     },
-    /// A person closed our pull request without merging it.
+    /// A person closed our pull request without a merge.
     PullRequestClosed {
-        /// The pull request.
+        /// The closed pull request.
         pull_request: PullRequestRef,
-        /// Who closed.
+        /// Name of the person.
         by: String,
     },
-    /// A person opened a pull request of ours again.
+    /// A person reopened our pull request.
     PullRequestReopened {
-        /// The pull request.
+        /// The reopened pull request.
         pull_request: PullRequestRef,
-        /// Its head.
+        /// Head at the time of the reopening.
         head: CommitId,
-        /// Who did.
+        /// Name of the person.
         by: String,
     },
-    /// A pull request of ours has waited for a review as long as the rules allow.
+    /// Our pull request has waited for a review for the period in the rules.
     ReviewAwaited {
-        /// The pull request.
+        /// The pull request that waits.
         pull_request: PullRequestRef,
-        /// Logins of those who are asked for it.
+        /// Logins of the requested reviewers.
         reviewers: Vec<String>,
-        /// When it was asked for.
+        /// Time of the review request.
         since: Timestamp,
     },
-    /// A review of ours that was asked for is not wanted any more.
+    /// A requested review by Journeyman is no longer wanted.
     ReviewWithdrawn {
-        /// Why not.
+        /// Reason for the withdrawal.
         why: Withdrawal,
     },
-    /// A job was asked for and a skip rule says no.
+    /// A job was requested, and a skip rule applies.
     Skipped(SkipReason),
-    /// Somebody asked to stop the ticket's runs.
+    /// A user requested a stop of the ticket's runs.
     StopRequested {
-        /// Only this run; all live runs when absent.
+        /// The run to stop; absent: all active runs.
         run: Option<RunId>,
     },
-    /// Somebody asked to try again: a waiting run at once, a quarantined ticket from where it stands.
+    /// A user requested a retry: a waiting run continues at once, a quarantined ticket continues from its
+    /// current state.
     RetryRequested,
     /// A person decided at an approval gate.
     Decided(Decision),
-    /// The reporter finished with a report.
+    /// The reporter completed a report.
     ReportSettled(ReportSettled),
-    /// Somebody asked what the ticket's runs have taken.
+    /// A user asked for the cost of the ticket's runs.
     CostAsked {
-        /// Where they asked, when that is a pull request.
+        /// The pull request of the question; absent: it was asked on the ticket.
         on: Option<PullRequestRef>,
-        /// What they have taken.
+        /// Cost of the ticket's runs.
         cost: TicketCost,
     },
-    /// Something was said about the ticket: input for its live runs.
+    /// An event on the ticket that is input for its active runs.
     NewsArrived(News),
 }
 
 impl Reason {
-    /// The kind of run that it opens; `None` when it opens none.
+    /// Returns the job of the run that the event opens; `None` when it opens none.
     pub fn job(&self) -> Option<Job> {
         match self {
             Self::JobRequested(request) => Some(request.job),
@@ -174,7 +175,7 @@ impl Reason {
         }
     }
 
-    /// Where that run waits for its turn.
+    /// Returns the lane of that run.
     pub fn lane(&self) -> Option<Lane> {
         let repository = if let Self::JobRequested(request) = self {
             &request.repository
@@ -184,13 +185,13 @@ impl Reason {
         Some(self.job()?.lane(repository))
     }
 
-    /// The branch that the run works on, when that is known beforehand.
+    /// Returns the branch of the run, if it is known in advance.
     pub fn branch(&self) -> Option<&str> {
         self.pull_request()
             .map(|pull_request| pull_request.branch.as_str())
     }
 
-    /// The pull request that it is about, when it is about one of ours or one that finishes the ticket.
+    /// Returns the pull request that it is about: ours, or one whose merge finishes the ticket.
     pub fn pull_request(&self) -> Option<&PullRequestRef> {
         match self {
             Self::JobRequested(request) => Some(request.about.pull_request()?.0),
@@ -216,25 +217,25 @@ impl Reason {
 /// A person's decision at an approval gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The run that waits.
+    /// The waiting run.
     pub run: RunId,
-    /// The commit that it is about. An approval of one commit allows the push of no other.
+    /// The commit that it is about. An approval permits the push of this commit only.
     pub head: CommitId,
-    /// Yes, no, or once more.
+    /// The verdict of the person.
     pub verdict: Verdict,
-    /// For `revise`: what to change. At most 8,000 characters.
+    /// Requested changes for `revise`; at most 8,000 characters.
     #[serde(default)]
     pub feedback: String,
 }
 
-/// The three answers at an approval gate.
+/// The three verdicts at an approval gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Push it.
+    /// The reporter may push the commit.
     Approve,
-    /// Stop the run.
+    /// The run stops.
     Reject,
-    /// Back to the model with the feedback.
+    /// The model receives the feedback and continues.
     Revise,
 }

@@ -1,22 +1,22 @@
-//! What a parked run waits for.
+//! Events that parked runs wait for.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a parked run waits for. It holds nothing meanwhile.
+/// Event that a parked run waits for. The run holds no lease and no slot during the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
-    /// The reporter settles what it was asked for.
+    /// The reporter completes the requested report.
     Report,
     /// A person decides at the approval gate.
     Decision,
     /// A person answers a question.
     Answer,
-    /// The timer of a retry, or a person who asks for it at once.
+    /// The timer of a retry elapses, or a person requests the retry.
     Retry,
-    /// A free slot of an executor.
+    /// A slot of an executor becomes free.
     Slot,
 }
 
@@ -32,7 +32,7 @@ impl WaitsFor {
         }
     }
 
-    /// The same for people, as what the run does: `waits for a person's decision`.
+    /// Returns the state of the run for people: `waits for a person's decision`.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Decision => "waits for a person's decision",
@@ -43,7 +43,7 @@ impl WaitsFor {
         }
     }
 
-    /// Whether only a person can end the wait.
+    /// Returns true when only a person can end the wait.
     pub const fn is_for_person(self) -> bool {
         match self {
             Self::Decision | Self::Answer => true,
@@ -51,7 +51,7 @@ impl WaitsFor {
         }
     }
 
-    /// Whether the wait is short enough to keep the workspace open.
+    /// Returns true when the wait is short enough to keep the workspace open.
     pub const fn keeps_workspace(self) -> bool {
         match self {
             Self::Report | Self::Slot => true,

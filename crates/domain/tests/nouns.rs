@@ -1,4 +1,5 @@
-//! The promises of the nouns: one spelling per id, fences that only grow, rows that forget nothing that is pending.
+//! Invariants of the domain types: one spelling per id, fences that only grow, rows that keep every pending
+//! run.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Stored formats: what an earlier release wrote stays readable, and no name in it changes by accident.
+//! Stored formats: records of earlier releases remain readable, and no stored name changes by accident.
 //!
 //! `stored/v<format>/<record>.jsonl` has records as they are stored, one a line. Lines are added and never changed; a new
 //! format gets a folder of its own, and records of the older ones must still be read.
@@ -22,7 +22,7 @@ fn lines(version: u32, name: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Whether everything in `part` is in `whole`, which may have more fields: those that have defaults.
+/// Returns true when `whole` contains every field of `part`. It may have more fields, which are defaults.
 fn is_within(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => part
@@ -35,7 +35,7 @@ fn is_within(part: &Value, whole: &Value) -> bool {
     }
 }
 
-/// Every record of every format is read; those of the current one are written again as they were.
+/// Reads every record of every format, and compares those of the current format after writing them again.
 fn hold<T: Stored>(name: &str) {
     for version in 1..=T::VERSION {
         let lines = lines(version, name);
@@ -86,7 +86,7 @@ fn every_record_that_a_release_stored_is_read_and_written_again_as_it_was() {
     hold::<Overview>("overview");
 }
 
-/// The names of an enum's variants, as its reader lists them when it meets one that it does not know.
+/// Returns the names of an enum's variants from the error message for an unknown variant.
 fn variants<T: DeserializeOwned>(unknown: Value) -> BTreeSet<String> {
     let error = serde_json::from_value::<T>(unknown)
         .err()
@@ -203,8 +203,8 @@ fn rules_in_a_trigger_may_have_keys_of_a_later_release() {
     assert_eq!(request.rules.repo.name, "shop");
 }
 
-/// Puts a field that no release knows into the object at each place of a record, one place at a time. `skip`: maps, whose keys are
-/// data.
+/// Returns copies of a record, each with an unknown field at a different place. `skip` selects maps, whose
+/// keys are data.
 fn with_a_field_of_a_later_release(record: &Value, skip: &dyn Fn(&str) -> bool) -> Vec<(String, Value)> {
     fn places(value: &Value, path: &str, found: &mut Vec<String>) {
         match value {
@@ -238,7 +238,7 @@ fn with_a_field_of_a_later_release(record: &Value, skip: &dyn Fn(&str) -> bool) 
     .collect()
 }
 
-/// Every record of a kind is read, wherever a later release has put a field into it, and says the same.
+/// Asserts that records with an unknown field at any place are readable and unchanged.
 fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
     for line in lines(1, name) {
         let plain: Value =
@@ -264,7 +264,7 @@ fn ignores<T: Stored>(name: &str, refused: &mut BTreeSet<String>) {
     }
 }
 
-/// Documents that are kept as they came: a call and its answer, and a block that its provider alone reads.
+/// Documents that are stored unchanged: a call with its answer, and a block that only its provider reads.
 const FREE: [(&str, &str); 3] = [
     ("pull_request_call", "/request"),
     ("pull_request_answer", "/answer"),

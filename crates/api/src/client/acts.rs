@@ -1,4 +1,4 @@
-//! What people do to runs, tickets and dead letters, and what it would do.
+//! Calls that change runs, tickets and dead letters, with a dry run for each of them.
 
 use domain::{RunId, TicketKey, Verdict, address::encode};
 use reqwest::Method;
@@ -10,33 +10,33 @@ use crate::{
     types::{StopAllView, Would},
 };
 
-/// One thing that changes what is stored.
+/// A call that changes stored data.
 #[derive(Clone, Copy, Debug)]
 pub enum Act<'a> {
-    /// Stop one run.
+    /// Stops one run.
     StopRun(&'a RunId),
-    /// Stop every live run of a ticket.
+    /// Stops every active run of a ticket.
     StopTicket(&'a TicketKey),
-    /// Try a ticket again.
+    /// Retries the work on a ticket.
     RetryTicket(&'a TicketKey),
-    /// Forget all that is stored of a ticket.
+    /// Deletes all stored data of a ticket.
     Purge(&'a TicketKey),
-    /// Try once more what a dead letter is about.
+    /// Retries the processing of a dead letter.
     RetryLetter(u64),
-    /// Forget a dead letter.
+    /// Deletes a dead letter.
     DropLetter(u64),
-    /// Switch the stop of every planner.
+    /// Sets or clears the stop of every planner.
     StopAll(bool),
-    /// Decide at an approval gate.
+    /// Decides at an approval gate.
     Decide {
         /// The run that waits.
         run: &'a RunId,
-        /// The answer.
+        /// The verdict at the gate.
         verdict: Verdict,
-        /// The commit that it is about, which may be abbreviated to 7 characters; empty means whatever is asked about, which
-        /// an approval must not say.
+        /// The commit that it is about, which may be abbreviated to 7 characters; empty: the current
+        /// question. An approval must not be empty.
         head: &'a str,
-        /// What to change.
+        /// The requested changes.
         feedback: &'a str,
     },
 }
@@ -69,20 +69,20 @@ impl Act<'_> {
 }
 
 impl Client {
-    /// Asks what would happen, and nothing does.
+    /// Returns the effects of the call without performing them.
     ///
     /// # Errors
-    /// Those of the API, in its words: also why it would not be done.
+    /// Those of the API with their texts, including the reason why the call would fail.
     pub async fn would(&self, act: Act<'_>) -> Result<Vec<String>, Error> {
         let (method, path, body) = act.request();
         let Would { would } = self.call(method, &format!("{path}?dry_run=true"), body).await?;
         Ok(would)
     }
 
-    /// Does it.
+    /// Performs the call.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn act(&self, act: Act<'_>) -> Result<(), Error> {
         let (method, path, body) = act.request();
         self.call::<Value>(method, &path, body).await.map(drop)
@@ -91,65 +91,65 @@ impl Client {
     /// Stops one run.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn stop_run(&self, run: &RunId) -> Result<(), Error> {
         self.act(Act::StopRun(run)).await
     }
 
-    /// Stops every live run of a ticket.
+    /// Stops every active run of a ticket.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn stop_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
         self.act(Act::StopTicket(ticket)).await
     }
 
-    /// Tries a ticket again.
+    /// Retries the work on a ticket.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn retry_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
         self.act(Act::RetryTicket(ticket)).await
     }
 
-    /// Forgets all that is stored of a ticket.
+    /// Deletes all stored data of a ticket.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn purge(&self, ticket: &TicketKey) -> Result<(), Error> {
         self.act(Act::Purge(ticket)).await
     }
 
-    /// Tries once more what a dead letter is about.
+    /// Retries the processing of a dead letter.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn retry_dead_letter(&self, sequence: u64) -> Result<(), Error> {
         self.act(Act::RetryLetter(sequence)).await
     }
 
-    /// Forgets a dead letter.
+    /// Deletes a dead letter.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn drop_dead_letter(&self, sequence: u64) -> Result<(), Error> {
         self.act(Act::DropLetter(sequence)).await
     }
 
-    /// Switches the stop of every planner.
+    /// Sets or clears the stop of every planner.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn stop_all(&self, on: bool) -> Result<StopAllView, Error> {
         let (method, path, body) = Act::StopAll(on).request();
         self.call(method, &path, body).await
     }
 
-    /// Decides at an approval gate about the commit `head`, which may be abbreviated to 7 characters; empty means
-    /// whatever is asked about, which an approval must not say.
+    /// Decides at an approval gate about the commit `head`, which may be abbreviated to 7 characters. An
+    /// empty `head` means the current question and is not accepted for an approval.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn decide(
         &self,
         run: &RunId,

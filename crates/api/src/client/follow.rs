@@ -1,4 +1,5 @@
-//! Following a run live. A connection that breaks is made again, and the journal goes on behind the last entry that came.
+//! Live stream of a run. The client reconnects after a broken connection and continues after the last
+//! received entry.
 
 use std::{pin::Pin, time::Duration};
 
@@ -10,7 +11,7 @@ use reqwest::Method;
 use super::{Client, refuse_problem, understood};
 use crate::Error;
 
-/// Waits before the tries after a broken connection; an entry that comes begins them anew.
+// Waits before the attempts after a broken connection, about 32 s in total; a received entry resets them.
 const PAUSES: [Duration; 8] = [
     Duration::from_millis(250),
     Duration::from_millis(500),
@@ -22,20 +23,21 @@ const PAUSES: [Duration; 8] = [
     Duration::from_secs(8),
 ];
 
-/// What happens to a run while somebody follows it.
+/// Event of a run while a client follows it.
 #[derive(Debug)]
 pub enum Followed {
     /// A new entry of its journal.
     Entry(Box<Entry>),
-    /// A tool has printed something.
+    /// New output of a running tool.
     Output(LiveOutput),
 }
 
 impl Client {
-    /// A run's journal from its first entry on, live; ends after the run has finished.
+    /// Streams a run's journal live, from its first entry to the end of the run.
     ///
     /// # Errors
-    /// Those of the API, in its words; the stream ends with an error when the connection is lost for good.
+    /// Those of the API with their texts. The stream ends with an error when the connection is lost
+    /// permanently.
     pub async fn follow(
         &self,
         run: &RunId,
@@ -43,10 +45,11 @@ impl Client {
         self.follow_after(run, None).await
     }
 
-    /// The same without the entries up to this position, which the caller has.
+    /// Streams a run's journal live, without the entries up to the position `last`.
     ///
     /// # Errors
-    /// Those of the API, in its words; the stream ends with an error when the connection is lost for good.
+    /// Those of the API with their texts. The stream ends with an error when the connection is lost
+    /// permanently.
     pub async fn follow_after(
         &self,
         run: &RunId,
@@ -62,10 +65,12 @@ impl Client {
         }))
     }
 
-    /// The same, with what tools print between the entries; what they print while the connection is broken is lost.
+    /// Streams a run's journal live, with the output of tools between the entries. Output during a broken
+    /// connection is lost.
     ///
     /// # Errors
-    /// Those of the API, in its words; the stream ends with an error when the connection is lost for good.
+    /// Those of the API with their texts. The stream ends with an error when the connection is lost
+    /// permanently.
     pub async fn follow_with_output(
         &self,
         run: &RunId,
@@ -100,10 +105,10 @@ type Events = Pin<Box<dyn Stream<Item = Result<Event, EventStreamError<reqwest::
 struct Following {
     client: Client,
     path: String,
-    /// The position of the last entry.
+    // Position of the last received entry.
     seen: Option<u64>,
     events: Option<Events>,
-    /// Tries since the last entry.
+    // Attempts since the last received entry.
     failures: usize,
     is_over: bool,
 }
@@ -138,17 +143,20 @@ impl Following {
     }
 
     fn understand(&mut self, event: &Event) -> Result<Followed, Error> {
+        // Output has no position, so it neither moves `seen` nor resets the failures.
         if event.event == "output" {
             return Ok(Followed::Output(understood(&event.data)?));
         }
         let entry: Entry = understood(&event.data)?;
         self.failures = 0;
         self.seen = Some(entry.position);
+        // The last fact of the run ends the loop. A stream that ends without it counts as broken.
         self.is_over = matches!(entry.fact, Fact::RunFinished { .. });
         Ok(Followed::Entry(Box::new(entry)))
     }
 
-    /// Waits before the next try, or gives up.
+    /// Waits before the next attempt, or returns the error when it is permanent or the attempts are
+    /// exhausted.
     async fn pause(&mut self, error: Error) -> Result<(), Error> {
         self.events = None;
         let passes = match &error {
@@ -198,7 +206,7 @@ mod tests {
         event(position, Fact::RunFinished { reason })
     }
 
-    /// Gives each connection one answer, breaks it off, and tells what each asked for.
+    /// Serves one answer per connection, aborts the connection, and returns the received requests.
     async fn api(answers: Vec<(&'static str, String)>) -> (Client, tokio::task::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -209,7 +217,7 @@ mod tests {
                 let mut head = vec![0; 4096];
                 let read = stream.read(&mut head).await.unwrap();
                 asked.push(String::from_utf8_lossy(&head[..read]).to_lowercase());
-                // Longer than what comes: the connection is lost in the middle.
+                // The length is greater than the body, so the client loses the connection in the middle.
                 let answer = format!(
                     "HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
                     body.len() + 100

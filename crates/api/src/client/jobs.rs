@@ -1,4 +1,4 @@
-//! Asking for jobs.
+//! Requests for jobs.
 
 use domain::{Job, TicketKey};
 use reqwest::Method;
@@ -13,18 +13,18 @@ use crate::{
 const PATH: &str = "/v1/jobs";
 
 impl Client {
-    /// Asks for a job on a ticket.
+    /// Requests a job on a ticket.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn dispatch(&self, ticket: &TicketKey, job: Job) -> Result<JobAccepted, Error> {
         self.dispatch_with(&body(ticket, job), None).await
     }
 
-    /// Asks for work on a ticket of a folder, which is this text.
+    /// Requests work on a folder ticket with this text.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn dispatch_text(&self, ticket: &TicketKey, text: &TextBody) -> Result<JobAccepted, Error> {
         let body = JobBody {
             text: Some(text.clone()),
@@ -33,10 +33,10 @@ impl Client {
         self.dispatch_with(&body, None).await
     }
 
-    /// Asks for a job; however often with the same key, it is started once.
+    /// Requests a job. Repeated requests with the same key start it once.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts, and [`Error::Needless`] when there is nothing to repair.
     pub async fn dispatch_with(&self, wanted: &JobBody, key: Option<&str>) -> Result<JobAccepted, Error> {
         match self.start(wanted, key).await? {
             JobStarted::Accepted(accepted) => Ok(accepted),
@@ -44,18 +44,18 @@ impl Client {
         }
     }
 
-    /// The same, where there may be nothing to repair.
+    /// Requests a job, and returns the result of a repair when there is nothing to repair.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn start(&self, wanted: &JobBody, key: Option<&str>) -> Result<JobStarted, Error> {
         self.post(wanted, key).await
     }
 
-    /// Asks which job would be started, and starts none.
+    /// Returns the job that would start, without starting it.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn plan(&self, wanted: &JobBody) -> Result<JobPlanned, Error> {
         let wanted = JobBody {
             dry_run: true,
@@ -74,7 +74,7 @@ impl Client {
     }
 }
 
-/// Work on a ticket.
+/// Returns the request for work on a ticket.
 pub fn implement(ticket: &TicketKey) -> JobBody {
     body(ticket, Job::Implement)
 }

@@ -1,4 +1,4 @@
-//! Pools of executors.
+//! Calls for pools of executors.
 
 use reqwest::Method;
 
@@ -6,10 +6,10 @@ use super::Client;
 use crate::{Error, types::PoolsView};
 
 impl Client {
-    /// The pools of executors, by name.
+    /// Lists the pools of executors, sorted by name.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn pools(&self) -> Result<PoolsView, Error> {
         self.call(Method::GET, "/v1/pools", None).await
     }

@@ -1,4 +1,4 @@
-//! Asking for pull requests.
+//! Calls for pull requests.
 
 use domain::address::encode;
 use reqwest::{Method, StatusCode};
@@ -9,26 +9,29 @@ use crate::{Error, types::PullRequestCallView};
 
 const PATH: &str = "/v1/pull-requests";
 
-/// What becomes of a request at once.
+/// Immediate answer to a request for a pull request.
 #[derive(Debug)]
 pub enum Asked {
-    /// It will be carried out.
+    /// The reporter will carry out the request.
     Taken(PullRequestCallView),
-    /// It is wrong: the answer says how.
+    /// The request is invalid. The answer lists the problems.
     Refused(Value),
 }
 
 impl Client {
-    /// Asks for a pull request of a branch that GitHub has; however often with the same key, once.
+    /// Requests a pull request for a branch that exists on GitHub. Repeated requests with the same key count
+    /// once.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn ask_pull_request(&self, request: &Value, key: Option<&str>) -> Result<Asked, Error> {
         let mut asked = self.request(Method::POST, PATH).json(request);
         if let Some(key) = key {
             asked = asked.header("idempotency-key", key);
         }
         let answer = self.send(asked.timeout(CALL_LIMIT)).await?;
+        // A `422` answer has the schema of a result instead of a problem, so `refuse_problem` must not read
+        // it.
         if answer.status() == StatusCode::UNPROCESSABLE_ENTITY {
             return Ok(Asked::Refused(answer.json().await.map_err(Error::Lost)?));
         }
@@ -37,10 +40,10 @@ impl Client {
         ))
     }
 
-    /// How far it is.
+    /// Reads the state of a requested pull request.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn pull_request_call(&self, id: &str) -> Result<PullRequestCallView, Error> {
         let path = format!("{PATH}/{}", encode(id));
         self.answered(self.request(Method::GET, &path)).await

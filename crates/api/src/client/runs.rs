@@ -1,4 +1,4 @@
-//! Lists of runs.
+//! Calls for lists of runs.
 
 use domain::TicketKey;
 use reqwest::Method;
@@ -10,10 +10,10 @@ use crate::{
 };
 
 impl Client {
-    /// The runs of a ticket, or the last hundred of all, newest last.
+    /// Lists the runs of a ticket, or the last hundred of all, newest last.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn runs(&self, ticket: Option<&TicketKey>) -> Result<Vec<RunView>, Error> {
         let asked = RunsQuery {
             ticket: ticket.map(ToString::to_string),
@@ -24,10 +24,12 @@ impl Client {
         Ok(newest_first)
     }
 
-    /// The runs that are asked for, newest first. As many as the limit: there may be more, `before` the last one.
+    /// Lists the runs that match a query, newest first.
+    ///
+    /// A full page may have more runs after it: the next query sets `before` to the last one.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn list_runs(&self, asked: &RunsQuery) -> Result<Vec<RunView>, Error> {
         let request = self.request(Method::GET, "/v1/runs").query(asked);
         self.answered(request).await

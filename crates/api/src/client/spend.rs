@@ -1,4 +1,4 @@
-//! What models took.
+//! Calls for the cost of models.
 
 use reqwest::Method;
 
@@ -9,15 +9,17 @@ use crate::{
 };
 
 impl Client {
-    /// What models took in a time, in all parts that the API answers in; lines of the same names may be there more than
-    /// once, to be added.
+    /// Reads the cost of models in a period, from all pages of the answer. Several lines may have the same
+    /// names; their amounts have to be added.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn spend(&self, asked: &SpendQuery) -> Result<SpendView, Error> {
         let mut all = self.part_of_spend(asked).await?;
         while let Some(from) = all.next {
             let rest = SpendQuery {
+                // The first answer resolves open limits such as "now". Later pages repeat its values, so that
+                // all pages cover the same period.
                 since: Some(all.since.clone()),
                 until: Some(all.until.clone()),
                 from: Some(from),

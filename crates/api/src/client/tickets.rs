@@ -1,4 +1,4 @@
-//! Tickets as their trackers have them, and what happens to all of them.
+//! Calls for tickets of trackers, and the events of all tickets.
 
 use domain::{Entry, RunId, TicketKey, address::encode};
 use eventsource_stream::Eventsource;
@@ -12,55 +12,55 @@ use crate::{
     types::{RulesView, TicketTextView, TicketView, TicketsQuery, TicketsView},
 };
 
-/// A new entry of some run's journal.
+/// A new entry in the journal of any run.
 #[derive(Debug, Deserialize)]
 pub struct OfRun {
-    /// Which.
+    /// Id of the run.
     pub run: RunId,
-    /// What happened.
+    /// The new entry.
     pub entry: Entry,
 }
 
 impl Client {
-    /// Tickets of the projects and repositories that the rules name.
+    /// Lists tickets of the projects and repositories in the rules.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn tickets(&self, asked: &TicketsQuery) -> Result<TicketsView, Error> {
         let request = self.request(Method::GET, "/v1/tickets").query(asked);
         self.answered(request).await
     }
 
-    /// A ticket's runs, and how its pull requests stand.
+    /// Reads the runs of a ticket and the status of its pull requests.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn ticket(&self, ticket: &TicketKey) -> Result<TicketView, Error> {
         let path = format!("/v1/tickets/{}", encode(&ticket.to_string()));
         self.call(Method::GET, &path, None).await
     }
 
-    /// What a ticket says now.
+    /// Reads the current text of a ticket.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn ticket_text(&self, ticket: &TicketKey) -> Result<TicketTextView, Error> {
         let path = format!("/v1/tickets/{}/text", encode(&ticket.to_string()));
         self.call(Method::GET, &path, None).await
     }
 
-    /// The repositories with rules, and what is wrong with the others.
+    /// Lists the repositories with rules, and the problems of invalid files.
     ///
     /// # Errors
-    /// Those of the API, in its words.
+    /// Those of the API with their texts.
     pub async fn rules(&self) -> Result<RulesView, Error> {
         self.call(Method::GET, "/v1/rules", None).await
     }
 
-    /// New entries of every run from now on.
+    /// Streams the new entries of every run.
     ///
     /// # Errors
-    /// Those of the API, in its words; the stream ends with an error when the connection is lost.
+    /// Those of the API with their texts. The stream ends with an error when the connection is lost.
     pub async fn events(&self) -> Result<impl Stream<Item = Result<OfRun, Error>> + use<>, Error> {
         let answer = self.send(self.request(Method::GET, "/v1/events")).await?;
         let events = refuse_problem(answer).await?.bytes_stream().eventsource();

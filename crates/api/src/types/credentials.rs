@@ -1,26 +1,26 @@
-//! Credentials of the services: when they end, and nothing of themselves.
+//! Expiry dates of the services' credentials. No answer contains a credential.
 
 use domain::{CredentialEnd, Timestamp};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// When a credential of a service ends.
+/// Expiry date of a service's credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CredentialView {
-    /// What it is for, as the settings call it: `jira_reader`, `jira_writer`.
+    /// Name of the credential in the settings: `jira_reader`, `jira_writer`.
     pub kind: String,
-    /// Of which instance; absent: the default one.
+    /// The instance that it belongs to; absent: the default instance.
     pub instance: Option<String>,
-    /// When it does not hold any more.
+    /// Time at which the credential expires.
     pub ends: String,
-    /// How many whole days are left; 0 on its last day and from then on.
+    /// Number of remaining whole days; 0 on the last day and afterwards.
     pub days: u64,
-    /// Whether somebody has to see to it: it ends within 30 days, or has ended.
+    /// True when the credential needs a renewal: it expires within 30 days, or has expired.
     pub is_due: bool,
 }
 
 impl CredentialView {
-    /// As it is at this moment.
+    /// Returns the state of the credential at a time.
     pub fn of(end: &CredentialEnd, now: Timestamp) -> Self {
         Self {
             kind: end.kind.clone(),
@@ -31,7 +31,8 @@ impl CredentialView {
         }
     }
 
-    /// In words, e.g. `the token of jira_writer (instance dc) ends on 2027-01-31, in 10 days`.
+    /// Describes the expiry for people, e.g. `the token of jira_writer (instance dc) ends on 2027-01-31, in
+    /// 10 days`.
     pub fn words(&self) -> String {
         let instance = self.instance.as_ref();
         let place = instance.map_or_else(String::new, |name| format!(" (instance {name})"));

@@ -1,92 +1,94 @@
-//! Pools of executors.
+//! Answers about pools of executors.
 
 use domain::{ExecutorState, PoolNews};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The pools of executors, by name.
+/// The pools of executors, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolsView {
-    /// Those that planners tell of, and those that rules name.
+    /// The pools that planners report or rules name.
     pub pools: Vec<PoolView>,
 }
 
 /// A pool of executors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PoolView {
-    /// Its name, as `executor.pool` of the rules has it.
+    /// Name of the pool, as in `executor.pool` of the rules.
     pub name: String,
-    /// How recent this is: `current`, `old` when no planner tells of it any more, or `unknown` when none has within a day.
+    /// Freshness: `current`, `old` when no planner reports the pool any more, or `unknown` when none has
+    /// within a day.
     #[schema(value_type = String)]
     pub news: PoolNews,
-    /// When a planner last told of it.
+    /// Time of the latest report of a planner.
     pub seen_at: Option<String>,
-    /// Planners that tell of it now.
+    /// Number of planners that report the pool now.
     pub planners: u32,
-    /// Executors, whatever their state.
+    /// Number of executors in any state.
     pub executors: u32,
-    /// Executors that take work; none unless the news are current.
+    /// Number of executors that accept work; 0 unless the information is current.
     pub ready: u32,
-    /// Slots that a new run may take.
+    /// Number of slots that a new run may take.
     pub free: u32,
-    /// All slots of executors that answer.
+    /// Number of slots of executors that respond.
     pub total: u32,
-    /// Open workspaces.
+    /// Number of open workspaces.
     pub held: u32,
-    /// Runs that wait for a slot.
+    /// Number of runs that wait for a slot.
     pub waiting: u32,
-    /// Since when the first of them does.
+    /// Start of the longest wait.
     pub waiting_since: Option<String>,
-    /// What its executors are made of, each kind once: more than one is a mixed pool, where the same run may end differently.
+    /// Kinds of executors, each once. A pool with more than one is mixed: the same run may have different
+    /// results.
     pub makes: Vec<MakeView>,
-    /// What is wrong, in words for an operator.
+    /// Problems of the pool, described for operators.
     pub problems: Vec<String>,
-    /// Each executor, those that take work last. Empty for a limited token.
+    /// The executors, ready ones last. Empty for a limited token.
     pub members: Vec<ExecutorView>,
 }
 
 impl PoolView {
-    /// Whether a run may come to executors that differ.
+    /// Returns true when the executors of the pool differ in release, sandbox or programs.
     pub fn is_mixed(&self) -> bool {
         self.makes.len() > 1
     }
 }
 
-/// What some executors of a pool are made of.
+/// Release, sandbox and programs of some executors of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct MakeView {
-    /// Their release; empty: an earlier one, which does not tell.
+    /// Their release; empty: an earlier release that does not report it.
     pub version: String,
-    /// How well commands are confined, `L0` to `L3`.
+    /// Sandbox level of commands, `L0` to `L3`.
     pub sandbox: String,
-    /// The system that commands run on, as it calls itself; may be empty.
+    /// Name of the operating system in which commands run; may be empty.
     pub system: String,
-    /// Which programs of usual toolchains commands find there.
+    /// Programs of common toolchains that commands find.
     pub programs: Vec<String>,
-    /// How many of the pool's executors.
+    /// Number of executors of this kind.
     pub executors: u32,
 }
 
-/// An executor.
+/// An executor of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExecutorView {
-    /// Where planners reach it.
+    /// Address at which planners reach it.
     pub address: String,
-    /// `ready`, `draining`, `unready`, or `silent`: it does not answer.
+    /// State: `ready`, `draining`, `unready` (not ready), or `silent` (no response).
     #[schema(value_type = String)]
     pub state: ExecutorState,
-    /// Why it takes no work; empty: it does, or it drains.
+    /// Reason why it accepts no work; empty: it accepts work or drains.
     pub why: String,
-    /// Slots that a new run may take.
+    /// Number of slots that a new run may take.
     pub free: u32,
-    /// All slots.
+    /// Number of all slots.
     pub total: u32,
-    /// Open workspaces.
+    /// Number of open workspaces.
     pub held: u32,
-    /// Its place among the pool's `makes`; absent: it has never told.
+    /// Index in the `makes` of the pool; absent: it has never reported them.
     pub make: Option<u32>,
-    /// When it was heard last; absent: never.
+    /// Time of its last answer; absent: never.
     pub heard_at: Option<String>,
-    /// When it started; absent: it has not told.
+    /// Time of its start; absent: not reported.
     pub started_at: Option<String>,
 }

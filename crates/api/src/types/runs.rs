@@ -1,28 +1,28 @@
-//! Runs.
+//! Answers about runs, and the query for lists.
 
 use domain::{Dollars, Job, Overview, PullRequestRef, RepairResult, RunStatus, RunSummary, StopReason};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// It waits for earlier runs of the ticket.
+    /// The run waits for earlier runs of the ticket.
     Queued,
-    /// A planner works on it.
+    /// A planner works on the run.
     Active,
-    /// It waits for a report or a decision.
+    /// The run waits for an event, such as a report or a decision.
     Parked,
-    /// It is over.
+    /// The run is finished.
     Finished,
 }
 
 impl RunState {
-    /// All of them, in their order.
+    /// All states, in the order of a run's life.
     pub const ALL: [Self; 4] = [Self::Queued, Self::Active, Self::Parked, Self::Finished];
 
-    /// As the API spells it.
+    /// The spelling in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -44,7 +44,7 @@ impl From<&RunStatus> for RunState {
     }
 }
 
-/// A run.
+/// A run of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RunView {
     /// Its id, e.g. `jira:ENG-12@57`.
@@ -54,73 +54,73 @@ pub struct RunView {
     /// The kind of work.
     #[schema(value_type = String)]
     pub job: Job,
-    /// Where it stands.
+    /// State of the run.
     pub status: RunState,
     /// For a parked run: `report`, `decision`, `answer`, `retry` or `slot`.
     pub waits_for: Option<String>,
-    /// For a finished run: why it ended.
+    /// For a finished run: the reason for its end.
     #[schema(value_type = Option<Object>)]
     pub stop: Option<StopReason>,
-    /// When its trigger was taken up.
+    /// Time at which its trigger was processed.
     pub started_at: String,
-    /// When it ended.
+    /// Time of its end.
     pub finished_at: Option<String>,
-    /// Model turns so far.
+    /// Number of model turns so far.
     pub turns: u32,
-    /// For a finished `fix_ci`, when it is asked for alone: `fixed`, `strategy` (`pre-commit`, `dbt_compile`, a command, `model` or `rerun`),
-    /// `commit_sha` and `error`.
+    /// For a single finished `fix_ci` run: `fixed`, `strategy` (`pre-commit`, `dbt_compile`, a command,
+    /// `model` or `rerun`), `commit_sha` and `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub repair: Option<RepairResult>,
-    /// What its journal tells; absent: it has not begun.
+    /// Summary of its journal; absent: the run has not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overview: Option<OverviewView>,
 }
 
-/// What the journal of a run tells. In lists it may be some tenths of a second behind.
+/// Summary of a run's journal. In lists it may be some tenths of a second old.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OverviewView {
-    /// Where it works, e.g. `acme/shop`; absent: it needs no repository, or none is known.
+    /// Repository of the work, e.g. `acme/shop`; absent: none is needed, or it is unknown.
     pub repository: Option<String>,
-    /// The ticket's first line as it was when work was asked for; empty where the request had none. Text by others.
+    /// Title of the ticket at the time of the request; empty for a request without one. Text by others.
     pub title: String,
-    /// Who asked for it, as the outside names them.
+    /// The user who requested the work, by the name in the tracker.
     pub actor: Option<String>,
-    /// What its last conversation with the model is for.
+    /// Phase of its last conversation with the model.
     pub phase: Option<String>,
-    /// Where it waits for a decision: the commit or plan that is decided about.
+    /// The commit or plan of the decision that it waits for.
     pub decides_about: Option<String>,
-    /// When its last entry was written.
+    /// Time of its last entry.
     pub updated_at: String,
-    /// Tools that ran.
+    /// Number of finished tools and checks.
     pub tool_calls: u32,
-    /// Tries after failures that may pass.
+    /// Number of retries after transient failures.
     pub retries: u32,
-    /// Planners that took it over from another one.
+    /// Number of takeovers by another planner.
     pub takeovers: u32,
-    /// Dollars, as far as prices are known.
+    /// Cost in dollars, within the known prices.
     #[schema(value_type = f64)]
     pub cost_usd: Dollars,
-    /// Replies without a known price.
+    /// Number of replies without a known price.
     pub unpriced: u32,
-    /// Tokens read and written.
+    /// Number of tokens read and written.
     pub tokens: u64,
-    /// What models read that their provider had not kept.
+    /// Number of tokens that models read and the provider's cache did not serve.
     #[serde(default)]
     pub input_tokens: u64,
-    /// What they read that it had kept.
+    /// Number of tokens that models read and the provider's cache served.
     #[serde(default)]
     pub cached_tokens: u64,
-    /// What they wrote.
+    /// Number of tokens that models wrote.
     #[serde(default)]
     pub output_tokens: u64,
-    /// How long models thought, in milliseconds.
+    /// Time of model calls, in milliseconds.
     pub model_ms: u64,
-    /// How long tools and checks ran, in milliseconds.
+    /// Time of tools and checks, in milliseconds.
     pub tools_ms: u64,
-    /// How long it waited for people, reports, slots or a retry, in milliseconds.
+    /// Time of waiting for people, reports, slots or a retry, in milliseconds.
     pub waiting_ms: u64,
-    /// How strong the evidence for its change is, `E0` to `E4`; absent: none was sought yet.
+    /// Strength of the evidence for its change, `E0` to `E3`; absent: not yet checked.
     pub evidence: Option<String>,
     /// The branch that it pushed last.
     pub branch: Option<String>,
@@ -129,7 +129,7 @@ pub struct OverviewView {
     pub pull_requests: Vec<PullRequestRef>,
     /// The name of the last fact.
     pub last: String,
-    /// How many entries its journal has.
+    /// Number of entries in its journal.
     pub entries: u64,
 }
 
@@ -187,34 +187,35 @@ impl From<&RunSummary> for RunView {
     }
 }
 
-/// Which runs to list. All that is given must hold.
+/// Filter for a list of runs. All given conditions must hold.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct RunsQuery {
-    /// Only of this ticket.
+    /// Only runs of this ticket.
     pub ticket: Option<String>,
-    /// Only of this repository, e.g. `acme/shop`.
+    /// Only runs of this repository, e.g. `acme/shop`.
     pub repository: Option<String>,
-    /// Only of this kind of work, e.g. `implement`.
+    /// Only runs of this kind of work, e.g. `implement`.
     #[param(value_type = Option<String>)]
     pub job: Option<Job>,
-    /// Only in this state.
+    /// Only runs in this state.
     #[param(value_type = Option<String>)]
     pub status: Option<RunState>,
-    /// Only those that wait for this: `report`, `decision`, `answer`, `retry` or `slot`; `person` means a decision or an answer.
+    /// Only runs that wait for this: `report`, `decision`, `answer`, `retry` or `slot`; `person` means a
+    /// decision or an answer.
     pub waits_for: Option<String>,
-    /// Only those that ended for this reason, e.g. `completed`; `failed` means every reason but `completed`.
+    /// Only runs that ended for this reason, e.g. `completed`; `failed` means every reason but `completed`.
     pub stop: Option<String>,
-    /// Only those that were asked for before this run, which need not exist any more: the last one of an earlier answer.
+    /// Only runs requested before this run, which may no longer exist: the last one of the previous page.
     pub before: Option<String>,
-    /// At most this many, newest first; 100 unless given, 1,000 at most.
+    /// Maximum number of runs, newest first; 100 by default, at most 1,000.
     pub limit: Option<usize>,
 }
 
 impl RunsQuery {
-    /// As many runs as are given at once.
+    /// Maximum number of runs in one answer.
     pub const MOST: usize = 1_000;
-    /// [`RunsQuery::waits_for`] whatever only a person can give.
+    /// Value of [`RunsQuery::waits_for`] for every wait that only a person can end.
     pub const PERSON: &'static str = "person";
 }

@@ -1,4 +1,4 @@
-//! How pull requests stand.
+//! Answers about the status of pull requests.
 
 use domain::{
     ChecksFollow, ChecksSeen, Conclusion, FailureClass, PullRequestRef, PullRequestStatus, RepairEnd,
@@ -7,47 +7,47 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The newest that is known of a pull request, from what webhooks and polls told: GitHub is not asked for it. Of approvals, and of
-/// whether it can be merged, nothing is kept.
+/// Latest known status of a pull request from webhooks and polls, without a request to GitHub. Approvals and
+/// mergeability are unknown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PullRequestView {
-    /// Which.
+    /// Reference to the pull request.
     #[schema(value_type = Object)]
     pub pull_request: PullRequestRef,
-    /// `open`, `merged` or `closed`; absent: not known any more.
+    /// Status: `open`, `merged` or `closed`; absent: no longer known.
     #[schema(value_type = Option<String>)]
     pub status: Option<PullRequestStatus>,
-    /// Its newest commit that is known.
+    /// Its newest known commit.
     pub head: Option<String>,
-    /// The last checks that were complete; absent: none is known of.
+    /// The last complete checks; absent: none are known.
     pub checks: Option<ChecksView>,
-    /// The last review that asked for something.
+    /// The last review that requested changes or asked questions.
     pub review: Option<ReviewView>,
-    /// Logins of those whose review it waits for, as a reminder named them.
+    /// Logins of the requested reviewers, from the last reminder.
     pub awaits_review_of: Vec<String>,
-    /// Since when it waits for that.
+    /// Start of the wait for the review.
     pub awaits_review_since: Option<String>,
 }
 
-/// Checks of one commit, complete.
+/// Complete checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChecksView {
-    /// The commit.
+    /// The commit that was checked.
     pub head: String,
-    /// Whether there is a newer commit, whose checks are not complete.
+    /// True when there is a newer commit, whose checks are not complete.
     pub outdated: bool,
-    /// `success`, `failure`, or `absent`: none has reported, however long one waited.
+    /// Combined result: `success`, `failure`, or `absent` when no check reported within the waiting time.
     #[schema(value_type = String)]
     pub conclusion: Conclusion,
-    /// Those that failed; at most 20.
+    /// The failed checks; at most 20.
     pub failed: Vec<FailedCheckView>,
-    /// A page about them; may be empty.
+    /// URL of a page about the checks; may be empty.
     pub page: String,
-    /// When the last of them ended.
+    /// Time at which the last check ended.
     pub at: String,
-    /// What is done about it: `nothing`, `repair`, `rerun` or `left` to people.
+    /// Reaction to the result: `nothing`, `repair`, `rerun` or `left` to people.
     pub follows: String,
-    /// Why it is left to people, e.g. `off` or `per_head`.
+    /// Reason why the failure is left to people, e.g. `off` or `per_head`.
     #[schema(value_type = Option<String>)]
     pub left: Option<RepairEnd>,
 }
@@ -55,30 +55,30 @@ pub struct ChecksView {
 /// A check that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedCheckView {
-    /// Its name. Text by others.
+    /// Name of the check. Text by others.
     pub name: String,
-    /// Its page; may be empty.
+    /// URL of its page; may be empty.
     pub url: String,
-    /// What kind of failure it is: `real`, `infra`, `inert`, `timeout`, `pre_existing`, `flaky` or `policy`.
+    /// Class of the failure: `real`, `infra`, `inert`, `timeout`, `pre_existing`, `flaky` or `policy`.
     #[schema(value_type = String)]
     pub class: FailureClass,
 }
 
-/// A review that asked for something.
+/// A review that requested changes or asked questions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReviewView {
     /// Login of the reviewer.
     pub author: String,
-    /// Whether changes are asked for before a merge.
+    /// True when the reviewer requests changes before a merge.
     pub asks_for_changes: bool,
-    /// How many threads of remarks it has.
+    /// Number of threads in the review.
     pub threads: u32,
-    /// When.
+    /// Time of the review.
     pub at: String,
 }
 
 impl PullRequestView {
-    /// A pull request as it stands; `status` is what the index says, for one whose triggers are gone.
+    /// Creates the view. `status` is that of the index, for a pull request whose triggers have expired.
     pub fn new(pull_request: PullRequestRef, standing: &Standing, status: Option<PullRequestStatus>) -> Self {
         let is_outdated = standing.is_outdated();
         let (reviewers, since) = standing.awaited.clone().unzip();
@@ -122,7 +122,7 @@ impl ChecksView {
         }
     }
 
-    /// Why it is left to people, in words; empty: it is not.
+    /// Describes why the failure is left to people; empty: it is not.
     pub const fn left_because(&self) -> &'static str {
         match self.left {
             None => "",

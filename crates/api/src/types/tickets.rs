@@ -1,26 +1,27 @@
-//! Tickets as their trackers have them.
+//! Answers about tickets of trackers, and the query for lists.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::RunView;
 
-/// Which tickets to list.
+/// Filter for a list of tickets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct TicketsQuery {
-    /// Only in this status: one of Jira's, or `open` or `closed` at GitHub; those that are not over unless given.
+    /// Only tickets in this status: one of Jira's, or `open` or `closed` on GitHub; unfinished tickets by
+    /// default.
     pub status: Option<String>,
-    /// Only of this repository's project and issues.
+    /// Only tickets of this repository's project and issues.
     pub repository: Option<String>,
 }
 
-/// Tickets of the projects and repositories that the rules name.
+/// Tickets of the projects and repositories in the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TicketsView {
-    /// At most 50 of each project and repository, the latest change first.
+    /// At most 50 tickets per project and repository, the latest change first.
     pub tickets: Vec<TicketLine>,
-    /// What could not be listed.
+    /// Projects and repositories that could not be listed.
     pub problems: Vec<ListProblem>,
 }
 
@@ -29,59 +30,59 @@ pub struct TicketsView {
 pub struct TicketLine {
     /// Its key, e.g. `jira:ENG-12`.
     pub ticket: String,
-    /// The repository that work on it would go to.
+    /// The repository that receives work on it.
     pub repository: String,
     /// Its status at the tracker.
     pub status: String,
-    /// Its one-line title, without what a page does not show.
+    /// Its title on one line, without text that the tracker's page hides.
     pub summary: String,
-    /// Whether it asks for work: by its status, or by what it is assigned to or labeled with.
+    /// True when it requests work by its status, its assignee or a label.
     pub asks: bool,
-    /// Its last run that is known.
+    /// Its last known run.
     pub run: Option<RunView>,
 }
 
 /// A project or repository whose tickets could not be listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ListProblem {
-    /// Which.
+    /// Name of the repository.
     pub repository: String,
-    /// Why.
+    /// Reason of the failure.
     pub problem: String,
 }
 
-/// What a ticket says now. Texts are cleaned as they are for a run: without what a page does not show.
+/// Current text of a ticket. Like for a run, text that the tracker's page hides is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TicketTextView {
-    /// Its key.
+    /// Key of the ticket.
     pub ticket: String,
-    /// Its page; empty for a ticket of a folder.
+    /// URL of its page; empty for a folder ticket.
     pub url: String,
-    /// Its status at the tracker; empty for a ticket of a folder.
+    /// Its status at the tracker; empty for a folder ticket.
     pub status: String,
-    /// Its kind, as the tracker has it; may be empty.
+    /// Its type in the tracker; may be empty.
     pub kind: String,
     /// Its priority; may be empty.
     pub priority: String,
-    /// Its labels.
+    /// Labels of the ticket.
     pub labels: Vec<String>,
-    /// Who it is assigned to, as people know them.
+    /// Display names of its assignees.
     pub assignees: Vec<String>,
-    /// One line.
+    /// The title on one line.
     pub summary: String,
-    /// Markdown.
+    /// The description as Markdown.
     pub description: String,
-    /// Comments of people, oldest first; none of a pull request.
+    /// Comments of people, oldest first; empty for a pull request.
     pub comments: Vec<CommentView>,
 }
 
 /// A comment on a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CommentView {
-    /// Who wrote it, as people know them.
+    /// Display name of the author.
     pub author: String,
-    /// When.
+    /// Time of the comment.
     pub at: String,
-    /// Markdown.
+    /// The comment as Markdown.
     pub text: String,
 }

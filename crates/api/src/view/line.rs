@@ -1,21 +1,21 @@
-//! A line of a timeline while it is put together.
+//! Builder for a line of a timeline.
 
 use domain::text::{capped, visible};
 
 use super::{Tone, Who};
 
-/// Longest headline.
+// Maximum characters of a headline.
 const HEAD: usize = 160;
-/// Longest text that is folded up below it; the entry itself has the whole.
+// Maximum characters of the folded text; the entry itself contains the whole text.
 const FOLDED: usize = 4_000;
 
-/// What a person reads of an entry.
+/// Text of an entry for people.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) who: Who,
     pub(super) tone: Tone,
     pub(super) head: String,
-    /// More text, to fold up.
+    // Additional text, which clients can fold.
     pub(super) more: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Line {
         }
     }
 
-    /// What went wrong, and how.
+    /// Creates the line of a failure with its details.
     pub(super) fn failed(who: Who, what: &str, detail: &str) -> Self {
         Self::new(who, format!("{what}: {detail}"))
             .rest_of(detail)
@@ -41,7 +41,7 @@ impl Line {
         self
     }
 
-    /// The whole of a text that the headline has, where it was cut or made one line there.
+    /// Adds the whole text when the headline contains it truncated or with joined lines.
     pub(super) fn rest_of(self, text: &str) -> Self {
         match self.head.ends_with('…') || text.trim().contains('\n') {
             true => self.more(text),
@@ -49,7 +49,7 @@ impl Line {
         }
     }
 
-    /// Text that the headline has nothing of.
+    /// Adds text that the headline does not contain.
     pub(super) fn more(mut self, text: &str) -> Self {
         let is_some = !text.trim().is_empty();
         self.more = is_some.then(|| visible(&capped(text, FOLDED)));
@@ -57,13 +57,13 @@ impl Line {
     }
 }
 
-/// One line of it.
+/// Returns a text as one headline.
 fn short(text: &str) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     visible(&capped(&flat, HEAD))
 }
 
-/// An amount of money, to a hundredth of a cent: a call costs little.
+/// Formats an amount of money to a hundredth of a cent, because a single call costs little.
 pub fn dollars(micros: u64) -> String {
     let parts = micros / 100;
     format!("${}.{:04}", parts / 10_000, parts % 10_000)

@@ -1,6 +1,7 @@
-//! An entry of a journal as people read it: the one rendering for pages, terminals and callers of the API. Pure.
+//! Rendering of a journal's entries for people, as pure functions. Pages, terminals and callers of the API
+//! use this single rendering.
 //!
-//! It has a version of its own, because a journal may gain facts while what is shown of them stays as it is.
+//! It has a separate version, because a journal may gain facts while the form of the rendering remains.
 
 mod line;
 mod model;
@@ -15,56 +16,57 @@ use utoipa::ToSchema;
 use line::Line;
 pub use line::dollars;
 
-/// A part of a run's journal as people read it.
+/// A part of a run's journal as text for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TimelineView {
-    /// Which form the entries have; a higher one may have other words for `who` and `tone`.
+    /// Version of the form of the entries; a higher one may have other values of `who` and `tone`.
     pub version: u32,
     /// The entries, oldest first.
     pub entries: Vec<EntryView>,
 }
 
-/// An entry of a journal as people read it. Much of its text is by others: hidden characters are spelled out, nothing is escaped.
+/// An entry of a journal as text for people. Much of its text is by others: hidden characters are spelled
+/// out, nothing is escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EntryView {
-    /// Its place in the journal, by which the entry itself is found.
+    /// Position in the journal, which identifies the original entry.
     pub position: u64,
-    /// When it was written.
+    /// Time of the entry.
     pub at: String,
     /// The name of the fact, e.g. `tool_finished`.
     pub fact: String,
-    /// Whose doing it is.
+    /// Actor of the event.
     pub who: Who,
-    /// How it is to be taken.
+    /// Importance and kind of the event.
     pub tone: Tone,
-    /// What happened, on one line of about 160 characters at most.
+    /// Description of the event on one line of at most about 160 characters.
     pub head: String,
-    /// More of it, to fold up: at most about 4,000 characters, which may be several lines.
+    /// Additional text, which may have several lines and at most about 4,000 characters. Clients can fold it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more: Option<String>,
-    /// The turn of the model that begins here.
+    /// The turn of the model that begins with this entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<u32>,
 }
 
-/// Whose doing something is.
+/// Actor of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Who {
-    /// The planner's.
+    /// The planner acted.
     Planner,
-    /// A model's.
+    /// A model acted.
     Model,
-    /// An executor's.
+    /// An executor acted.
     Executor,
-    /// The reporter's.
+    /// The reporter acted.
     Reporter,
-    /// A person's.
+    /// A person acted.
     Person,
 }
 
 impl Who {
-    /// As the API spells it.
+    /// The spelling in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Planner => "planner",
@@ -76,21 +78,21 @@ impl Who {
     }
 }
 
-/// How something is to be taken.
+/// Importance and kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
-    /// Of use to programs; a short list leaves it out.
+    /// Useful for programs; short lists omit it.
     Quiet,
-    /// By the way.
+    /// A detail of minor importance.
     Soft,
-    /// Like most.
+    /// A normal event of a run.
     Plain,
-    /// A success.
+    /// A success of the run.
     Good,
-    /// Somebody may want to know.
+    /// An event that needs attention.
     Warm,
-    /// A failure.
+    /// A failure of the run.
     Bad,
 }
 
@@ -98,7 +100,7 @@ impl TimelineView {
     /// The form of [`EntryView`] that this release writes.
     pub const VERSION: u32 = 1;
 
-    /// These entries.
+    /// Renders these entries.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Self {
         Self {
             version: Self::VERSION,

@@ -1,4 +1,4 @@
-//! Models: what they are asked, what they reply, and what comes of it.
+//! Lines about models: requests, replies and the outputs of phases.
 
 use domain::{Exit, Hint, Intake, IntakeDecision, Phase, PhaseOutput, Reply};
 
@@ -21,7 +21,7 @@ pub(super) fn replied(reply: &Reply) -> Line {
     }
 }
 
-/// Tokens and cost of a reply.
+/// Formats the tokens and the cost of a reply.
 fn took(reply: &Reply) -> String {
     let usage = reply.usage;
     let cost = reply.cost_micros;
@@ -56,7 +56,7 @@ pub(super) fn summed_up(reply: &Reply) -> Line {
     Line::new(Who::Model, format!("sums up: {text}")).rest_of(&text)
 }
 
-/// What a phase brought.
+/// Renders the output of a phase.
 pub(super) fn output(output: &PhaseOutput) -> Line {
     let said = |head: &str, text: &str| Line::new(Who::Model, format!("{head}: {text}")).rest_of(text);
     let nothing = |words: &str| Line::new(Who::Model, words).tone(Tone::Warm);
@@ -85,7 +85,7 @@ pub(super) fn output(output: &PhaseOutput) -> Line {
     }
 }
 
-/// How the work ended.
+/// Renders the end of the work.
 fn work(exit: &Exit) -> Line {
     match exit {
         Exit::Finished(handover) => Line::new(Who::Model, format!("work finished: {}", handover.title))
@@ -102,7 +102,7 @@ fn work(exit: &Exit) -> Line {
     }
 }
 
-/// What a first look makes of the ticket.
+/// Renders the assessment of a ticket.
 fn intake(intake: &Intake) -> Line {
     let next = match &intake.decision {
         IntakeDecision::Go => "goes ahead",

@@ -1,4 +1,4 @@
-//! What leaves, what becomes of it, and what comes back.
+//! Lines about reports: requests, outcomes and returns.
 
 use domain::{Receipt, ReportOutcome, ReportRequest, Return};
 

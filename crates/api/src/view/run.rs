@@ -1,4 +1,4 @@
-//! The run itself, and people.
+//! Lines about the run itself and about decisions of people.
 
 use domain::{
     Class, CommitId, Decision, Forecast, News, RunFence, RunLimits, StopReason, Timestamp, Trigger, Verdict,
@@ -46,7 +46,7 @@ pub(super) fn raised(class: Class) -> Line {
     Line::new(Who::Planner, words)
 }
 
-/// Who waits for a person is of interest; what passes by itself is not.
+/// Renders a wait. Only a wait for a person is highlighted, because other waits end without help.
 pub(super) fn parked(waits_for: WaitsFor) -> Line {
     Line::new(Who::Planner, waits_for.words()).tone(match waits_for.is_for_person() {
         true => Tone::Warm,
@@ -113,7 +113,7 @@ pub(super) fn finished(reason: &StopReason) -> Line {
     with_detail(Line::new(Who::Planner, ended("run finished", reason)), reason).tone(tone)
 }
 
-/// What, for which reason, and what there is to know of that.
+/// Formats an event with its reason and the details of the reason.
 fn ended(what: &str, reason: &StopReason) -> String {
     match reason.detail() {
         Some(detail) => format!("{what}: {}, {detail}", reason.words()),

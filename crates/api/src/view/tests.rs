@@ -2,7 +2,8 @@ use domain::{RunFence, Timestamp};
 
 use super::*;
 
-/// Every stored entry, one of each fact and each reason at least: a test of `domain` sees to that.
+/// Every stored entry. The file contains each fact and each reason at least once; a test of `domain` verifies
+/// that.
 fn every() -> Vec<Entry> {
     let lines = include_str!("../../../domain/tests/stored/v1/entry.jsonl").lines();
     lines
@@ -20,7 +21,7 @@ fn entry(fact: Fact) -> Entry {
     }
 }
 
-/// One line for each entry, and behind a bar what is folded up.
+/// Formats an entry on one line, with the folded text behind bars.
 fn listed(view: &EntryView) -> String {
     let tone = serde_json::to_value(view.tone).unwrap();
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! What happens in the workspace.
+//! Lines about the workspace, its tools and checks.
 
 use domain::{
     CodeSeed, Snapshot, ToolCall, ToolResult, ToolStatus, WorkspaceInfo,
@@ -37,7 +37,7 @@ pub(super) fn tool(call: &ToolCall) -> Line {
     Line::new(Who::Planner, words).rest_of(&input).tone(Tone::Soft)
 }
 
-/// The values of a tool's arguments, names left out: enough to recognise the call.
+/// Returns the values of a tool's arguments without their names, which is enough to recognize the call.
 fn arguments(input: &Value) -> String {
     let Value::Object(fields) = input else {
         return input.to_string();

@@ -55,13 +55,13 @@ pub struct Overview {
     /// Number of turns of the model.
     #[serde(default)]
     pub turns: u32,
-    /// Tools that ran.
+    /// Number of finished tools and checks.
     #[serde(default)]
     pub tool_calls: u32,
-    /// Tries after failures that may pass.
+    /// Number of retries after transient failures.
     #[serde(default)]
     pub retries: u32,
-    /// Planners that took it over from another one.
+    /// Number of takeovers by another planner.
     #[serde(default)]
     pub takeovers: u32,
     /// Cost and tokens of models, within the known prices.

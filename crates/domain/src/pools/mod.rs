@@ -16,7 +16,7 @@ use crate::{RecordKind, SandboxLevel, Stored, Timestamp};
 pub struct PoolRecord {
     /// Name of the pool.
     pub pool: String,
-    /// The observing process: host name and process id.
+    /// The observing process: name of its machine with a number.
     pub planner: String,
     /// Time of the record.
     pub at: Timestamp,

@@ -1,5 +1,5 @@
-//! Why something was refused, for people: what is wrong, in the one wording that everybody shows. What the model can do about
-//! it, the planner tells the model.
+//! Descriptions of refusals for people: the single wording for tickets, pages and terminal. The planner
+//! describes for the model how to resolve them.
 
 use super::{Refusal, SecretPlace, Violation};
 use crate::{
@@ -7,11 +7,11 @@ use crate::{
     text::{code, visible},
 };
 
-/// Things that are named.
+// Maximum number of listed files or violations.
 const NAMED: usize = 20;
 
 impl Refusal {
-    /// What is wrong, in words without a line end; names are marked as code in Markdown.
+    /// Describes the problem for people, without a final line break; names are marked as code in Markdown.
     pub fn words(&self) -> String {
         refused(self)
     }
@@ -58,7 +58,7 @@ fn refused(refusal: &Refusal) -> String {
     }
 }
 
-/// What stands in the way of branch, pull request or repository.
+/// Describes a problem of the branch, pull request or repository.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the others are not about the place"
@@ -134,6 +134,7 @@ fn out_of_scope(files: &[Outside]) -> String {
 fn breaches(violations: &[Violation]) -> String {
     let named = violations.iter().take(NAMED);
     let list: Vec<String> = named
+        // Paths and messages come from the model or the repository, so hidden characters are made visible.
         .map(|violation| format!("- {}", visible(&sentence(violation))))
         .collect();
     let more = match violations.len().saturating_sub(NAMED) {
@@ -245,7 +246,8 @@ mod tests {
     use super::*;
     use crate::{ReportOutcome, stored::decode};
 
-    /// Every stored refusal, one of each code at least: a test of `domain` sees to that.
+    /// Every stored refusal. The file contains each code at least once; a test in `tests/stored.rs` verifies
+    /// that.
     fn every() -> Vec<Refusal> {
         let lines = include_str!("../../tests/stored/v1/outcome.jsonl").lines();
         let outcomes = lines.map(|line| decode(line.as_bytes()).unwrap());

@@ -1,31 +1,32 @@
-//! Requests about discussions and the issues that follow from them.
+//! Requests for discussions and the issues that follow from them.
 
 use serde::{Deserialize, Serialize};
 
 use super::request::Request;
 use crate::{Answered, DiscussionTask, PlannedIssue, RepositoryName};
 
-/// Open issues that were planned, each as a part of one of them or of one that is there. An issue that was opened for this
-/// report before is not opened again.
+/// Request to open planned issues as sub-issues of an existing issue or of the first of them.
+///
+/// Issues that an earlier attempt of the same report opened are not opened again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenIssues {
-    /// Where.
+    /// The repository that receives the issues.
     pub repository: RepositoryName,
-    /// The issue that they are parts of; absent: the first of them.
+    /// Number of the parent issue; absent: the first planned issue is the parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
-    /// At most as many as the repository's rules allow; the reporter refuses all of them when there are more.
+    /// The issues. The reporter refuses all of them when there are more than the repository's rules allow.
     pub issues: Vec<PlannedIssue>,
 }
 
-/// Something was done in a discussion: say it there.
+/// Request to post the result of a task in a discussion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discussed {
-    /// Whose rules hold.
+    /// The repository whose rules apply.
     pub repository: RepositoryName,
-    /// What was done.
+    /// The completed task.
     pub task: DiscussionTask,
-    /// What came of it.
+    /// Result of the task.
     pub answer: Answered,
 }
 

@@ -1,4 +1,4 @@
-//! Reports: requests to the reporter, and what became of them.
+//! Reports: requests to the reporter with their outcomes.
 
 mod issues;
 mod patience;
@@ -31,23 +31,23 @@ use crate::{
     RepositoryName, RunFence, RunId, ScopeOf, Stored, TicketKey, Timestamp,
 };
 
-/// A request to the reporter. Its effects are performed once, however often it is delivered.
+/// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Its identity; the semantic key in the log.
+    /// Unique id, the deduplication key in the log.
     pub id: ReportId,
-    /// The ticket that hears of it.
+    /// The ticket that the report belongs to.
     pub ticket: TicketKey,
-    /// The run that asked; absent for notices.
+    /// The requesting run; absent for notices.
     pub run: Option<RunId>,
-    /// The asker's fence.
+    /// Fence of the requesting planner.
     pub fence: RunFence,
-    /// When it was asked for.
+    /// Time of the request.
     pub at: Timestamp,
-    /// How far the run is; absent for notices.
+    /// Progress of the run; absent for notices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// What to do.
+    /// The requested effects.
     pub request: ReportRequest,
 }
 
@@ -56,7 +56,7 @@ impl Stored for Report {
 }
 
 impl Report {
-    /// A report that no run asked for and none hears of.
+    /// Creates a report without a run: no run requests it or receives its outcome.
     pub fn notice(
         id: ReportId,
         ticket: TicketKey,
@@ -76,20 +76,22 @@ impl Report {
     }
 }
 
-/// How far a ticket's reports are settled; the reporter writes it, the sweeper compares it with the log.
+/// Position up to which a ticket's reports are settled. The reporter writes it, and the sweeper compares it
+/// with the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportCursor {
     /// Stream sequence of the last settled report.
     pub sequence: u64,
-    /// The fence of who moved it.
+    /// Fence of the reporter that wrote it.
     pub fence: ReportFence,
-    /// How often the next report was tried in vain.
+    /// Number of failed attempts for the next report.
     #[serde(default)]
     pub tries: u32,
-    /// When the first of these tries was.
+    /// Time of the first of these attempts.
     #[serde(default)]
     pub since: Option<Timestamp>,
-    /// Number of reporters that crashed at the next report before the one that has the ticket in hand; absent: it was given back.
+    /// Number of reporters that crashed on the next report; absent: the last reporter released the ticket
+    /// properly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crashes: Option<u32>,
 }
@@ -98,10 +100,10 @@ impl Stored for ReportCursor {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
-/// A branch to push.
+/// Request to push a branch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushBranch {
-    /// Where.
+    /// The repository to push to.
     pub repository: RepositoryName,
     /// The branch, without `refs/heads/`.
     pub branch: String,
@@ -111,46 +113,48 @@ pub struct PushBranch {
     pub head: CommitId,
     /// The pack with every object that the base lacks.
     pub pack: ObjectRef,
-    /// What the remote branch must point at (`--force-with-lease`); absent: it must not exist.
+    /// The commit that the remote branch must point at (`--force-with-lease`); absent: the branch must not
+    /// exist.
     pub expected: Option<CommitId>,
-    /// Whose change it is, for rules that have modules; absent: they are not compared.
+    /// Ticket kind and widened modules of the change, for rules with modules; absent: the scope is not
+    /// compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<ScopeOf>,
 }
 
-/// A push that a person decides about.
+/// Request for a person's decision about a push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
-    /// The push.
+    /// The push to decide about.
     #[serde(flatten)]
     pub push: PushBranch,
-    /// What it is, for the reporter to put into words.
+    /// Facts of the change, which the reporter renders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Box<Description>>,
 }
 
-/// What came back of a report; it returns to the run as a trigger.
+/// Outcome of a report. It returns to the run as a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportSettled {
-    /// The report.
+    /// Id of the report.
     pub report: ReportId,
-    /// The run that asked.
+    /// The run that requested it.
     pub run: RunId,
-    /// What became of it.
+    /// Outcome of the report.
     pub outcome: ReportOutcome,
 }
 
-/// What became of a report.
+/// Outcome of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum ReportOutcome {
     /// Every effect is done.
     Done(Receipt),
-    /// Policy or the outside refuses.
+    /// Policy or an external service refused the request.
     Refused(Refusal),
-    /// It failed after every retry.
+    /// The report failed after every retry.
     Failed {
-        /// In words, without secrets.
+        /// Description without secrets.
         detail: String,
     },
 }
@@ -159,43 +163,44 @@ impl Stored for ReportOutcome {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
-/// What a finished report made.
+/// Result of a completed report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Receipt {
-    /// The branch is on the remote.
+    /// The branch is pushed to the remote.
     Pushed {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// Its head there.
+        /// Its head on the remote.
         head: CommitId,
     },
     /// The pull request is open.
     PullRequestOpened(PullRequestRef),
-    /// A person has been asked about a push.
+    /// The question about a push was posted.
     DecisionAsked {
         /// The commit that the decision is about.
         head: CommitId,
         /// The whole difference as text in git's format, bounded by the reporter's settings.
         diff: ObjectRef,
     },
-    /// People were told; nothing to carry on with.
+    /// The text was posted. The run has no result to continue with.
     Told,
-    /// Nothing was done: this would be.
+    /// Nothing was written; the receipt lists the effects that would be.
     Rehearsed {
-        /// In order.
+        /// The rehearsed requests, in order.
         would: Vec<Rehearsed>,
     },
 }
 
-/// What would be done for one request.
+/// Effects of one rehearsed request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rehearsed {
     /// The request, on one line.
     pub request: String,
     /// The names of its effects, in order.
     pub effects: Vec<String>,
-    /// What people would read on the ticket or pull request, Markdown, at most 4,000 characters; may be empty.
+    /// Text that people would read on the ticket or pull request, Markdown, at most 4,000 characters; may be
+    /// empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub words: String,
 }

@@ -1,20 +1,21 @@
-//! Requests about pull requests of ours that wait: for another try of their checks, or for a review.
+//! Requests for our pull requests that wait for another run of their checks, or for a review.
 
 use serde::{Deserialize, Serialize};
 
 use super::request::Request;
 use crate::{CommitId, FailedCheck, PullRequestRef, RepositoryName, Timestamp};
 
-/// CI is red for reasons outside the change: run the failed jobs again, tell the ticket, keep the draft.
+/// Request after failures outside of the change: run the failed jobs again, notify the ticket, keep the
+/// draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RerunChecks {
-    /// The pull request.
+    /// The checked pull request.
     pub pull_request: PullRequestRef,
     /// The commit that was checked.
     pub head: CommitId,
-    /// What failed.
+    /// The failed checks.
     pub failed: Vec<FailedCheck>,
-    /// The runs of GitHub Actions that they belong to.
+    /// Ids of the GitHub Actions runs that contain the failed jobs.
     pub runs: Vec<u64>,
 }
 
@@ -28,14 +29,14 @@ impl Request for RerunChecks {
     }
 }
 
-/// A pull request of ours waits for a review: remind those who are asked for it, there.
+/// Request to remind the reviewers of our pull request by a comment on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewAwaited {
-    /// The pull request.
+    /// The pull request that waits.
     pub pull_request: PullRequestRef,
-    /// Logins of those who are asked.
+    /// Logins of the requested reviewers.
     pub reviewers: Vec<String>,
-    /// When they were asked.
+    /// Time of the review request.
     pub since: Timestamp,
 }
 

@@ -1,27 +1,28 @@
-//! How far a run is: what people see of it while it works.
+//! Progress of a run, as people see it during the work.
 
 use serde::{Deserialize, Serialize};
 
 use super::request::Request;
 use crate::{Dollars, Job, Phase};
 
-/// How far a run is when it asks for a report.
+/// Progress of a run at the time of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// The kind of work.
     pub job: Job,
-    /// What the model was asked for last; absent before it was asked for anything.
+    /// Phase of the last conversation with the model; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// How far the first clone of the repository is, of a hundred; absent unless the run waits for it.
+    /// Progress of the first clone of the repository in percent; absent unless the run waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clone_percent: Option<u8>,
-    /// What the run has spent; absent where the price of a model is not known.
+    /// Cost of the run; absent when the price of a model is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
 }
 
-/// Show how far the run is. Nothing else is said, and nobody waits for it.
+/// Request to update the progress in the status comment. It writes no other text, and the run does not wait
+/// for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progressed {}
 

@@ -1,4 +1,4 @@
-//! Requests about branches and pull requests.
+//! Requests for branches and pull requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,14 +18,14 @@ impl Request for PushBranch {
     }
 }
 
-/// A change is complete and ends the ticket without a pull request: push its branch, move the ticket to done, show the
-/// change there.
+/// Request for a complete change without a pull request: push its branch, move the ticket to done, show the
+/// change on the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkDelivered {
-    /// The push.
+    /// The push of the change.
     #[serde(flatten)]
     pub push: PushBranch,
-    /// What it is, for the reporter to put into words.
+    /// Facts of the change, which the reporter renders.
     pub description: Box<Description>,
 }
 
@@ -44,22 +44,23 @@ impl Request for WorkDelivered {
     }
 }
 
-/// Open the draft pull request, or adopt the open one of the same branch; link it on the ticket.
+/// Request to open the draft pull request, or to adopt the open one of the same branch, and to link it on the
+/// ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenPullRequest {
-    /// Where.
+    /// The repository of the pull request.
     pub repository: RepositoryName,
     /// Head branch, pushed before.
     pub branch: String,
-    /// The branch it should be merged into.
+    /// The target branch.
     pub base_branch: String,
-    /// At most 256 characters.
+    /// The title; at most 256 characters.
     pub title: String,
-    /// Markdown by the model, at most 60,000 characters; the reporter neutralises mentions and keywords. Empty where
-    /// there is a description.
+    /// Markdown by the model, at most 60,000 characters. The reporter neutralizes mentions and keywords.
+    /// Empty if there is a description.
     #[serde(default)]
     pub body: String,
-    /// What it says, for the reporter to put into words.
+    /// Facts of the change, which the reporter renders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Box<Description>>,
 }
@@ -74,14 +75,14 @@ impl Request for OpenPullRequest {
     }
 }
 
-/// CI is green: mark the pull request ready, tell the ticket, hand over.
+/// Request after passed checks: mark the pull request ready, notify the ticket, request the reviews.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksPassed {
-    /// The pull request.
+    /// The checked pull request.
     pub pull_request: PullRequestRef,
     /// The commit that was checked.
     pub head: CommitId,
-    /// The page of the CI run, for people; empty: there is none.
+    /// URL of the CI run; empty: unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub page: String,
 }
@@ -96,12 +97,13 @@ impl Request for ChecksPassed {
     }
 }
 
-/// No check reports: mark the pull request ready unless one is configured to, tell the ticket.
+/// Request when no check reports: mark the pull request ready unless a check is configured, and notify the
+/// ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksAbsent {
-    /// The pull request.
+    /// The pull request without checks.
     pub pull_request: PullRequestRef,
-    /// The commit on which nothing reported.
+    /// The commit without reported checks.
     pub head: CommitId,
 }
 
@@ -118,28 +120,28 @@ impl Request for ChecksAbsent {
     }
 }
 
-/// CI is red: tell the ticket, keep the draft.
+/// Request after failed checks: notify the ticket, keep the draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksFailed {
-    /// The pull request.
+    /// The checked pull request.
     pub pull_request: PullRequestRef,
     /// The commit that was checked.
     pub head: CommitId,
-    /// What failed.
+    /// The failed checks.
     pub failed: Vec<FailedCheck>,
-    /// Why nothing is done about it.
+    /// Reason why Journeyman does not repair them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unrepaired: Option<RepairEnd>,
-    /// Logins of those who are asked to look, where a person has to; empty: nobody is known by a login.
+    /// Logins of the people who are asked to inspect the failure; empty: no login is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// The page of the CI run, for people; empty: there is none.
+    /// URL of the CI run; empty: unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub page: String,
 }
 
 impl ChecksFailed {
-    /// Why a person has to go on; absent: nobody is called.
+    /// Returns the reason why a person has to act; absent: no person has to.
     pub fn calls(&self) -> Option<RepairEnd> {
         self.unrepaired.filter(|why| why.calls_people())
     }
@@ -155,29 +157,29 @@ impl Request for ChecksFailed {
     }
 }
 
-/// Red checks were repaired: tell the ticket.
+/// Request after a repair of failed checks: notify the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksRepaired {
-    /// The pull request.
+    /// The repaired pull request.
     pub pull_request: PullRequestRef,
-    /// The commit that was pushed; absent: the branch was right already.
+    /// The pushed commit; absent: the branch already contained the repair.
     pub commit: Option<CommitId>,
-    /// How.
+    /// Method of the repair.
     pub strategy: RepairStrategy,
-    /// The entries of `ci.auto_fix` that changed something, where it was done by them.
+    /// The entries of `ci.auto_fix` that changed files, if they made the repair.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<String>,
-    /// What was wrong, and what the repair does.
+    /// Summary of the failure and its repair.
     pub summary: String,
 }
 
-/// How red checks were repaired.
+/// Method of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairStrategy {
-    /// By the commands of `ci.auto_fix`, without a model.
+    /// The commands of `ci.auto_fix` made the repair, without a model.
     AutoFix,
-    /// By the model.
+    /// The model made the repair.
     Model,
 }
 
@@ -194,34 +196,35 @@ impl Request for ChecksRepaired {
     }
 }
 
-/// A review was addressed: reply in its threads, and hand the pull request over once more.
+/// Request after work on a review: reply in its threads, and request the review again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewAddressed {
-    /// The pull request.
+    /// The reviewed pull request.
     pub pull_request: PullRequestRef,
     /// Login of the reviewer.
     pub reviewer: String,
-    /// The commit that was pushed for it; absent: nothing was changed.
+    /// The commit that was pushed for the review; absent: no change was necessary.
     pub commit: Option<CommitId>,
-    /// What was changed and why, by the model.
+    /// Summary of the changes with their reasons, written by the model.
     pub summary: String,
-    /// One for each comment of the review.
+    /// Replies, one per comment of the review.
     pub replies: Vec<ThreadReply>,
     /// Threads that are left to people; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<LeftThreads>,
-    /// Logins of those who decide what only a person can; empty: the reviewer, and whoever has the ticket.
+    /// Logins of the people who make decisions that need a person; empty: the reviewer and the ticket's
+    /// assignee.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deciders: Vec<String>,
 }
 
 impl ReviewAddressed {
-    /// Whether nothing of the review was worked on.
+    /// Returns true when the whole review is left to people.
     pub fn is_left(&self) -> bool {
         self.left.is_some() && self.commit.is_none() && self.replies.is_empty() && self.summary.is_empty()
     }
 
-    /// How many comments wait for a person's decision.
+    /// Returns the number of comments that wait for a person's decision.
     pub fn undecided(&self) -> usize {
         let is_open = |reply: &&ThreadReply| reply.disposition == Disposition::Asked;
         self.replies.iter().filter(is_open).count()
@@ -241,14 +244,14 @@ impl Request for ReviewAddressed {
     }
 }
 
-/// A pull request of somebody was reviewed: submit the review.
+/// Request to submit the review of another author's pull request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestReviewed {
-    /// The pull request.
+    /// The reviewed pull request.
     pub pull_request: PullRequestRef,
     /// The commit that was reviewed.
     pub head: CommitId,
-    /// What the review says.
+    /// Contents of the review.
     pub review: ReviewOfChange,
 }
 
@@ -269,14 +272,14 @@ impl Request for PullRequestReviewed {
     }
 }
 
-/// A person opened the pull request again: follow it once more, say so.
+/// Request after a person reopened our pull request: follow it again, and notify the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reopened {
-    /// The pull request.
+    /// The reopened pull request.
     pub pull_request: PullRequestRef,
-    /// Its head.
+    /// Head at the time of the reopening.
     pub head: CommitId,
-    /// Who opened it.
+    /// Name of the person.
     pub by: String,
 }
 
@@ -290,14 +293,15 @@ impl Request for Reopened {
     }
 }
 
-/// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
+/// Request after a person pushed to the branch of our pull request: convert it to a draft until its checks
+/// pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PushedByOthers {
-    /// The pull request.
+    /// The pull request of the branch.
     pub pull_request: PullRequestRef,
     /// The head that was pushed.
     pub head: CommitId,
-    /// Who pushed.
+    /// Name of the person.
     pub by: String,
 }
 
@@ -314,12 +318,12 @@ impl Request for PushedByOthers {
     }
 }
 
-/// A person merged: move the ticket to done, say so.
+/// Request after a person merged our pull request: move the ticket to done, and notify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Merged {
-    /// The pull request.
+    /// The merged pull request.
     pub pull_request: PullRequestRef,
-    /// Who merged.
+    /// Name of the person.
     pub by: String,
 }
 
@@ -336,12 +340,13 @@ impl Request for Merged {
     }
 }
 
-/// A pull request of somebody else was merged that names the ticket: move the ticket to done, say so.
+/// Request after a merge of another author's pull request that names the ticket: move the ticket to done, and
+/// notify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MergedElsewhere {
-    /// The pull request.
+    /// The merged pull request.
     pub pull_request: PullRequestRef,
-    /// Who merged.
+    /// Name of the person.
     pub by: String,
 }
 
@@ -358,12 +363,12 @@ impl Request for MergedElsewhere {
     }
 }
 
-/// A person closed the pull request unmerged: say so.
+/// Request after a person closed our pull request without a merge: notify the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Closed {
-    /// The pull request.
+    /// The closed pull request.
     pub pull_request: PullRequestRef,
-    /// Who closed.
+    /// Name of the person.
     pub by: String,
 }
 

@@ -1,24 +1,24 @@
-//! What every request to the reporter says of itself.
+//! Common properties of all requests to the reporter.
 
 use crate::{CommitId, RepositoryName};
 
-/// What every request says of itself.
+/// Properties that each request to the reporter provides.
 pub(super) trait Request {
     /// The repository whose rules govern it; absent: the ticket's.
     fn repository(&self) -> Option<&RepositoryName> {
         None
     }
 
-    /// The commit or plan that a person is asked to decide on.
+    /// The commit or plan that a person is asked to decide about.
     fn asks_about(&self) -> Option<&CommitId> {
         None
     }
 
-    /// Whether its outcome is the result of a tool call of the model's.
+    /// Returns true when its outcome is the result of a tool call of the model.
     fn answers_call(&self) -> bool {
         false
     }
 
-    /// What is asked for, on one line, for the people who read journals.
+    /// Summary on one line, for readers of journals.
     fn summary(&self) -> String;
 }

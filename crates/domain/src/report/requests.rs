@@ -1,4 +1,4 @@
-//! What the reporter can be asked to do: one type each, and the one list of them.
+//! Requests to the reporter: one type per request, and the enum of all of them.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{CommitId, Job, RepositoryName, SkipReason};
 
-/// The enum of all requests, and the way from each to what it says of itself.
+/// Defines the enum of all requests with the conversion of each variant to its properties.
 macro_rules! requests {
     ($($(#[$doc:meta])* $variant:ident($type:ty),)+) => {
-        /// What the reporter is asked to do.
+        /// Effects that a planner requests from the reporter.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
         pub enum ReportRequest {
@@ -47,74 +47,75 @@ macro_rules! requests {
 }
 
 requests! {
-    /// Work starts: in-progress status, status comment.
+    /// Work starts: set the in-progress status, write the status comment.
     WorkStarted(WorkStarted),
-    /// Show in the status comment how far the run is.
+    /// Progress of the run for the status comment.
     Progressed(Progressed),
-    /// Show with a reaction that something was seen, or that it is done.
+    /// Reaction for a text that was read or whose request is done.
     React(React),
-    /// Work of this kind was done before: say what to expect.
+    /// Estimate for work of a class that was done before.
     EffortForecast(EffortForecast),
-    /// Import the pack, check it, push the branch.
+    /// Pack to import and check, and branch to push.
     PushBranch(PushBranch),
-    /// Push the branch of a complete change, and close the ticket: the rules want no pull request.
+    /// Complete change without a pull request by the rules: push the branch, close the ticket.
     WorkDelivered(WorkDelivered),
-    /// Open the draft pull request, or adopt the open one of the same branch; link it on the ticket.
+    /// Draft pull request to open, or open one of the same branch to adopt, and to link on the ticket.
     OpenPullRequest(OpenPullRequest),
-    /// CI is green: mark the pull request ready, tell the ticket, hand over.
+    /// Passed checks: mark the pull request ready, notify the ticket, request the reviews.
     ChecksPassed(ChecksPassed),
-    /// No check reports: mark the pull request ready unless one is configured to, tell the ticket.
+    /// Missing checks: mark the pull request ready unless one is configured, notify the ticket.
     ChecksAbsent(ChecksAbsent),
-    /// CI is red: tell the ticket, keep the draft.
+    /// Failed checks: notify the ticket, keep the draft.
     ChecksFailed(ChecksFailed),
-    /// CI is red for reasons outside the change: run the failed jobs again, tell the ticket, keep the draft.
+    /// Failures outside of the change: run the failed jobs again, notify the ticket, keep the draft.
     RerunChecks(RerunChecks),
-    /// Red checks were repaired: tell the ticket.
+    /// Repaired checks: notify the ticket.
     ChecksRepaired(ChecksRepaired),
-    /// A review was addressed: reply in its threads, and hand the pull request over once more.
+    /// Addressed review: reply in its threads, request the review again.
     ReviewAddressed(ReviewAddressed),
-    /// A pull request of ours waits for a review: remind those who are asked for it.
+    /// Pending review of our pull request: remind the reviewers.
     ReviewAwaited(ReviewAwaited),
-    /// A question was answered: tell whoever asked, where they asked.
+    /// Answered question: reply to its author where it was asked.
     QuestionAnswered(QuestionAnswered),
-    /// Somebody asked what the ticket's runs have taken: say it where they asked.
+    /// Requested cost of the ticket's runs: reply where it was asked.
     CostTold(CostTold),
-    /// A pull request of somebody was reviewed: submit the review.
+    /// Review of another author's pull request to submit.
     PullRequestReviewed(PullRequestReviewed),
-    /// A person pushed to the branch of a pull request of ours: it is a draft until its checks pass.
+    /// Push of a person to our pull request: convert it to a draft until its checks pass.
     PushedByOthers(PushedByOthers),
-    /// A person merged: move the ticket to done, say so.
+    /// Merge of our pull request: move the ticket to done, notify it.
     Merged(Merged),
-    /// A pull request of somebody else was merged that names the ticket: move the ticket to done, say so.
+    /// Merge of another author's pull request that names the ticket: move the ticket to done, notify it.
     MergedElsewhere(MergedElsewhere),
-    /// A person opened the pull request again: follow it once more, say so.
+    /// Reopened pull request: follow it again, notify the ticket.
     Reopened(Reopened),
-    /// A person closed the pull request unmerged: say so.
+    /// Pull request that a person closed without a merge: notify the ticket.
     Closed(Closed),
-    /// A run waits for a person's decision about this push: import and check it, show what it changes, say how to decide.
+    /// Push that waits for a person's decision: import and check it, show the change, explain how to decide.
     DecisionNeeded(Proposal),
-    /// A run waits for a person's decision about its plan: show it, say how to decide.
+    /// Plan that waits for a person's decision: show it, explain how to decide.
     PlanProposed(PlanProposed),
-    /// The model needs an answer: ask on the ticket.
+    /// Questions of the model: ask them on the ticket.
     QuestionAsked(QuestionAsked),
-    /// A run ended without reaching its goal: say why and what to do.
+    /// Run that ended without reaching its goal: give the reason and the next step.
     RunStopped(RunStopped),
-    /// A run failed for a reason that may pass and is tried again later: say when.
+    /// Run that retries later after a transient failure: give the time.
     RetryScheduled(RetryScheduled),
-    /// The ticket's work brought planners down again and again and is set aside: say so, and how to retry.
+    /// Ticket whose work crashed planners repeatedly: explain the quarantine and the way to retry.
     Quarantined(Quarantined),
-    /// A record about the ticket could not be read and was set aside: say so; everything else goes on.
+    /// Record about the ticket that is unreadable and was dead-lettered: notify the ticket; all other work
+    /// continues.
     Unreadable(Unreadable),
-    /// A ticket was triaged: set what was chosen for it, and say which other one asks for the same.
+    /// Triaged ticket: set the chosen fields, and name a duplicate.
     #[serde(rename = "add_labels")]
     Triaged(Triaged),
-    /// Issues were planned: open them, link them, say which.
+    /// Planned issues: open, link and list them.
     OpenIssues(OpenIssues),
-    /// Something was done in a discussion: say it there, and close it when that was asked for.
+    /// Completed task in a discussion: post the result, and close the discussion if requested.
     Discussed(Discussed),
-    /// Do nothing, and give back what would be done for other requests.
+    /// Rehearsal: perform no effect, and return the effects of other requests.
     Rehearse(Rehearse),
-    /// Nothing is done: say why.
+    /// Skipped ticket: give the reason.
     Skipped(SkipReason),
 }
 
@@ -124,17 +125,17 @@ impl ReportRequest {
         self.as_request().repository()
     }
 
-    /// The commit or plan that a person is asked to decide on.
+    /// The commit or plan that a person is asked to decide about.
     pub fn asks_about(&self) -> Option<&CommitId> {
         self.as_request().asks_about()
     }
 
-    /// Whether its outcome is the result of a tool call of the model's.
+    /// Returns true when its outcome is the result of a tool call of the model.
     pub fn answers_call(&self) -> bool {
         self.as_request().answers_call()
     }
 
-    /// What is asked for, on one line, for the people who read journals.
+    /// Summary on one line, for readers of journals.
     pub fn summary(&self) -> String {
         self.as_request().summary()
     }

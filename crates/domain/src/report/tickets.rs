@@ -1,4 +1,4 @@
-//! Requests about the ticket and its runs.
+//! Requests for the ticket and its runs.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,32 +8,32 @@ use crate::{
     Reaction, RecordKind, RepositoryName, SkipReason, StopReason, TicketCost, Timestamp,
 };
 
-/// Work starts: in-progress status, status comment.
+/// Request at the start of work: set the in-progress status, write the status comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkStarted {
     /// The kind of work.
     pub job: Job,
-    /// Where the change goes.
+    /// The repository that receives the change.
     pub repository: RepositoryName,
-    /// What the run began with.
+    /// Origin of the work.
     #[serde(default, skip_serializing_if = "Begun::is_unknown")]
     pub begun: Begun,
 }
 
-/// What work began with, for people.
+/// Origin of the work, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Begun {
-    /// Who asked for it, as the outside names them; absent: nobody did, or it is not known.
+    /// The user who requested the work, by the name in the tracker; absent: unknown, or no user did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Whether it was asked for by a command or the API.
+    /// True when a command or an API call requested it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_command: bool,
-    /// Whether a person made a run go on that waited.
+    /// True when a person resumed a waiting run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_again: bool,
-    /// The commit whose checks failed, for a repair: nothing else tells of them.
+    /// The commit whose checks failed, for a repair. The ticket has no other comment about the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_on: Option<FailedOn>,
 }
@@ -41,15 +41,15 @@ pub struct Begun {
 /// A commit whose checks failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedOn {
-    /// The commit.
+    /// Id of the commit.
     pub head: CommitId,
-    /// The page of the CI run, for people; empty: there is none.
+    /// URL of the CI run; empty: unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub page: String,
 }
 
 impl Begun {
-    /// Whether nothing is known of it.
+    /// Returns true when the origin is unknown.
     pub fn is_unknown(&self) -> bool {
         *self == Self::default()
     }
@@ -65,12 +65,12 @@ impl Request for WorkStarted {
     }
 }
 
-/// Show with a reaction that something was seen, or that it is done.
+/// Request for a reaction that shows that a text was read, or that its request is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct React {
-    /// What to react to.
+    /// Target of the reaction.
     pub to: Reactable,
-    /// How.
+    /// The reaction to add.
     pub reaction: Reaction,
 }
 
@@ -84,12 +84,12 @@ impl Request for React {
     }
 }
 
-/// Work of this kind was done before: say what to expect.
+/// Request to post an estimate that is based on earlier runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffortForecast {
-    /// Where the change goes.
+    /// The repository that receives the change.
     pub repository: RepositoryName,
-    /// What such work took.
+    /// Effort of similar work.
     pub forecast: Forecast,
 }
 
@@ -103,14 +103,14 @@ impl Request for EffortForecast {
     }
 }
 
-/// A question was answered: tell whoever asked, where they asked.
+/// Request to perform no effect and to return the effects of these requests in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionAnswered {
-    /// The repository that it is about.
+    /// The repository that the question is about.
     pub repository: RepositoryName,
-    /// The question.
+    /// The question that was asked.
     pub question: CommentQuestion,
-    /// The answer.
+    /// The answer with its citations.
     pub answer: Answered,
 }
 
@@ -124,12 +124,12 @@ impl Request for QuestionAnswered {
     }
 }
 
-/// Somebody asked what the ticket's runs have taken: say it where they asked.
+/// Request to reply with the cost of the ticket's runs where it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostTold {
-    /// Where they asked, when that is a pull request.
+    /// The pull request of the question; absent: it was asked on the ticket.
     pub on: Option<PullRequestRef>,
-    /// What they have taken.
+    /// Cost of the ticket's runs.
     pub cost: TicketCost,
 }
 
@@ -143,14 +143,14 @@ impl Request for CostTold {
     }
 }
 
-/// A run waits for a person's decision about its plan: show it, say how to decide.
+/// Request for a person's decision about a plan: show it, explain how to decide.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanProposed {
     /// The repository of the change.
     pub repository: RepositoryName,
-    /// Stands for the plan where a decision names a commit.
+    /// Id of the plan, which takes the place of a commit in the decision.
     pub id: CommitId,
-    /// The plan.
+    /// The proposed plan.
     pub plan: Box<Plan>,
 }
 
@@ -168,10 +168,10 @@ impl Request for PlanProposed {
     }
 }
 
-/// The model needs an answer: ask on the ticket.
+/// Request to post questions of the model on the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionAsked {
-    /// One to three.
+    /// The questions; one to three.
     pub questions: Vec<Question>,
 }
 
@@ -190,16 +190,16 @@ impl Request for QuestionAsked {
     }
 }
 
-/// A run ended without reaching its goal: say why and what to do.
+/// Request after a run ended without reaching its goal: give the reason and the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStopped {
     /// The kind of work.
     pub job: Job,
-    /// Why.
+    /// Reason for the end.
     pub reason: StopReason,
-    /// What exists and is kept as a draft.
+    /// The pull request that remains open as a draft.
     pub pull_request: Option<PullRequestRef>,
-    /// What was pushed although no pull request is open for it.
+    /// The pushed branch without a pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<BranchRef>,
 }
@@ -215,18 +215,18 @@ impl Request for RunStopped {
     }
 }
 
-/// A run failed for a reason that may pass and is tried again later: say when.
+/// Request after a transient failure: give the time of the retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryScheduled {
     /// The kind of work.
     pub job: Job,
-    /// What failed.
+    /// The failure that caused the retry.
     pub reason: StopReason,
-    /// Which retry, from 1.
+    /// Number of the retry, from 1.
     pub attempt: u32,
-    /// How many there are at most.
+    /// Maximum number of retries.
     pub most: u32,
-    /// When.
+    /// Time of the retry.
     pub due: Timestamp,
 }
 
@@ -236,10 +236,10 @@ impl Request for RetryScheduled {
     }
 }
 
-/// The ticket's work brought planners down again and again and is set aside: say so, and how to retry.
+/// Request after the ticket's work crashed planners repeatedly: explain the quarantine and the way to retry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quarantined {
-    /// In words, without secrets.
+    /// Description without secrets.
     pub reason: String,
 }
 
@@ -249,12 +249,13 @@ impl Request for Quarantined {
     }
 }
 
-/// A record about the ticket could not be read or handled and was set aside: say so; everything else goes on.
+/// Request after a record about the ticket was dead-lettered as unreadable: notify the ticket. All other work
+/// continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// Which: a trigger or a report.
+    /// Kind of the record: a trigger or a report.
     pub what: RecordKind,
-    /// True when it can be read, but ended each process that handled it.
+    /// True when the record is readable, but crashed each process that handled it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_poison: bool,
 }

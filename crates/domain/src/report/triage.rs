@@ -1,4 +1,4 @@
-//! What a triage asks for.
+//! Request of a triage.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 use super::request::Request;
 use crate::RepositoryName;
 
-/// A ticket was triaged: set what was chosen for it. Labels that are there already stay.
+/// Request to set the values that a triage chose for a ticket. Existing labels remain.
 ///
-/// Its name in stored records is that of its first part.
+/// The name of this request in stored records is `add_labels`, after its first feature.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Triaged {
-    /// Whose rules hold; absent in what an earlier release wrote: those of the ticket.
+    /// The repository whose rules apply; absent in records of earlier releases: that of the ticket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<RepositoryName>,
-    /// Each one allowed by the repository's rules.
+    /// Chosen labels, each permitted by the repository's rules.
     pub labels: Vec<String>,
-    /// The open ticket that seems to ask for the same, as people write its key: say so, link the two, and label that too.
-    /// Nothing is closed.
+    /// Key of an open ticket with the same request. The reporter names it, links the two, and labels the
+    /// duplicate. It closes neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate_of: Option<String>,
-    /// The type of issue that it is.
+    /// Name of the issue type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issue_type: Option<String>,
-    /// How urgent it is.
+    /// Name of the priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// Values for fields of the project, by the fields' names.
+    /// Values for fields of the project, by the names of the fields.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub fields: BTreeMap<String, String>,
 }

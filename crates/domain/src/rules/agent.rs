@@ -1,4 +1,4 @@
-//! What the agent does with a ticket, and what it may spend.
+//! Rules for the work of the agent on a ticket and for its budgets.
 
 use std::collections::BTreeMap;
 
@@ -6,63 +6,64 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Dollars, Phase, glob::covers, intake::Class};
 
-/// Ticket states and limits of the agent.
+/// Rules for ticket statuses and limits of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AgentRules {
-    /// The status that asks for work.
+    /// The status that requests work.
     pub status: String,
-    /// The status while work goes on.
+    /// The status during the work.
     pub in_progress_status: String,
-    /// The status at hand-over for review; empty: the ticket keeps its status until the merge.
+    /// The status at the hand-over for review; empty: the ticket keeps its status until the merge.
     pub review_status: String,
-    /// The status after the merge; the usual names (done, closed, complete, resolved) are tried after it.
+    /// The status after the merge. If it does not exist, the common names (done, closed, complete, resolved)
+    /// are tried.
     pub done_status: String,
-    /// Whether a ticket that nobody has is assigned when the work on it starts, and to whom.
+    /// Assignee of an unassigned ticket at the start of the work.
     #[serde(skip_serializing_if = "Assign::is_default")]
     pub assign: Assign,
-    /// What a complete change ends with.
+    /// Result of a complete change.
     #[serde(skip_serializing_if = "Finish::is_default")]
     pub finish: Finish,
-    /// Turns that the work of one run may take, 1 to 150, whatever its class allows.
+    /// Maximum turns of one run's work, 1 to 150, for any class.
     pub max_turns: u32,
-    /// Turns that the work may take, by the class of the ticket.
+    /// Maximum turns of the work, by the class of the ticket.
     pub class_turns: ClassTurns,
-    /// Whether a ticket is looked at by the model before the work begins.
+    /// True when the model assesses a ticket before the work begins.
     pub intake: bool,
-    /// Whether places of the code may be ranked by a server for embeddings, where the planner has one.
+    /// True when the planner may rank places of the code with its embeddings server, if it has one.
     pub embeddings: bool,
-    /// Which changes are planned first.
+    /// Classes of changes that are planned first.
     pub plan: Planned,
-    /// Whether a second model reviews the change.
+    /// True when a second model reviews the change.
     pub auto_review: bool,
-    /// How often a review may send the change back, at most 3.
+    /// Maximum number of times that a review may send the change back; at most 3.
     pub review_rounds: u32,
-    /// Retries in a row before a run gives up, at most 100; absent: as the planner is set.
+    /// Maximum consecutive retries of a run, at most 100; absent: the planner's setting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
-    /// What one run may spend.
+    /// Budget of one run.
     pub budget: BudgetRules,
-    /// The model of a conversation, by phase: a name, or a provider of the planner's settings with or without `:name`.
+    /// Model per phase: a name, or a provider of the planner's settings with or without `:name`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<Phase, String>,
-    /// Whether a person must approve the change before it is pushed.
+    /// Approval that the rules require before a push.
     pub approval: Approval,
-    /// Commands that check a change, of which two run; empty: found in the repository.
+    /// Commands that check a change, of which two run; empty: the planner finds them in the repository.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
-    /// Files that others rely on, as patterns; empty: descriptions of APIs by their usual names.
+    /// Patterns of files that other files depend on; empty: API descriptions by their common names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contract: Vec<String>,
-    /// Commands that also check a change to such a file, of which two run.
+    /// Additional commands that check a change to such a file, of which two run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub e2e_checks: Vec<String>,
-    /// `JUnit` XML files that the checks write, as patterns beside the usual places; at most 20.
+    /// Patterns of `JUnit` XML files that the checks write outside of the usual folders; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
 }
 
-/// The usual names of what describes an API.
+// Common names of API descriptions.
 const CONTRACTS: [&str; 8] = [
     "**/*.proto",
     "**/*.graphql",
@@ -75,7 +76,7 @@ const CONTRACTS: [&str; 8] = [
 ];
 
 impl AgentRules {
-    /// Whether others rely on a file.
+    /// Returns true when other files depend on this one.
     pub fn is_contract(&self, path: &str) -> bool {
         match self.contract.is_empty() {
             true => CONTRACTS.iter().any(|pattern| covers(pattern, path)),
@@ -112,20 +113,20 @@ impl Default for AgentRules {
     }
 }
 
-/// More reviews of one change bring more false alarms than findings.
+// Maximum of `agent.review_rounds`: more reviews of one change bring more false alarms than findings.
 pub(crate) const MOST_REVIEW_ROUNDS: u32 = 3;
-/// More turns than this are no work but a loop.
+// Maximum of `agent.max_turns`: a run with more turns is a loop rather than work.
 pub(crate) const MOST_TURNS: u32 = 150;
 
-/// Turns that the work may take, by the class of the ticket.
+/// Maximum turns of the work, by the class of the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassTurns {
-    /// For a trivial ticket.
+    /// Turns for a trivial ticket.
     pub trivial: u32,
-    /// For most tickets.
+    /// Turns for a normal ticket.
     pub normal: u32,
-    /// For a large one.
+    /// Turns for a large ticket.
     pub large: u32,
 }
 
@@ -140,7 +141,7 @@ impl Default for ClassTurns {
 }
 
 impl AgentRules {
-    /// Turns that the work on a ticket of this class may take.
+    /// Returns the maximum turns of the work on a ticket of this class.
     pub fn turns(&self, class: Class) -> u32 {
         let of_class = match class {
             Class::Trivial => self.class_turns.trivial,
@@ -151,14 +152,15 @@ impl AgentRules {
     }
 }
 
-/// What a complete change ends with.
+/// Result of a complete change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// A draft pull request; the ticket is done when a person merges it.
+    /// A draft pull request. The ticket is done when a person merges it.
     #[default]
     PullRequest,
-    /// A branch; the ticket is done. What is not complete becomes a draft pull request all the same.
+    /// A branch. The ticket is done with the push. An incomplete change becomes a draft pull request in any
+    /// case.
     Done,
 }
 
@@ -168,14 +170,14 @@ impl Finish {
     }
 }
 
-/// Who gets a ticket that nobody has, when the work on it starts. In YAML `true`, `false` or an account.
+/// Assignee of an unassigned ticket at the start of the work. In YAML `true`, `false` or an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Assignment", into = "Assignment")]
 pub enum Assign {
-    /// Nobody.
+    /// The ticket stays unassigned.
     #[default]
     Nobody,
-    /// On Jira the account that writes, on GitHub the login of `issues.assignee`, else the account that writes.
+    /// On Jira the writing account, on GitHub the login of `issues.assignee`, otherwise the writing account.
     Us,
     /// An account by its id on Jira, or its login on GitHub.
     To(String),
@@ -187,7 +189,7 @@ impl Assign {
     }
 }
 
-/// How people write it.
+/// The form in YAML: a boolean or an account.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Assignment {
@@ -218,52 +220,52 @@ impl From<Assign> for Assignment {
     }
 }
 
-/// Longest account, in bytes.
+// Maximum length of an account, in bytes.
 const MAX_ACCOUNT: usize = 128;
 
 fn is_account(text: &str) -> bool {
     (1..=MAX_ACCOUNT).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Which changes are planned before the work.
+/// Classes of changes that are planned before the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Planned {
-    /// None.
+    /// The planner plans no change.
     Never,
-    /// Those of large tickets.
+    /// The planner plans the changes of large tickets.
     #[default]
     Large,
-    /// Every one.
+    /// The planner plans every change.
     Always,
 }
 
-/// What one run may spend; what is absent is as the planner is set.
+/// Budget of one run. An absent limit is that of the planner's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BudgetRules {
-    /// Dollars for models.
+    /// Maximum cost of model calls, in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Dollars>,
-    /// Tokens that models read and write.
+    /// Maximum number of tokens that models read and write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Minutes in which models, tools and checks run.
+    /// Maximum minutes in which models, tools and checks run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<u64>,
-    /// What all runs of one ticket may spend together.
+    /// Common budget of all runs of one ticket.
     #[serde(skip_serializing_if = "TicketBudgetRules::is_empty")]
     pub ticket: TicketBudgetRules,
 }
 
-/// What all runs of one ticket may spend together; what is absent is as the planner is set.
+/// Common budget of all runs of one ticket. An absent limit is that of the planner's settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TicketBudgetRules {
-    /// Dollars for models.
+    /// Maximum cost of model calls, in dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Dollars>,
-    /// Tokens that models read and write.
+    /// Maximum number of tokens that models read and write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
@@ -274,11 +276,11 @@ impl TicketBudgetRules {
     }
 }
 
-/// Whether a person must approve.
+/// Approval that the rules require.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// The draft pull request is the gate.
+    /// The merge of the draft pull request is the only approval.
     #[default]
     None,
     /// The run waits for `approve`, `reject` or `revise` before the first push.

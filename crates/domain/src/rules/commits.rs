@@ -1,31 +1,31 @@
-//! Commits: how their messages read, and who is named in them.
+//! Rules for commits: messages, authors and co-authors.
 
 use serde::{Deserialize, Serialize};
 
 use crate::CommitAuthor;
 
-/// More names are no help to a reader.
+// Maximum number of co-authors: a longer list does not help a reader.
 const MAX_CO_AUTHORS: usize = 5;
 
-/// Commit messages.
+/// Rules for commit messages and authors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CommitRules {
-    /// How the first line reads.
+    /// Style of the subject.
     pub style: CommitStyle,
-    /// A conventional commit must name its scope.
+    /// True when a conventional commit must name its scope.
     pub scope_required: bool,
-    /// The message must contain the ticket's key.
+    /// True when the message must contain the ticket's key.
     pub ticket_in_message: bool,
-    /// Author and committer of our commits; absent: that of the settings.
+    /// Author and committer of our commits; absent: those of the settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<CommitAuthor>,
-    /// Who is named as an author beside us, each `Name <address>`; at most 5.
+    /// Co-authors of our commits, each `Name <address>`; at most 5.
     pub co_authors: Vec<String>,
-    /// True when the person who asked for the work is named as a co-author, where a GitHub account is known.
+    /// True when the person who requested the work becomes a co-author, if the GitHub account is known.
     #[serde(skip_serializing_if = "is_set")]
     pub co_author_requester: bool,
-    /// Whether our commits are signed off (Developer Certificate of Origin).
+    /// True when our commits are signed off (Developer Certificate of Origin).
     pub sign_off: bool,
 }
 
@@ -41,7 +41,7 @@ impl CommitRules {
     }
 }
 
-/// Records of earlier releases are written again as they were.
+/// Omitting the default keeps the records of earlier releases unchanged when they are written again.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
 const fn is_set(flag: &bool) -> bool {
     *flag
@@ -61,13 +61,13 @@ impl Default for CommitRules {
     }
 }
 
-/// How the first line of a commit message reads.
+/// Style of a commit subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommitStyle {
     /// `type(scope): description`, by the Conventional Commits specification.
     Conventional,
-    /// Any sentence.
+    /// Any sentence without a prefix.
     Plain,
 }
 

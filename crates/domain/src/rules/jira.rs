@@ -1,4 +1,4 @@
-//! The Jira project of a repository, and what asks for work there.
+//! Rules for the Jira project of a repository, and for the events there that request work.
 
 use std::collections::BTreeMap;
 
@@ -13,60 +13,65 @@ pub struct JiraRules {
     /// The Jira site of the project, a name below `[jira]` in the settings; absent: the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
-    /// The site, for links; credentials belong to the services' settings.
+    /// URL of the site, for links. The credentials are in the services' settings.
     pub base_url: String,
-    /// The project key; tickets of this project go to this repository.
+    /// The project key. Tickets of this project belong to this repository.
     pub project_key: String,
-    /// The components of the project whose tickets go to this repository, where several repositories share the project.
+    /// Components of the project whose tickets belong to this repository, if several repositories share the
+    /// project.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
-    /// The labels whose tickets go to this repository, likewise.
+    /// Labels whose tickets belong to this repository, if several repositories share the project.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
-    /// A field whose values tell likewise.
+    /// A field with the values whose tickets belong to this repository, if several repositories share the
+    /// project.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<JiraField>,
-    /// The board, for links.
+    /// Number of the board, for links.
     pub board_id: u64,
-    /// The account that asks for work when a ticket is assigned to it, by its id or its name; empty: no assignment does.
+    /// Id or name of the account that requests work by an assignment; empty: no assignment requests work.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub assignee: String,
-    /// A condition in Jira's query language that asks for work on the tickets that it holds for; empty: none does.
+    /// A condition in Jira's query language that requests work on its results; empty: no condition does.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub jql: String,
-    /// The statuses that ask for work once more when a person moves a ticket there that was worked on; empty: none does.
+    /// Statuses that request work again when a person moves an already processed ticket there; empty: none
+    /// does.
     pub reopen_statuses: Vec<String>,
-    /// Whether comments on requests of a service project are for customers too; else they are internal notes.
+    /// True when comments on requests of a service project are visible to customers; otherwise they are
+    /// internal notes.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub public_comments: bool,
-    /// Values for fields of the screens of transitions, by the fields' names.
+    /// Values for fields on the screens of transitions, by the names of the fields.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub transition_fields: BTreeMap<String, String>,
 }
 
-/// A field of tickets, and the values of it whose tickets go to the repository.
+/// A field of tickets, and the values whose tickets belong to the repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct JiraField {
-    /// Its name on Jira's pages.
+    /// Name of the field on Jira's pages.
     pub name: String,
-    /// One of them is enough.
+    /// The values, one of which a ticket needs.
     pub values: Vec<String>,
 }
 
-/// What a ticket has of what tells repositories of one project apart.
+/// Properties of a ticket that determine its repository in a shared project.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TicketMarks<'a> {
     /// Names of its components.
     pub components: &'a [String],
-    /// Its labels.
+    /// Labels of the ticket.
     pub labels: &'a [String],
-    /// Names of fields with the values that they have.
+    /// Pairs of field name and value.
     pub fields: &'a [(String, String)],
 }
 
 impl JiraField {
-    /// Whether a ticket with these fields has one of the values. Case does not matter, as on Jira's pages.
+    /// Returns true when a ticket with these fields has one of the values. Letter case does not matter, as on
+    /// Jira's pages.
     fn is_in(&self, fields: &[(String, String)]) -> bool {
         let is = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
         let is_ours = |value: &String| self.values.iter().any(|known| is(known, value));
@@ -96,12 +101,13 @@ impl Default for JiraRules {
 }
 
 impl JiraRules {
-    /// Whether only some tickets of the project belong to the repository.
+    /// Returns true when only some tickets of the project belong to the repository.
     pub fn is_selective(&self) -> bool {
         !self.components.is_empty() || !self.labels.is_empty() || self.field.is_some()
     }
 
-    /// Whether a ticket with these marks is one of them. Jira compares components without case, and labels with it.
+    /// Returns true when a ticket with these properties belongs to the repository. Jira compares components
+    /// without case, and labels with case.
     pub fn selects(&self, marks: TicketMarks<'_>) -> bool {
         let TicketMarks {
             components,
@@ -116,22 +122,24 @@ impl JiraRules {
         by_field || components.iter().any(is_ours) || labels.iter().any(|label| self.labels.contains(label))
     }
 
-    /// Whether it is the account that tickets are assigned to.
+    /// Returns true when the account requests work by an assignment.
     pub fn is_assignee(&self, account: &Account) -> bool {
         !self.assignee.is_empty() && (account.id == self.assignee || account.display_name == self.assignee)
     }
 
-    /// Whether a ticket that was worked on asks for work again there. Jira compares status names without case.
+    /// Returns true when this status requests work again on an already processed ticket. Jira compares status
+    /// names without case.
     pub fn reopens(&self, status: &str) -> bool {
         let mut names = self.reopen_statuses.iter();
         names.any(|name| name.to_lowercase() == status.to_lowercase())
     }
 }
 
-/// Longest condition, in characters.
+// Maximum length of a condition, in characters.
 const MAX_JQL: usize = 2_000;
 
-/// Whether a text can stand in brackets as one condition of a search: no order, and nothing that closes the bracket.
+/// Returns true when a text is safe as one condition in brackets: it has no `ORDER BY` and cannot close the
+/// bracket.
 pub(super) fn is_condition(jql: &str) -> bool {
     let (mut depth, mut quote, mut escaped) = (0_i32, None, false);
     let mut plain = String::new();
@@ -147,6 +155,8 @@ pub(super) fn is_condition(jql: &str) -> bool {
                 plain.push(letter);
             }
         }
+        // A closing bracket without a partner would end the bracket that the search puts around the
+        // condition.
         if depth < 0 {
             return false;
         }

@@ -1,20 +1,21 @@
-//! Sections of the rules about what is where in the repository.
+//! Rules for the structure of the repository.
 
 use serde::{Deserialize, Serialize};
 
-/// dbt projects, told to the model.
+/// dbt projects, which the prompt contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DbtRules {
-    /// The repository uses dbt.
+    /// True when the repository uses dbt.
     pub enabled: bool,
-    /// Its projects.
+    /// The projects of the repository.
     pub projects: Vec<DbtProject>,
 }
 
 impl DbtRules {
-    /// The commands that compile every project.
+    /// Returns the commands that compile every project.
     pub fn compile(&self) -> Vec<String> {
+        // The path is quoted for the shell.
         let quoted = |path: &str| format!("'{}'", path.replace('\'', "'\\''"));
         let in_folder = |project: &DbtProject| match project.path.as_str() {
             "" | "." => "dbt compile".to_owned(),
@@ -27,13 +28,13 @@ impl DbtRules {
     }
 }
 
-/// One dbt project.
+/// One dbt project of the repository.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DbtProject {
-    /// Folder in the repository.
+    /// Folder of the project, relative to the root.
     pub path: String,
-    /// Its manifest, relative to the folder.
+    /// Path of its manifest, relative to the folder.
     pub manifest_path: String,
 }
 
@@ -41,12 +42,12 @@ pub struct DbtProject {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModuleRules {
-    /// How people and the model call it.
+    /// Name of the module for people and the model.
     pub name: String,
     /// Folders and patterns relative to the root, such as `services/*/api` or `**/*.proto`.
     pub paths: Vec<String>,
-    /// What is in it, told to the model.
+    /// Description of the contents, which the prompt contains.
     pub description: String,
-    /// The kinds of ticket that may change it, as the tracker names them; empty: all.
+    /// Kinds of tickets that may change it, by their names in the tracker; empty: all.
     pub kinds: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Repository rules: what a team writes in YAML about one repository, or about all of them.
+//! Repository rules: the YAML settings of a team for one repository, or for all of them.
 
 mod agent;
 mod commits;
@@ -24,14 +24,15 @@ pub use sections::{
 };
 pub use triage::{ProjectRules, TriageChoices, TriageRules};
 
-/// The rules of one repository. A file without `repo` holds defaults for every repository of its directory.
+/// The rules of one repository. A file without `repo` contains defaults for every repository of its
+/// directory.
 ///
-/// Triggers and journals carry them too, so keys that this release does not know are ignored here; the loader of the files
-/// refuses them.
+/// Triggers and journals contain the rules, too. Unknown keys are therefore ignored here; the loader of the
+/// files rejects them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rules {
-    /// The repository.
+    /// Location of the repository.
     pub repo: RepoRules,
     /// Its Jira project.
     pub jira: JiraRules,
@@ -41,71 +42,74 @@ pub struct Rules {
     /// Its discussions on GitHub.
     #[serde(skip_serializing_if = "DiscussionRules::is_default")]
     pub discussions: DiscussionRules,
-    /// Branch names.
+    /// Names of branches.
     pub branching: BranchingRules,
-    /// Pull requests.
+    /// Settings of pull requests.
     pub pull_request: PullRequestRules,
     /// Reviews of our pull requests by people.
     #[serde(skip_serializing_if = "ReviewRules::is_default")]
     pub review: ReviewRules,
-    /// Commit messages.
+    /// Messages and authors of commits.
     pub commits: CommitRules,
-    /// When to leave a ticket alone.
+    /// Conditions under which Journeyman skips a ticket.
     pub skip: SkipRules,
-    /// dbt projects, told to the model.
+    /// dbt projects, which the prompt contains.
     pub dbt: DbtRules,
-    /// What is set on new tickets.
+    /// Values that a triage may set on new tickets.
     pub triage: TriageRules,
-    /// Ticket states and limits of the agent.
+    /// Ticket statuses and limits of the agent.
     pub agent: AgentRules,
-    /// Continuous integration.
+    /// Continuous integration of the repository.
     pub ci: CiRules,
-    /// Where and how commands run.
+    /// Pool, setup and network of commands.
     pub executor: ExecutorRules,
-    /// Parts of the repository, and which tickets may change them; the first whose paths cover a file has it.
+    /// Parts of the repository, with the tickets that may change them. The first module with a matching path
+    /// contains a file.
     pub modules: Vec<ModuleRules>,
 }
 
-/// How many issues a plan may open, whatever the rules say.
+// Maximum of `discussions.threads`.
 const MOST_THREADS: usize = 10;
+// Maximum of `issues.most_planned`.
 const MOST_PLANNED: usize = 10;
-/// Authors of touched lines who are asked for a review; more are a crowd.
+// Maximum of `pull_request.touched_authors`: requests to more people reach nobody in particular.
 const MOST_TOUCHED_AUTHORS: usize = 5;
-/// Patterns of report files.
+// Maximum number of patterns in `agent.reports`.
 const MAX_REPORTS: usize = 20;
 
-/// Whether a pattern stays in the repository.
+/// Returns true when a pattern stays inside of the repository.
 fn is_inside(pattern: &str) -> bool {
     let is_step_out = pattern.split('/').any(|part| part == "..");
     !pattern.trim().is_empty() && !pattern.starts_with('/') && !is_step_out
 }
 
-/// Hosts of one repository; they go with every grant for the egress proxy.
+// Maximum number of hosts. Every grant for the egress proxy contains them.
 const MAX_HOSTS: usize = 50;
-/// Modules of one repository; the model is told all of them.
+// Maximum number of modules. The prompt contains all of them.
 const MAX_MODULES: usize = 50;
 
-/// Whether a text can be a program's name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading `-`.
+/// Returns true for a valid program name: letters, digits, `.`, `_`, `+` and `-`, at most 100, no leading
+/// `-`.
 pub fn is_program_name(text: &str) -> bool {
     let legal = |letter: char| letter.is_ascii_alphanumeric() || "._+-".contains(letter);
     (1..=100).contains(&text.len()) && text.chars().all(legal) && !text.starts_with('-')
 }
 
-/// What is wrong in a repository's rules.
+/// A problem in the rules of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct RulesProblem {
-    /// The dotted key.
+    /// The dotted key of the wrong value.
     pub key: &'static str,
-    /// What to change.
+    /// Instruction for the correction.
     pub problem: String,
 }
 
 impl Rules {
-    /// The repository.
+    /// Returns the name of the repository.
     ///
     /// # Errors
-    /// [`RulesProblem`] when owner or name is not legal.
+    /// [`RulesProblem`] when owner or name is invalid.
     pub fn repository(&self) -> Result<RepositoryName, RulesProblem> {
         if let Some(folder) = &self.repo.folder {
             return Ok(RepositoryName::in_folder(folder));
@@ -118,7 +122,8 @@ impl Rules {
         Ok(named.on(self.repo.instance.clone()))
     }
 
-    /// True when tickets like this one belong to the repository: those of its Jira project, or its own.
+    /// Returns true when the ticket belongs to the repository: it is in its Jira project, or an issue,
+    /// discussion or folder ticket of it.
     pub fn cover(&self, ticket: &TicketKey) -> bool {
         match ticket {
             TicketKey::Jira {
@@ -131,7 +136,7 @@ impl Rules {
         }
     }
 
-    /// A folder is named by itself: what else would say where the repository is could contradict it.
+    /// Rejects a second location next to `repo.folder`, because the two could contradict each other.
     fn check_folder(&self) -> Result<(), RulesProblem> {
         let repo = &self.repo;
         let elsewhere = !repo.owner.is_empty() || !repo.name.is_empty() || repo.instance.is_some();
@@ -150,7 +155,7 @@ impl Rules {
         Ok(())
     }
 
-    /// The branch that pull requests target.
+    /// Returns the target branch of pull requests.
     pub fn target_branch(&self) -> &str {
         let target = &self.repo.pr_target_branch;
         if target.is_empty() {
@@ -160,7 +165,7 @@ impl Rules {
         }
     }
 
-    /// The commands that repair a change before it is committed.
+    /// Returns the commands that repair a change before its commit.
     pub fn repairs(&self) -> Vec<String> {
         self.named_repairs()
             .into_iter()
@@ -168,9 +173,10 @@ impl Rules {
             .collect()
     }
 
-    /// The same for each entry of `ci.auto_fix`: its name, and what it runs.
+    /// Returns the entries of `ci.auto_fix`, each with its name and its commands.
     pub fn named_repairs(&self) -> Vec<(String, Vec<String>)> {
         let named = |entry: &String| match entry.as_str() {
+            // Both spellings are accepted: the name of the tool, and the form of the other keys.
             "pre-commit" | "pre_commit" => (
                 "pre-commit".to_owned(),
                 vec!["pre-commit run --all-files".to_owned()],
@@ -181,10 +187,10 @@ impl Rules {
         self.ci.auto_fix.iter().map(named).collect()
     }
 
-    /// Checks what the types cannot say.
+    /// Checks the constraints that the types do not express.
     ///
     /// # Errors
-    /// The first [`RulesProblem`].
+    /// [`RulesProblem`] for the first violation.
     pub fn check(&self) -> Result<(), RulesProblem> {
         self.repository()?;
         self.check_folder()?;
@@ -298,6 +304,7 @@ impl Rules {
                 "must be names of fields, each with a value",
             );
         }
+        // The parser of ticket keys is the only definition of a valid project key.
         let key = &self.jira.project_key;
         if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
             return problem("jira.project_key", "must be a Jira project key such as ENG");
@@ -365,7 +372,7 @@ impl Rules {
         })
     }
 }
-/// Longest name of a model, in bytes.
+// Maximum length of a model's name, in bytes.
 const MAX_MODEL: usize = 200;
 
 fn is_model(name: &str) -> bool {

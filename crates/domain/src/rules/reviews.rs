@@ -1,12 +1,12 @@
-//! Rules about reviews of pull requests.
+//! Rules for reviews of pull requests.
 
 use serde::{Deserialize, Serialize};
 
-/// How often a thread is worked on.
+// Default number of rounds for a thread.
 const ROUNDS: u32 = 2;
-/// More rounds than this convince nobody.
+// Maximum of `review.max_rounds`: further rounds do not convince a reviewer.
 const MOST_ROUNDS: u32 = 10;
-/// Reminders of one pull request.
+// Default number of reminders for a pull request.
 const REMINDERS: u32 = 2;
 const MOST_REMINDERS: u32 = 10;
 const MOST_DAYS: u32 = 90;
@@ -15,14 +15,14 @@ const MOST_DAYS: u32 = 90;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReviewRules {
-    /// How often the same thread is worked on before it is left to people; 1 to 10.
+    /// Maximum rounds of work on the same thread before it is left to people; 1 to 10.
     pub max_rounds: u32,
-    /// Days after which a review that is waited for is reminded of; 0: never. At most 90.
+    /// Days after which Journeyman reminds of a pending review; 0: never. At most 90.
     pub remind_after_days: u32,
-    /// How often a pull request is reminded of; at most 10.
+    /// Maximum number of reminders per pull request; at most 10.
     pub reminders: u32,
-    /// Accounts of programs that are listened to like people who may not give orders: logins of GitHub, ids or names of
-    /// Jira. A review of our pull request by one of them is worked on.
+    /// Accounts of programs that Journeyman treats like people without the permission to give instructions:
+    /// GitHub logins, or Jira ids or names. Their reviews of our pull requests start work.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
 }
@@ -39,12 +39,12 @@ impl Default for ReviewRules {
 }
 
 impl ReviewRules {
-    /// Whether anybody is ever reminded.
+    /// Returns true when the rules enable reminders.
     pub const fn reminds(&self) -> bool {
         self.remind_after_days > 0 && self.reminders > 0
     }
 
-    /// Whether it is the account of a program that the rules name. GitHub compares logins without case.
+    /// Returns true when the rules list the account as a program. GitHub compares logins without case.
     pub fn is_agent(&self, account: &str) -> bool {
         !account.is_empty()
             && self
@@ -57,7 +57,7 @@ impl ReviewRules {
         *self == Self::default()
     }
 
-    /// The key that is wrong and what to change.
+    /// Returns the invalid key and the instruction for its correction.
     pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
         if !(1..=MOST_ROUNDS).contains(&self.max_rounds) {
             Some(("review.max_rounds", "must be between 1 and 10"))

@@ -1,4 +1,4 @@
-//! The sections of the rules, with what holds when a key is absent.
+//! Sections of the rules with their defaults.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{host::HostPattern, instance::Instance};
 
-/// The repository.
+/// Location of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RepoRules {
-    /// The local folder that it is in, a name below `[folder]` in the settings; absent: it is on GitHub.
+    /// The local folder that contains it, a name below `[folder]` in the settings; absent: it is on GitHub.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<Instance>,
-    /// The GitHub server that it lives on, a name below `[github]` in the settings; absent: the default one.
+    /// The GitHub server that hosts it, a name below `[github]` in the settings; absent: the default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<Instance>,
-    /// Account or organisation on GitHub.
+    /// Account or organization on GitHub.
     pub owner: String,
     /// Name without the owner.
     pub name: String,
@@ -39,13 +39,14 @@ impl Default for RepoRules {
     }
 }
 
-/// Branch names.
+/// Rules for branch names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BranchingRules {
-    /// Placeholders `{type}`, `{ticket_key}` and `{description}`.
+    /// Pattern with the placeholders `{type}`, `{ticket_key}` and `{description}`.
     pub pattern: String,
-    /// Kind of work (`feature`, `bugfix`, `refactor`) to the `{type}` of branches, commits and titles.
+    /// Map from the kind of work (`feature`, `bugfix`, `refactor`) to the `{type}` of branches, commits and
+    /// titles.
     pub types: BTreeMap<String, String>,
 }
 
@@ -61,29 +62,29 @@ impl Default for BranchingRules {
     }
 }
 
-/// Pull requests.
+/// Rules for pull requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PullRequestRules {
-    /// Placeholders `{type}`, `{scope}`, `{description}` and `{ticket_key}`.
+    /// Pattern with the placeholders `{type}`, `{scope}`, `{description}` and `{ticket_key}`.
     pub title_pattern: String,
-    /// The template in the repository, shown to the model.
+    /// Path of the template in the repository. The model receives its text.
     pub template_path: String,
-    /// The login whose requested review asks for a review of a pull request; empty: none does.
+    /// The login whose requested review starts a review by Journeyman; empty: none does.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reviewer: String,
-    /// Whether each pull request of ours that is ready is reviewed by ourselves too: `reviewer` is asked for it.
+    /// True when Journeyman also reviews its own ready pull requests: it requests the review of `reviewer`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub self_review: bool,
-    /// Logins that are asked for a review of each pull request of ours that is ready, beside its code owners.
+    /// Logins that are asked to review each ready pull request of Journeyman, in addition to its code owners.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviewers: Vec<String>,
-    /// Whether the owners of the changed files are asked too, by the file CODEOWNERS, where GitHub does not ask them.
+    /// True when the owners in the CODEOWNERS file are asked, too, if GitHub does not ask them.
     #[serde(skip_serializing_if = "is_false")]
     pub code_owners: bool,
-    /// How many authors of the lines that a pull request touches are asked where nobody else is, at most 5; 0: none.
+    /// Maximum authors of touched lines who are asked if there is no other reviewer, at most 5; 0: none.
     pub touched_authors: usize,
-    /// Labels of each pull request of ours.
+    /// Labels of each pull request of Journeyman.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
 }
@@ -108,13 +109,13 @@ impl Default for PullRequestRules {
     }
 }
 
-/// When to leave a ticket alone.
+/// Conditions under which Journeyman skips a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SkipRules {
-    /// A ticket with this phrase in its text or a comment is left alone; empty: never.
+    /// Journeyman skips a ticket with this phrase in its text or a comment; empty: disabled.
     pub comment_phrase: String,
-    /// A ticket with one of these labels is left alone.
+    /// Journeyman skips a ticket with one of these labels.
     pub labels: Vec<String>,
 }
 
@@ -127,15 +128,15 @@ impl Default for SkipRules {
     }
 }
 
-/// The issues of the repository on GitHub that ask for work.
+/// Issues of the repository on GitHub that request work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IssueRules {
-    /// The login that asks for work when an issue is assigned to it; empty: no assignment does.
+    /// The login that requests work by an assignment; empty: no assignment requests work.
     pub assignee: String,
-    /// Labels that ask for work when they are put on an issue.
+    /// Labels that request work when a person adds them to an issue.
     pub labels: Vec<String>,
-    /// How many issues a plan may open, at most 10; 0: none.
+    /// Maximum number of issues that a plan may open, at most 10; 0: none.
     #[serde(skip_serializing_if = "is_zero")]
     pub most_planned: usize,
 }
@@ -150,17 +151,17 @@ impl IssueRules {
         *self == Self::default()
     }
 
-    /// True when no issue asks for work.
+    /// Returns true when no issue requests work.
     pub fn is_empty(&self) -> bool {
         self.assignee.is_empty() && self.labels.is_empty()
     }
 
-    /// Whether it is the login that issues are assigned to. GitHub compares logins without case.
+    /// Returns true when an assignment to the login requests work. GitHub compares logins without case.
     pub fn is_assignee(&self, login: &str) -> bool {
         !self.assignee.is_empty() && self.assignee.eq_ignore_ascii_case(login)
     }
 
-    /// Whether the label asks for work. GitHub compares labels without case.
+    /// Returns true when the label requests work. GitHub compares labels without case.
     pub fn is_label(&self, label: &str) -> bool {
         self.labels
             .iter()
@@ -168,17 +169,19 @@ impl IssueRules {
     }
 }
 
-/// The discussions of the repository on GitHub.
+/// Discussions of the repository on GitHub.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DiscussionRules {
-    /// Whether people can ask us there, by our name or a command.
+    /// True when people can address Journeyman there by a mention or a command.
     pub enabled: bool,
-    /// Whether a new discussion of somebody who may write is researched without being asked, where we are enabled.
+    /// True when a new discussion of an author with write permission is researched without a request, if
+    /// discussions are enabled.
     pub research: bool,
-    /// Names of the categories that we take part in; empty: all.
+    /// Names of the categories in which Journeyman takes part; empty: all.
     pub categories: Vec<String>,
-    /// How many of the questions that a research finds get a thread of their own, at most 10; 0: it is one comment.
+    /// Maximum number of researched questions with a separate thread, at most 10; 0: all answers are in one
+    /// comment.
     #[serde(skip_serializing_if = "DiscussionRules::is_usual")]
     pub threads: usize,
 }
@@ -206,24 +209,25 @@ impl DiscussionRules {
         *self == Self::default()
     }
 
-    /// Whether we take part in discussions of this category. People write its name; case does not matter.
+    /// Returns true when Journeyman takes part in discussions of this category. Letter case does not matter,
+    /// because people write the name in YAML.
     pub fn allow(&self, category: &str) -> bool {
         let is_it = |known: &String| known.to_lowercase() == category.to_lowercase();
         self.enabled && (self.categories.is_empty() || self.categories.iter().any(is_it))
     }
 }
 
-/// Where and how commands run.
+/// Rules for the execution of commands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ExecutorRules {
     /// The pool of executors, a key of the planner's `pools` setting.
     pub pool: String,
-    /// Commands run once after each checkout.
+    /// Commands that run once after each checkout.
     pub setup: Vec<String>,
-    /// Programs that the work needs, by name; a run ends before its first model call when the pool lacks one.
+    /// Names of programs that the work needs. A run ends before its first model call when the pool lacks one.
     pub programs: Vec<String>,
-    /// Hosts that the setup commands may reach, through the egress proxy; all other commands reach none.
+    /// Hosts that the setup commands can reach through the egress proxy. All other commands have no network.
     pub network: Vec<HostPattern>,
 }
 

@@ -1,4 +1,4 @@
-//! What a triage may set on a new ticket.
+//! Rules for the values that a triage may set on a new ticket.
 
 use std::collections::BTreeMap;
 
@@ -6,58 +6,59 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::ticket::TicketKey;
 
-/// More parts than this are a plan, and a plan is made by people or in a discussion.
+// Maximum of `triage.most_sub_issues`: a larger split is a plan, which people or a discussion make.
 const MOST_PARTS: usize = 10;
-/// Where the name of a priority goes in the pattern of its label.
+// Placeholder for the name of a priority in the pattern of its label.
 const PRIORITY: &str = "{priority}";
-/// The type of link that Jira comes with.
+// The link type that Jira is installed with.
 const LINK_TYPE: &str = "Duplicate";
 
-/// What is set on new tickets. Whatever is not named here is left to people.
+/// Values that a triage may set on new tickets. Everything else is left to people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TriageRules {
-    /// The labels that the model may choose from.
+    /// Labels that the model may choose from.
     pub labels: Vec<String>,
-    /// The label that is put on every triaged ticket; one that has it is not triaged again.
+    /// Label of every triaged ticket. A ticket with this label is not triaged again.
     pub done_label: String,
-    /// Whether tickets of people are triaged too who may not ask for work.
+    /// True when tickets of authors without the permission to request work are triaged, too.
     pub anyone: bool,
-    /// The label of tickets that seem to ask for the same as another; empty: nobody looks for such.
+    /// Label of possible duplicates; empty: no search for duplicates.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub duplicate_label: String,
-    /// The type of link at Jira between such a ticket and the other one; empty: they are not linked.
+    /// Link type in Jira between a duplicate and its original; empty: they are not linked.
     #[serde(skip_serializing_if = "is_usual_link")]
     pub link_type: String,
-    /// The types that the model may choose from. An issue of GitHub that has a type keeps it.
+    /// Types that the model may choose from. A GitHub issue with a type keeps it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<String>,
-    /// Whether a Jira ticket, which always has a type, is given another one; otherwise that is only suggested.
+    /// True when a Jira ticket, which always has a type, may get another one; otherwise the type is only
+    /// suggested.
     #[serde(skip_serializing_if = "is_false")]
     pub change_jira_type: bool,
-    /// The priorities that the model may choose from.
+    /// Priorities that the model may choose from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub priorities: Vec<String>,
-    /// The label that says the priority of an issue of GitHub, with the placeholder `{priority}`; empty: none does.
+    /// Label for the priority of a GitHub issue, with the placeholder `{priority}`; empty: none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub priority_label: String,
-    /// The project of GitHub that issues are put into.
+    /// GitHub project that issues are added to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectRules>,
-    /// Into how many sub-issues an issue of GitHub may be parted that is too large, at most 10; 0: into none.
+    /// Maximum number of sub-issues that a large GitHub issue may be split into, at most 10; 0: none.
     #[serde(skip_serializing_if = "is_zero")]
     pub most_sub_issues: usize,
 }
 
-/// A project of GitHub, and what may be set there.
+/// A GitHub project, and its fields that a triage may set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProjectRules {
-    /// The organisation or person that has it.
+    /// The organization or user that owns it.
     pub owner: String,
-    /// Its number there.
+    /// Number of the project under its owner.
     pub number: u64,
-    /// The field that gets the priority; empty: none does.
+    /// The field for the priority; empty: none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub priority_field: String,
     /// Fields by their names, each with the values that the model may choose from.
@@ -68,18 +69,18 @@ pub struct ProjectRules {
     pub fields: BTreeMap<String, Vec<String>>,
 }
 
-/// What the rules let a model choose for one ticket.
+/// Choices of a model for one ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TriageChoices {
-    /// Any of them.
+    /// Labels, of which any number may be chosen.
     pub labels: Vec<String>,
-    /// One of them.
+    /// Types, of which one may be chosen.
     pub types: Vec<String>,
-    /// One of them.
+    /// Priorities, of which one may be chosen.
     pub priorities: Vec<String>,
-    /// One for each field of the project.
+    /// Values per field of the project, of which one may be chosen.
     pub fields: BTreeMap<String, Vec<String>>,
-    /// Into how many parts it may be parted; 0: into none.
+    /// Maximum number of sub-issues; 0: the ticket is not split.
     pub most_parts: usize,
 }
 
@@ -102,7 +103,7 @@ impl Default for TriageRules {
 }
 
 impl TriageRules {
-    /// True when there is nothing to choose, so that tickets are not triaged.
+    /// Returns true when the rules offer no choice, so that tickets are not triaged.
     pub fn is_off(&self) -> bool {
         self.labels.is_empty()
             && self.duplicate_label.is_empty()
@@ -112,7 +113,7 @@ impl TriageRules {
             && self.most_sub_issues == 0
     }
 
-    /// What a model may choose for a ticket: what can be set at its tracker.
+    /// Returns the choices that the tracker of the ticket can store.
     pub fn choices(&self, ticket: &TicketKey) -> TriageChoices {
         let mut choices = TriageChoices {
             labels: self.labels.clone(),
@@ -124,6 +125,7 @@ impl TriageRules {
             TicketKey::Jira { .. } => {}
             TicketKey::GitHub { .. } => {
                 let project = self.project.as_ref();
+                // GitHub issues have no priority: it needs a label or a field of the project.
                 if self.priority_label.is_empty()
                     && project.is_none_or(|project| project.priority_field.is_empty())
                 {
@@ -137,12 +139,12 @@ impl TriageRules {
         choices
     }
 
-    /// The label that says this priority, where the rules want one.
+    /// Returns the label for a priority, if the rules define one.
     pub fn label_of(&self, priority: &str) -> Option<String> {
         (!self.priority_label.is_empty()).then(|| self.priority_label.replace(PRIORITY, priority))
     }
 
-    /// The key that is wrong and what to change.
+    /// Returns the invalid key and the instruction for its correction.
     pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
         let mut labels = self.labels.iter().chain([&self.done_label]);
         let is_blank = |text: &String| text.trim().is_empty();
@@ -197,7 +199,7 @@ impl ProjectRules {
     }
 }
 
-/// Values of a field that counts are written as numbers.
+/// Reads field values as texts. YAML authors write the values of number fields as numbers.
 fn texts_or_numbers<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, Vec<String>>, D::Error> {

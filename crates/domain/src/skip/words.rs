@@ -1,23 +1,23 @@
-//! Why nothing is done, in the one wording that everybody shows: the reporter on tickets, ingest over the API.
+//! Texts of skip reasons. The reporter uses them on tickets, ingest in the API.
 
 use super::{RepositoryChoice, SkipPlace, SkipReason};
 use crate::PullRequestRef;
 
-/// How the parts of a sentence that come from outside are written where it is read.
+/// Formatting of inserted names for the medium in which a text is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
-    /// A name of a program, a phrase or a setting.
+    /// Formats the name of a program, phrase or setting.
     pub code: fn(&str) -> String,
-    /// A person.
+    /// Formats the name of a person.
     pub person: fn(&str) -> String,
-    /// A name of the tracker, e.g. of a status.
+    /// Formats a name of the tracker, e.g. of a status.
     pub name: fn(&str) -> String,
-    /// Words that lead to an address.
+    /// Formats a text with the URL that it links to.
     pub link: fn(&str, &str) -> String,
 }
 
 impl Marks {
-    /// As it is.
+    /// Formatting without markup.
     pub const PLAIN: Self = Self {
         code: str::to_owned,
         person: str::to_owned,
@@ -27,7 +27,7 @@ impl Marks {
 }
 
 impl SkipReason {
-    /// What is not done, why, and what would help.
+    /// Describes the skipped request, the reason, and the next step.
     pub fn words(&self, marks: &Marks) -> String {
         let Marks {
             code,
@@ -109,7 +109,7 @@ impl SkipReason {
         }
     }
 
-    /// What there is to choose from, one a line; nothing for most reasons.
+    /// Lists the choices, one per line; empty for most reasons.
     pub fn choices(&self, marks: &Marks) -> Vec<String> {
         let Self::UnclearRepository { choices } = self else {
             return Vec::new();
@@ -117,7 +117,7 @@ impl SkipReason {
         choices.iter().map(|one| choice(one, marks)).collect()
     }
 
-    /// Whether asking for the same once more helps, once the cause is gone.
+    /// Returns true when the same request can succeed after the cause is removed.
     pub const fn can_be_retried(&self) -> bool {
         !matches!(
             self,

@@ -1,14 +1,15 @@
-//! What there is to know of the end of a run besides its reason.
+//! Texts of stop reasons for people.
 
 use super::StopReason;
 
 impl StopReason {
-    /// The name for people: `turn limit`.
+    /// Returns the name for people: `turn limit`.
     pub fn words(&self) -> String {
         self.as_str().replace('_', " ")
     }
 
-    /// What else there is to know of it: who, how much, the model's last words. May be of several lines.
+    /// Returns details of the reason, such as a user, an amount or the model's closing text. May have several
+    /// lines.
     pub fn detail(&self) -> Option<String> {
         match self {
             Self::NoChange { summary } => Some(summary.clone()),
@@ -64,7 +65,7 @@ impl StopReason {
     }
 }
 
-/// What is worse with a change.
+/// Lists the checks and tests that a change makes worse, one per line.
 fn failure(commands: &[String], failing: &[String], missing: &[String]) -> String {
     let mut lines = vec![commands.join("; ")];
     for (what, tests) in [("fails", failing), ("does not run any more", missing)] {
