@@ -57,6 +57,7 @@ impl Client {
     /// When the HTTP client cannot be created.
     pub fn new(url: &str, token: SecretString) -> Result<Self, Error> {
         let http = reqwest::Client::builder()
+            // A limit for the whole request would end streams of events, so each call sets its own.
             .connect_timeout(CONNECT_LIMIT)
             .build()
             .map_err(Error::Client)?;
@@ -249,6 +250,7 @@ impl Client {
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.url));
         let request = request.bearer_auth(self.token.expose_secret());
+        // Header values are limited to ASCII, so names of people are percent-encoded.
         let request = match &self.subject {
             Some(subject) => request.header(SUBJECT_HEADER, encode(subject)),
             None => request,

@@ -79,6 +79,7 @@ impl FromStr for CommitAuthor {
     fn from_str(text: &str) -> Result<Self, WrongAuthor> {
         let text = text.trim();
         let parts = text.strip_suffix('>').and_then(|text| text.split_once(" <"));
+        // A line break would add a trailer to the commit message, such as a foreign sign-off.
         let is_plain = |part: &str| {
             !part.trim().is_empty() && !part.contains(['<', '>']) && !part.contains(char::is_control)
         };

@@ -156,6 +156,7 @@ impl Background {
 /// Similarity of two titles in percent: the share of the shorter title's words that the other title contains.
 ///
 /// Words that occur in nearly every title do not count. Letter case does not matter.
+// The shorter title is the measure, because a detailed title still repeats a short one.
 pub fn likeness(one: &str, other: &str) -> usize {
     let (one, other) = (title_words(one), title_words(other));
     let shorter = one.len().min(other.len());

@@ -48,6 +48,7 @@ impl Serialize for Dollars {
 impl<'de> Deserialize<'de> for Dollars {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let dollars = f64::deserialize(deserializer)?;
+        // NaN and infinities are outside of the range as well.
         if (0.0..=1e9).contains(&dollars) {
             Ok(Self((dollars * 1e6).round() as u64))
         } else {

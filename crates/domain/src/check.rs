@@ -170,10 +170,12 @@ impl CheckRun {
     /// Returns `None` when a list is incomplete, or when a run had an infrastructure failure or a timeout:
     /// the comparison would be unreliable.
     pub fn failing_beyond(&self, other: &Self) -> Option<Vec<&FailedTest>> {
+        // An interrupted run lacks results for reasons outside of the code, so a missing test proves nothing.
         if [self, other].iter().any(|run| run.outcome.is_cut_short()) {
             return None;
         }
         let (ours, theirs) = (self.tests.as_ref()?, other.tests.as_ref()?);
+        // The same holds for lists without all names.
         if ours.truncated || theirs.truncated || ours.collection_error || theirs.collection_error {
             return None;
         }
@@ -256,6 +258,7 @@ impl TestReport {
             test.id = cut(&test.id, MAX_TEST_ID);
             test.message = cut(&test.message, MAX_TEST_MESSAGE);
         }
+        // The runner or the tests determine these texts, so each of them is limited on its own.
         for ids in [&mut self.passing, &mut self.skipping] {
             ids.truncate(MAX_PASSING);
             ids.iter_mut().for_each(|id| *id = cut(id, MAX_TEST_ID));

@@ -39,6 +39,7 @@ impl fmt::Display for CommitId {
 impl FromStr for CommitId {
     type Err = InvalidId;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // Upper-case digits are rejected, so that an id has one spelling.
         let is_hex = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         if matches!(text.len(), 40 | 64) && is_hex {
             Ok(Self(text.to_owned()))

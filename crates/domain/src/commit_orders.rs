@@ -114,6 +114,7 @@ fn drop_mentions(text: &str, found: &mut Option<String>) -> String {
     for (at, c) in text.char_indices() {
         let rest = &text[at + c.len_utf8()..];
         let names = c == '@' && rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+        // A mail address such as `ada@acme.example` is not a mention.
         let is_apart = !clean.ends_with(|last: char| last.is_ascii_alphanumeric() || last == '_');
         if names && is_apart {
             let is_part = |next: char| next.is_ascii_alphanumeric() || matches!(next, '-' | '/' | '_');
@@ -135,6 +136,7 @@ fn drop_trailers(text: &str, is_order: impl Fn(&str) -> bool, found: &mut Option
             return true;
         };
         let key = key.trim().to_ascii_lowercase();
+        // Prose may contain a colon as well. Only letters, digits and hyphens form the key of a trailer.
         let is_key = key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         !(is_key && is_order(&key))
     };
@@ -178,6 +180,7 @@ fn drop_marks(text: &str, found: &mut Option<String>) -> String {
 /// skippable systems.
 fn is_mark(words: &str) -> bool {
     if words.len() > MARK_BYTES {
+        // Separators vary: `[ci-skip]`, `[skip ci]`, `[CF-Pages-Skip]`.
         return false;
     }
     let words = words.to_ascii_lowercase();

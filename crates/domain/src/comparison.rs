@@ -118,6 +118,7 @@ impl CheckRun {
     }
 
     fn compared_with(&self, other: &Self, removed: &[RemovedTest], does_failing_count: bool) -> LostTests {
+        // A run that failed for its environment is no baseline.
         let Some(before) = self.tests.as_ref().filter(|_| self.outcome.is_about_the_code()) else {
             return LostTests::default();
         };
@@ -203,6 +204,8 @@ fn lost_number(
         true => after.skipped.saturating_sub(before.skipped),
         false => 0,
     };
+    // Newly skipped tests count only as far as fewer tests ran, because a new test may be skipped from the
+    // start.
     let silenced = skipped.min(before.ran().saturating_sub(after.ran()));
     let open = u32::try_from(open).unwrap_or(u32::MAX);
     fewer.max(silenced).saturating_sub(open)
@@ -312,6 +315,7 @@ fn is_end_of_path(path: &str, end: &str) -> bool {
 
 /// Returns a test name without parameters, line numbers and memory addresses, which differ between runs.
 fn stem(name: &str) -> String {
+    // Rust's documentation tests contain a line number: `src/lib.rs - add (line 5)`.
     let name = name.split(" (line ").next().unwrap_or(name);
     let leaf_at = name.rfind("::").map_or(0, |at| at + 2);
     let end = name
@@ -320,6 +324,7 @@ fn stem(name: &str) -> String {
         .filter(|at| *at > 0 && name.ends_with(']'))
         .map_or(name.len(), |at| leaf_at + at);
     let name = name.get(..end).unwrap_or(name);
+    // Python's default representation of objects contains an address: `<object at 0x7f01>`.
     match name.find("0x") {
         Some(at) => {
             let rest = name.get(at + 2..).unwrap_or_default();

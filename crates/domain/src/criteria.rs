@@ -38,6 +38,7 @@ fn points_below_heading(text: &str) -> Vec<&str> {
 
 fn is_heading(line: &str) -> bool {
     let bare = line.trim_matches(|c: char| !c.is_alphanumeric());
+    // The headings of Jira's wiki markup.
     let bare = ["h1. ", "h2. ", "h3. "]
         .into_iter()
         .find_map(|mark| bare.strip_prefix(mark))

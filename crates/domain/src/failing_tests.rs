@@ -38,6 +38,8 @@ pub fn list_failures(log: &str) -> BTreeSet<String> {
         .filter_map(|line| find_test(&line).or_else(|| find_error(&line)))
         .take(MOST)
         .collect();
+    // Lines that only mention an error also occur in logs of passing tests, so they count only without a
+    // certain match.
     if !certain.is_empty() {
         return certain;
     }

@@ -107,6 +107,7 @@ const POLICY: [&str; 7] = [
 /// never returns them.
 pub fn classify(name: &str, has_timed_out: bool, log: &str) -> FailureClass {
     let (name, log) = (name.to_lowercase(), log.to_lowercase());
+    // Whole words only: `cla` must not match a check named `declare`.
     let has_word = |phrase: &&&str| {
         let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
         name.match_indices(**phrase).any(|(at, found)| {
@@ -143,8 +144,8 @@ pub fn fingerprint(name: &str, log: &str) -> String {
     let errors = log.lines().filter(|line| {
         let line = line.to_lowercase();
         line.contains("error") || line.contains("fail") || line.contains("panicked")
-    // Durations, line numbers and dates differ between runs: every number becomes a single 0.
     });
+    // Durations, line numbers and dates differ between runs: every number becomes a single 0.
     let plain = |line: &str| -> String {
         let letters = line.chars().map(|c| if c.is_ascii_digit() { '0' } else { c });
         let mut text: String = letters.collect();

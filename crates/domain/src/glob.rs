@@ -15,6 +15,7 @@ fn parts(path: &str) -> Vec<&str> {
     for part in path.split('/') {
         match part {
             "" | "." => {}
+            // A path such as `core/../api/a` must not match `core/**`.
             ".." => {
                 parts.pop();
             }
@@ -27,6 +28,7 @@ fn parts(path: &str) -> Vec<&str> {
 fn folders(pattern: &[&str], path: &[&str]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, _) => true,
+        // `**` also matches no folder: `**/*.proto` covers a file at the root.
         (Some((&"**", rest)), _) => (0..=path.len()).any(|skipped| folders(rest, &path[skipped..])),
         (Some((wanted, rest)), Some((part, inner))) => {
             let (wanted, part): (Vec<char>, Vec<char>) = (wanted.chars().collect(), part.chars().collect());

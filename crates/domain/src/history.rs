@@ -79,6 +79,7 @@ impl History {
     /// Adds a run and drops the oldest runs above the limit. A run that is already present is ignored.
     #[must_use]
     pub fn with(mut self, run: PastRun) -> Self {
+        // A run's result may be recorded twice, e.g. after a takeover.
         if self.runs.iter().all(|known| known.run != run.run) {
             self.runs.push(run);
         }
@@ -91,6 +92,7 @@ impl History {
         let of_class = self.runs.iter().rev().filter(|run| run.class == class);
         let efforts: Vec<Effort> = of_class.take(LATEST).map(|run| run.effort).collect();
         let all = |value: fn(&Effort) -> u64| Middle::of(efforts.iter().map(value).collect());
+        // One run without a price makes the cost of the estimate unknown.
         let costs: Option<Vec<u64>> = efforts.iter().map(|effort| effort.cost_micros).collect();
         if efforts.len() < FEWEST {
             return None;

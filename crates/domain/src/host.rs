@@ -29,6 +29,7 @@ impl HostPattern {
     /// A pattern with `*.` requires at least one more label: `*.crates.example` does not match
     /// `crates.example`.
     pub fn covers(&self, host: &str, port: u16, usual_port: u16) -> bool {
+        // DNS ignores the case of names.
         let host = host.to_ascii_lowercase();
         let is_named = match host.strip_suffix(&self.name) {
             // The dot has to precede the name, otherwise `*.crates.example` would match `evilcrates.example`.

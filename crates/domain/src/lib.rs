@@ -1,6 +1,12 @@
 //! Data types and pure functions of Journeyman's domain. The crate has no runtime, no I/O and no clock.
+// A new variant has to be considered in every match. An intended wildcard needs an `expect` with a reason.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+// Types in this crate are stored in streams and buckets, and two releases read them at the same time. Fields
+// that
+// a later release added therefore have `serde(default)`. Their default is not written, so that an unused
+// feature
+// changes no record.
 mod about;
 pub mod address;
 mod approval_gate;

@@ -48,6 +48,7 @@ pub struct Bucket {
 impl Bucket {
     fn of(name: &'static str, limit: u32, window_ms: u64) -> Option<Self> {
         let burst = (limit / 4).max(1);
+        // The burst counts against the limit: with the full refill on top, a window would exceed it.
         let others = limit.saturating_sub(burst).max(1);
         (limit > 0).then(|| Self {
             name,

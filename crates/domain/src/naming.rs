@@ -153,6 +153,8 @@ impl<'a> Naming<'a> {
         let mut others: Vec<String> = requester.map(ToString::to_string).into_iter().collect();
         for who in commits.co_authors.iter().map(|who| who.trim()) {
             if !others.iter().any(|known| known == who) {
+                // The requester may also be a co-author in the rules, and a repeated trailer gives credit
+                // twice.
                 others.push(who.to_owned());
             }
         }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::{CommitId, Outside, RepositoryName, TicketKey};
 
 /// Reason for which policy or an external service refuses a request.
+// `remote = "Self"` generates inherent functions, which the manual implementations below wrap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self", tag = "code", rename_all = "snake_case")]
 pub enum Refusal {

@@ -87,6 +87,7 @@ impl RepairResult {
     }
 
     fn ended(mut self, reason: &StopReason) -> Self {
+        // A pushed repair remains a repair, even if the run stopped later.
         if *reason != StopReason::Completed && !self.fixed {
             self.error = Some(reason.as_str().to_owned());
         }

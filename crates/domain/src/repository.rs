@@ -129,6 +129,7 @@ impl RepositoryName {
     /// Returns the repository on an instance that a text names; absent for an impossible repository in a
     /// folder.
     fn named(self, instance: Option<Instance>) -> Option<Self> {
+        // A folder has a single owner, so that its name has one spelling.
         let is_local = instance.as_ref().is_some_and(Instance::is_local);
         let named = self.on(instance);
         let is_legal = named.owner == LOCAL_OWNER && named.local_folder().is_some();

@@ -169,6 +169,7 @@ impl Row {
             summary.status = RunStatus::Finished { reason };
             summary.finished_at = Some(at);
         }
+        // Active runs always remain. Only finished ones count against the limit.
         let finished = |run: &RunSummary| matches!(run.status, RunStatus::Finished { .. });
         let mut surplus = self
             .runs

@@ -131,6 +131,7 @@ impl Period {
         }
     }
 
+    // A time outside of the calendar's range counts as the epoch, which keeps the function total.
     fn dates(self, at: Timestamp) -> (Date, Option<Date>) {
         let instant = OffsetDateTime::from_unix_timestamp(at.unix_s());
         let date = instant.unwrap_or(OffsetDateTime::UNIX_EPOCH).date();

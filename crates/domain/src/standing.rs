@@ -144,6 +144,7 @@ impl Standing {
     }
 
     fn reviewed(&mut self, round: &ReviewRound, at: Timestamp) {
+        // A review ends the wait for it.
         self.awaited = None;
         self.review = Some(ReviewSeen {
             author: round.author.clone(),

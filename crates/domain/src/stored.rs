@@ -132,6 +132,7 @@ pub struct AnyRecord(pub Map<String, Value>);
 
 impl Serialize for AnyRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The envelope already writes the field.
         let fields = self.0.iter().filter(|(name, _)| *name != "version");
         serializer.collect_map(fields)
     }
@@ -139,6 +140,7 @@ impl Serialize for AnyRecord {
 
 impl Stored for AnyRecord {
     const KIND: RecordKind = RecordKind::Control;
+    // Tools and tests read records of every format.
     const VERSION: u32 = 99;
 
     fn version(&self) -> u32 {

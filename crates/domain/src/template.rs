@@ -27,6 +27,7 @@ pub fn fill_template(template: &str, answers: &[TemplateAnswer]) -> String {
     let mut parts: Vec<Part<'_>> = vec![Part::default()];
     let mut is_code = false;
     for line in without_front_matter(&template).lines() {
+        // Fenced code may contain lines with the form of headings or boxes.
         is_code ^= line.trim_start().starts_with("```");
         match (heading_words(line), checkbox(line)) {
             (Some(words), _) if !is_code => parts.push(Part {
@@ -109,6 +110,7 @@ fn heading_words(line: &str) -> Option<&str> {
 fn checkbox(line: &str) -> Option<Checkbox<'_>> {
     let rest = line.trim().strip_prefix(['-', '*', '+'])?.trim_start();
     let (mark, words) = rest.strip_prefix('[')?.split_once(']')?;
+    // `[x](https://…)` is a link.
     let is_box = matches!(mark, " " | "" | "x" | "X") && !words.trim().is_empty() && !words.starts_with('(');
     is_box.then(|| Checkbox {
         words: words.trim(),

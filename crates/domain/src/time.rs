@@ -53,6 +53,7 @@ impl Timestamp {
     }
 }
 
+// Jira writes offsets without a colon (`+0200`), which RFC 3339 does not allow.
 fn with_colon_in_offset(text: &str) -> Option<String> {
     let split = text
         .len()

@@ -115,7 +115,9 @@ struct Following {
 
 impl Following {
     async fn connect(&mut self) -> Result<(), Error> {
+        // The request has no time limit, because the stream lasts as long as the run.
         let mut request = self.client.request(Method::GET, &self.path);
+        // Server-sent events continue after the id in this header.
         if let Some(seen) = self.seen {
             request = request.header("last-event-id", seen);
         }
@@ -159,6 +161,7 @@ impl Following {
     /// exhausted.
     async fn pause(&mut self, error: Error) -> Result<(), Error> {
         self.events = None;
+        // Server errors may be transient. A refusal or an unreadable answer does not change by repetition.
         let passes = match &error {
             Error::Refused { status, .. } => status.is_server_error(),
             Error::Unreachable { .. } | Error::Lost(_) | Error::Events(_) | Error::BrokenOff => true,

@@ -36,6 +36,7 @@ impl CredentialView {
     pub fn words(&self) -> String {
         let instance = self.instance.as_ref();
         let place = instance.map_or_else(String::new, |name| format!(" (instance {name})"));
+        // The first ten characters of an RFC 3339 time are its date.
         let day = self.ends.get(..10).unwrap_or(&self.ends);
         let when = match self.days {
             0 => String::new(),

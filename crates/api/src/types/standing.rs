@@ -83,6 +83,7 @@ impl PullRequestView {
         let is_outdated = standing.is_outdated();
         let (reviewers, since) = standing.awaited.clone().unzip();
         Self {
+            // Triggers expire after 30 days; the index keeps the status.
             status: standing.status.or(status),
             head: standing.head.as_ref().map(ToString::to_string),
             checks: standing

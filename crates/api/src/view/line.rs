@@ -52,6 +52,7 @@ impl Line {
     /// Adds text that the headline does not contain.
     pub(super) fn more(mut self, text: &str) -> Self {
         let is_some = !text.trim().is_empty();
+        // Text of others may contain terminal sequences, so hidden characters are spelled out.
         self.more = is_some.then(|| visible(&capped(text, FOLDED)));
         self
     }

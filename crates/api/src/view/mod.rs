@@ -126,6 +126,7 @@ impl From<&Entry> for EntryView {
             head,
             more,
             turn: match &entry.fact {
+                // Summaries have no turn, so only this fact begins one.
                 Fact::ModelRequested { turn, .. } => Some(*turn),
                 _ => None,
             },

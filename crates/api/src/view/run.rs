@@ -103,6 +103,7 @@ pub(super) fn head_moved(head: &CommitId, by: Option<&str>) -> Line {
 pub(super) fn finished(reason: &StopReason) -> Line {
     let tone = match reason {
         StopReason::Completed => Tone::Good,
+        // A decision of people ends these runs, or there was nothing to do: no failure.
         StopReason::NoChange { .. }
         | StopReason::Stopped { .. }
         | StopReason::Rejected { .. }

@@ -91,6 +91,7 @@ pub(super) fn checked(run: &CheckRun) -> Line {
         format!(", {} passed, {} failed", tests.passed, tests.failed)
     });
     let words = format!("{tree}: {}{tests} ({})", run.outcome.as_str(), run.command);
+    // Only the complete change is judged. The base and partial trees are expected to fail.
     let tone = match (&run.outcome, &run.tree_kind) {
         (CheckOutcome::Green, TreeKind::Head) => Tone::Good,
         (CheckOutcome::Red, TreeKind::Head) => Tone::Bad,

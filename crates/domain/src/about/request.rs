@@ -34,6 +34,7 @@ impl JobRequest {
                 TicketKey::Discussion { repository, number } => {
                     Some(Reactable::discussion(repository, *number))
                 }
+                // Jira has no reactions, and a folder ticket is in no tracker.
                 TicketKey::Jira { .. } | TicketKey::Folder { .. } => None,
             },
             About::Discussion(discussion) => discussion.comment.clone().or_else(|| match ticket {

@@ -60,6 +60,7 @@ impl Pool {
         }
         let is_half = |heard: usize| heard > 0 && heard < fresh.len();
         let half_heard = best.values().filter(|(_, heard)| is_half(*heard)).count();
+        // Planners observe the same executors, so a sum over their records would count executors repeatedly.
         let left_out = fresh
             .iter()
             .map(|record| record.left_out)
