@@ -162,6 +162,7 @@ pub struct DecisionBody {
     /// The verdict: `approve`, `reject` or `revise`.
     #[schema(value_type = String)]
     pub verdict: Verdict,
+    // The commit may have changed since the person read it, so an approval has to name it.
     /// The commit that it is about, or at least its first 7 characters; required for an approval.
     #[serde(default)]
     pub head: String,

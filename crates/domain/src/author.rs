@@ -39,6 +39,7 @@ impl CommitAuthor {
 
     /// The author of commits that releases before the setting made; branches from these releases still
     /// contain it.
+    // The address belongs to the GitHub account with this login, which is not ours.
     pub fn of_earlier_releases() -> Self {
         Self {
             name: "Journeyman".to_owned(),

@@ -40,6 +40,8 @@ pub enum PullRequestStatus {
 
 /// Index entry that maps a pull request of Journeyman to its ticket and status. The reporter writes it;
 /// ingest reads it to know which pull requests to poll.
+// The reporter owns the index, because it alone opens our pull requests. A poll therefore costs one
+// conditional listing per repository and does not grow with the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestRecord {
     /// The indexed pull request.
@@ -169,6 +171,8 @@ impl FailedCheck {
 }
 
 /// Owner of a head branch: its ticket and last push. The reporter records it before it pushes the branch.
+// The record precedes the push, so that a crash between the two cannot leave a branch without an owner. It is
+// unique per branch: its compare-and-set covers the records of all tickets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BranchRecord {
     /// The repository that contains the branch.

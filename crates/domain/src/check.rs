@@ -81,6 +81,7 @@ pub enum TreeKind {
         /// Index of the hunk, from 0.
         hunk: u32,
     },
+    // Without this tree, a test that the change silences or weakens would count as evidence for it.
     /// The files of the head, with these files or folders as in the base and these hunks of other files
     /// reverted.
     HeadWithBase {

@@ -6,6 +6,7 @@ use crate::{Instance, RecordKind, Stored, Timestamp};
 
 /// Expiry dates of one service's credentials, from its settings. The service writes the record at its start,
 /// also with an empty list.
+// Each service reports its own credentials, because only it reads their settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialEnds {
     /// One entry per credential with a known expiry date.

@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// One record of a run's journal.
+// A planner whose append was not acknowledged reads the entry back and compares the nonce.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Position in the journal, from 0 without gaps.
@@ -34,6 +35,8 @@ impl Stored for Entry {
 
 /// Event in a run. Each outbound operation is two facts: the request, then the outcome. Its id is the run
 /// with the journal position of the request.
+// Two facts per operation make a crash recoverable: the successor finds a request without an outcome and
+// repeats it under the same id, by which executor and reporter recognize it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Fact {
@@ -100,6 +103,7 @@ pub enum Fact {
         /// Snapshot of the best proven state.
         snapshot: Snapshot,
     },
+    // Pinned, so that a change of the settings does not change the limits of an active run.
     /// Limits of the run, pinned from rules and settings before the first model call.
     LimitsSet {
         /// Limits of the run.
@@ -243,6 +247,7 @@ pub enum Fact {
         /// Estimate of the tokens that every later call saves, not counting the tokens of the summary.
         tokens: u64,
     },
+    // Nothing of the replaced turns is deleted: the fold of any prefix of the journal gives the same prompt.
     /// The summary arrived. It replaces those turns from now on, unless it is unusable.
     Summarized {
         /// Id of the summary call.
@@ -267,6 +272,8 @@ pub enum Fact {
         /// Reason of the return.
         why: Return,
     },
+    // The same run continues on the new head: only its journal shows which push came first, and its cost
+    // stays counted.
     /// Another author pushed to the branch of the pull request: the work restarts on the new head.
     HeadMoved {
         /// The new head of the branch.
@@ -275,6 +282,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
     },
+    // Only the latest snapshot is needed. The planner deletes the previous one after this entry is appended.
     /// A snapshot of the workspace's changes is stored outside of it.
     SnapshotTaken {
         /// The stored snapshot.
@@ -342,6 +350,8 @@ pub enum Fact {
         /// Name of the user.
         by: String,
     },
+    // News neither wake a parked run nor interrupt a step. Their position in the journal determines the turn
+    // that reads them, so a repeated model call has the same input.
     /// A new event on the ticket reached the run. The model reads it in its next turn.
     NewsArrived {
         /// Stream sequence of the trigger that carried it.

@@ -57,6 +57,7 @@ macro_rules! fence {
 fence! {
     /// Fence of the planner that works on a ticket. Reports, journal entries and executor calls carry it.
     RunFence
+// Two types, so that code cannot compare the fences of different streams.
 }
 fence! {
     /// Fence of the reporter that works on a ticket's reports. The ledger compares it. It is not comparable

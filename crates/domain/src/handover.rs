@@ -35,6 +35,8 @@ pub enum Exit {
 }
 
 /// The model's description of its change.
+// The model only describes the change. Branch, commit, push and pull request are made by code, so the model
+// cannot claim evidence that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handover {
     /// The type of the change, as the rules name it.

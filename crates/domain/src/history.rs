@@ -13,6 +13,8 @@ const FEWEST: usize = 3;
 
 /// The latest runs that opened a pull request in a repository, oldest first. The list is a basis for
 /// estimates: a run may be missing.
+// A record per repository instead of a search over journals. It may miss a run, so it is only used for
+// estimates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The runs, oldest first; at most 200.

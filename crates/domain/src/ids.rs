@@ -65,6 +65,7 @@ text_serde!(RunId);
 
 /// Id of an outbound operation: run id and journal position, `jira:ENG-12@57:9`. A resumed run repeats the
 /// id.
+// A repeated operation has the same id, so executor and reporter recognize it and perform it once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(String);

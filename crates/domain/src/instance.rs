@@ -16,6 +16,8 @@ const MAX_CHARS: usize = 32;
 
 /// Name of an additional Jira site or GitHub server in the settings, or of local folders: `ghe`, `dc`,
 /// `shop`.
+// An instance is a part of names, and services select the client by the name. So no caller can send a
+// credential to another server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Instance(String);

@@ -85,6 +85,7 @@ impl TicketKind {
 }
 
 /// An acceptance criterion of a ticket.
+// Only a quotation counts as a criterion. What the model adds to the ticket is shown as a guess.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Criterion {
     /// The quotation from the ticket.

@@ -7,6 +7,7 @@ use crate::RepositoryName;
 /// Queue in which a job of a ticket waits. One run at a time works in a lane, and lanes work in parallel.
 ///
 /// A parked run frees its lane for other runs, but in a change lane it keeps its branch.
+// Lanes keep short work, such as an answer, from waiting for a long change of the same ticket.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Lane {

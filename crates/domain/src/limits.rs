@@ -133,6 +133,7 @@ pub struct Heard {
 
 /// Shared state of the rate limits of accounts. It never fails: without its store it uses the observations of
 /// this process.
+// A trait, so that clients of Jira and GitHub depend neither on Redis nor on each other.
 pub trait LimitGate: Debug + Send + Sync {
     /// Waits until a request may be sent. A write that is slightly early is held back here.
     ///

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::{RecordKind, Stored, TicketKey, Timestamp};
 
 /// A request for maintenance. Ingest writes it, the reporter carries it out.
+// An account at NATS that may delete records could empty every store. Only the reporter has it, which
+// receives the least text of strangers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaintenanceOrder {
     /// Unique id of the order.

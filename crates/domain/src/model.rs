@@ -14,6 +14,8 @@ pub enum Block {
     },
     /// A request of the model to run a tool.
     ToolCall(ToolCall),
+    // Thinking belongs to the provider and model that wrote it. The provider may reject its own block when
+    // the conversation before it changed.
     /// A block that only its provider understands, such as thinking with its signature. Journeyman sends it
     /// back to that provider verbatim.
     Opaque {
@@ -103,6 +105,7 @@ pub struct Reply {
     /// The answering provider by its name in the settings; empty in records of earlier releases.
     #[serde(default)]
     pub provider: String,
+    // An unknown price is not 0, otherwise a budget in money could never be exhausted.
     /// Cost in millionths of a dollar; absent when the price of the model is unknown.
     #[serde(default)]
     pub cost_micros: Option<u64>,

@@ -8,6 +8,8 @@ use serde_json::Value;
 use crate::{RecordKind, Stored, Timestamp};
 
 /// A caller's request for a pull request. Ingest writes it, the reporter carries it out.
+// A call may name no issue, so it has no ticket whose log could contain it. Each service writes to the bucket
+// that it owns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequestCall {
     /// The caller's idempotency key: a repeated request counts once.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ChangedFile, CommitId, PullRequestRef, Weight};
 
 /// A pull request to review, pinned at the time of the request.
+// Pinned, so that the planner can check a comment against the added lines before it leaves, also for forks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewedChange {
     /// The pull request to review.

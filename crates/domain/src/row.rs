@@ -7,6 +7,7 @@ use crate::{
 };
 
 /// The row of a ticket.
+// The row is a cache: journals and triggers rebuild it when it is unreadable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The highest fence that took over the ticket.
@@ -45,6 +46,8 @@ pub struct Pending {
     pub job: Job,
     /// The lane in which the run waits.
     pub lane: Lane,
+    // A change waits for every older active run of its repository on the same branch. A run with an unknown
+    // branch blocks all of them, so the order of age needs no locks.
     /// The branch of the run in a change lane; absent while the run may use any branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,

@@ -109,6 +109,8 @@ pub enum SkipReason {
         /// The commits and plans that wait for a decision, abbreviated.
         heads: Vec<String>,
     },
+    // Work in the wrong repository costs more than a question. A model never chooses the repository, because
+    // it would choose the rules and permissions with it.
     /// Several repositories share the ticket's project, and its components and labels match none or several
     /// of them.
     UnclearRepository {

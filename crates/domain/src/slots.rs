@@ -6,6 +6,8 @@ use crate::{RecordKind, RunId, Stored, Timestamp};
 
 /// The runs that wait for a slot of one pool, in the order of their arrival. Each pool has one record, which
 /// is changed by compare-and-set.
+// One record per pool keeps the order of arrival without a listing, and a crashed planner leaves nothing
+// behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotQueue {
     /// The waiting runs, oldest first.

@@ -54,6 +54,7 @@ pub struct RunCost {
 }
 
 /// Limits of a ticket over all its runs, with the amounts that its other runs had used when this run started.
+// The journals of a ticket are available to its planner, so this budget needs no shared counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketLimits {
     /// Maximum cost of model calls; absent: unlimited.

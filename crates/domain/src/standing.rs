@@ -7,6 +7,7 @@ use crate::{
 
 /// Latest known status of a pull request. Approvals and mergeability are unknown, because no trigger contains
 /// them.
+// The status is derived on demand, so there is no second record that could contradict the triggers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// Open, merged or closed; absent: no trigger has reported it.

@@ -141,6 +141,7 @@ impl StopReason {
     /// Returns true after a permanent failure of an external service: work on the ticket stops until a person
     /// requests it again.
     pub const fn breaks_circuit(&self) -> bool {
+        // All variants are listed, so that a new reason has to be classified here.
         match self {
             Self::ModelFailed { .. } | Self::WorkspaceUnavailable { .. } | Self::ReportFailed { .. } => true,
             Self::Completed

@@ -203,6 +203,8 @@ text_serde!(TicketKey);
 
 /// Text of a ticket at the time of the trigger, pinned and sanitized: a later edit never reaches an active
 /// job.
+// The text is pinned once, also for repairs and reviews: an edit of the ticket never redirects work on an
+// open pull request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketText {
     /// The title on one line.

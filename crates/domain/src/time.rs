@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 /// A point in time in Unix milliseconds. Callers provide it from their clock; this crate reads no clock.
+// Folds and decisions receive their times as data, so that a replay gives the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(i64);

@@ -54,6 +54,7 @@ pub struct ToolResult {
     /// True when the content is incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    // Evidence is only valid for the files that a check saw.
     /// Tree of the workspace's files after the call, which binds the result to these files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<crate::TreeId>,

@@ -9,6 +9,8 @@ use crate::{
 
 /// Semantic identity of an event (`changelog:10023`, `checks:<repo>:<sha>:<digest>`). All channels give the
 /// same key to the same event, so it counts once.
+// Any text is legal: characters such as `.`, `*` and spaces, which NATS excludes from a subject token,
+// disappear in the hash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TriggerKey(String);

@@ -53,6 +53,7 @@ impl WaitsFor {
 
     /// Returns true when the wait is short enough to keep the workspace open.
     pub const fn keeps_workspace(self) -> bool {
+        // An open workspace occupies a slot, so a wait for people or for a retry releases it.
         match self {
             Self::Report | Self::Slot => true,
             Self::Decision | Self::Answer | Self::Retry => false,

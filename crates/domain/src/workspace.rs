@@ -31,6 +31,7 @@ pub struct WorkspaceInfo {
 }
 
 /// The workspace's changes against the base, stored in the object store.
+// A full pack instead of deltas: a chain of deltas is only as reliable as its weakest link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The base commit of the changes.

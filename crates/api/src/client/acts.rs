@@ -42,6 +42,8 @@ pub enum Act<'a> {
 }
 
 impl Act<'_> {
+    // A dry run and the call share method, path and body, so that the dry run describes exactly the same
+    // call.
     fn request(&self) -> (Method, String, Option<Value>) {
         let of_ticket = |ticket: &TicketKey| format!("/v1/tickets/{}", encode(&ticket.to_string()));
         let of_run = |run: &RunId| format!("/v1/runs/{}", encode(&run.to_string()));

@@ -57,6 +57,7 @@ impl Client {
     ) -> Result<impl Stream<Item = Result<Entry, Error>> + use<>, Error> {
         let path = format!("/v1/runs/{}/events", encode(&run.to_string()));
         let events = self.followed(path, last).await?;
+        // The API sends output only when it is requested, so this filter normally drops nothing.
         Ok(events.try_filter_map(async |event| {
             Ok(match event {
                 Followed::Entry(entry) => Some(*entry),
@@ -130,6 +131,7 @@ impl Following {
     async fn next(&mut self) -> Result<Option<Followed>, Error> {
         while !self.is_over {
             let broken = match &mut self.events {
+                // After a failed attempt the connection is missing, and the loop first connects again.
                 None => self.connect().await.err(),
                 Some(events) => match events.try_next().await {
                     Ok(Some(event)) => return self.understand(&event).map(Some),

@@ -67,6 +67,7 @@ impl Client {
     async fn post<T: DeserializeOwned>(&self, wanted: &JobBody, key: Option<&str>) -> Result<T, Error> {
         let request = self.request(Method::POST, PATH).json(wanted);
         self.answered(match key {
+            // Proxies and clients may repeat a request. The key makes the API count it once.
             Some(key) => request.header("idempotency-key", key),
             None => request,
         })

@@ -65,6 +65,8 @@ pub struct ContextBody {
     /// The discussion, which must be the ticket; a number or its digits, empty for none.
     #[schema(value_type = Option<Object>)]
     pub discussion_number: Option<serde_json::Value>,
+    // Callers may send the contents of an event. They are accepted but never used, because a caller could
+    // claim any text.
     /// Ignored: the title is read from the discussion.
     #[schema(value_type = Option<Object>)]
     pub discussion_title: Option<serde_json::Value>,

@@ -8,6 +8,7 @@ use super::{
 };
 
 pub(super) fn asked(turn: u32, phase: Phase) -> Line {
+    // Names of phases are identifiers with underscores; people read spaces.
     let words = format!("turn {turn} of {}", phase.as_str().replace('_', " "));
     Line::new(Who::Model, words).tone(Tone::Quiet)
 }
@@ -23,6 +24,7 @@ pub(super) fn replied(reply: &Reply) -> Line {
 
 /// Formats the tokens and the cost of a reply.
 fn took(reply: &Reply) -> String {
+    // A missing price is omitted rather than displayed as 0.
     let usage = reply.usage;
     let cost = reply.cost_micros;
     let cost = cost.map_or_else(String::new, |micros| format!(", {}", dollars(micros)));
@@ -77,6 +79,7 @@ pub(super) fn output(output: &PhaseOutput) -> Line {
         PhaseOutput::Issues { issues } => Line::new(Who::Model, format!("planned issues: {}", issues.len())),
         PhaseOutput::Work { exit } => work(exit),
         PhaseOutput::Prove { proof } => Line::new(Who::Planner, format!("evidence {}", proof.level)),
+        // An incomplete review without objections is not an approval.
         PhaseOutput::Review { review } if !review.is_complete => nothing("the review came to no end"),
         PhaseOutput::Review { review } => match review.blocking().count() {
             0 => Line::new(Who::Model, "reviewed: no objection").tone(Tone::Good),

@@ -18,6 +18,7 @@ pub(super) fn taken_over(fence: RunFence) -> Line {
 }
 
 pub(super) fn limits(limits: &RunLimits) -> Line {
+    // Limits are displayed as stored, because they are only of interest to operators.
     let limits = serde_json::to_string(limits).unwrap_or_default();
     Line::new(Who::Planner, format!("may take {limits}")).tone(Tone::Quiet)
 }
@@ -116,6 +117,8 @@ pub(super) fn finished(reason: &StopReason) -> Line {
 
 /// Formats an event with its reason and the details of the reason.
 fn ended(what: &str, reason: &StopReason) -> String {
+    // The details are part of the headline, and `with_detail` adds them in full if the headline truncates
+    // them.
     match reason.detail() {
         Some(detail) => format!("{what}: {}, {detail}", reason.words()),
         None => format!("{what}: {}", reason.words()),

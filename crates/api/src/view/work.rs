@@ -32,6 +32,7 @@ pub(super) fn went_back() -> Line {
 }
 
 pub(super) fn tool(call: &ToolCall) -> Line {
+    // The whole input is added, because the headline only shows the values.
     let input = serde_json::to_string_pretty(&call.input).unwrap_or_default();
     let words = format!("{} {}", call.name, arguments(&call.input));
     Line::new(Who::Planner, words).rest_of(&input).tone(Tone::Soft)

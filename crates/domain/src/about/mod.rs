@@ -9,6 +9,7 @@ use crate::{ChangedFile, ChecksSummary, CommitId, Job, PullRequestRef, ReviewedC
 pub use request::JobRequest;
 
 /// Subject of a job in addition to its ticket.
+// The payloads are boxed, because most jobs are about the ticket alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum About {
@@ -218,6 +219,8 @@ pub struct CommentQuestion {
     /// The comment, if GitHub accepts reactions on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<crate::Reactable>,
+    // Ingest decides about permissions before the model reads the comment. So no text can extend the rights
+    // of its author, and the planner needs no right to write triggers.
     /// The work that begins if the comment turns out to ask for a change, pinned with the permissions of that
     /// moment. Absent: the comment cannot ask for work.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,6 +32,8 @@ use crate::{
 };
 
 /// A request to the reporter. Its effects are performed once, even if it is delivered repeatedly.
+// The reporter accepts older fences: a successor repeats the request under the same id, so the ledger
+// performs it once, and a rejection could lose a legitimate report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Unique id, the deduplication key in the log.
@@ -90,6 +92,8 @@ pub struct ReportCursor {
     /// Time of the first of these attempts.
     #[serde(default)]
     pub since: Option<Timestamp>,
+    // The count is part of the cursor, which is written in any case, and survives restarts. Five crashes
+    // refuse the report.
     /// Number of reporters that crashed on the next report; absent: the last reporter released the ticket
     /// properly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +117,7 @@ pub struct PushBranch {
     pub head: CommitId,
     /// The pack with every object that the base lacks.
     pub pack: ObjectRef,
+    // A push never overwrites commits of another author: the author who pushed first wins.
     /// The commit that the remote branch must point at (`--force-with-lease`); absent: the branch must not
     /// exist.
     pub expected: Option<CommitId>,

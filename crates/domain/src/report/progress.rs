@@ -23,6 +23,7 @@ pub struct Progress {
 
 /// Request to update the progress in the status comment. It writes no other text, and the run does not wait
 /// for it.
+// No decision depends on the progress, so neither a replay nor a crash needs the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progressed {}
 

@@ -148,6 +148,8 @@ impl Request for CostTold {
 pub struct PlanProposed {
     /// The repository of the change.
     pub repository: RepositoryName,
+    // The id has the form of a commit, so that one kind of decision, over comment, API and command line,
+    // covers plans and changes.
     /// Id of the plan, which takes the place of a commit in the decision.
     pub id: CommitId,
     /// The proposed plan.

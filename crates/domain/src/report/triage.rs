@@ -10,6 +10,8 @@ use crate::RepositoryName;
 /// Request to set the values that a triage chose for a ticket. Existing labels remain.
 ///
 /// The name of this request in stored records is `add_labels`, after its first feature.
+// An external service may refuse a single value, such as a priority. The receipt names it, and the other
+// values are set nevertheless.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Triaged {
     /// The repository whose rules apply; absent in records of earlier releases: that of the ticket.

@@ -227,6 +227,8 @@ pub struct ExecutorRules {
     pub setup: Vec<String>,
     /// Names of programs that the work needs. A run ends before its first model call when the pool lacks one.
     pub programs: Vec<String>,
+    // Commands of the model have no network at all, so the list only concerns the setup, which the rules
+    // define.
     /// Hosts that the setup commands can reach through the egress proxy. All other commands have no network.
     pub network: Vec<HostPattern>,
 }
