@@ -72,7 +72,8 @@ pub struct Rules {
 const MOST_THREADS: usize = 10;
 // Maximum of `issues.most_planned`.
 const MOST_PLANNED: usize = 10;
-// Maximum of `pull_request.touched_authors`: requests to more people reach nobody in particular.
+// Maximum of `pull_request.touched_authors`: the more people are asked, the less each of them feels
+// addressed.
 const MOST_TOUCHED_AUTHORS: usize = 5;
 // Maximum number of patterns in `agent.reports`.
 const MAX_REPORTS: usize = 20;
