@@ -315,7 +315,7 @@ pub enum Fact {
         /// Result of the report.
         outcome: ReportOutcome,
     },
-    /// The run waits without holding a lease or workspace.
+    /// The run waits after it released the ticket, so any planner may continue it.
     Parked {
         /// The event that ends the wait.
         waits_for: WaitsFor,

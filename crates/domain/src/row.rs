@@ -91,7 +91,7 @@ pub enum RunStatus {
     Queued,
     /// A planner works on the run.
     Active,
-    /// The run waits for an event without holding a slot or lease.
+    /// The run waits for an event, and any planner may continue it.
     Parked {
         /// The event that ends the wait.
         waits_for: WaitsFor,

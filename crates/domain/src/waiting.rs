@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Event that a parked run waits for. The run holds no lease and no slot during the wait.
+/// Event that a parked run waits for. The planner releases the ticket during the wait, so any planner may
+/// continue the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {

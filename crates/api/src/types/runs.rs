@@ -105,10 +105,10 @@ pub struct OverviewView {
     pub unpriced: u32,
     /// Number of tokens read and written.
     pub tokens: u64,
-    /// Number of tokens that models read and the provider's cache did not serve.
+    /// Number of tokens that models read, cached ones included.
     #[serde(default)]
     pub input_tokens: u64,
-    /// Number of tokens that models read and the provider's cache served.
+    /// Number of tokens that models read from the provider's cache, a part of `input_tokens`.
     #[serde(default)]
     pub cached_tokens: u64,
     /// Number of tokens that models wrote.

@@ -1,4 +1,4 @@
-//! Overview of a run for people: the only fold of a journal for pages, listings and counts.
+//! Overview of a run for people: a fold of its journal for pages, listings and counts.
 //!
 //! The planner folds the same journal into the state that it needs to continue. The overview does not depend
 //! on that state, so a planner of another release changes nothing here.
@@ -115,13 +115,13 @@ pub struct Spend {
     pub cost_usd: Dollars,
     /// Number of tokens read and written.
     pub tokens: u64,
-    /// Part of them: tokens that models read and the provider's cache did not serve.
+    /// Tokens that models read, cached ones included.
     #[serde(default)]
     pub input_tokens: u64,
-    /// Part of them: tokens that models read and the provider's cache served.
+    /// Tokens that models read from the provider's cache, a part of `input_tokens`.
     #[serde(default)]
     pub cached_tokens: u64,
-    /// Part of them: tokens that models wrote.
+    /// Tokens that models wrote.
     #[serde(default)]
     pub output_tokens: u64,
     /// Number of replies without a known price.
