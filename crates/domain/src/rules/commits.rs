@@ -41,7 +41,7 @@ impl CommitRules {
     }
 }
 
-/// Omitting the default keeps the records of earlier releases unchanged when they are written again.
+// Omitting the default keeps the records of earlier releases unchanged when they are written again.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
 const fn is_set(flag: &bool) -> bool {
     *flag

@@ -15,7 +15,6 @@ pub struct DbtRules {
 impl DbtRules {
     /// Returns the commands that compile every project.
     pub fn compile(&self) -> Vec<String> {
-        // The path is quoted for the shell.
         let quoted = |path: &str| format!("'{}'", path.replace('\'', "'\\''"));
         let in_folder = |project: &DbtProject| match project.path.as_str() {
             "" | "." => "dbt compile".to_owned(),
