@@ -1,4 +1,4 @@
-//! Parses source files for an executor, confined.
+//! Entry point of the confined process that parses source files for an executor.
 
 fn main() -> std::process::ExitCode {
     executor::parser()

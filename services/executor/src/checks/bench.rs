@@ -1,4 +1,5 @@
-//! Checks of a folder without a service: each in a workspace of its own, confined like every command.
+//! Checks of a folder without the gRPC service. Each check runs in its own workspace, confined like every
+//! command.
 
 use std::{
     path::{Path, PathBuf},
@@ -25,35 +26,37 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Kept of each end of one command's output, in bytes: whole test suites are named in it.
+// Limit in bytes for each end of a command's output. It is larger than that of checks, because the output of
+// a whole test suite names every test, and graders need all names.
 const OUTPUT_BYTES: usize = 16 << 20;
-/// Seconds that one setup command may take.
+// Setup commands get longer than checks, because they download and build dependencies.
 const SETUP_LIMIT: Duration = Duration::from_secs(1800);
 
-/// A sandbox for commands on folders. Its commands have no way out where namespaces work.
+/// Sandbox for commands on folders. Its commands have no network where the kernel allows namespaces.
 pub struct Bench {
     sandbox: Sandbox,
     workspaces: PathBuf,
 }
 
-/// What commands showed.
+/// Outcome, tests and output of the commands of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// How they ended: that of the first command that did not end green, or green.
+    /// Outcome of the first command that did not end green, or green.
     pub outcome: CheckOutcome,
-    /// Why, in words, where the outcome alone does not say.
+    /// Reason for the outcome, in words; empty where the outcome alone is clear.
     pub reason: String,
-    /// What all their tests said, every test that was named among them; absent when nothing shows that one ran.
+    /// Tests of all commands together, with the name of every test; `None` when nothing shows that a test
+    /// ran.
     pub tests: Option<TestReport>,
-    /// The end of the output of each.
+    /// End of the output of each command.
     pub output: String,
 }
 
 impl Bench {
-    /// Opens the sandbox as the executor's settings have it, without a runner. Workspaces lie below `workspaces`.
+    /// Opens the sandbox with the executor's settings, without a runner. Workspaces lie below `workspaces`.
     ///
     /// # Errors
-    /// When the launcher is missing, or the level is below `executor.min_level`.
+    /// Fails when the launcher is missing, or when the sandbox level is below `executor.min_level`.
     pub async fn open(settings: &Executor, workspaces: PathBuf) -> anyhow::Result<Self> {
         let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
         hidden.push(workspaces.clone());
@@ -69,11 +72,11 @@ impl Bench {
         Ok(Self { sandbox, workspaces })
     }
 
-    /// Runs `setup`, each of which must end well, and then `checks`, each within `limit`, in the folder `tree`, which they
-    /// may change.
+    /// Runs each command of `setup`, which must succeed, and then each of `checks` within `limit`, in the
+    /// folder `tree`. The commands may change `tree`.
     ///
     /// # Errors
-    /// When a command cannot be started, the folder cannot be used, or `cancel` was asked for.
+    /// Fails when a command cannot be started, when the folder cannot be used, or when `cancel` is cancelled.
     pub async fn check(
         &self,
         tree: &Path,
@@ -111,12 +114,15 @@ impl Bench {
         limit: Duration,
         cancel: &CancellationToken,
     ) -> anyhow::Result<Checked> {
+        // The report files are listed before the command runs, so that reports of an earlier command do not
+        // count for this one.
         let looking = Arc::clone(workspace);
         let before = tokio::task::spawn_blocking(move || Reports::before(looking.root(), &[])).await??;
         let end = self.run(workspace, command, limit, cancel).await?;
         let looking = Arc::clone(workspace);
         let found = tokio::task::spawn_blocking(move || before.read(looking.root())).await?;
         let output = report::plain(&end.output);
+        // Report files are more precise than the printed text, so the text is parsed only without them.
         let tests = found.or_else(|| report::parse(&output));
         let looking = Arc::clone(workspace);
         let (ending, text, known) = (end.ending, output.clone(), tests.clone());

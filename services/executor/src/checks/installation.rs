@@ -1,4 +1,4 @@
-//! Commands that install what a project declares, by ecosystem and lock file.
+//! Commands that install the dependencies of a project, by ecosystem and lock file.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use domain::SetupHint;
 
 use crate::pattern::Pattern;
 
-/// A family of package managers.
+/// Family of package managers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ecosystem {
     Node,
@@ -22,7 +22,7 @@ pub(super) enum Ecosystem {
 
 use Ecosystem::{DotNet, Elixir, Go, Jvm, Node, Php, Python, Ruby, Rust};
 
-/// Words of an output, and whose they are.
+/// Words in a command's output that identify an ecosystem.
 static WORDS: [(Ecosystem, Pattern); 9] = [
     (
         Rust,
@@ -52,7 +52,7 @@ static WORDS: [(Ecosystem, Pattern); 9] = [
         Pattern::new(r"(?i)\bnode|npm|npx|yarn|nvm|volta|corepack|engine|project in .* installed"),
     ),
 ];
-/// A manifest at the root, and whose it is.
+/// Manifests at the root that identify an ecosystem, in order of precedence.
 const MANIFESTS: [(&str, Ecosystem); 12] = [
     ("package.json", Node),
     ("pyproject.toml", Python),
@@ -76,7 +76,8 @@ impl Ecosystem {
             .map(|(ecosystem, _)| *ecosystem)
     }
 
-    /// Toolchains are installed by people or images: no command of a package manager brings one.
+    /// Returns Rust for a `rustup` message, and `None` otherwise. Other toolchains come with the image or are
+    /// installed by a maintainer, not by a package manager.
     pub(super) fn of_toolchain(line: &str) -> Option<Self> {
         Self::of_line(line).filter(|ecosystem| *ecosystem == Rust && line.contains("rustup"))
     }
@@ -114,7 +115,7 @@ impl Ecosystem {
     }
 }
 
-/// The hint for a project; without an ecosystem it only says what is missing.
+/// Builds the hint for a project. Without an ecosystem the hint names only what is missing.
 pub(super) fn install_hint(
     ecosystem: Option<Ecosystem>,
     paths: &BTreeSet<String>,
@@ -164,6 +165,8 @@ pub(super) fn install_hint(
 }
 
 fn node_command(has: &impl Fn(&str) -> bool, declared: &[(String, String)]) -> &'static str {
+    // Yarn 1 and later releases share the name of the lock file but not the option that keeps it unchanged;
+    // the first line of the file shows the release.
     let is_classic = || {
         let lock = declared.iter().find(|(path, _)| path == "yarn.lock");
         lock.is_none_or(|(_, text)| text.contains("# yarn lockfile v1"))

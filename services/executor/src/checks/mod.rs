@@ -1,4 +1,5 @@
-//! Checks: a command in a scratch tree, what its tests said, and what follows from both. No call of the model leads here.
+//! Runs checks: a command in a scratch tree, the results of its tests, and the outcome that follows from
+//! both. Only the planner starts checks; the model has no tool for it.
 
 mod bench;
 mod find;
@@ -35,22 +36,24 @@ use crate::{
     workspace::{Problem, Scratch, Wanted, Workspace},
 };
 
-/// Seconds that a command may take.
+/// Limit of a check in seconds when the request names none.
 const DEFAULT_LIMIT: u32 = 600;
 const MAX_LIMIT: u32 = 1800;
-/// No call takes longer: the longest command, and time to make its files before and to delete them after it.
+// The longest command takes 1,800 seconds. The other 300 are for making its files before it and deleting them
+// after it.
 pub(crate) const MAX_CALL: Duration = Duration::from_secs(2100);
-/// Kept of each end of the output, in bytes, for the parsers.
+/// Limit in bytes for each end of the output that the parsers read.
 const OUTPUT_BYTES: usize = 4 << 20;
-/// The kernel takes no longer single argument, in bytes.
+// Linux limits one argument of `execve` to 128 KiB (`MAX_ARG_STRLEN`), and the script is one argument of the
+// shell.
 const MAX_SCRIPT: usize = 100 * 1024;
-/// Patterns of report files, and paths from the head.
+/// Limits of a request: patterns of report files, and paths of the tree.
 const MAX_PATTERNS: usize = 20;
 const MAX_PATHS: usize = 2000;
-/// Commands of the rules that are taken.
+/// Largest number of commands that are read from the rules.
 const MAX_GIVEN: usize = 20;
 
-/// What is to be run, once it is known to be well-formed.
+/// Validated request for a check.
 pub(crate) struct Asked {
     script: String,
     wanted: Wanted,
@@ -58,7 +61,7 @@ pub(crate) struct Asked {
     reports: Vec<String>,
 }
 
-/// A check that runs for the first time.
+/// A check that runs for the first time, with everything that its task needs.
 pub(crate) struct CheckCall {
     pub(crate) used: Use,
     pub(crate) registry: Arc<Registry>,
@@ -83,10 +86,10 @@ impl Answer<CheckResult> for RunCheckResponse {
     }
 }
 
-/// What a request asks for.
+/// Validates a request.
 ///
 /// # Errors
-/// `INVALID_ARGUMENT` with what is wrong.
+/// Returns `INVALID_ARGUMENT` with the reason.
 pub(crate) fn asked(workspace: &Workspace, request: &RunCheckRequest) -> Result<Asked, Status> {
     let wrong = |why: &str| Err(Status::invalid_argument(why));
     if request.call_id.is_empty() {
@@ -139,7 +142,7 @@ fn wanted(kind: TreeKind, inside: impl Fn(&str) -> Result<PathBuf, Status>) -> R
     })
 }
 
-/// Variables before the command and `&&` between commands work, because a shell reads it.
+/// Builds the script for the shell. The shell gives the command its variables and `&&`.
 fn script(folder: &std::path::Path, command: &str) -> String {
     if folder.as_os_str().is_empty() {
         return command.to_owned();
@@ -148,8 +151,8 @@ fn script(folder: &std::path::Path, command: &str) -> String {
     format!("cd -- '{quoted}' || exit 127\n{command}")
 }
 
-/// Runs a check to its end, or until nobody waits for it. A result is stored unless the check could not be begun: then
-/// the same call may be made again.
+/// Runs a check until it ends or until no caller waits for it. A result is recorded unless the check could
+/// not start; in that case the caller may repeat the same call.
 pub(crate) async fn run(call: CheckCall) {
     let started = Instant::now();
     let cancel = call.used.cancel.child_token();
@@ -173,7 +176,7 @@ pub(crate) async fn run(call: CheckCall) {
         Err(status) => {
             tracing::warn!(%run, call = call.call_id, problem = status.message(), "a check could not be begun");
             call.recorder.forget();
-            // A caller who went away asks again.
+            // The send fails only when the caller is gone, and such a caller repeats its call.
             let _ = call.answers.send(Err(status)).await;
         }
     }
@@ -191,7 +194,8 @@ async fn execute(
     let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
         return Err(Status::aborted("the check was cut before it started"));
     };
-    // Its world has the workspace's folders, which are about to move.
+    // The idle launcher holds the workspace's folders open in its namespaces, and these folders are about to
+    // move.
     open.workspace.spare.clear();
     let (workspace, beside) = (Arc::clone(&open.workspace), call.registry.checks.clone());
     let wanted = call.asked.wanted.clone();
@@ -202,6 +206,8 @@ async fn execute(
         let mut scratch = Scratch::make(workspace, &beside, &wanted)?;
         let reports = Reports::before(scratch.root(), &patterns)?;
         scratch.enter()?;
+        // The scratch tree takes the place of the worktree only after the report files were listed, so that
+        // the listing does not change what the command finds.
         Ok((scratch, reports))
     });
     let (scratch, reports) = failpoint::around("executor.check.make", made).await?;
@@ -216,7 +222,8 @@ async fn execute(
     });
     let looked = looked.await;
     if looked.is_err() {
-        // Its folders are not where they should be: the planner opens it again from its last snapshot.
+        // A failed swap may leave folders in the wrong place. Closing the workspace makes the planner open it
+        // again from its last snapshot.
         call.registry.close(&open.workspace.run);
     }
     let (ran, tree, tampered) = looked?;
@@ -230,7 +237,7 @@ async fn execute(
     })
 }
 
-/// A command that ran.
+/// A command that ran to its end.
 struct Ran {
     end: CommandEnd,
     duration_ms: u64,
@@ -260,7 +267,8 @@ async fn run_in(
     })
 }
 
-/// What follows from a command's end and the report files that it wrote. Blocks where the repository must be asked.
+/// Derives the result from the command's end and the report files that it wrote. Blocks while it reads the
+/// repository.
 fn result(ran: Ran, found: Option<TestReport>, workspace: &Workspace) -> CheckResult {
     judged_result(ran, found, || RepositoryFacts::read(workspace).ok())
 }
@@ -297,7 +305,7 @@ fn judged_result(
     }
 }
 
-/// The end of a text, from the start of a line where that is near.
+/// Returns the end of a text, from the start of a line if one begins near.
 fn tail(text: &str) -> &str {
     let start = text.len().saturating_sub(MAX_TAIL);
     let start = (start..=text.len())
@@ -310,7 +318,7 @@ fn tail(text: &str) -> &str {
     }
 }
 
-/// Commands that may serve as checks, `given` first. Blocks.
+/// Returns the commands that may serve as checks, `given` first. Blocks.
 pub(crate) fn candidates(workspace: &Workspace, given: Vec<String>) -> Result<Vec<CheckCandidate>, Problem> {
     let given = given.into_iter().take(MAX_GIVEN).collect();
     let files = workspace.base_files(find::is_told_of)?;
@@ -324,12 +332,13 @@ pub(crate) fn candidates(workspace: &Workspace, given: Vec<String>) -> Result<Ve
     ))
 }
 
-/// Whether the text of a file may tell of checks.
+/// Returns true for a file whose text may name checks.
 pub fn tells_of_checks(path: &str) -> bool {
     find::is_told_of(path) || find::may_hold_tests(path)
 }
 
-/// Commands that may check a repository with these files, the surest first; texts are those of the files that tell of checks.
+/// Returns the commands that may check a repository with these files, the most reliable first. Texts are
+/// needed for files that [`tells_of_checks`] accepts.
 pub fn checks_in(files: &[(String, Option<String>)]) -> Vec<CheckCandidate> {
     let found = find::candidates(Vec::new(), files);
     if found.is_empty() {

@@ -1,25 +1,26 @@
-//! What a command's end and its tests come to. A check is green only when tests ran, none failed, and the exit code agrees.
+//! Judges a command by its end and its tests. A check is green only when tests ran, none failed, and the exit
+//! code agrees.
 
 use domain::check::{CheckOutcome, TestReport};
 
 use super::preparation::MissingSetup;
 use crate::{pattern::Pattern, sandbox::Ending};
 
-/// Programs that are not there, as shells say it.
+/// Exit code of POSIX shells for a program that is not found.
 const NOT_FOUND: i32 = 127;
-/// Programs that cannot be started.
+/// Exit code of POSIX shells for a program that cannot be executed.
 const NOT_STARTED: i32 = 126;
-/// Killed from outside, usually for its memory.
+/// Exit code after SIGKILL (128 + 9), which usually comes from the out-of-memory killer.
 const KILLED: i32 = 137;
 
-/// An outcome, and why it is that one.
+/// An outcome with its reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) outcome: CheckOutcome,
     pub(super) reason: String,
 }
 
-/// Says that what was asked for is not there.
+/// Output that shows that the requested program, target or script does not exist.
 static ABSENT: Pattern = Pattern::new(
     r"(?m)(?x)
         \bcommand\ not\ found\b | ^(sh|bash|/bin/\w+):.*:\ not\ found$ | \bError\ 127\b
@@ -30,7 +31,7 @@ static ABSENT: Pattern = Pattern::new(
         | \bcould\ not\ determine\ executable\ to\ run\b | \bNo\ such\ file\ or\ directory:\ '\S+/(pytest|tox)'",
 );
 
-/// Says that the surroundings failed.
+/// Output that shows an infrastructure failure: disk, memory or network.
 static SURROUNDINGS: Pattern = Pattern::new(
     r"(?m)(?x)
         \bNo\ space\ left\ on\ device\b | \bENOSPC\b | \bDisk\ quota\ exceeded\b
@@ -41,7 +42,7 @@ static SURROUNDINGS: Pattern = Pattern::new(
         | ^\[killed:\ ",
 );
 
-/// The line in which a pattern matches.
+/// Returns the line in which a pattern matches.
 fn matched<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
     let found = pattern.find(text)?;
     let before = text.get(..found.start())?;
@@ -49,7 +50,8 @@ fn matched<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
     text.get(start..)?.lines().next()
 }
 
-/// Judges a command of which it is known what the machine lacked for it. A check that could not run says nothing of the code.
+/// Judges a command with knowledge of what the machine lacked for it. A check that could not run proves
+/// nothing about the code.
 pub(super) fn judge_with(
     ending: Ending,
     tests: Option<&TestReport>,
@@ -65,7 +67,7 @@ pub(super) fn judge_with(
     }
 }
 
-/// Judges a command. `output`: without colours.
+/// Judges a command. `output` must be free of terminal escapes.
 fn judge(ending: Ending, tests: Option<&TestReport>, output: &str) -> Judged {
     let code = match ending {
         Ending::Exited(code) => code,
@@ -85,6 +87,8 @@ fn judge(ending: Ending, tests: Option<&TestReport>, output: &str) -> Judged {
 fn failed(code: i32, tests: &TestReport) -> Judged {
     let is_outside = |message: &str| matched(&SURROUNDINGS, message).is_some();
     let messages = || tests.failing.iter().map(|test| test.message.as_str());
+    // A red outcome becomes an infrastructure failure only when every failing test names one. A truncated
+    // list could hide a real failure.
     if !tests.truncated && !tests.failing.is_empty() && messages().all(is_outside) {
         let first = messages().next().unwrap_or_default();
         return judged(CheckOutcome::Infra, first);
@@ -102,7 +106,8 @@ fn uncollected(code: i32, tests: &TestReport, output: &str) -> Judged {
     if let Some(line) = surroundings(code, output) {
         return judged(CheckOutcome::Infra, &line);
     }
-    // A runner that lacks a package of its own cannot be told from a test that lacks one.
+    // A missing package of the runner produces the same output as a missing package of a test, so both are
+    // red.
     let ran = if tests.passed > 0 {
         "some tests"
     } else {

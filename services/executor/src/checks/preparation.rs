@@ -1,5 +1,6 @@
-//! What a machine lacks to run a check: packages that are not installed, toolchains and interpreters that are not chosen,
-//! programs, registries that cannot be reached. A change that imports what nobody declared lacks nothing: it is wrong.
+//! Detects what a machine lacks to run a check: packages, toolchains, interpreters, programs, or access to a
+//! registry. An import that the change adds without a declaration is a mistake of the change, not of the
+//! machine.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +13,10 @@ use crate::{
     workspace::{ChangedFile, Problem, Workspace},
 };
 
-/// Names of missing modules that are considered.
+/// Largest number of missing modules that are considered.
 const MAX_MODULES: usize = 50;
 
-/// No toolchain, interpreter or version of one is chosen or installed.
+/// Messages about a toolchain or interpreter, or a version of one, that is not chosen or not installed.
 static NO_TOOLCHAIN: Pattern = Pattern::new(
     r"(?mx)
       ^error:\ rustup\ could\ not\ choose\ a\ version\ of | ^error:\ toolchain\ '.*'\ is\ not\ installed | no\ default\ (?:toolchain\ )?(?:is\ )?configured
@@ -35,7 +36,7 @@ static NO_TOOLCHAIN: Pattern = Pattern::new(
     | ^ERROR:\ .*could\ not\ find\ python\ interpreter | \bRequested\ Python\ version\ .*\ not\ installed | \bCould\ not\ find\ .*\ interpreter\ for\b
     | ^Your\ requirements\ could\ not\ be\ resolved | \brequires\ php\ .*\ (?:but|your\ php\ version)",
 );
-/// Packages that are declared and not here, as package managers say it.
+/// Messages of package managers about packages that are declared but not installed.
 static NOT_INSTALLED: Pattern = Pattern::new(
     r"(?mx)
       ^error:\ (?:failed\ to\ (?:get|download|fetch|load\ source\ for\ dependency)|no\ matching\ package\ named|Unable\ to\ update)\b | --offline\ was\ specified | \bcan't\ checkout\ from\ '.*':\ you\ are\ in\ the\ offline\ mode
@@ -58,30 +59,30 @@ static NODE_MODULE: Pattern = Pattern::new(
     r#"(?:Cannot find (?:module|package)|Failed to resolve import|Could not resolve|Preset|Module) ['"]?((?:@[\w.-]+/)?[A-Za-z][\w.-]*)(?:/[^'"\s]*)?['"]? ?(?:from|imported from|in the|not found|or its corresponding|\(|$|\n|\.|,)|Cannot find (?:module|package) '((?:@[\w.-]+/)?[A-Za-z][\w.-]*)(?:/[^']*)?'"#,
 );
 static RUBY_MODULE: Pattern = Pattern::new(r"cannot load such file -- ([A-Za-z][\w-]*)");
-/// A program that is a part of the project's own packages, as shells and package managers say that it is missing.
+/// Messages of shells and package managers about a missing program that the project's packages provide.
 static PROGRAM: Pattern = Pattern::new(
     r#"(?m)(?:^|: )(?:line \d+: |\d+: )?([\w.@/-]+): (?:command )?not found$|No module named '?(pytest|tox|nox|nose|coverage)\b|could not determine executable to run|^error: no such command: `(\w+)`|executable file not found|make: ([\w.-]+): No such file or directory"#,
 );
-/// Declarations of what a project needs.
+/// File names of manifests and lock files that declare dependencies.
 static DECLARATION: Pattern = Pattern::new(
     r"(?:^|/)(?:package\.json|package-lock\.json|pnpm-lock\.yaml|yarn\.lock|bun\.lock|npm-shrinkwrap\.json|pyproject\.toml|setup\.(?:py|cfg)|[\w.-]*requirements[\w.-]*\.(?:txt|in)|requirements/[\w.-]+\.(?:txt|in)|Pipfile(?:\.lock)?|poetry\.lock|uv\.lock|pdm\.lock|environment\.ya?ml|tox\.ini|Gemfile(?:\.lock)?|[\w.-]+\.gemspec|Cargo\.toml|go\.mod|pom\.xml|build\.gradle(?:\.kts)?|composer\.(?:json|lock)|mix\.exs|deno\.jsonc?|[\w.-]+\.csproj)$",
 );
 static IMPORT: Pattern =
     Pattern::new(r"\b(?:import|from|require|require_relative|use|load|importorskip|import_module)\b");
 
-/// What is known of a repository beside what a command printed.
+/// Facts about a repository that a command's output does not show.
 #[derive(Debug, Default)]
 pub(super) struct RepositoryFacts {
-    /// Every path, of the base and of the workspace.
+    /// Every path of the base commit and of the workspace.
     paths: BTreeSet<String>,
-    /// Declarations at the base with their texts.
+    /// Declaring files at the base commit with their texts.
     declared: Vec<(String, String)>,
     /// Lines with an import that the change adds.
     added_imports: Vec<String>,
 }
 
 impl RepositoryFacts {
-    /// Reads the base and what the workspace changes. Blocks.
+    /// Reads the base commit and the changes of the workspace. Blocks.
     pub(super) fn read(workspace: &Workspace) -> Result<Self, Problem> {
         let change = workspace.change()?;
         let base = workspace.base_files(|path| DECLARATION.is_match(path))?;
@@ -109,7 +110,7 @@ impl RepositoryFacts {
         facts
     }
 
-    /// Whether the repository itself has a module of this name.
+    /// Returns true when the repository itself has a module of this name.
     fn has_own(&self, module: &str) -> bool {
         let module = module.trim_start_matches('@');
         self.paths.iter().any(|path| {
@@ -120,11 +121,13 @@ impl RepositoryFacts {
         })
     }
 
-    /// Whether the base names this package as one that it needs. Names of packages and of their modules differ little.
+    /// Returns true when the base commit declares this package. Case, `_` and `.` are ignored, because
+    /// packages and their modules differ in them.
     fn declares(&self, module: &str) -> bool {
         let bare = |text: &str| text.to_ascii_lowercase().replace(['_', '.'], "-");
         let wanted = bare(module);
         self.declared.iter().any(|(_, text)| {
+            // Only whole words count: `yaml` does not match `pyyaml`.
             let text = bare(text);
             text.match_indices(&wanted).any(|(at, _)| {
                 let is_edge = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
@@ -143,13 +146,14 @@ impl RepositoryFacts {
         })
     }
 
-    /// Whether a missing module is something that setup would bring, and no mistake of the change.
+    /// Returns true when setup would install the missing module, so that the change is not at fault.
     fn is_for_setup(&self, module: &str) -> bool {
         !self.has_own(module) && (self.declares(module) || !self.is_imported_anew(module))
     }
 }
 
-/// What the machine lacked for a command that did not end well. `facts` is asked only where the output gives cause.
+/// Finds what the machine lacked for a command that failed. `facts` is called only when the output is
+/// suspicious, because it reads the repository.
 pub(super) fn find(
     ending: Ending,
     output: &str,
@@ -163,7 +167,7 @@ pub(super) fn find(
     find_missing(output, tests, &facts()?)
 }
 
-/// Whether an output is worth asking [`find_missing`] for, which needs the repository.
+/// Returns true when the output justifies a call of [`find_missing`], which reads the repository.
 fn is_suspected(output: &str) -> bool {
     let patterns = [
         &NO_TOOLCHAIN,
@@ -176,17 +180,17 @@ fn is_suspected(output: &str) -> bool {
     patterns.into_iter().any(|pattern| pattern.is_match(output))
 }
 
-/// What the machine lacked.
+/// A lack of the machine, with a hint for setup.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MissingSetup {
-    /// The line that says it.
+    /// Line of the output that reports the lack.
     pub(super) line: String,
     pub(super) hint: SetupHint,
     /// Whether nothing else is wrong: the command could not run at all.
     pub(super) is_all: bool,
 }
 
-/// What the machine lacked, if the output says so. `tests`: what was read from it.
+/// Finds what the machine lacked in the output. `tests` is what the parsers read from the same output.
 fn find_missing(output: &str, tests: Option<&TestReport>, facts: &RepositoryFacts) -> Option<MissingSetup> {
     let ran = tests.map_or(0, TestReport::ran);
     if let Some(line) = matched_line(&NO_TOOLCHAIN, output) {
@@ -198,6 +202,8 @@ fn find_missing(output: &str, tests: Option<&TestReport>, facts: &RepositoryFact
                 "a toolchain or interpreter",
             ),
             line: line.to_owned(),
+            // Once a test ran, the lack explains at most a part of the result, so it must not turn a red
+            // outcome into an inert one.
             is_all: ran == 0,
         });
     }
@@ -239,7 +245,7 @@ fn find_missing(output: &str, tests: Option<&TestReport>, facts: &RepositoryFact
     })
 }
 
-/// `Some(None)`: modules are missing, and not for want of setup alone.
+/// Finds missing modules. `Some(None)` means that modules are missing, but setup alone would not bring them.
 #[expect(clippy::option_option, reason = "the outer one ends the search")]
 fn find_module(
     output: &str,
@@ -280,7 +286,7 @@ fn find_module(
 }
 
 impl RepositoryFacts {
-    /// Whether a package manager lacks what only the change declares.
+    /// Returns true when a package manager lacks a package that only the change declares.
     fn is_new_declaration(&self, package: &str) -> bool {
         !self.declared.is_empty() && !self.declares(package)
     }
@@ -299,7 +305,7 @@ fn package_in(line: &str) -> Option<&str> {
 fn matched_line<'t>(pattern: &Pattern, text: &'t str) -> Option<&'t str> {
     let found = pattern.find(text)?;
     let start = text.get(..found.start())?.rfind('\n').map_or(0, |at| at + 1);
-    // A match may begin with the line break before it.
+    // The match may begin with the preceding line break, so the first line may be empty.
     text.get(start..)?.lines().find(|line| !line.trim().is_empty())
 }
 

@@ -1,4 +1,5 @@
-//! `JUnit` XML files that a check wrote: in the usual places of Gradle and Maven, and where the caller says.
+//! `JUnit` XML files that a check wrote: at the usual paths of Gradle and Maven, and at those that the caller
+//! names.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +9,13 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use super::report::{self, ReportFile};
 use crate::workspace::{Problem, Root, Stat};
 
-/// Where build tools of the JVM write them.
+/// Usual paths of reports of Gradle and Maven.
 const USUAL: [&str; 3] = [
     "**/build/test-results/**/*.xml",
     "**/target/surefire-reports/*.xml",
     "**/target/failsafe-reports/*.xml",
 ];
-/// Files at the root that say that the usual places may be there.
+/// Files at the root of a JVM project. The usual paths are searched only when one of them exists.
 const JVM: [&str; 5] = [
     "pom.xml",
     "build.gradle",
@@ -22,16 +23,16 @@ const JVM: [&str; 5] = [
     "settings.gradle",
     "settings.gradle.kts",
 ];
-/// Folders that hold none and much else.
+/// Folders without reports but with many files.
 const SKIPPED: [&str; 6] = [".git", ".gradle", ".venv", "classes", "node_modules", "src"];
 const MAX_FOLDERS: usize = 20_000;
 const MAX_DEPTH: usize = 12;
 const MAX_ENTRIES: usize = 2000;
 const MAX_FILES: usize = 2000;
-/// Larger files are left out, in bytes.
+// Limit in bytes. A larger file counts as a report that cannot be read.
 const MAX_BYTES: u64 = 8 << 20;
 
-/// Where report files may be, and those that were there before the command.
+/// Patterns of report files, with the files that existed before the command.
 pub(super) struct Reports {
     patterns: GlobSet,
     is_looked_for: bool,
@@ -39,7 +40,8 @@ pub(super) struct Reports {
 }
 
 impl Reports {
-    /// Looks before the command runs: what an earlier one wrote is no evidence of this one.
+    /// Lists the existing reports before the command runs: reports of an earlier command are no evidence for
+    /// this one.
     pub(super) fn before(root: &Root, patterns: &[String]) -> Result<Self, Problem> {
         let is_jvm = JVM
             .iter()
@@ -63,8 +65,8 @@ impl Reports {
         Ok(reports)
     }
 
-    /// What the new ones say; nothing when there are none. One that cannot be read, is not whole, or is no XML makes the
-    /// whole incomplete, which no check passes.
+    /// Reads the reports that are new since the command started; `None` when none is new. A report that
+    /// cannot be read or parsed, or is incomplete, makes the whole incomplete, so the check cannot pass.
     pub(super) fn read(&self, root: &Root) -> Option<TestReport> {
         let is_new = |found: &(PathBuf, Stat)| !self.before.contains(found);
         let new = self.find(root).into_iter().filter(is_new);
@@ -95,7 +97,7 @@ impl Reports {
         let (mut queue, mut folders) = (vec![(PathBuf::new(), 0)], 0);
         while let Some((folder, depth)) = queue.pop() {
             folders += 1;
-            // A folder that cannot be listed holds no evidence.
+            // A folder that cannot be listed contains no evidence, so its error is ignored.
             let entries = root.list(&folder, MAX_ENTRIES).unwrap_or_default();
             for entry in entries {
                 let path = folder.join(&entry.name);

@@ -1,4 +1,5 @@
-//! Examples of the ticket that a change writes into the product as special cases: an answer for one input is no repair.
+//! Detects examples of the ticket that a change writes into the product as special cases. An answer for one
+//! input is not a repair.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +15,11 @@ use super::{
 };
 use crate::{pattern::Pattern, workspace::ChangedFile};
 
-/// Lines after a condition in which its answer is looked for.
+/// Number of lines after a condition that are searched for its answer.
 const NEAR: usize = 3;
-/// Values of a ticket that are looked for.
+/// Largest number of the ticket's values that are searched for.
 const MOST_VALUES: usize = 200;
-/// Read of a ticket, in bytes.
+/// Limit in bytes of the ticket's text that is read.
 const MOST_TEXT: usize = 64 * 1024;
 
 static VALUE: Pattern = Pattern::new(
@@ -31,7 +32,7 @@ static RETURN: Pattern = Pattern::new(
     r#"^\s*(?:return|yield)\s+(?:"([^"]*)"|'([^']*)'|`([^`]*)`|(-?\d[\d_]*(?:\.\d+)?))[\w]*\s*;?\s*$"#,
 );
 
-/// Each place where the product answers an example of the ticket.
+/// Returns a finding for each line where the product answers an example of the ticket.
 pub(super) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
     let values = values_of(ticket);
     if values.is_empty() {
@@ -49,7 +50,7 @@ pub(super) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
 
 fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
     let before = values_of(file.before.as_deref().unwrap_or_default());
-    // What the product said before is its own word.
+    // A value that the file contained before the change does not come from the ticket.
     let new: BTreeSet<&String> = values.difference(&before).collect();
     let after = file.after.as_deref().unwrap_or_default();
     let flags = test_lines(&file.path, after);
@@ -83,7 +84,8 @@ fn answers_in(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
     found
 }
 
-/// A result that is nothing but a value of the ticket. Small numbers are in many places by chance.
+/// Returns true for a `return` of nothing but a value of the ticket. Values below three characters are
+/// excluded, because small numbers appear in many places by chance.
 fn is_bare_answer(line: &str, values: &BTreeSet<&String>) -> bool {
     let Some(literal) = RETURN.captures(line).and_then(|found| {
         found
@@ -98,7 +100,7 @@ fn is_bare_answer(line: &str, values: &BTreeSet<&String>) -> bool {
     literal.chars().count() >= 3 && values.contains(&literal)
 }
 
-/// A condition on one value of the ticket, and another one as what follows from it.
+/// Returns true for a condition on one value of the ticket whose result is another one.
 fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> bool {
     let known = |text: &str| -> BTreeSet<String> {
         let found = values_of(text);
@@ -109,7 +111,7 @@ fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> b
         return false;
     }
     let is_condition = CONDITION.is_match(line);
-    // An entry of a table: `"input": output`.
+    // Two values and a colon are an entry of a table: `"input": output`.
     let is_entry = line.contains(':') && asked.len() >= 2;
     let all = known(&window.join("\n"));
     let is_answered = window.iter().any(|line| ANSWER.is_match(line));
@@ -133,7 +135,7 @@ fn values_of(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// One spelling for each number.
+/// Returns one spelling for equal numbers: `1_000` and `1000.0` become `1000`.
 fn normal(value: &str) -> String {
     let bare = value.replace('_', "");
     match bare.parse::<f64>() {

@@ -1,4 +1,4 @@
-//! Assertions that say nothing, and tests whose assertions are no longer reached.
+//! Detects assertions that are always true, and tests whose assertions are no longer reached.
 
 use domain::check::{Finding, Severity};
 
@@ -10,11 +10,11 @@ use super::{
 };
 use crate::pattern::Pattern;
 
-/// A literal string that stands alone and looks like an assertion.
+/// A string literal as a statement that contains an assertion. It is always true.
 static STRING_STATEMENT: Pattern = Pattern::new(
     r#"^\s*[rbuf]?(?:"[^"]*(?:\bassert|\bexpect|==)[^"]*"|'[^']*(?:\bassert|\bexpect|==)[^']*')\s*;?\s*$"#,
 );
-/// A tuple is always true.
+/// A Python assertion on a tuple. A nonempty tuple is always true.
 static TUPLE: Pattern = Pattern::new(
     r#"^\s*assert\s*\((?:[^()\[\]{}'",]|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}|'[^']*'|"[^"]*")*,(?:[^()\[\]{}'"]|\([^()]*\)|\[[^\]]*\]|\{[^}]*\}|'[^']*'|"[^"]*")*\)\s*(?:#.*)?$"#,
 );
@@ -26,7 +26,7 @@ static CALLED_EQUAL: Pattern = Pattern::new(
 static EXPECT_EQUAL: Pattern = Pattern::new(
     r"\bexpect\((.*)\)\s*\.(?:toBe|toEqual|toStrictEqual|to\.equal|to\.eql|to eq|to eql)\s*\(?(.*?)\)?\s*;?\s*$",
 );
-/// A function inside of a test, by its name.
+/// Named function inside a test.
 static LOCAL_FUNCTION: Pattern = Pattern::new(
     r"^(?:(?:const|let|var)\s+(\w+)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>|(?:async\s+)?function\s+(\w+)\s*\(|(?:async\s+)?def\s+(\w+)\s*\(?|(\w+)\s*=\s*(?:lambda|->|proc|Proc\.new)\b|(\w+)\s*:?=\s*func\(|let\s+(?:mut\s+)?(\w+)\s*=\s*(?:move\s*)?\|)",
 );
@@ -36,6 +36,8 @@ static ANONYMOUS: Pattern = Pattern::new(
 static RETURN: Pattern = Pattern::new(
     r"^return(?:\s+(?:None|nil|null|undefined|true|True|\(\)))?\s*;?\s*$|^return if true\b|^next\s*$",
 );
+// The patterns cover constants that are always false in their language; `TYPE_CHECKING` is false at run time
+// (Python's `typing`).
 static DEAD_BRANCH: Pattern = Pattern::new(
     r"^(?:if|while|elif|unless)\s*\(?\s*(?:False|false|0|not True|!true|TYPE_CHECKING|nil|cfg!\(any\(\)\))\s*\)?\s*[:{]?\s*$|^for\s+\w+\s+in\s+(?:\[\]|\(\)|range\(0\))\s*:|^(?:if|elif)\s+.*\band\s+(?:False|0)\s*:|^if\s+.*&&\s*false\s*\)?\s*\{",
 );
@@ -44,7 +46,7 @@ static PROMISE: Pattern =
     Pattern::new(r"^\s*expect\(.*\)\s*\.(?:resolves|rejects)\b|^\s*assert\.(?:rejects|doesNotReject)\(");
 static BRACKETS: Pattern = Pattern::new(r"[()\[\]{}]");
 
-/// What one new line of a test says that is nothing.
+/// Returns the kind of finding for a new line of a test that asserts nothing.
 pub(super) fn empty_assertion(language: Language, line: &str) -> Option<&'static str> {
     if is_comment(line) {
         return None;
@@ -80,11 +82,11 @@ pub(super) fn empty_assertion(language: Language, line: &str) -> Option<&'static
 
 fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.trim(), other.trim());
-    // The same constant twice is a check of nothing too.
+    // A comparison of a constant with itself also asserts nothing.
     !one.is_empty() && one == other
 }
 
-/// Arguments at the top level of a call.
+/// Splits the arguments at the top level of a call.
 fn split_arguments(text: &str) -> Vec<&str> {
     let (mut depth, mut quote, mut start) = (0_i32, None, 0);
     let mut found = Vec::new();
@@ -106,7 +108,7 @@ fn split_arguments(text: &str) -> Vec<&str> {
     found
 }
 
-/// Lines of a test after the change that keep its assertions from being reached.
+/// Finds a new line of a test after which its assertions are no longer reached.
 pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: &Case) -> Option<Finding> {
     let is_old = |line: &str| before.is_some_and(|before| before.body.iter().any(|known| known == line));
     let raw: Vec<&str> = text.lines().collect();
@@ -119,6 +121,8 @@ pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: 
         .map(|(_, line)| indentation(line))
         .min()
         .unwrap_or_default();
+    // The first line of the body has the indentation of the test's own statements. Later lines may be less
+    // indented, such as continued strings.
     let outer = own.first().map_or(outer, |(_, line)| indentation(line));
     for (place, (number, line)) in own.iter().enumerate() {
         let words = line.trim();
@@ -141,6 +145,8 @@ pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: 
                 .iter()
                 .map(|line| count_word(line, name))
                 .sum::<usize>();
+            // The runner calls fixtures and other decorated functions, so a single mention of their name is
+            // enough.
             let is_fixture = place > 0
                 && own
                     .get(place - 1)
@@ -171,7 +177,7 @@ pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: 
     None
 }
 
-/// Whether a line begins a statement: the one before it is complete.
+/// Returns true when a line begins a statement, because the previous line is complete.
 fn is_statement(own: &[(usize, &str)], place: usize) -> bool {
     let Some((_, before)) = place.checked_sub(1).and_then(|at| own.get(at)) else {
         return true;

@@ -1,4 +1,4 @@
-//! The tests before and after a change: which went, which say less, which expect something else.
+//! Compares the tests before and after a change: removed tests, weaker assertions, and changed expectations.
 
 use std::collections::HashSet;
 
@@ -22,12 +22,12 @@ static CLASS_HEAD: Pattern = Pattern::new(r"(?m)^\s*class\s+(\w+)\s*(?:(?:\(|<\s
 static LITERAL: Pattern = Pattern::new(
     r#""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`|\b\d[\w.]*\b|\b(?:[Tt]rue|[Ff]alse|[Nn]one|null|nil)\b"#,
 );
-/// Both sides of a comparison, as languages write it.
+/// Both sides of a comparison, in the notations of the supported languages.
 static EQUAL: Pattern = Pattern::new(
     r"^assert\s+(.+?)\s*==\s*(.+?)$|\bexpect\((.+)\)\.to(?:Be|Equal|StrictEqual)\((.+)\);?$|\b(?:assert_eq!|assertEqual|assert\.(?:equal|strictEqual|deepEqual|deepStrictEqual))\((.+?),\s*(.+?)\);?$|\bassert_equal[ (](.+?),\s*(.+?)\)?$",
 );
 static WORD: Pattern = Pattern::new(r"^[A-Za-z_]\w*$");
-/// Files of Go that are compiled elsewhere only.
+/// Test files of Go that only another operating system or architecture compiles.
 static OS_SUFFIX: Pattern = Pattern::new(
     r"_(?:windows|darwin|freebsd|openbsd|netbsd|dragonfly|plan9|solaris|illumos|aix|js|wasip1|android|ios|arm|386|mips\w*|ppc64\w*|riscv64|s390x|wasm)_test\.go$",
 );
@@ -36,7 +36,7 @@ static SCRIPT_TESTS: Pattern =
 static JVM_TESTS: Pattern = Pattern::new(r"(?:^Test\w*|Tests?|TestCase|IT|Spec)\.(?:java|kt|groovy|scala)$");
 static ASSERTED: Pattern = Pattern::new(r"(?i)assert|expect|should|require\.|t\.(?:Error|Fatal)|must_");
 
-/// The tests of one file on both sides.
+/// Tests of one file before and after the change.
 struct Pair<'f> {
     file: &'f ChangedFile,
     before: Vec<Case>,
@@ -53,7 +53,8 @@ pub(super) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
     found
 }
 
-/// Tests of Rust stand in the product's files.
+/// Returns true for a file that may contain tests. Rust's unit tests are in the product's files, and dbt's in
+/// YAML properties.
 fn has_tests(file: &ChangedFile) -> bool {
     let language = language(&file.path);
     role(&file.path) == Role::Test
@@ -100,7 +101,7 @@ fn kept(pair: &Pair<'_>) -> Vec<Finding> {
     found
 }
 
-/// A class of tests that lost the base class by which its runner finds it.
+/// Finds a test class that lost the base class by which its runner collects it.
 fn base_class_gone(file: &ChangedFile) -> Option<Finding> {
     let (before, after) = (file.before.as_deref()?, file.after.as_deref()?);
     let is_collected = |bases: &str| bases.contains("Test");
@@ -111,6 +112,7 @@ fn base_class_gone(file: &ChangedFile) -> Option<Finding> {
             let other = CLASS_HEAD.all(after).find(|other| other[1] == class[1])?;
             let bases = other.get(2).map_or("", |bases| bases.as_str());
             if is_collected(bases)
+                // Runners collect a class whose name begins with `Test` without any base class.
                 || class[1].starts_with("Test") && !bases.contains("object") && bases.is_empty()
             {
                 return None;
@@ -171,7 +173,7 @@ fn weaker(file: &ChangedFile, before: &Case, after: &Case) -> Vec<Finding> {
     found
 }
 
-/// An assertion about a value that was written down and is computed now, as by the code under test.
+/// Finds an assertion whose expected value was a literal and is now computed by the code under test.
 fn computed_expectation(path: &str, before: &Case, after: &Case) -> Option<Finding> {
     let sides = |line: &str| {
         let sides = EQUAL.captures(line)?;
@@ -218,7 +220,7 @@ fn computed_expectation(path: &str, before: &Case, after: &Case) -> Option<Findi
     ))
 }
 
-/// The same assertion about another value.
+/// Finds an assertion that now expects another literal.
 fn other_expectation(path: &str, before: &Case, after: &Case) -> Option<Finding> {
     let asserted = |case: &Case, other: &Case| -> Vec<String> {
         let own = case
@@ -251,7 +253,7 @@ fn other_expectation(path: &str, before: &Case, after: &Case) -> Option<Finding>
     ))
 }
 
-/// Tests that are nowhere any more; one that moved or has another name is still there.
+/// Finds removed tests. A test that moved or was renamed is not removed.
 fn gone(pairs: &[Pair<'_>], definitions: &Definitions) -> Vec<Finding> {
     let mut new: Vec<(&str, &Case)> = Vec::new();
     let mut missing: Vec<(&Pair<'_>, &Case)> = Vec::new();
@@ -267,7 +269,7 @@ fn gone(pairs: &[Pair<'_>], definitions: &Definitions) -> Vec<Finding> {
     }
     let mut taken = HashSet::new();
     let mut found: Vec<Finding> = Vec::new();
-    // Whole moves first, so that no resemblance takes their place.
+    // Identical bodies are matched first, so that a merely similar test does not take their place.
     missing.retain(|(pair, case)| {
         let moved = new
             .iter()
@@ -350,7 +352,7 @@ fn gone(pairs: &[Pair<'_>], definitions: &Definitions) -> Vec<Finding> {
     found
 }
 
-/// A file of tests that went and whose tests cannot be told one from another.
+/// Finds a removed test file whose tests the inventory cannot read.
 fn unreadable_gone(file: &ChangedFile, files: &[ChangedFile]) -> Option<Finding> {
     let before = file.before.as_deref()?;
     let is_gone = file.after.is_none() && role(&file.path) == Role::Test;
@@ -378,13 +380,16 @@ fn unreadable_gone(file: &ChangedFile, files: &[ChangedFile]) -> Option<Finding>
     })
 }
 
-/// Whether two texts are one file under two names.
+/// Returns true when two texts are one file under two names.
 fn is_same_file(before: &str, after: &str) -> bool {
+    // Comparison takes quadratic time in the worst case, so files of 20 KB and more count as different unless
+    // they are equal.
     let longest = before.len().max(after.len());
     before == after || (longest > 0 && longest < 20_000 && TextDiff::from_lines(before, after).ratio() >= 0.8)
 }
 
-/// Whether the runner of its language finds tests in a file of this name, where that depends on the name.
+/// Returns true when the runner of the file's language collects tests from a file of this name. Languages
+/// without such a rule always return true.
 fn is_collected(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     match language(path) {
@@ -416,7 +421,8 @@ fn all_new_skipped(pair: &Pair<'_>) -> Option<Finding> {
     })
 }
 
-/// Snapshots and golden files are told with their number.
+/// Reports changed snapshots and golden files as one finding with their number, because a single change often
+/// rewrites many.
 fn expected(files: &[ChangedFile]) -> Option<Finding> {
     let changed: Vec<&ChangedFile> = files
         .iter()

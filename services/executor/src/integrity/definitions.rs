@@ -1,4 +1,4 @@
-//! Names that product code defines, and names that a test uses.
+//! Names that product code defines, and their use in tests.
 
 use std::collections::BTreeSet;
 
@@ -10,11 +10,12 @@ static DEFINITION: Pattern = Pattern::new(
 );
 static WORD: Pattern = Pattern::new(r"[A-Za-z_]\w+");
 
-/// Names defined in the product's files before the change, and those of them that are gone after it.
+/// Names that the product's files define before the change, and those that the change removes.
 pub(super) struct Definitions {
     before: BTreeSet<String>,
     gone: BTreeSet<String>,
-    /// Whether nothing took their place: a name that another one replaced is no feature that went.
+    /// Whether the change adds no name. If it does, a removed name may be renamed instead of a removed
+    /// feature.
     has_shrunk: bool,
 }
 
@@ -34,8 +35,8 @@ impl Definitions {
         }
     }
 
-    /// Whether all that a test used of the changed product is gone, or a part of it where the change only takes away: a
-    /// feature that went with its test.
+    /// Returns true when the change removes everything that a test used of the changed product. If the change
+    /// only removes names, one removed name is enough. Such a test goes with its feature.
     pub(super) fn are_gone(&self, body: &[String]) -> bool {
         let words = body
             .iter()

@@ -1,4 +1,5 @@
-//! Files and lines of a change that can influence what runs of tests show, and how much of it is code at all.
+//! Files and lines of a change that can influence the results of tests, and the number of changed lines of
+//! code.
 
 use domain::check::RemovedTest;
 
@@ -14,7 +15,7 @@ use crate::{
     workspace::{ChangedFile, TreeHunk},
 };
 
-/// Files that runs of tests read although no test is in them, beside those whose role is configuration.
+/// Files without tests that test runs read, in addition to files whose role is configuration.
 static SUPPORT: Pattern = Pattern::new(
     r"(?xi)(?:^|/)(?:
       (?:sitecustomize|usercustomize|conftest|noxfile)\.py | [^/]+\.pth
@@ -28,12 +29,12 @@ static SUPPORT: Pattern = Pattern::new(
     )$",
 );
 
-/// New files that runners would take for a part of themselves.
+/// New files that runners import instead of their own modules.
 static SHADOW: Pattern = Pattern::new(
     r"^(?:src/)?(?:_?pytest|unittest|doctest|nose2?|pluggy|hypothesis|mock|xdist|coverage|assertpy)(?:\.py|/__init__\.py)$",
 );
 
-/// Whether runs of tests read this file although no test is in it.
+/// Returns true for a file without tests that test runs read.
 fn is_support(file: &ChangedFile) -> bool {
     match role(&file.path) {
         Role::Config | Role::Expected => true,
@@ -44,13 +45,14 @@ fn is_support(file: &ChangedFile) -> bool {
     }
 }
 
-/// Files beside the tests that runs of tests read: changed, new and removed ones. What tests compare with is one of them.
+/// Returns the changed, new and removed files without tests that test runs read, including files that tests
+/// compare with.
 pub(crate) fn support_files(files: &[ChangedFile]) -> Vec<String> {
     let found = files.iter().filter(|file| is_support(file));
     found.map(|file| file.path.clone()).collect()
 }
 
-/// Files with tests, or with what tests need, that the change takes away.
+/// Returns the files with tests, or with code that only tests need, that the change removes.
 pub(crate) fn removed_test_files(files: &[ChangedFile]) -> Vec<String> {
     let gone = files
         .iter()
@@ -58,7 +60,7 @@ pub(crate) fn removed_test_files(files: &[ChangedFile]) -> Vec<String> {
     gone.map(|file| file.path.clone()).collect()
 }
 
-/// Tests whose definitions are gone from their files, each with the test that took its place.
+/// Returns the tests that the change removes from their files, each with the test that replaces it.
 pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
     let read = |path: &str, text: &Option<String>| cases(language(path), text.as_deref().unwrap_or_default());
     let (mut gone, mut new) = (Vec::new(), Vec::new());
@@ -77,7 +79,7 @@ pub(crate) fn removed_tests(files: &[ChangedFile]) -> Vec<RemovedTest> {
         Some(new.remove(at).name)
     };
     let replaced = gone.into_iter().map(|(path, case)| {
-        // The same name elsewhere is a test that moved; the same body is one that has another name.
+        // A test of the same name in another file moved; a test with the same body was renamed.
         let now = take(&|other| other.name == case.name)
             .or_else(|| take(&|other| other.body == case.body))
             .or_else(|| take(&|other| are_alike(&case, other)));
@@ -94,7 +96,7 @@ fn has_tests(file: &ChangedFile) -> bool {
     role(&file.path) == Role::Test || matches!(language(&file.path), Language::Rust)
 }
 
-/// Whether all lines that a hunk adds and removes belong to tests.
+/// Returns true when all lines that a hunk adds and removes belong to tests.
 pub(crate) fn is_test_hunk(file: Option<&ChangedFile>, hunk: &TreeHunk) -> bool {
     let Some(file) = file else {
         return role(&hunk.path.to_string_lossy()) == Role::Test;
@@ -123,7 +125,7 @@ pub(crate) fn is_test_hunk(file: Option<&ChangedFile>, hunk: &TreeHunk) -> bool 
     is_all && is_any
 }
 
-/// Lines of product files that a change adds and removes and that are neither empty nor comments.
+/// Counts the lines of product files that a change adds and removes, without blank lines and comments.
 pub(crate) fn code_lines(files: &[ChangedFile]) -> u32 {
     let product = files
         .iter()
@@ -131,7 +133,7 @@ pub(crate) fn code_lines(files: &[ChangedFile]) -> u32 {
     product.map(changed_code).fold(0, u32::saturating_add)
 }
 
-/// Code that is the same apart from comments and blanks has no changed line.
+/// Counts changed lines of one file. Code that differs only in comments and blank lines has none.
 fn changed_code(file: &ChangedFile) -> u32 {
     let language = language(&file.path);
     let bare = |text: &Option<String>| code_alone(language, text.as_deref().unwrap_or_default());
@@ -158,7 +160,7 @@ fn changed_code(file: &ChangedFile) -> u32 {
     u32::try_from(added + removed).unwrap_or(u32::MAX)
 }
 
-/// How a language writes comments: to the end of a line, and between two marks.
+/// Comment syntax of a language: marks up to the end of the line, and the pair of marks of a block.
 type Comments = (&'static [&'static str], Option<(&'static str, &'static str)>);
 
 const fn comments(language: Language) -> Comments {
@@ -177,7 +179,8 @@ const fn comments(language: Language) -> Comments {
     }
 }
 
-/// A text without comments, documentation strings and empty lines. Strings are seen as far as one line tells.
+/// Returns a text without comments, documentation strings and blank lines. Strings are recognized within one
+/// line only.
 fn code_alone(language: Language, text: &str) -> String {
     let (line_marks, block) = comments(language);
     let (mut kept, mut end): (String, Option<&str>) = (String::new(), None);
@@ -191,7 +194,7 @@ fn code_alone(language: Language, text: &str) -> String {
                 end = None;
             }
             let Some((at, found)) = comment_begin(rest, line_marks, block) else {
-                // A string that stands alone is documentation.
+                // In Python, a string as a statement of its own is documentation.
                 let bare = rest.trim();
                 let quote = ["\"\"\"", "'''"]
                     .into_iter()
@@ -220,7 +223,7 @@ fn code_alone(language: Language, text: &str) -> String {
     kept
 }
 
-/// The first mark of a comment outside of strings.
+/// Returns the first comment mark outside of strings.
 fn comment_begin(
     text: &str,
     line_marks: &[&'static str],

@@ -1,4 +1,5 @@
-//! Lines of tests inside product files: modules of unit tests, and examples in documentation that run as tests.
+//! Finds lines of tests inside product files: modules of unit tests, and examples in documentation that run
+//! as tests.
 
 use super::{
     inventory::end_by_braces,
@@ -10,12 +11,12 @@ static RUST_TESTS: Pattern = Pattern::new(
     r"^\s*#\[(?:cfg\(\s*(?:all\(\s*)?test\b.*|(?:\w+::)*(?:test|rstest|test_case|proptest|bench)\b.*)\]",
 );
 static RUST_DOCS: Pattern = Pattern::new(r"^\s*//[/!](.*)$");
-/// Tests that vitest finds in the files of the product.
+/// In-source tests, which vitest collects from files of the product.
 static SCRIPT_TESTS: Pattern = Pattern::new(r"\bif\s*\(\s*import\.meta\.vitest\b");
 static PYTHON_EXAMPLE: Pattern = Pattern::new(r"^\s*(?:>>>|\.\.\.)(?:\s|$)");
 static ELIXIR_EXAMPLE: Pattern = Pattern::new(r"^\s*(?:iex|\.\.\.)(?:\(\d+\))?>");
 
-/// One flag per line: whether the line belongs to a test.
+/// Returns one flag per line: true when the line belongs to a test.
 pub(super) fn test_lines(path: &str, text: &str) -> Vec<bool> {
     let lines: Vec<&str> = text.lines().collect();
     let mut marked = vec![false; lines.len()];
@@ -32,7 +33,7 @@ pub(super) fn test_lines(path: &str, text: &str) -> Vec<bool> {
     marked
 }
 
-/// A heading and all of its braces.
+/// Marks each line that matches `heading`, up to the end of its braces.
 fn mark_blocks(lines: &[&str], heading: &Pattern, marked: &mut [bool]) {
     let mut next = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -47,7 +48,7 @@ fn mark_blocks(lines: &[&str], heading: &Pattern, marked: &mut [bool]) {
     }
 }
 
-/// Fenced code in documentation comments, which rustdoc runs.
+/// Marks fenced code in documentation comments, which rustdoc runs.
 fn mark_rust_examples(lines: &[&str], marked: &mut [bool]) {
     let mut is_code = false;
     for (at, line) in lines.iter().enumerate() {
@@ -67,12 +68,12 @@ fn mark_rust_examples(lines: &[&str], marked: &mut [bool]) {
     }
 }
 
-/// Lines that an interpreter reads, and what it is expected to print, up to the next empty line.
+/// Marks the input lines of an interpreter session and their expected output, up to the next empty line.
 fn mark_examples(lines: &[&str], example: &Pattern, marked: &mut [bool]) {
     let mut is_example = false;
     for (at, line) in lines.iter().enumerate() {
         let is_end = line.trim().is_empty() || line.contains("\"\"\"") || line.contains("'''");
-        // Three dots continue an example and begin none.
+        // A prompt of three dots continues an example but cannot begin one.
         let is_begin = example.is_match(line) && (is_example || !line.trim_start().starts_with("..."));
         is_example = is_begin || (is_example && !is_end);
         if let Some(mark) = marked.get_mut(at) {

@@ -1,26 +1,26 @@
-//! The tests in a source file: name, place, body and assertions. Bodies are found by indentation or braces, which is exact
-//! enough to compare two versions of one file.
+//! Inventory of the tests in a source file: name, location, body and assertions. Indentation or braces
+//! delimit bodies, which is exact enough to compare two versions of one file.
 
 use std::collections::BTreeSet;
 
 use super::paths::Language;
 use crate::pattern::Pattern;
 
-/// Bodies end here at the latest, in lines.
+// Limits in lines for malformed files, in which a closing brace or bracket is missing.
 const MAX_BODY: usize = 2000;
 
-/// Lines of decorators at most.
+// The longest list of decorators or table rows before a test.
 const MAX_MARKS: usize = 200;
 
-/// One test.
+/// A test of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Case {
     pub(super) name: String,
-    /// First line with its decorators, first line of the test itself, last line; from 1.
+    /// First line with decorators, first line of the test itself, and last line; all from 1.
     pub(super) start: usize,
     pub(super) line: usize,
     pub(super) end: usize,
-    /// Without indentation and empty lines.
+    /// Lines without indentation; blank lines are omitted.
     pub(super) body: Vec<String>,
     pub(super) assertions: usize,
     pub(super) is_skipped: bool,
@@ -30,7 +30,7 @@ static PYTHON: Pattern = Pattern::new(r"^\s*(?:async\s+)?def\s+(test\w*)\s*\(");
 static SCRIPT: Pattern = Pattern::new(
     r#"^\s*(?:it|test|specify|xit|xtest|fit)(?:\.(?:only|skip|todo|each|failing|concurrent|fails)\b)*(?:\([^'"`]*\)|`[^`]*`)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)"#,
 );
-/// The end of a table of several lines, and the name of the test that reads it.
+/// Last line of a table that spans several lines, with the name of the test that reads it.
 static SCRIPT_TABLE_END: Pattern =
     Pattern::new(r#"^\s*[\])`]+\)?\(\s*(?:'([^']*)'|"([^"]*)"|`([^`]*)`)\s*,"#);
 static TABLE_BEGIN: Pattern = Pattern::new(r"^(?:it|test|specify|describe)(?:\.\w+)*\.each\s*[(`]");
@@ -55,7 +55,7 @@ static CPP: Pattern = Pattern::new(
 );
 static SHELL: Pattern =
     Pattern::new(r#"^\s*@test\s+["'](.+)["']\s*\{|^\s*(?:function\s+)?(test_?\w+)\s*\(\)"#);
-/// A test of a column or model in a dbt properties file.
+/// Test of a column or model in a dbt properties file.
 static DBT: Pattern = Pattern::new(
     r"^\s*-\s+((?:[\w]+\.)?(?:not_null|unique|accepted_values|relationships|expect_\w+|[a-z_]*_test))\b",
 );
@@ -64,25 +64,25 @@ static ASSERTION: Pattern = Pattern::new(
     r"(?x)\bassert\w*\b | \bself\.fail\b | \bpytest\.(?:raises|approx|fail|warns)\b | \bexpect\s*\( | \bexpect\w*!? | \.should\b | \bmust_\w+ | \bt\.(?:Error|Errorf|Fatal|Fatalf|Fail|FailNow)\b
     | \brequire\.\w+ | \bverify\w*\s*\( | \.assert_\w+\( | \bflunk\b | \brefute\w*\b | \bt\.(?:is|true|false|deepEqual|like|throws\w*|regex|equal|ok|not|same|notOk|error)\( | \$this->assert\w+ | \bAssert\.\w+ | \bShould\w*\( | \b(?:EXPECT|ASSERT|CHECK|REQUIRE)_?\w*\s*\( | \braise_error\b | \bassume!? | \bmatches!",
 );
-/// A function that is no test, and the call of one.
+/// Definition of a function that is not a test.
 static FUNCTION: Pattern = Pattern::new(
     r"^\s*(?:export\s+)?(?:public\s+|private\s+|protected\s+|static\s+|async\s+|pub(?:\([^)]*\))?\s+)*(?:def|fn|func|function|fun)\s+(?:self\.)?(?:\([^)]*\)\s*)?(\w+)|^\s*(?:export\s+)?const\s+(\w+)\s*=\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>|^\s*(?:(?:public|private|protected|static|final|async|void|override)\s+)+[\w<>\[\], ]*\s(\w+)\s*\(",
 );
 static CALL: Pattern = Pattern::new(r"\b([A-Za-z_]\w*)!?\s*\(");
 static EXPECTS_ERROR: Pattern =
     Pattern::new(r"\b(?:raises|assertRaises\w*|warns)\(.*\)\s*(?:as\s+\w+\s*)?:\s*$");
-/// What makes a test be left out.
+/// Marks by which a runner skips a test.
 static SKIPPED: Pattern = Pattern::new(
     r"(?x)@(?:unittest\.)?skip\w* | @pytest\.mark\.(?:skip|skipif|xfail)\b | \bpytest\.(?:skip|xfail|importorskip)\( | \bself\.skipTest\(
     | \b(?:it|test|describe|specify)\.(?:skip|todo|failing|fails)\b | ^\s*x(?:it|test|describe|specify)\b | \bt\.Skip(?:f|Now)?\( | \#\[ignore\b
     | @(?:Disabled|Ignore)\b | ^\s*(?:skip|pending)\b | \bmarkTest(?:Skipped|Incomplete)\( | \[Ignore\b | \bSkip\s*= | \bDISABLED_\w+ | \bGTEST_SKIP\b",
 );
 
-/// How the tests of a language look.
+/// Syntax of tests in a language.
 struct Shape {
-    /// Its groups: the name in one of several ways.
+    /// First line of a test; one of the groups captures the name.
     heading: &'static Pattern,
-    /// A line before the heading that makes a function a test; absent: the heading does.
+    /// Line before the heading that makes a function a test; `None` when the heading alone does.
     mark: Option<&'static Pattern>,
     is_indented: bool,
 }
@@ -114,7 +114,7 @@ fn shape(language: Language) -> Option<Shape> {
     })
 }
 
-/// Every test in a text.
+/// Returns every test in a text.
 pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
     let Some(shape) = shape(language) else {
         return Vec::new();
@@ -153,7 +153,8 @@ pub(super) fn cases(language: Language, text: &str) -> Vec<Case> {
     found
 }
 
-/// Functions of the file that are no tests and assert something: a call of one is an assertion.
+/// Returns the functions of the file that are not tests but assert something. A call of such a helper counts
+/// as an assertion.
 fn asserting_helpers(shape: &Shape, lines: &[&str]) -> BTreeSet<String> {
     let mut bodies: Vec<(String, &[&str])> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
@@ -187,7 +188,7 @@ fn asserting_helpers(shape: &Shape, lines: &[&str]) -> BTreeSet<String> {
         }
     }
     let mut helpers = BTreeSet::new();
-    // A helper may call another one.
+    // A helper may call another helper. Three rounds cover chains of three calls.
     for _ in 0..3 {
         for (name, body) in &bodies {
             let is_one = body.iter().any(|line| {
@@ -206,11 +207,11 @@ fn count_helper_calls(line: &str, helpers: &BTreeSet<String>) -> usize {
         return 0;
     }
     let calls = CALL.all(line).filter(|call| helpers.contains(&call[1]));
-    // One that is called like an assertion is counted as one already.
+    // A helper whose name looks like an assertion is already counted as one.
     calls.filter(|call| !ASSERTION.is_match(&call[0])).count()
 }
 
-/// Whether a line asserts something, as far as one line tells.
+/// Returns true when a line asserts something, as far as one line shows.
 pub(super) fn asserts(line: &str) -> bool {
     !is_comment(line) && ASSERTION.is_match(line)
 }
@@ -234,7 +235,8 @@ fn case(name: &str, lines: &[&str], [start, at, end]: [usize; 3], helpers: &BTre
     }
 }
 
-/// A helper that is called where an error is expected asserts nothing beside it.
+/// Counts assertions. A helper call inside a block that expects an error belongs to that assertion, so it
+/// does not count.
 fn count_assertions(own: &[&str], helpers: &BTreeSet<String>) -> usize {
     let mut count = 0;
     let mut expects_error = false;
@@ -256,8 +258,8 @@ pub(super) fn is_comment(line: &str) -> bool {
         || line.starts_with("--")
 }
 
-/// The first of the lines with decorators, attributes, annotations or a table right before a heading. Each may have several
-/// lines.
+/// Returns the first line of the decorators, attributes, annotations or table rows directly before a heading.
+/// Each may span several lines.
 fn decorated(lines: &[&str], at: usize) -> usize {
     let is_mark = |line: &str| {
         let line = line.trim_start();
@@ -276,6 +278,8 @@ fn decorated(lines: &[&str], at: usize) -> usize {
             .sum()
     };
     let heading = lines.get(at).copied().unwrap_or_default();
+    // The search goes upward, so a closing bracket opens a construct: a positive balance means that its first
+    // line is further up.
     let mut open = if SCRIPT_TABLE_END.is_match(heading) { 1 } else { 0 };
     let (mut start, mut place) = (at, at);
     while let Some(before) = place.checked_sub(1).filter(|before| at - before <= MAX_MARKS) {
@@ -312,7 +316,8 @@ fn end_by_indentation(lines: &[&str], at: usize) -> usize {
     end
 }
 
-/// Braces in strings are left out as far as one line tells.
+/// Returns the last line of a block in braces. Braces in strings do not count if the string ends in the same
+/// line.
 pub(super) fn end_by_braces(lines: &[&str], at: usize) -> usize {
     let (mut depth, mut has_begun) = (0_i64, false);
     for (place, line) in lines.iter().enumerate().skip(at).take(MAX_BODY) {
@@ -328,6 +333,7 @@ pub(super) fn end_by_braces(lines: &[&str], at: usize) -> usize {
             return place;
         }
     }
+    // An unclosed block ends at the limit or at the end of the file.
     (at + MAX_BODY).min(lines.len()).saturating_sub(1).max(at)
 }
 

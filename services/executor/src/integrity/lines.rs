@@ -1,4 +1,4 @@
-//! Lines that a change adds and takes away, with their numbers.
+//! Lines that a change adds and removes, with their numbers.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 
 use crate::workspace::ChangedFile;
 
-/// A worse difference is good enough after this time.
+// After this time the diff falls back to a coarser result, which is sufficient here.
 const LIMIT: Duration = Duration::from_millis(500);
 
-/// A line and its number in its own version, from 1.
+/// A line with its number in its version of the file, from 1.
 pub(super) type Line<'t> = (usize, &'t str);
 
 #[derive(Debug, Default)]

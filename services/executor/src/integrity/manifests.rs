@@ -1,4 +1,5 @@
-//! Manifests compared as data: tables of runners and checkers in files that hold other things too.
+//! Compares manifests as parsed documents, because they contain settings of runners and checkers among other
+//! things.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use domain::check::{Finding, Severity};
 use super::{finding, shown};
 use crate::{pattern::Pattern, workspace::ChangedFile};
 
-/// Differences that are told for one file.
+/// Largest number of differences reported for one file.
 const MAX_FINDINGS: usize = 10;
 
-/// Every value of a document by the path of its keys.
+/// Values of a document by the path of their keys, joined with dots.
 pub(super) type Values = BTreeMap<String, String>;
 
 static PYPROJECT: Pattern = Pattern::new(
@@ -30,7 +31,7 @@ static COMPOSER: Pattern = Pattern::new(
 static DENO: Pattern = Pattern::new(
     r"^(?:tasks\.[\w:-]*(?:test|lint|check)[\w:-]*|test|lint|bench|compilerOptions|nodeModulesDir)(?:\.|$)",
 );
-/// Sections of the same runner whose new values cannot weaken a check.
+/// Settings of a runner whose new values cannot weaken a check.
 static HARMLESS: Pattern = Pattern::new(
     r"^tool\.(?:black|isort)\.(?:line[-_]length|target[-_]version|profile)\b|^tool\.ruff\.(?:line-length|target-version|src)\b|^prettier\b|^scripts\.prepare$|^profile\.(?:test|dev)\.(?:opt-level|debug|codegen-units|incremental|strip)$|^profile\.(?:test|dev)\.package\b|^jest\.testTimeout$|^tool\.tox\..*\.description$",
 );
@@ -39,7 +40,7 @@ static NEW_SCRIPT: Pattern = Pattern::new(
     r"^scripts\.(?:lint|check|ci|verify|validate|types?|typecheck|type-check|coverage|e2e|unit|test[:_-])[\w:-]*$",
 );
 
-/// Parses a manifest; nothing for one that is no such file or cannot be read.
+/// Parses a manifest. Returns `None` for another kind of file, or for one that cannot be parsed.
 pub(super) fn read_values(path: &str, text: &str) -> Option<Values> {
     let mut values = Values::new();
     match path.rsplit('/').next().unwrap_or(path) {
@@ -57,7 +58,7 @@ pub(super) fn read_values(path: &str, text: &str) -> Option<Values> {
     Some(values)
 }
 
-/// Whether both versions of a file can be compared as data.
+/// Returns true when both versions of a file can be compared as documents.
 pub(super) fn is_parsed(file: &ChangedFile) -> bool {
     let is_read = |text: &Option<String>| {
         text.as_deref()
@@ -98,7 +99,7 @@ fn compare(file: &ChangedFile) -> Vec<Finding> {
     let keys: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let differ = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
     let told = differ.filter(|key| settings.is_match(key) && !HARMLESS.is_match(key));
-    // A manifest that is new to a repository turns nothing off that was on.
+    // A new manifest cannot disable a check that existed before.
     let severity = if file.before.is_some() {
         Severity::Block
     } else {
@@ -111,7 +112,8 @@ fn compare(file: &ChangedFile) -> Vec<Finding> {
             value(&after),
             value(&before)
         );
-        // A script of another name is run by nobody yet; one before or after a known one is run with it.
+        // No process runs a new script under a new name yet, but `pre` and `post` scripts run with a known
+        // one.
         let is_addition = !before.contains_key(key) && NEW_SCRIPT.is_match(key);
         let severity = if is_addition { Severity::Flag } else { severity };
         let line = find_line(file.after.as_deref().unwrap_or_default(), key);
@@ -120,7 +122,7 @@ fn compare(file: &ChangedFile) -> Vec<Finding> {
     found.collect()
 }
 
-/// The line that names the last part of a key; 0 where it is gone.
+/// Returns the line that contains the last part of a key; 0 when the change removes it.
 fn find_line(text: &str, key: &str) -> usize {
     let parts = key.split('.').rev().find(|part| part.parse::<usize>().is_err());
     let Some(part) = parts else { return 0 };
@@ -146,6 +148,8 @@ fn flatten_json(path: &str, value: &serde_json::Value, values: &mut Values) {
                 flatten_json(&join(path, key), value, values);
             }
         }
+        // A list of tables gets one path per element, so that a finding names the changed key. Any other list
+        // is one value.
         serde_json::Value::Array(list) if list.iter().any(serde_json::Value::is_object) => {
             for (at, value) in list.iter().enumerate() {
                 flatten_json(&join(path, &at.to_string()), value, values);

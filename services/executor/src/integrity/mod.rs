@@ -1,5 +1,5 @@
-//! What in a change weakens the checks that it must pass: tests that go or say less, checks that are turned off, and product
-//! code that knows of tests. Pure: from the texts of changed files before and after.
+//! Detects changes that weaken the checks of a change: removed or weaker tests, disabled checks, and product
+//! code that depends on tests. Pure: computed from the texts of changed files before and after.
 
 mod answers;
 mod assertions;
@@ -30,7 +30,7 @@ pub(crate) use influence::{code_lines, is_test_hunk, removed_test_files, removed
 pub(crate) use paths::{Role, role};
 pub(crate) use size::{lines_of, modules, size};
 
-/// Everything that is found, the worst first. `ticket`: what the ticket asks for, in its own words.
+/// Returns all findings, the most severe first. `ticket` is the ticket's text.
 pub(crate) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
     let mut found = compare::findings(files);
     found.extend(answers::findings(files, ticket));
@@ -40,6 +40,8 @@ pub(crate) fn findings(files: &[ChangedFile], ticket: &str) -> Vec<Finding> {
     found.extend(manifests::findings(files));
     found.extend(scope::findings(files));
     for finding in &mut found {
+        // A finding that the ticket asks for no longer blocks; reviewers see it with the sentence of the
+        // ticket.
         if let Some(sentence) = request::find_request(finding, ticket) {
             finding.ticket_words = sentence;
             finding.severity = Severity::Flag;
@@ -64,7 +66,7 @@ fn finding(path: &str, line: usize, kind: &str, severity: Severity, words: impl 
     }
 }
 
-/// A line as it is shown to people.
+/// Returns a line as reviewers see it: trimmed, and truncated to 120 characters.
 fn shown(line: &str) -> String {
     let line = line.trim();
     match line.char_indices().nth(120) {

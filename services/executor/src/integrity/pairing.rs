@@ -1,4 +1,5 @@
-//! The tests of two versions of a file in pairs: by name, and by likeness where the bodies under one name differ wholly.
+//! Pairs the tests of two versions of a file: by name, and by similarity where the bodies under one name
+//! differ completely.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +8,11 @@ use similar::TextDiff;
 use super::inventory::Case;
 use crate::pattern::Pattern;
 
-/// Two bodies that are at least so much alike are one test under two names.
+// Ratio from which two bodies under different names are one renamed test.
 const ALIKE: f32 = 0.6;
-/// Two bodies under one name that are less alike may be two tests.
+// Ratio below which two bodies under one name may be different tests.
 const UNLIKE: f32 = 0.5;
-/// Longer bodies are not compared, in bytes.
+// Limit in bytes: longer bodies are not compared, because a line diff takes quadratic time in the worst case.
 const MAX_BODY: usize = 20_000;
 
 static LITERAL: Pattern = Pattern::new(
@@ -22,15 +23,15 @@ static TABLE: Pattern = Pattern::new(
 );
 static ASSERTED: Pattern = Pattern::new(r"(?i)assert|expect|should|require\.|t\.(?:Error|Fatal)|must_|!=|==");
 
-/// Tests of both sides.
+/// Tests of both versions: pairs, removed and added ones.
 pub(super) struct CasePairs<'c> {
     pub(super) both: Vec<(&'c Case, &'c Case)>,
     pub(super) gone: Vec<&'c Case>,
     pub(super) added: Vec<&'c Case>,
 }
 
-/// Pairs tests of the same name, in order where a name stands twice. A name that went to another test is no pair: the test
-/// that it stood for is the one that is most like it.
+/// Pairs tests of the same name, in order where a name occurs twice. If the body under a name differs
+/// completely, the most similar added test takes its place in the pair.
 pub(super) fn pair_cases<'c>(before: &'c [Case], after: &'c [Case]) -> CasePairs<'c> {
     let mut named: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
     for case in after.iter().rev() {
@@ -67,7 +68,7 @@ pub(super) fn are_alike(one: &Case, other: &Case) -> bool {
     likeness(one, other) >= ALIKE
 }
 
-/// From 0 to 1; two tests without a line are nothing.
+/// Returns the similarity of two bodies from 0 to 1. Empty and overlong bodies have no similarity.
 fn likeness(one: &Case, other: &Case) -> f32 {
     let text = |case: &Case| {
         case.body
@@ -83,7 +84,8 @@ fn likeness(one: &Case, other: &Case) -> f32 {
     TextDiff::from_lines(&one, &other).ratio()
 }
 
-/// Whether a test with a table checks all that this one checked: every value that it asserts about stands there.
+/// Returns true when a parameterized test checks everything that this test checked: its text contains every
+/// value that the test asserts about.
 pub(super) fn is_merged_into(case: &Case, table: &Case, text: &str) -> bool {
     let own: Vec<&str> = text
         .lines()
@@ -103,7 +105,7 @@ pub(super) fn is_merged_into(case: &Case, table: &Case, text: &str) -> bool {
         .collect();
     let known: BTreeSet<String> = LITERAL.all(&own).map(|value| value[0].to_owned()).collect();
     let bare = |value: &str| value.trim_matches(['"', '\'', '`']).to_owned();
-    // A table may be one text: `@CsvSource("1, 2")`.
+    // A whole table may be one string, such as `@CsvSource("1, 2")`.
     let parts: BTreeSet<String> = known
         .iter()
         .flat_map(|value| {

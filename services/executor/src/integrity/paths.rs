@@ -1,29 +1,29 @@
-//! What a file is for, by its path.
+//! Purpose and language of a file, derived from its path.
 
 use crate::pattern::Pattern;
 
-/// What a file is for.
+/// Purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Tests, and what only they need.
+    /// Tests, and files that only tests need.
     Test,
-    /// What tests compare with: snapshots, golden files.
+    /// Snapshots and golden files that tests compare with.
     Expected,
-    /// Settings of test runners, linters, type checkers, coverage and ownership.
+    /// Settings of test runners, linters, type checkers, coverage and code ownership.
     Config,
-    /// What continuous integration runs.
+    /// Configuration of continuous integration.
     Ci,
-    /// Pinned versions.
+    /// Lock files with pinned versions.
     Lock,
-    /// Made by a program.
+    /// Files that a program generates, or copies of third-party code.
     Generated,
-    /// Prose.
+    /// Documentation for people.
     Docs,
-    /// All else.
+    /// Every other file; it counts as part of the product.
     Product,
 }
 
-/// The language of a file, as far as tests look alike in it.
+/// Language of a file, grouped by the syntax of tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Python,
@@ -70,10 +70,12 @@ static GENERATED: Pattern = Pattern::new(
 static DOCS: Pattern =
     Pattern::new(r"(?i)\.(?:md|rst|adoc|txt)$|(?:^|/)docs?/|(?:^|/)(?:license|changelog|notice)[^/]*$");
 
-/// What a file at this path is for.
+/// Returns the purpose of the file at this path.
 pub(crate) fn role(path: &str) -> Role {
     if LOCK.is_match(path) {
         Role::Lock
+    // A golden file may be below a folder of tests, and a setup file of a runner too, so the more specific
+    // roles precede `Test`.
     } else if EXPECTED.is_match(path) {
         Role::Expected
     } else if CONFIG.is_match(path) {

@@ -1,18 +1,18 @@
-//! What a line may say that weakens a check, by language.
+//! Patterns of lines that weaken a check, by language.
 
 use super::paths::Language;
 use crate::pattern::Pattern;
 
-/// Where a pattern counts.
+/// Files in which a pattern counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Where {
-    /// In tests alone.
+    /// Test files, and tests inside product files.
     Tests,
-    /// In tests and in the product.
+    /// Test files and product files.
     Code,
 }
 
-/// One thing that a line may say.
+/// A pattern of lines with the kind of finding that it produces.
 pub(super) struct Rule {
     pub(super) kind: &'static str,
     pub(super) languages: &'static [Language],
@@ -329,12 +329,12 @@ pub(super) static RULES: [Rule; 54] = [
     ),
 ];
 
-/// Commands that run checks.
+/// Commands that run tests, linters, type checkers or other checks.
 pub(super) static CHECK_COMMAND: Pattern = Pattern::new(
     r"\b(?:pytest|py\.test|unittest|tox|nox|jest|vitest|mocha|ava|tap|karma|cypress|playwright|eslint|tsc|mypy|pyright|ruff|flake8|pylint|clippy|nextest|golangci-lint|staticcheck|rspec|rubocop|minitest|phpunit|pest|phpstan|psalm|ctest|bats|shellcheck)\b|\b(?:npm|pnpm|yarn|bun|deno)\s+(?:run\s+)?(?:test|lint|check|ci|verify|typecheck)\b|\b(?:cargo|go|mix|dotnet|swift|dart|flutter|zig)\s+(?:test|vet|clippy|check)\b|\bnode\s+--test\b|\b(?:mvnw?|gradlew?|sbt|bazel)\b.*\b(?:test|check|verify)\b|\b(?:rake|rails)\s+(?:test|spec)\b|\bdbt\s+(?:test|build)\b|\bmake\s+[\w-]*(?:test|check|lint)",
 );
 
-/// In scripts, build files and what continuous integration runs.
+/// Patterns for scripts, build files and configuration of continuous integration.
 pub(super) static COMMANDS: [(&str, Pattern); 10] = [
     (
         "failure_hidden",
@@ -392,19 +392,20 @@ pub(super) static COMMANDS: [(&str, Pattern); 10] = [
     ),
 ];
 
-/// A check that runs in the background, or whose exit code another command of a pipe takes.
+// A check in the background always succeeds, and a pipe returns the exit code of its last command, unless the
+// shell has `pipefail`.
 pub(super) static BACKGROUND: Pattern = Pattern::new(r"[^&>|]&\s*(?:#.*|;.*)?$");
 pub(super) static PIPED: Pattern =
     Pattern::new(r"\|\s*(?:tee|cat|grep|egrep|tail|head|sed|awk|less|ts|sort|jq|tap-\w+|xargs|column)\b");
 
-/// In manifests that settings of runners and checkers stand in beside other things.
+/// Settings of runners and checkers, for manifests that are not compared as parsed documents.
 pub(super) static SETTINGS: Pattern = Pattern::new(
     r"(?x)\baddopts\b | \btestpaths\b | \bfilterwarnings\b | \bfail_under\b | \[tool\.(?:pytest|ruff|mypy|coverage|pylint|black|isort|pyright)\b | \bper-file-ignores\b | \bignore_missing_imports\b
     | \bcoverageThreshold\b | \btestPathIgnorePatterns\b | \btestMatch\b | \x22(?:pre|post)?test(?::[\w-]+)?\x22\s*: | \x22lint(?::[\w-]+)?\x22\s*:
     | \[(?:workspace\.)?lints\b | ^\s*(?:harness|test|doctest)\s*=\s*false | \bmaxWarnings\b | \bskipTests\b | \btestFailureIgnore\b | <excludes?> | \bminimumCoverage\b | \bjacoco\w*Verification\b",
 );
 
-/// A stronger and a weaker way to say something; the first of two that fit.
+/// Pairs of a stronger and a weaker form of an assertion. Only the first pair that matches is reported.
 pub(super) static LOOSER: [(Option<Language>, Pattern, Pattern); 23] = [
     (
         Some(Script),

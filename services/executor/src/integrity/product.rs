@@ -1,4 +1,5 @@
-//! Product code that knows of tests: what they set, what they ask for, and equality or exits that answer for them.
+//! Detects product code that depends on tests: variables that runners set, values of tests, and equality or
+//! exits that replace a result.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{pattern::Pattern, workspace::ChangedFile};
 
-/// Shorter values are in many places by chance.
+// Shorter values occur in many places by chance.
 const MIN_VALUE: usize = 4;
 
 static AWARE: Pattern = Pattern::new(
@@ -21,7 +22,7 @@ static AWARE: Pattern = Pattern::new(
     | \bcfg!?\(\s*(?:not\(\s*)?test\b | ['"]pytest['"]\s+in\s+sys\.modules | \bsys\.modules\b.*['"](?:pytest|unittest)['"] | \bRAILS_ENV\b.*\btest\b | Rails\.env\.test\? | \bTEST_MODE\b
     | (?:getenv|environ(?:\.get)?|env)\s*[(\[.]\s*['"]?CI\b | \bprocess\.env\.CI\b | \bPHPUNIT_\w+ | \bDOTNET_RUNNING_IN_TEST\b"#,
 );
-/// An attribute on a module of tests is how Rust writes them.
+/// The usual attribute of a Rust test module, which is not a finding.
 static RUST_TESTS: Pattern = Pattern::new(r"^\s*#\[cfg\(\s*(?:all\(\s*)?test\b");
 static EQUALITY: Pattern = Pattern::new(
     r"\bdef\s+__(?:eq|ne|hash|bool)__\b|\boperator\s*==|\bboolean\s+equals\s*\(|\bbool\s+Equals\s*\(|\boverride\s+fun\s+equals\b|\bimpl(?:<[^>]*>)?\s+PartialEq\b|\bdef\s+==\s*\(",
@@ -29,15 +30,16 @@ static EQUALITY: Pattern = Pattern::new(
 static EXIT: Pattern = Pattern::new(
     r"\bsys\.exit\(|\bos\._exit\(|\bprocess\.exit\(|\bos\.Exit\(|\bSystem\.exit\(|\b(?:std::)?process::exit\(|\bEnvironment\.Exit\(|^\s*exit\s*\(\s*0\s*\)",
 );
-/// Stand-ins and matchers of test libraries: a product that returns one equals whatever a test expects.
+/// Stand-ins and matchers of test libraries. A product that returns one compares equal to any expectation of
+/// a test.
 static TEST_DOUBLE: Pattern = Pattern::new(
     r"\bunittest\.mock\b|\bfrom\s+unittest\s+import\b.*\bmock\b|\b(?:from\s+mock\s+import|import\s+mock\b)|\bmock\.ANY\b|\b(?:Magic|Async)Mock\(|\b(?:jest|vi)\.fn\(|\bexpect\.(?:anything|any)\(|\basymmetricMatch|\bsinon\.(?:stub|match|mock)|\bgomock\.Any\(|\bMockito\.|\bArgumentMatchers\.|\bIt\.IsAny<",
 );
-/// Folders and files of helpers that a product ships for other people's tests.
+/// Folders and files of test helpers that a product publishes for its users.
 static TEST_HELPERS: Pattern = Pattern::new(
     r"(?i)(?:^|[/_.-])(?:testing|test_?utils?|testkit|mocks?|fakes?|stubs?|fixtures?)(?:[/_.-]|$)",
 );
-/// Condition on one whole collection, as one example of a test has it.
+/// Condition on one whole collection, as an example in a test has it.
 static SPECIAL_CASE: Pattern = Pattern::new(
     r#"\b(?:if|elif|case|when)\b.*===?\s*(?:\[[^\]]+\]|\([^()]*,[^()]*\)|\{[^}]+\}|['"`][\[{])|\bequal[s?]*\(\s*\w+\s*,\s*\[[^\]]+\]"#,
 );
@@ -89,7 +91,8 @@ fn of(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
     found
 }
 
-/// Values in lines that the change adds to tests, as inputs of new tests are; not in those that it only keeps.
+/// Returns the values in lines that the change adds to tests, such as the inputs of new tests. Values that
+/// the product contained before are excluded.
 fn test_values(files: &[ChangedFile]) -> BTreeSet<String> {
     let tests = files.iter().filter(|file| role(&file.path) == Role::Test);
     let known: BTreeSet<String> = files
@@ -111,7 +114,7 @@ fn test_values(files: &[ChangedFile]) -> BTreeSet<String> {
             .flat_map(|(_, line)| values_in(line))
             .collect::<Vec<_>>()
     });
-    // What the product says already is its own word.
+    // A value that the product already contains does not come from the tests.
     added.filter(|value| !known.contains(value)).collect()
 }
 

@@ -1,17 +1,19 @@
-//! Findings that the ticket asks for: its sentence is quoted beside them. Pure: from the words of a finding and of the ticket.
+//! Finds the sentence of a ticket that asks for a finding, to quote it with the finding. Pure: computed from
+//! the words of the finding and the ticket.
 
 use domain::check::Finding;
 
 use crate::pattern::Pattern;
 
-/// Kept of a sentence, in characters.
+/// Limit of a quoted sentence, in characters.
 const MAX_SENTENCE: usize = 240;
-/// Read of a ticket, in bytes.
+/// Limit of the ticket's text that is read, in bytes.
 const MAX_TICKET: usize = 64 * 1024;
-/// Shorter names stand in many sentences by chance.
+// Shorter names occur in many sentences by chance.
 const MIN_NAME: usize = 4;
 
-/// What a ticket may ask for. Nothing that lets a change decide its own results is among them: a person looks at that.
+/// Kinds of findings that a ticket may ask for. Kinds that let a change decide its own results are missing on
+/// purpose: a reviewer must see them as blocking.
 const LOWERED: [&str; 25] = [
     "ambient_settings_changed",
     "check_removed",
@@ -49,15 +51,16 @@ static TAKES_AWAY: Pattern = Pattern::new(
 static FORBIDS: Pattern = Pattern::new(
     r"(?i)\b(?:do not|don't|must not|mustn't|never|should not|shouldn't|without|cannot|may not|avoid|instead of|rather than|not to)\b|\b(?:leave|keep)\b.*\b(?:alone|unchanged|as (?:it is|they are|is)|untouched)\b|\bunchanged\b|\buntouched\b",
 );
-/// The key in the words of a difference between two manifests.
+/// The key in the words of a finding about a manifest.
 static KEY: Pattern = Pattern::new(r"differ: (\S+) is ");
-/// The name of a test or of a dependency that words begin with.
+/// The name of a test or dependency at the beginning of a finding's words.
 static SUBJECT: Pattern = Pattern::new(r"^(\S+) is (?:gone|left out|a new dependency|\S+ instead of)");
 static PART: Pattern = Pattern::new(r"[A-Za-z][a-z]+|[A-Z]+|\d+");
-/// Words of code in a line that was found, as a ticket would name them.
+/// Identifiers in a line of code, as a ticket would name them.
 static CODE_NAME: Pattern = Pattern::new(r"[A-Za-z_][\w-]*[_-][\w-]*\w|__\w+__|[a-z]+[A-Z]\w*");
 
-/// The sentence of a ticket that asks for what was found; nothing where none names its file, its key or its subject.
+/// Returns the sentence of a ticket that asks for a finding; `None` when no sentence names its file, key or
+/// subject.
 pub(crate) fn find_request(finding: &Finding, ticket: &str) -> Option<String> {
     if !LOWERED.contains(&finding.kind.as_str()) {
         return None;
@@ -75,7 +78,7 @@ pub(crate) fn find_request(finding: &Finding, ticket: &str) -> Option<String> {
     Some(found.chars().take(MAX_SENTENCE).collect())
 }
 
-/// Lines and their sentences; a dot inside of a name ends none.
+/// Splits a text into lines and their sentences. A dot inside a name does not end a sentence.
 fn split_sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -120,7 +123,7 @@ fn names_subject(finding: &Finding, sentence: &str) -> bool {
         {
             return true;
         }
-        // A feature that goes takes its tests along.
+        // Removal of a feature includes its tests, even if the ticket does not name them.
         let is_removal = matches!(finding.kind.as_str(), "test_removed" | "test_file_removed");
         return is_removal && TAKES_AWAY.is_match(sentence) && names_part(last, sentence);
     }
@@ -130,7 +133,8 @@ fn names_subject(finding: &Finding, sentence: &str) -> bool {
         .any(|name| has_word(sentence, &name))
 }
 
-/// A key by its whole path, by a last part that no prose has, or by its last two parts.
+/// Returns true when a sentence names a key: by its whole path, by a last part that is not a plain word, or
+/// by its last part and its table.
 fn names_key(key: &str, sentence: &str) -> bool {
     let parts: Vec<&str> = key
         .split('.')
@@ -148,7 +152,7 @@ fn names_key(key: &str, sentence: &str) -> bool {
         || (has_word(sentence, last) && (is_telling || names_table || parts.first() == Some(&"scripts")))
 }
 
-/// Whether the telling parts of a test's name stand in a sentence.
+/// Returns true when a sentence contains a distinctive part of a test's name, also in the plural.
 fn names_part(name: &str, sentence: &str) -> bool {
     const COMMON: [&str; 12] = [
         "test", "tests", "with", "when", "that", "does", "should", "from", "returns", "works", "case",

@@ -1,4 +1,5 @@
-//! Lines that a change adds to tests, scripts and settings, and whole files of settings that it changes.
+//! Findings in lines that a change adds to tests, scripts and settings, and in whole settings files that it
+//! changes.
 
 use domain::check::{Finding, Severity};
 
@@ -14,11 +15,11 @@ use super::{
 };
 use crate::{pattern::Pattern, workspace::ChangedFile};
 
-/// Manifests with settings of runners and checkers among other things.
+/// Manifests that contain settings of runners and checkers among other things.
 static MANIFEST: Pattern = Pattern::new(
     r"(?:^|/)(?:package\.json|pyproject\.toml|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|composer\.json|[^/]+\.csproj|Directory\.Build\.props)$",
 );
-/// A job of what continuous integration runs.
+/// A job of continuous integration, or a step of one that runs a check.
 static JOB: Pattern = Pattern::new(
     r"^ {0,4}[\w-]+:\s*$|^\s*-?\s*run:\s*\S.*\b(?:test|check|lint|verify)|^\s*-\s+\S*\b(?:pytest|npm|make|cargo|go|mvn|gradle)\b",
 );
@@ -35,7 +36,7 @@ fn of(file: &ChangedFile) -> Vec<Finding> {
         Role::Config => found.push(whole(file, "config_changed", "settings of a runner or checker")),
         Role::Lock => found.push(whole(file, "lockfile_changed", "pinned versions")),
         Role::Ci => found.extend(jobs_gone(file, &changed.removed)),
-        // Those that can be parsed are compared as data.
+        // Manifests that can be parsed are compared as documents in `manifests`.
         _ if manifests::is_parsed(file) => {}
         _ if MANIFEST.is_match(&file.path) => found.extend(settings(file, &changed.added, &changed.removed)),
         _ => {}
@@ -43,14 +44,15 @@ fn of(file: &ChangedFile) -> Vec<Finding> {
     found
 }
 
-/// Settings that decide which tests run and what their results are: new ones decide as much as changed ones.
+/// Settings files that every test run reads. A new one can change results as much as a changed one.
 static RUNNER_CONFIG: Pattern = Pattern::new(
     r"(?x)(?:^|/)(?:pytest\.ini|tox\.ini|\.coveragerc|(?:jest|vitest|karma|cypress|playwright|ava|wtr?|web-test-runner)\.conf(?:ig)?\.\w+ | jest\.(?:setup|preset|transform|resolver|environment)\.\w+
     | (?:vitest|jest|mocha)[.-](?:setup|workspace|global[\w-]*)\.\w+ | global[sS]etup\.[cm]?[jt]s | setupTests\.[cm]?[jt]sx? | \.mocharc\.\w+ | \.nycrc(?:\.json)? | \.taprc | ts-jest\.config\.\w+ | bunfig\.toml
     | \.babelrc(?:\.\w+)? | babel\.config\.\w+ | \.swcrc | nextest\.toml | \.rspec | phpunit\.xml(?:\.dist)? | \.runsettings | junit-platform\.properties | testng\.xml | CTestCustom\.cmake)$",
 );
 
-/// What is there already is weakened; what is new weakens nothing yet, unless each run of the tests reads it.
+/// Returns the severity for settings. A change can weaken an existing file; a new file weakens nothing unless
+/// every test run reads it.
 fn severity(file: &ChangedFile) -> Severity {
     if file.before.is_some() || RUNNER_CONFIG.is_match(&file.path) {
         Severity::Block
@@ -98,6 +100,7 @@ fn code(file: &ChangedFile, added: &[Line<'_>]) -> Vec<Finding> {
                 Severity::Block
             };
             found.push(finding(&file.path, *number, rule.kind, severity, shown(line)));
+            // One finding per line is enough, so the first rule that matches decides.
             break;
         }
         let is_test =
@@ -112,7 +115,8 @@ fn code(file: &ChangedFile, added: &[Line<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Where the pattern matches only after the mark of a comment that it does not begin with itself.
+/// Returns true when the line is a comment that merely mentions the pattern, and the pattern itself does not
+/// begin with a comment mark.
 fn is_prose(line: &str, pattern: &Pattern) -> bool {
     let line = line.trim_start();
     let is_comment = line.starts_with("//")
@@ -127,12 +131,12 @@ fn is_prose(line: &str, pattern: &Pattern) -> bool {
     is_comment && !mark && !SILENCERS.is_match(line)
 }
 
-/// Silencers are comments themselves.
+/// Directives that silence a checker; they are comments themselves.
 static SILENCERS: Pattern = Pattern::new(
     r"eslint-disable|@ts-|istanbul|c8 ignore|v8 ignore|biome-ignore|nolint|nosec|noqa|rubocop|phpstan|psalm|phpcs|NOLINT|NOPMD|noinspection|CHECKSTYLE|LCOV|codeCoverageIgnore|:nocov:",
 );
 
-/// Lints that say nothing of what tests show.
+/// Lints about style, which have no influence on the results of tests.
 static STYLE: Pattern = Pattern::new(
     r"^\s*#!?\[(?:allow|expect)\((?:\s*(?:clippy::\w+|dead_code|unused\w*|missing_docs|non_\w+|deprecated)\s*,?)+(?:\s*reason\s*=.*)?\)\]",
 );
@@ -176,6 +180,7 @@ fn commands(file: &ChangedFile, added: &[Line<'_>]) -> Vec<Finding> {
             })
             .map(|(kind, _)| *kind)
             .or(is_hidden.then_some("failure_hidden"));
+        // `rescue` hides a failure only in Ruby; elsewhere it is another command.
         let is_rescue = kind == Some("failure_hidden") && line.trim_start().starts_with("rescue");
         if let Some(kind) = kind.filter(|kind| *kind != "command_replaced" && (is_ruby || !is_rescue)) {
             found.push(finding(&file.path, *number, kind, severity(file), shown(line)));
@@ -185,7 +190,7 @@ fn commands(file: &ChangedFile, added: &[Line<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Commands of checks that stood in a script or a build file and stand there no more.
+/// Finds a command of a check that the change removes from a script or build file.
 fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<Finding> {
     let (before, after) = (file.before.as_deref()?, file.after.as_deref().unwrap_or_default());
     if is_manifest || role(&file.path) == Role::Config {
@@ -205,7 +210,7 @@ fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<Finding> {
         .filter(is_told)
         .find(|line| CHECK_COMMAND.is_match(line) && !after.lines().any(|other| other.trim() == line.trim()));
     let line = gone.filter(|_| count(after) < count(before))?;
-    // Told as a job that is gone.
+    // `jobs_gone` reports this line.
     if role(&file.path) == Role::Ci && JOB.is_match(line) {
         return None;
     }
@@ -213,9 +218,9 @@ fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<Finding> {
     Some(finding(&file.path, 0, "check_removed", Severity::Block, words))
 }
 
-/// A runner with its version is a package to install.
+/// A runner with a version is a package to install, not a command.
 static VERSIONED: Pattern = Pattern::new(r"\w@\^?~?\d");
-/// Words about a command are no command.
+/// An `echo` of a command does not run the command.
 static ECHOED: Pattern = Pattern::new(r"^\s*(?:-\s+)?(?:run:\s*)?@?(?:echo|printf)\b");
 
 fn jobs_gone(file: &ChangedFile, removed: &[Line<'_>]) -> Vec<Finding> {

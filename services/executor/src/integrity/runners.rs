@@ -1,5 +1,6 @@
-//! What lets a change decide the results of its own tests: hooks of runners, code that starts before them, modules that take
-//! their place, and code that patches them. New files count like changed ones; a person decides at the gate.
+//! Detects code that lets a change decide the results of its own tests: hooks of runners, code that starts
+//! before them, modules that replace their parts, and patches. New files count like changed ones; a reviewer
+//! decides at the approval gate.
 
 use domain::check::{Finding, Severity};
 
@@ -12,14 +13,14 @@ use super::{
 };
 use crate::{pattern::Pattern, workspace::ChangedFile};
 
-/// Modules of runners and of what they are made of, by the name that imports find.
+/// Python files that an import finds instead of a runner or a part of it.
 static PYTHON_SHADOW: Pattern = Pattern::new(
     r"(?x)^(?:src/|lib/|tests?/|test/)?(?:
       (?:_?pytest|pytest_\w+|unittest|unittest2|doctest|nose2?|pluggy|iniconfig|hypothesis|mock|xdist|coverage|assertpy|tox|nox|_pytest)
       (?:\.py|/__init__\.py|/__main__\.py|/.*\.py)
     )$",
 );
-/// Modules of the standard library that runners import; one beside the product is found first.
+/// Python files that hide a module of the standard library. An import searches the project's folder first.
 static PYTHON_STANDARD: Pattern = Pattern::new(
     r"^(?:src/)?(?:argparse|ast|atexit|bdb|builtins|collections|contextlib|copy|dataclasses|difflib|dis|enum|fnmatch|functools|gc|importlib|inspect|io|itertools|json|linecache|locale|logging|operator|os|pathlib|pdb|pickle|platform|posixpath|pprint|re|reprlib|runpy|shlex|shutil|signal|site|string|struct|subprocess|sys|sysconfig|tempfile|textwrap|threading|time|tokenize|traceback|types|typing|uuid|warnings|weakref)(?:\.py|/__init__\.py)$",
 );
@@ -29,20 +30,20 @@ static OTHER_SHADOW: Pattern = Pattern::new(
     | (?:^|/)(?:rspec|minitest|test/unit)(?:/[\w/]+)?\.rb$ | (?:^|/)PHPUnit/.*\.php$ | (?:^|/)vendor/(?:phpunit|pestphp|bin)/
     | (?:^|/)vendor/github\.com/stretchr/ | (?:^|/)META-INF/services/org\.junit",
 );
-/// Programs of the same name that are found first.
+/// Scripts with the name of a program that runs tests. A `PATH` or working directory may find them first.
 static PROGRAM_SHADOW: Pattern = Pattern::new(
     r"(?:^|/)(?:pytest|py\.test|python[\d.]*|node|npm|npx|pnpm|yarn|jest|vitest|mocha|go|cargo|rustc|mvn|gradle|java|javac|ruby|rspec|bundle|rake|php|phpunit|dotnet|mix|tox|nox|make|bash|sh)$",
 );
-/// Code that an interpreter runs before any other.
+/// Code that an interpreter runs before the program.
 static STARTUP: Pattern = Pattern::new(
     r"(?:^|/)(?:sitecustomize|usercustomize)(?:\.py|/__init__\.py)$|\.pth$|(?:^|/)\.(?:pythonrc|pystartup)$",
 );
-/// Settings that programs read by themselves wherever they run.
+/// Settings files that programs read on their own from the working directory or its parents.
 static AMBIENT: Pattern = Pattern::new(
     r"(?:^|/)(?:\.npmrc|\.yarnrc(?:\.yml)?|\.pnpmfile\.cjs|\.envrc|\.env(?:\.test\w*)?|\.cargo/config(?:\.toml)?|\.mvn/(?:jvm|maven)\.config|\.mvn/extensions\.xml|gradle\.properties|init\.gradle(?:\.kts)?|\.bundle/config|\.ruby-version|\.rspec|\.taprc|bunfig\.toml|deno\.jsonc?|go\.work|CTestCustom\.cmake)$",
 );
 
-/// One thing that a line may say.
+/// A pattern of lines with the kind of finding that it produces.
 struct Rule {
     kind: &'static str,
     languages: &'static [Language],
@@ -50,16 +51,16 @@ struct Rule {
     pattern: Pattern,
 }
 
-/// Files in which it counts.
+/// Files in which a pattern counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Tests and what they need.
+    /// Test files, and files that only tests need.
     Tests,
-    /// The product.
+    /// Product files.
     Product,
-    /// Wherever code is.
+    /// Every file except documentation, lock files and golden files.
     Code,
-    /// `conftest.py` alone.
+    /// `conftest.py`, which pytest loads before the tests of its folder.
     Conftest,
 }
 
@@ -287,14 +288,14 @@ static RULES: [Rule; 35] = [
     ),
 ];
 
-/// Variables that runners and interpreters obey.
+/// Environment variables that change the behavior of runners and interpreters.
 static ENVIRONMENT: Pattern = Pattern::new(
     r"\b(?:NODE_OPTIONS|PYTHONSTARTUP|PYTHONINSPECT|PYTHONOPTIMIZE|PYTEST_ADDOPTS|PYTEST_PLUGINS|PYTEST_DISABLE_PLUGIN_AUTOLOAD|COVERAGE_PROCESS_START|MOCHA_OPTIONS|RUSTFLAGS|RUSTDOCFLAGS|RUSTC_WRAPPER|RUSTC_WORKSPACE_WRAPPER|CARGO_TARGET_\w+_RUNNER|RUST_TEST_\w+|GOFLAGS|GOTESTFLAGS|JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|MAVEN_OPTS|MAVEN_ARGS|GRADLE_OPTS|RUBYOPT|RSPEC_OPTS|SPEC_OPTS|PERL5OPT|PHP_INI_SCAN_DIR|LD_PRELOAD|LD_LIBRARY_PATH|BASH_ENV|DOTNET_STARTUP_HOOKS|GTEST_(?:FILTER|SHARD_INDEX|TOTAL_SHARDS|ALSO_RUN_DISABLED_TESTS))\b\s*(?:\+?[:=]|\x22?\])",
 );
-/// A variable of the environment in code.
+/// Code that sets an environment variable.
 static SETS_VARIABLE: Pattern =
     Pattern::new(r"(?i)\benv(?:iron)?\b|\bsetenv|\bputenv|\bset_var\b|\bmonkeypatch\b");
-/// What ambient settings hand to an interpreter or a shell.
+/// Ambient settings that reach an interpreter or a shell. Other ambient settings are only flagged.
 static AMBIENT_DECIDES: Pattern = Pattern::new(
     r"(?i)node-options|script-shell|ignore-scripts|yarnPath|plugins:|hooks\s*=|runner\s*=|rustflags|rustdocflags|rustc-wrapper|build-?target|javaagent|-D\w+|skip|exclude|systemProp|org\.gradle\.(?:jvmargs|test)|preload|BUNDLE_\w+|\breplace\b|--(?:require|import|loader|tag|pattern|exclude)",
 );
@@ -311,7 +312,7 @@ pub(super) fn findings(files: &[ChangedFile]) -> Vec<Finding> {
         .collect()
 }
 
-/// What a file is by its place alone.
+/// Finds a file that is suspicious for its path alone.
 fn placed(file: &ChangedFile) -> Option<Finding> {
     let path = file.path.as_str();
     let is_new = file.before.is_none();
@@ -363,7 +364,7 @@ fn placed(file: &ChangedFile) -> Option<Finding> {
     None
 }
 
-/// What its new lines say.
+/// Finds new lines that match a rule.
 fn said(file: &ChangedFile) -> Vec<Finding> {
     let (language, role) = (language(&file.path), role(&file.path));
     if matches!(role, Role::Docs | Role::Lock | Role::Expected) {
@@ -398,14 +399,15 @@ fn said(file: &ChangedFile) -> Vec<Finding> {
     found
 }
 
-/// A hook decides results. What has honest uses beside it is told, and people see it in the pull request.
+/// Returns the severity of a match. Hooks decide results and block; constructs with common honest uses are
+/// flagged, so that reviewers see them in the pull request.
 fn severity(rule: &Rule, role: Role, line: &str) -> Severity {
     static HONEST: Pattern = Pattern::new(
         r"\bexpect\.extend\(|\brequest\.node\b|\batexit\.register\(|\bprocess\.(?:on|once)\(|\bset_error_handler\(|\bmodule\.parent\b|\bdebug\.Stack\(|\bcatch_unwind\(|\bpanic::set_hook|\bprocess\.exitCode\b|\bresume_unwind\(|\bsys\.(?:excepthook|settrace|setprofile)|\bchai\.use\b|@RegisterExtension\(|@RunWith\(\s*(?:Mockito|Spring|Parameterized|Suite)",
     );
     let is_told =
         matches!(rule.kind, "product_inspects_callers" | "module_loaded_by_name") || HONEST.is_match(line);
-    // Product code has its own use of most of these; nothing but a forgery patches a runner from there.
+    // Product code may exit for its own reasons. It has no honest reason to patch a runner.
     let is_products_own = role == Role::Product && rule.kind == "exit_called";
     if is_told || is_products_own {
         Severity::Flag

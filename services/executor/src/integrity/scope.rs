@@ -1,5 +1,5 @@
-//! What a change reaches beyond its own files: dependencies, pins, migrations of data, modules from another place. People are
-//! told; a ticket may ask for each of them.
+//! Detects effects of a change outside of its own files: dependencies, pins, data migrations, and replaced
+//! modules. All are flags for reviewers, because a ticket may ask for each of them.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn of_file(file: &ChangedFile) -> Vec<Finding> {
             .filter(|(_, line)| GO_REPLACE.is_match(line));
         found.extend(replaced.map(|(number, line)| flag(number, "module_replaced", shown(line))));
     }
-    // A manifest that is new declares what its package needs.
+    // A new manifest declares the needs of a new package, so it is not compared.
     if file.before.is_none() {
         return found;
     }
@@ -88,7 +88,7 @@ fn of_file(file: &ChangedFile) -> Vec<Finding> {
     found
 }
 
-/// Dependencies by name, with their versions.
+/// Returns the dependencies of a manifest by name, with their versions.
 fn declared(text: Option<&str>, path: &str) -> Values {
     let text = text.unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -131,7 +131,7 @@ fn declared(text: Option<&str>, path: &str) -> Values {
     }
 }
 
-/// A list of requirements is one value; each of them counts.
+/// Splits a list of requirements, which is one value of the document, into single dependencies.
 fn listed((key, value): (String, String)) -> Vec<(String, String)> {
     let is_list = value.starts_with('[') && value.ends_with(']');
     if !is_list {
@@ -150,10 +150,12 @@ fn listed((key, value): (String, String)) -> Vec<(String, String)> {
         .collect()
 }
 
-/// An exact version that is a range now.
+/// Returns true when an exact version became a range.
 fn is_looser(before: &str, after: &str) -> bool {
     EXACT.is_match(before.trim())
         && !EXACT.is_match(after.trim())
+        // A colon or brace belongs to another form of dependency, such as a path, URL or table, and not to a
+        // range.
         && !after.contains(':')
         && !after.starts_with('{')
 }

@@ -1,4 +1,4 @@
-//! How much a change is, and which modules it touches.
+//! Size of a change in lines, and the modules that it touches.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::workspace::ChangedFile;
 
-/// Files that say that a folder is a module.
+/// Manifests that make their folder a module.
 const MANIFESTS: [&str; 14] = [
     "Cargo.toml",
     "Gemfile",
@@ -26,21 +26,21 @@ const MANIFESTS: [&str; 14] = [
     "Package.swift",
 ];
 
-/// Lines added and removed.
+/// Added and removed lines by purpose of their files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) product: u32,
     pub(crate) test: u32,
 }
 
-/// Lines that a file gains and loses.
+/// Returns the number of lines that a file gains and loses.
 pub(crate) fn lines_of(file: &ChangedFile) -> (u32, u32) {
     let changed = lines(file);
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     (count(changed.added.len()), count(changed.removed.len()))
 }
 
-/// Generated files, lock files and what tests compare with are left out.
+/// Computes the size of a change. Generated files, lock files and golden files do not count.
 pub(crate) fn size(files: &[ChangedFile]) -> Size {
     let mut size = Size::default();
     for file in files {
@@ -56,7 +56,8 @@ pub(crate) fn size(files: &[ChangedFile]) -> Size {
     size
 }
 
-/// Folders of the modules that the change touches; `.` is the repository itself. `paths`: every file there is.
+/// Returns the folders of the modules that the change touches; `.` is the root of the repository. `paths`
+/// lists every file of the repository.
 pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
     let all = paths.iter().chain(files.iter().map(|file| &file.path));
     let is_manifest = |name: &str| MANIFESTS.contains(&name) || name.ends_with(".csproj");
@@ -68,7 +69,7 @@ pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
             (is_manifest(name) || is_package).then_some(folder)
         })
         .collect();
-    // What is about every module belongs to none.
+    // Lock files, documentation and CI configuration concern all modules, so they touch none.
     let touched = files
         .iter()
         .filter(|file| !matches!(role(&file.path), Role::Lock | Role::Docs | Role::Ci));
@@ -76,7 +77,7 @@ pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
     modules.into_iter().collect()
 }
 
-/// The nearest folder around with a manifest.
+/// Returns the nearest enclosing folder with a manifest.
 fn module(path: &str, folders: &BTreeSet<&str>) -> String {
     let mut folder = path;
     while let Some((around, _)) = folder.rsplit_once('/') {

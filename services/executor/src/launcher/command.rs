@@ -1,4 +1,4 @@
-//! The half of the launcher that confines itself and starts commands.
+//! The second process of the launcher. It confines itself and runs commands.
 
 use std::{
     fs,
@@ -26,35 +26,39 @@ use crate::{
     wire,
 };
 
-/// So that a command with many processes leaves time to those that watch and end it.
+// Commands with many processes must leave processor time to the processes that watch and end them.
 const NICENESS: i32 = 5;
-/// Exit code of a command that could not be started.
+/// Exit code of a command that could not be started; the same as in POSIX shells.
 const NOT_STARTED: u8 = 126;
 
-/// What comes after a command.
+/// State of the launcher after a command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Nothing: the launcher ends.
+    /// The launcher ends.
     ForGood = 0,
-    /// The next command, in the same world.
+    /// The launcher accepts the next command in the same namespaces.
     WaitsForNext = policy::WAITS_FOR_NEXT as isize,
 }
 
-/// Says how a command ended.
+/// Reports the exit code of a command, and whether the launcher accepts another one. Format: two bytes.
 pub(crate) fn tell(mut control: &UnixStream, code: u8, ended: Ended) -> io::Result<()> {
     control.write_all(&[code, ended as u8])
 }
 
-/// Confines this process, waits to be told the command and runs it: in its place, or, as the first process of a new
-/// world, as its parent, one command after the other. There it must not be the first itself: that one gets no signals
-/// and every orphan. `activity` tells the other half when there is something to watch.
+/// Confines this process, receives commands and runs them. Without namespaces the command replaces this
+/// process. With namespaces this process stays the parent and runs one command after the other. It must not
+/// be process 1 of its PID namespace, because the kernel ignores most signals to that process and gives it
+/// every orphan. `activity` notifies the other process when it must watch.
 pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -> Result<ExitCode, String> {
     let null = fs::File::open("/dev/null").map_err(|error| error.to_string())?;
     namespaces::prefer_to_kill();
-    // Refused, it has the weight of every other process.
+    // The error is ignored: without the right to lower its priority, the process keeps the priority of the
+    // others.
     let _ = rustix::process::nice(NICENESS);
     let uid = rustix::process::getuid().as_raw();
     if policy.confinement.namespaces {
+        // Order matters: the namespaces are entered before the limits and the confinement, which forbid
+        // mounting and entering.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
         namespaces::settle(policy, policy.uid)?;
         open_door(policy, control)?;
@@ -63,6 +67,8 @@ pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -
     }
     confine::set_limits(policy)?;
     confine::confine(policy)?;
+    // Without the dumpable flag no other process of the same user can trace this one or read its memory
+    // through `/proc`.
     if policy.confinement.namespaces {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
     }
@@ -82,9 +88,11 @@ pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -
     Err(told(&output, &words, &command.exec()))
 }
 
-/// Runs commands until one leaves something behind that the next would find, or nobody has one any more.
+/// Runs commands until the caller has no more, or until a command leaves state behind that the next one would
+/// find.
 fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<ExitCode, String> {
-    // Once, because a child that has to change there first must be forked.
+    // The directory is set once for this process: `Command::current_dir` would force the standard library to
+    // fork instead of using `posix_spawn`.
     std::env::set_current_dir(&policy.directory)
         .map_err(|error| format!("{}: {error}", policy.directory.display()))?;
     let before = traces::left_behind();
@@ -93,7 +101,8 @@ fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<E
         let code = run_one(policy, &words, &output)?;
         drop(output);
         if !end_all() || before.is_none() || traces::left_behind() != before {
-            // With this process the whole world goes, and the other half tells the code.
+            // The exit of this process ends all namespaces, and the other process of the launcher reports the
+            // exit code.
             return Ok(ExitCode::from(code));
         }
         activity.end().map_err(|error| error.to_string())?;
@@ -102,7 +111,7 @@ fn serve(policy: &Policy, control: &UnixStream, activity: &Activity) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// The exit code of a command.
+/// Runs one command and returns its exit code.
 fn run_one(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<u8, String> {
     if let Some(addresses) = addresses(words) {
         let output = output.try_clone().map_err(|error| error.to_string())?;
@@ -119,7 +128,7 @@ fn run_one(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<u8, St
     })
 }
 
-/// What is to be tried, when the words are no command.
+/// Returns the addresses of a reachability test, if the words request one instead of a command.
 fn addresses(words: &[String]) -> Option<&[String]> {
     let (first, addresses) = words.split_first()?;
     (first == policy::REACH).then_some(addresses)
@@ -146,17 +155,18 @@ fn prepared(policy: &Policy, words: &[String], output: &OwnedFd) -> Result<Comma
     Ok(command)
 }
 
-/// Writes what went wrong where the command would have written.
+/// Writes the reason of a failed start to the command's output, and returns it.
 fn told(output: &OwnedFd, words: &[String], error: &io::Error) -> String {
     let problem = format!("{}: {error}", words.first().map_or("", String::as_str));
     if let Ok(output) = output.try_clone() {
-        // The reader of it is the only one who can be told.
+        // The error is ignored: the reader of the output is the only recipient of this message.
         let _ = writeln!(fs::File::from(output), "launcher: {problem}");
     }
     problem
 }
 
-/// Listens on the world's own loopback; whoever asked for it accepts from outside.
+/// Listens on the loopback interface of the network namespace. The executor receives the socket over
+/// `control` and accepts connections outside of the namespace.
 fn open_door(policy: &Policy, control: &UnixStream) -> Result<(), String> {
     let Some(port) = policy.door else { return Ok(()) };
     let listener =
@@ -175,7 +185,8 @@ fn reap_until(child: u32) -> u8 {
     }
 }
 
-/// Kills everything in this world but this process, its first. Without a child there is nothing else: it gets every orphan.
+/// Kills every process of the PID namespace except this one. When no child remains, none is left: process 1
+/// of the namespace gives this process every orphan.
 fn end_all() -> bool {
     loop {
         sys::kill_everything_else();
@@ -186,18 +197,20 @@ fn end_all() -> bool {
     }
 }
 
-/// Root without its powers is the owner of its files and nothing more; programs that it starts regain none.
+/// Drops all capabilities. Root without capabilities only owns its files, and programs that it starts regain
+/// no capability.
 fn drop_capabilities() -> rustix::io::Result<()> {
     for capability in CapabilitySet::all().iter() {
-        // Without the right to do so there is nothing to drop.
+        // The error is ignored: a process without the right to drop a capability from the bounding set has no
+        // capability to drop.
         let _ = rustix::thread::remove_capability_from_bounding_set(capability);
     }
     namespaces::give_up_capabilities()
 }
 
-/// Tries everything out on processes that end with it and prints how that went.
+/// Tries all mechanisms of confinement on processes that end afterwards, and prints the result as JSON.
 pub(crate) fn probe() -> Result<ExitCode, String> {
-    // First of all: the trials below take from this process what it needs to look.
+    // The limits are read first, because the trials below remove this process's access to them.
     let (memory_limit, process_limit) = (group::memory_limit(), group::process_limit());
     let cgroup = group::probe();
     let toolchain = toolchain::here();
@@ -226,7 +239,7 @@ pub(crate) fn probe() -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `true` in a world of its own, by the same way as every command.
+/// Runs `true` in new namespaces, in the same way as every command.
 fn try_namespaces() -> Result<(), String> {
     let policy = Policy {
         directory: "/".into(),

@@ -1,13 +1,14 @@
-//! Commands that guides for contributors and agents name: in fenced or indented blocks, and in the sentences about tests.
+//! Finds commands in guides for contributors and agents: in fenced or indented blocks, and in sentences about
+//! tests.
 
 use domain::check::CheckCandidate;
 
 use super::{folder, name};
 use crate::pattern::Pattern;
 
-/// Longer lines are no commands that people type.
+// Users do not type longer commands; longer lines are output or data.
 const MAX_COMMAND: usize = 300;
-/// Languages of blocks that hold commands.
+/// Languages of fenced blocks that contain shell commands; the empty one is a block without a language.
 const SHELLS: [&str; 9] = [
     "",
     "bash",
@@ -19,7 +20,7 @@ const SHELLS: [&str; 9] = [
     "terminal",
     "shellsession",
 ];
-/// Files that tell people or agents how to work here, without their endings.
+/// File names of guides for contributors and agents, in lower case and without extension.
 const GUIDES: [&str; 12] = [
     "agents",
     "claude",
@@ -34,7 +35,7 @@ const GUIDES: [&str; 12] = [
     "tests",
     "developers",
 ];
-/// What runs tests, in any program's way.
+/// Command lines that run tests, with the usual wrappers (`env`, `uv run`, `npx`, …) before the runner.
 static TESTS: Pattern = Pattern::new(
     r"(?x)^(?:[A-Z_][A-Z0-9_]*=\S*\s+)*(?:(?:cd|pushd)\s+[\w./-]+\s*&&\s*)?(?:(?:time|env|nice|xvfb-run(?:\s+-a)?|direnv\s+exec\s+\.)\s+)*
     (?:(?:uv|uvx|poetry|pipenv|pdm|pixi|rye|hatch|conda|micromamba|mise|asdf)\s+(?:run|exec|x|tool\s+run)?\s*(?:--?[\w-]+(?:[=\s][\w./-]+)?\s+)*(?:--\s+)?)?(?:bundle\s+exec\s+|npx\s+(?:--?\S+\s+)*|pnpm\s+(?:exec|dlx)\s+|yarn\s+(?:exec\s+)?|bunx\s+|corepack\s+)?(?:[\w.~/-]*/)?(?:
@@ -48,11 +49,11 @@ static TESTS: Pattern = Pattern::new(
     | (?:dotnet|swift|mix|dbt|deno|dart|flutter|zig\s+build|stack|cabal|dune|rebar3|gleam|crystal|nim|nimble|julia|tofu|terraform|helm|forge|hardhat|anchor|bazel|bazelisk|buck2?|please|pants|meson|xmake|ctest|busted|luarocks|prove|bats|shellspec|tarpaulin|elm-test|spago|purs)\s+(?:task\s+|build\s+)?(?:.*\s)?(?:test|tests|runtest|eunit|spec|unittest|check|build)\b
     | (?:ctest|bats|prove|busted|shellspec|elm-test|hatch\s+test|dune\s+runtest|rebar3\s+(?:eunit|ct))\b | node\s+(?:--\S+\s+)*--test\b | [\w-]*(?:test|check|spec|verify)[\w-]*(?:\.(?:sh|bash|py|rb|pl|js|mjs|ts|ps1))?(?:\s|$) )",
 );
-/// Words of a heading or a sentence that a command for tests stands under.
+/// Words of a heading or sentence that introduces a test command.
 static ABOUT_TESTS: Pattern = Pattern::new(
     r"(?i)\b(?:tests?|testing|test suite|unit tests?|specs?|checks?|verify|verification|validate)\b",
 );
-/// Commands that prepare, publish, delete or never end, and lines that are an example with a gap.
+/// Commands that prepare, publish, delete or never end, and lines that are an example with a placeholder.
 static UNFIT: Pattern = Pattern::new(
     r"(?xi)(?:^|&&\s*|;\s*|\|\|\s*|\s)(?:sudo|doas|rm|rmdir|mv|cp|dd|mkfs\S*|chmod|chown|kill|pkill|killall|shutdown|reboot|curl|wget|ssh|scp|rsync|git|gh|hub|svn|docker|podman|docker-compose|kubectl|helm\s+(?:install|upgrade|delete)|terraform\s+(?:apply|destroy)|aws|gcloud|az|heroku|fly|vercel|netlify|psql|mysql|createdb|dropdb|redis-cli|mongo\S*|apt|apt-get|brew|yum|dnf|pacman|apk|snap|choco|winget|pip\d?|pipx|conda\s+(?:install|create|env)|virtualenv|gem|export|source|alias|unset|eval|vim?|nano|less|more|tail|watch|cat|ls|touch|mkdir|ln|tar|unzip|tee|crontab|systemctl|service|nohup|screen|tmux)\s
     | \s(?:install|uninstall|publish|deploy)(?:\s|$) | ^(?:exec|open|start|code|set|\.)\s | ^(?:cd|pushd|popd|pwd|echo|printf|exit|return|true|false|man|which|type|\#|//|>|\$\s*$)(?:\s|$)
@@ -60,7 +61,8 @@ static UNFIT: Pattern = Pattern::new(
     | -m\s+(?:venv|pip|http\.server|build|twine)\b | \bcargo\s+(?:install|publish|run|clean|add)\b | \bgo\s+(?:install|get|run|mod)\b | --watch\b | --watchAll\b(?:\s|$) | \s-w(?:\s|$) | --ui\b | --headed\b | --debug\b | --inspect | --pdb\b | --update\S* | \s-u(?:\s|$)
     | [<>]|\||`|\$\(|&\s*$|(?:^|[^/])\.\.\.|…|\bpath/to\b|\bpath\\to\b|\byour[_-]|\bmy[_-]|\bexample\b|::|\bNAME\b|\bFILE\b|\{\w+\}|\[[\w\s-]+\]",
 );
-/// `--watch=false` ends by itself.
+// `--watch` never ends and makes a command unfit; `--watch=false` ends by itself, so it is removed before
+// `UNFIT` is tried.
 static WATCHES_NOT: Pattern = Pattern::new(r"--watch(?:All)?=false|--no-watch");
 static HEADING: Pattern = Pattern::new(r"^(?:#{1,6}\s+(.*)|=+\s+(.*)|\*\*(.+)\*\*:?)$");
 static UNDERLINE: Pattern = Pattern::new(r"^(?:={3,}|-{3,}|~{3,})$");
@@ -101,15 +103,15 @@ pub(super) fn commands(path: &str, text: &str) -> Vec<CheckCandidate> {
         .collect()
 }
 
-/// What stands around a line.
+/// State of the guide's text around the current line.
 #[derive(Default)]
 struct GuideReader {
     heading: String,
-    /// The sentence or comment before a command.
+    /// Sentence or comment before a command.
     sentence: String,
-    /// Inside a fenced block: whether it holds commands.
+    /// Whether the open fenced block contains commands; `None` outside of a block.
     is_shell: Option<bool>,
-    /// The rest of a command of several lines.
+    /// Beginning of a command that continues after a backslash.
     open: String,
 }
 
@@ -177,6 +179,8 @@ impl GuideReader {
         let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
         let has_words = ABOUT_TESTS.is_match(&self.sentence) || ABOUT_TESTS.is_match(&self.heading);
         let is_one = is_test_run(&command)
+            // A command of an unknown runner counts only when the sentence before it is about tests; the
+            // heading alone covers too many other commands.
             || (has_words
                 && is_harmless(&command)
                 && PROGRAM.is_match(&command)
@@ -185,7 +189,7 @@ impl GuideReader {
     }
 }
 
-/// A line that begins with a program, as a path or as one word, and is not prose or output.
+/// Line that begins with a program, as a path or one word, and that is neither prose nor output.
 static PROGRAM: Pattern =
     Pattern::new(r"^(?:[A-Z_][A-Z0-9_]*=\S*\s+)*(?:\.{0,2}/)?[\w~][\w./~-]*(?:\s+[\w./=:,@%+~*'\x22-]+)*$");
 
@@ -198,7 +202,7 @@ fn is_harmless(command: &str) -> bool {
         Some(found) => command.replacen(found.as_str(), "", 1),
         None => command.to_owned(),
     };
-    // Going to a folder first is no harm.
+    // A change of folder before the command is harmless, so it does not count against the command.
     let tested = CHANGES_FOLDER
         .find(&tested)
         .and_then(|found| tested.get(found.end()..))

@@ -1,4 +1,4 @@
-//! Commands that manifests imply.
+//! Derives check commands from manifests of build tools and package managers.
 
 use domain::check::CheckCandidate;
 
@@ -7,10 +7,10 @@ use crate::pattern::Pattern;
 
 static TARGET: Pattern = Pattern::new(r"(?m)^(test|tests|check|ci|unit-test|unittest)\s*:(?:[^=]|$)");
 static TEST_FILE: Pattern = Pattern::new(r"(?:^|/)(?:test_[^/]*|[^/]*_test)\.py$");
-/// What `npm init` writes.
+/// Text of the placeholder test script that `npm init` writes.
 const NO_TEST: &str = "no test specified";
 
-/// Names of files that are read.
+/// File names of the manifests that are read.
 const NAMES: [&str; 24] = [
     ".rspec",
     "Cargo.toml",
@@ -42,7 +42,8 @@ pub(super) fn is_one(path: &str) -> bool {
     NAMES.contains(&name(path)) || name(path).ends_with(".sln")
 }
 
-/// `paths`: every file, because a lock file or a wrapper beside a manifest decides how it is used.
+/// Returns the commands for one manifest. `paths` lists every file of the repository, because a lock file or
+/// wrapper in the same folder decides on the command.
 pub(super) fn commands(path: &str, text: &str, paths: &[&str]) -> Vec<CheckCandidate> {
     let place = Place {
         folder: folder(path),
@@ -77,7 +78,7 @@ pub(super) fn commands(path: &str, text: &str, paths: &[&str]) -> Vec<CheckCandi
     commands.into_iter().map(candidate).collect()
 }
 
-/// A folder among all files.
+/// A folder, with the list of all files of the repository.
 struct Place<'a> {
     folder: &'a str,
     paths: &'a [&'a str],
@@ -90,7 +91,7 @@ impl Place<'_> {
             .any(|path| folder(path) == self.folder && super::name(path) == name)
     }
 
-    /// Whether no folder around has a manifest of this name.
+    /// Returns true when no enclosing folder has a manifest of this name.
     fn is_outermost(&self, name: &str) -> bool {
         let is_around = |path: &&&str| {
             let other = folder(path);

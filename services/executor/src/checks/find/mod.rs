@@ -1,5 +1,5 @@
-//! Commands that may serve as checks: those that are given, those that the repository's guides name, those that its manifests
-//! imply. Pure: from paths and texts of the base commit.
+//! Candidates for check commands: those of the rules, those that guides name, and those that manifests imply.
+//! Pure: computed from paths and texts of the base commit.
 
 mod bare_tests;
 mod guides;
@@ -9,11 +9,12 @@ use domain::check::CheckCandidate;
 
 use crate::pattern::Pattern;
 
-/// Candidates in all.
+/// Largest number of candidates for one repository.
 const MAX_CANDIDATES: usize = 20;
-/// Manifests in deeper folders are a part of something else.
+// Manifests in deeper folders belong to a part of the repository, not to its checks.
 const MAX_DEPTH: usize = 3;
-/// Folders whose manifests are not the repository's own.
+/// Folders that contain code of others, build results or examples, so their manifests do not describe the
+/// repository.
 const FOREIGN: [&str; 10] = [
     ".venv",
     "dist",
@@ -27,15 +28,15 @@ const FOREIGN: [&str; 10] = [
     "venv",
 ];
 
-/// Every path at the base, with the texts that are read.
+/// Every path at the base commit, with the text of those files that are read.
 pub(super) type Files = [(String, Option<String>)];
 
-/// Whether the text of this file is looked at.
+/// Returns true for a file whose text is read, because it may name checks.
 pub(super) fn is_told_of(path: &str) -> bool {
     is_near(path) && (guides::is_one(path) || manifests::is_one(path))
 }
 
-/// True for a guide for contributors or agents.
+/// Returns true for a guide for contributors or agents.
 pub(super) fn is_guide(path: &str) -> bool {
     guides::is_one(path)
 }
@@ -45,17 +46,18 @@ fn is_near(path: &str) -> bool {
     folders.len() <= MAX_DEPTH && !folders.iter().any(|folder| FOREIGN.contains(folder))
 }
 
-/// Whether the text of this file tells which runner its tests need, where no other file tells of checks.
+/// Returns true for a test file whose text shows the runner. It is read only where no other file names
+/// checks.
 pub(super) fn may_hold_tests(path: &str) -> bool {
     is_near(path) && bare_tests::is_one(path)
 }
 
-/// Candidates of a repository whose only word about checks are its tests.
+/// Candidates of a repository whose test files are the only source about its checks.
 pub(super) fn bare_candidates(files: &Files) -> Vec<CheckCandidate> {
     bare_tests::commands(files)
 }
 
-/// The surest first, each command in a folder once.
+/// Returns the candidates, the most reliable first, each command once per folder.
 pub(super) fn candidates(given: Vec<String>, files: &Files) -> Vec<CheckCandidate> {
     let given = given.into_iter().map(|command| CheckCandidate {
         command,
@@ -67,7 +69,7 @@ pub(super) fn candidates(given: Vec<String>, files: &Files) -> Vec<CheckCandidat
         .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
         .filter(|(path, _)| is_near(path))
         .collect();
-    // What concerns the whole comes before what concerns a part.
+    // Commands at the root check the whole repository, so they precede those of a folder.
     near.sort_by_key(|(path, _)| (path.matches('/').count(), *path));
     let paths: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
     let guides: Vec<CheckCandidate> = near
@@ -104,8 +106,8 @@ static NARROW: Pattern = Pattern::new(
     r"\s(?:-[kmptn]|-run|--package|--test|--filter|--lib|--bins?|--doc|--select|--project|-pl|--tests)(?:[\s=]|$)|\s[\w./-]*/[\w./-]+|\s\w+\.\w+\s*$",
 );
 
-/// Whether a guide's command takes the place of the one that a manifest implies: it is the same with more or fewer options, or
-/// the same runner over everything.
+/// Returns true when a guide's command replaces the one that a manifest implies: it is the same with more or
+/// fewer options, or the same runner over everything.
 fn covers(guide: &str, implied: &str) -> bool {
     let has_words = |text: &str, part: &str| format!("{text} ").contains(&format!("{part} "));
     let runner = |command: &str| {
@@ -115,7 +117,7 @@ fn covers(guide: &str, implied: &str) -> bool {
     };
     let same_runner = match (runner(guide), runner(implied)) {
         (Some((guided, end)), Some((own, _))) => {
-            // Go's and Bazel's names for everything are not a part of it.
+            // `./...` and `//...` name everything in Go and Bazel, so they do not narrow a run.
             let rest = guide.get(end..).unwrap_or_default();
             let rest = rest.replace(" ./...", "").replace(" //...", "");
             guided == own && !NARROW.is_match(&rest)
@@ -125,7 +127,7 @@ fn covers(guide: &str, implied: &str) -> bool {
     has_words(guide, implied) || (implied.starts_with(guide) && has_words(implied, guide)) || same_runner
 }
 
-/// The folder that a path is in; empty: the root.
+/// Returns the folder that contains a path; empty for the root.
 fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

@@ -1,4 +1,4 @@
-//! AVA, as it prints to a terminal. Its TAP is read as TAP.
+//! Parser of AVA's terminal output. AVA's TAP output is read by the TAP parser.
 
 use domain::check::TestReport;
 
@@ -7,7 +7,7 @@ use crate::pattern::Pattern;
 
 static COUNT: Pattern =
     Pattern::new(r"^\s+(\d+) (tests? passed|tests? failed|known failures?|tests? skipped|tests? todo)$");
-/// An exception or a rejection outside of a test, or a file without tests.
+/// Exceptions and rejections outside of a test, and files without tests.
 static UNCAUGHT: Pattern = Pattern::new(
     r"(?m)^\s+\d+ (?:uncaught exceptions?|unhandled rejections?)$|^\s+✘ (?:No tests found in |.* exited with a non-zero exit code)",
 );
@@ -17,7 +17,7 @@ static TEST: Pattern = Pattern::new(
 
 pub(super) fn parse(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    // The counts follow a rule of their own: `─`.
+    // AVA prints its counts below a separator line of one `─`.
     let at = lines.iter().rposition(|line| line.trim() == "─")?;
     let sums = || {
         lines
@@ -37,7 +37,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         match &sum[2] {
             "test passed" | "tests passed" => report.passed = report.passed.saturating_add(count),
             "test failed" | "tests failed" => report.failed = count,
-            // A test that fails as expected is left out, as with every runner.
+            // An expected failure proves nothing, so it counts as skipped, as with every runner.
             _ => report.skipped = report.skipped.saturating_add(count),
         }
     }
@@ -56,13 +56,14 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             _ => report.skipping.push(name.to_owned()),
         }
     }
-    // With failures the sum of those that passed is not printed.
+    // AVA omits the count of passed tests when tests failed.
     let named = u32::try_from(report.passing.len()).unwrap_or(u32::MAX);
     report.passed = report.passed.max(named);
     Some(report)
 }
 
-/// The line ends in the error's first words; the title alone heads the details.
+/// Returns the title of a failing test. The printed line ends in the first words of the error; only the title
+/// heads the details.
 fn failing_title<'t>(lines: &[&'t str], name: &'t str) -> &'t str {
     let titles = lines
         .iter()

@@ -1,4 +1,4 @@
-//! bats, as it prints to a terminal. Its TAP is read as TAP.
+//! Parser of the terminal output of bats. Its TAP output is read by the TAP parser.
 
 use domain::check::TestReport;
 
@@ -11,7 +11,7 @@ static SUMMARY: Pattern = Pattern::new(
 static TEST: Pattern = Pattern::new(r"^\s(✓|✗|-) (.+?)(?: \[\d+\])?(?: \(skipped(?:: .*)?\))?$");
 
 pub(super) fn parse(output: &str) -> Option<TestReport> {
-    // The line under a running test is overwritten; without the terminal both stand in one line.
+    // bats overwrites the line of a running test. Without a terminal, progress and result share one line.
     let text = output.replace('\u{b}', "\n");
     let lines: Vec<&str> = text.lines().map(after_progress).collect();
     if !lines.iter().any(|line| TEST.is_match(line)) {
@@ -52,7 +52,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// What stands in a line after `   name1/3`, which shows what runs.
+/// Returns the result after `   name1/3`, the progress of the running test.
 fn after_progress(line: &str) -> &str {
     let at = [" ✓ ", " ✗ ", " - "]
         .iter()

@@ -1,4 +1,4 @@
-//! Bun's own runner.
+//! Parser of Bun's own runner.
 
 use domain::check::TestReport;
 
@@ -8,7 +8,7 @@ use crate::pattern::Pattern;
 static RAN: Pattern = Pattern::new(r"(?m)^Ran (\d+) tests? across (\d+) files?\.");
 static COUNT: Pattern = Pattern::new(r"^ (\d+) (pass|fail|skip|todo|errors?)$");
 static TEST: Pattern = Pattern::new(r"^(?:\((pass|fail|skip|todo)\)|(✓|✗|»|✎)) (.+?)(?: \[[\d.]+m?s\])?$");
-/// A file that cannot be loaded counts as a test that failed.
+/// Message of a file that cannot be loaded. Bun counts such a file as a failed test.
 static UNLOADED: Pattern = Pattern::new(r"(?m)^# Unhandled error between tests$");
 
 pub(super) fn parse(output: &str) -> Option<TestReport> {
@@ -51,7 +51,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// The error stands before the line of its test.
+/// Returns the error of a test. Bun prints it before the line of the test.
 fn find_error(before: &[&str]) -> String {
     let own = before.iter().rev().take_while(|line| !TEST.is_match(line));
     let errors = own.filter(|line| line.starts_with("error: ") || line.contains("Error: "));

@@ -1,4 +1,4 @@
-//! `cargo test`, and `cargo nextest`.
+//! Parser of `cargo test` and `cargo nextest`.
 
 use domain::check::TestReport;
 
@@ -9,7 +9,7 @@ static RESULT: Pattern = Pattern::new(
     r"(?m)^test result: (?:ok|FAILED)\. (\d+) passed; (\d+) failed; (\d+) ignored; \d+ measured; \d+ filtered out",
 );
 static TEST: Pattern = Pattern::new(r"^test (\S.*?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)(?:,.*)?$");
-/// `src/lib.rs - add (line 12)`, with how far it is taken.
+/// Name of a documentation test, such as `src/lib.rs - add (line 12)`, with how far it is compiled.
 static DOC_TEST: Pattern = Pattern::new(r"^(\S+ - .*?)\s*\(line (\d+)\)(?: - compile(?: fail)?)?$");
 static SECTION: Pattern = Pattern::new(r"^---- (\S.*) stdout ----$");
 static UNCOMPILED: Pattern =
@@ -61,8 +61,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// The name of a documentation test without its line, which moves with every change above it. Where one item has several,
-/// they are numbered in the order of their lines.
+/// Returns the name of a documentation test without its line, which moves with every change above it. Several
+/// tests of one item are numbered in the order of their lines.
 fn stable_name(name: &str, all: &[&str]) -> String {
     let Some(found) = DOC_TEST.captures(name) else {
         return name.to_owned();
@@ -81,7 +81,7 @@ fn stable_name(name: &str, all: &[&str]) -> String {
     }
 }
 
-/// What a failing test printed, from where its panic is told.
+/// Returns what a failing test printed, from the line of its panic on.
 fn said(lines: &[&str], id: &str) -> String {
     let is_its = |line: &&str| SECTION.first(line) == Some(id);
     let Some(at) = lines.iter().position(is_its) else {

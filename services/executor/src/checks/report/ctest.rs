@@ -1,4 +1,4 @@
-//! `CTest`, Meson, `GoogleTest` and Catch2: runners of C and C++.
+//! Parsers of `CTest`, Meson, `GoogleTest` and Catch2, the runners of C and C++.
 
 use domain::check::TestReport;
 
@@ -57,7 +57,7 @@ fn read_ctest(output: &str) -> Option<TestReport> {
             }
         }
     }
-    // Skipped tests count as passed in its sum, disabled ones not at all.
+    // The sum of `CTest` counts skipped tests as passed and omits disabled ones.
     let named = u32::try_from(report.passing.len()).unwrap_or(u32::MAX);
     report.passed = if named > 0 {
         report.passed.min(named)
@@ -88,6 +88,7 @@ fn read_meson(output: &str) -> Option<TestReport> {
             what => report.failing.push(failed(&found[1], what)),
         }
     }
+    // A single sum line may be output of another program; Meson always prints several.
     (sums >= 2).then_some(report)
 }
 

@@ -1,4 +1,4 @@
-//! `dbt test` and `dbt build`.
+//! Parser of `dbt test` and `dbt build`.
 
 use domain::check::TestReport;
 
@@ -7,11 +7,11 @@ use crate::pattern::Pattern;
 
 static DONE: Pattern =
     Pattern::new(r"Done\. PASS=(\d+) WARN=(\d+) ERROR=(\d+) SKIP=(\d+)(?: NO-OP=\d+)? TOTAL=\d+");
-/// `12:00:01  2 of 3 FAIL 4 not_null_orders_id ........ [FAIL 4 in 0.05s]`.
+/// Result line, such as `12:00:01  2 of 3 FAIL 4 not_null_orders_id ........ [FAIL 4 in 0.05s]`.
 static NODE: Pattern = Pattern::new(
     r"\d+ of \d+ (FAIL|ERROR|PASS|SKIP|WARN)(?: \d+)? (?:relation |creating \S+ \S+ model )?(\S+) \.*",
 );
-/// `Failure in test not_null_orders_id (models/schema.yml)`.
+/// Heading of a problem, such as `Failure in test not_null_orders_id (models/schema.yml)`.
 static PROBLEM: Pattern = Pattern::new(
     r"(?:Failure|Database Error|Compilation Error|Runtime Error) in (?:test|model|snapshot|seed) (\S+)",
 );
@@ -30,7 +30,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     };
     report.passed = number(&done[1]);
     report.failed = number(&done[3]);
-    // A test that only warns proves nothing.
+    // A test that only warns proves nothing, so it counts as skipped.
     report.skipped = number(&done[2]).saturating_add(number(&done[4]));
     let lines: Vec<&str> = output.lines().collect();
     for found in lines.iter().filter_map(|line| NODE.captures(line)) {
@@ -47,11 +47,11 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// The line after the one that names the problem.
+/// Returns the line after the heading of the problem.
 fn said(lines: &[&str], id: &str) -> String {
     let at = lines.iter().position(|line| PROBLEM.first(line) == Some(id));
     let line = at.and_then(|at| lines.get(at + 1)).copied().unwrap_or_default();
-    // Without the time in front.
+    // The time before the text changes with each run, so it is removed.
     line.split_once("  ")
         .map_or(line, |(_, rest)| rest)
         .trim()

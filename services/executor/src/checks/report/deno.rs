@@ -1,4 +1,4 @@
-//! Deno's own runner.
+//! Parser of Deno's own runner.
 
 use domain::check::TestReport;
 
@@ -10,7 +10,7 @@ static SUMMARY: Pattern = Pattern::new(
 );
 static TEST: Pattern = Pattern::new(r"^(\s*)(\S.*?) \.\.\. (ok|FAILED|ignored)(?: \(.*\))?$");
 static ERROR: Pattern = Pattern::new(r"^(.+?) => \S+:\d+:\d+$");
-/// A module that cannot be found or checked.
+/// Messages about a module that cannot be found, parsed or type-checked.
 static UNLOADED: Pattern = Pattern::new(
     r"(?m)^error: (?:Module not found|Type checking failed|The module's source code could not be parsed|.*Uncaught)|^TS\d+ \[ERROR\]:|^.+ \(uncaught error\)$",
 );
@@ -36,7 +36,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     }
     let lines: Vec<&str> = output.lines().collect();
     for found in lines.iter().filter_map(|line| TEST.captures(line)) {
-        // Steps are inside their test.
+        // Indented lines are steps of a test; the line of the test has the result of all of them.
         match (found[1].is_empty(), &found[3]) {
             (true, "ok") => report.passing.push(found[2].to_owned()),
             (true, "ignored") => report.skipping.push(found[2].to_owned()),
@@ -47,6 +47,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             _ => {}
         }
     }
+    // Deno lists an error outside of a test like a failing test, under the name of its module.
     report.collection_error |= report
         .failing
         .iter()
@@ -54,7 +55,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     report
         .failing
         .retain(|test| !test.id.ends_with("(uncaught error)"));
-    // A test and its failing steps are counted each.
+    // Deno's sum counts a failing test and each of its failing steps, so the named tests are counted instead.
     let named = u32::try_from(report.failing.len()).unwrap_or(u32::MAX);
     report.failed = if named > 0 { named } else { report.failed };
     Some(report)

@@ -1,11 +1,11 @@
-//! `dotnet test`.
+//! Parser of `dotnet test`.
 
 use domain::check::TestReport;
 
 use super::{failed, message, number};
 use crate::pattern::Pattern;
 
-/// One line an assembly.
+/// Sum of one assembly; a run prints one line per assembly.
 static SUMMARY: Pattern = Pattern::new(
     r"^\s*(?:Passed|Failed|Skipped)!\s+- Failed:\s+(\d+), Passed:\s+(\d+), Skipped:\s+(\d+), Total:\s+\d+",
 );

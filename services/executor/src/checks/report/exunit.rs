@@ -1,4 +1,4 @@
-//! `ExUnit` (`mix test`).
+//! Parser of `ExUnit` (`mix test`).
 
 use domain::check::TestReport;
 
@@ -9,7 +9,7 @@ static SUMMARY: Pattern = Pattern::new(
     r"^(?:(\d+) doctests?, )?(?:(\d+) propert(?:y|ies), )?(\d+) tests?, (\d+) failures?(?:, (\d+) excluded)?(?:, (\d+) invalid)?(?:, (\d+) skipped)?$",
 );
 static FINISHED: Pattern = Pattern::new(r"(?m)^Finished in [\d.]+ seconds(?: \(.*\))?$");
-/// `  1) test adds up (CartTest)`.
+/// Heading of a failure, such as `  1) test adds up (CartTest)`.
 static FAILED: Pattern = Pattern::new(r"^\s+\d+\) ((?:test|doctest|property) .+ \(\S+\))$");
 static TRACE: Pattern =
     Pattern::new(r"^\s+\* (?:test|doctest|property) (.+?) \((?:[\d.]+ms|excluded|skipped)\)(?: \[L#\d+\])?$");
@@ -44,7 +44,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     }
     for (at, line) in lines.iter().enumerate() {
         if let Some(id) = FAILED.first(line) {
-            // The place of the test follows its name.
+            // The line after the heading is the location of the test, not its message.
             let rest = lines.get(at + 2..).unwrap_or_default().iter().copied();
             report.failing.push(failed(
                 id,
@@ -52,7 +52,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             ));
         }
     }
-    // With --trace each test has a line; a failing one is named with its module below.
+    // With `--trace` each test has a line. The heading of a failing test appears below it with its module.
     let failing = |name: &str| {
         report
             .failing

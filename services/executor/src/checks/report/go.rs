@@ -1,4 +1,4 @@
-//! `go test`, plain and `-json`.
+//! Parser of `go test`, plain and with `-json`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ static PACKAGE: Pattern = Pattern::new(r"^(ok  |FAIL|---|\?   )\t(\S+)(?:\t(.*)|
 static EMPTY: Pattern = Pattern::new(r"\[no (?:test files|tests to run|statements)\]");
 static UNBUILT: Pattern = Pattern::new(r"\[(?:build|setup) failed\]");
 
-/// A line of `-json`.
+/// Event in one line of `-json` output.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Event {
@@ -66,7 +66,7 @@ fn plain(output: &str) -> Option<TestReport> {
             packages += 1;
             let note = found.get(3).or(found.get(4)).map_or("", |note| note.as_str());
             report.collection_error |= UNBUILT.is_match(note);
-            // Without -v a package that passed names no test.
+            // Without `-v` a package that passed names no test, so the package counts as one.
             let has_passed = &found[1] == "ok  " && !EMPTY.is_match(note);
             report.passed += u32::from(has_passed && named == 0);
             named = 0;
@@ -112,6 +112,7 @@ fn json(output: &str) -> Option<TestReport> {
             "output" => said.extend(
                 event
                     .output
+                    // Limit for the memory that the output of a large test suite takes.
                     .filter(|_| said.len() < 20_000)
                     .map(|line| (id, line)),
             ),
@@ -122,7 +123,8 @@ fn json(output: &str) -> Option<TestReport> {
     (seen > 0).then_some(report)
 }
 
-/// A test fails with each test inside it; only the inner ones say what is wrong.
+/// Removes tests that contain a failing subtest: Go marks them as failed too, and only the subtest has the
+/// message.
 fn without_parents(report: &mut TestReport) {
     let ids: BTreeSet<String> = report.failing.iter().map(|test| test.id.clone()).collect();
     let is_parent = |id: &str| {

@@ -1,4 +1,5 @@
-//! gotestsum, in its own formats. Where it repeats what `go test` prints, that is read.
+//! Parser of gotestsum in its own formats. Formats that repeat the output of `go test` are left to the parser
+//! of Go.
 
 use domain::check::TestReport;
 

@@ -1,14 +1,14 @@
-//! Jest.
+//! Parser of Jest's default and verbose reporters.
 
 use domain::check::TestReport;
 
 use super::{failed, message, number};
 use crate::pattern::Pattern;
 
-/// `Tests:       1 failed, 2 passed, 3 total`.
+/// Sum line, such as `Tests:       1 failed, 2 passed, 3 total`.
 static SUMMARY: Pattern = Pattern::new(r"^Tests:\s+(.*\b\d+ total)\s*$");
 static COUNT: Pattern = Pattern::new(r"(\d+) (failed|passed|skipped|pending|todo|total)");
-/// `  ● Cart › is empty`.
+/// Heading of a failure, such as `  ● Cart › is empty`.
 static HEADING: Pattern = Pattern::new(r"^  ● (.+)$");
 static SUITES: Pattern = Pattern::new(r"(?m)^Test Suites: ");
 static VERBOSE: Pattern = Pattern::new(r"^\s+(✓|✔|○) (?:skipped )?(.+?)(?: \(\d+(?:\.\d+)? m?s\))?$");
@@ -47,7 +47,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Jest repeats its failures at the end of a long output.
+/// Adds a failure unless it is known: Jest repeats its failures at the end of a long output.
 fn failure(report: &mut TestReport, heading: &str, rest: &[&str]) {
     let id = heading.trim();
     if id.ends_with(UNLOADED) {

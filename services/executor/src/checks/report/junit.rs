@@ -1,4 +1,4 @@
-//! `JUnit` XML, as Gradle, Maven Surefire, pytest, Jest reporters and many others write it.
+//! Parser of `JUnit` XML, which Gradle, Maven Surefire, pytest, Jest reporters and many others write.
 
 use domain::check::TestReport;
 use quick_xml::{
@@ -8,27 +8,28 @@ use quick_xml::{
 
 use super::{failed, message, number};
 
-/// How a case ended, as far as its elements have told.
+/// State of a test case while its elements are read.
 #[derive(Default)]
 struct Case {
     id: String,
-    /// `failure` or `error`, with its words.
+    /// Message of a `failure` or `error` element.
     problem: Option<String>,
     is_skipped: bool,
 }
 
-/// A file in a place of reports.
+/// Result of reading a file that matches a pattern of report files.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReportFile {
-    /// A whole report.
+    /// A complete report.
     Report(TestReport),
-    /// Another document.
+    /// An XML document that is not a test report.
     Other,
-    /// An empty file, one that is no XML, or one that ends too early. The tests before its end may be named.
+    /// An empty file, a file that is not XML, or an incomplete one. The tests before its end may be named.
     Broken(TestReport),
 }
 
-/// Reads a file in a place of reports. A file that is not whole shows that nobody knows what the tests said.
+/// Reads a file that matches a pattern of report files. An incomplete file leaves the result of the tests
+/// unknown.
 pub(crate) fn read_file(xml: &str) -> ReportFile {
     let mut reader = Reader::from_str(xml);
     let mut state = ReadState::default();
@@ -48,6 +49,8 @@ pub(crate) fn read_file(xml: &str) -> ReportFile {
                 state.depth = state.depth.saturating_sub(1);
                 state.end(tag.local_name().as_ref());
             }
+            // A stream that ends inside an element, or without any element, is incomplete: the command was
+            // interrupted while it wrote.
             Ok(Event::Eof) if state.depth == 0 && state.has_root => break,
             Ok(Event::Eof) | Err(_) => return ReportFile::Broken(broken(state.report)),
             Ok(_) => {}
@@ -60,7 +63,7 @@ pub(crate) fn read_file(xml: &str) -> ReportFile {
     }
 }
 
-/// The case in which a report ends proves nothing, and neither does the whole.
+/// Marks a report as incomplete. Neither the case in which it ends nor the report as a whole proves anything.
 fn broken(report: TestReport) -> TestReport {
     TestReport {
         collection_error: true,
@@ -79,7 +82,7 @@ struct ReadState {
     is_report: bool,
 }
 
-/// The sums that a suite states beside its cases.
+/// Sums from the attributes of a suite, for suites without cases.
 #[derive(Default)]
 struct OpenSuite {
     passed: u32,
@@ -158,7 +161,7 @@ impl ReadState {
         });
     }
 
-    /// The sums count where a suite names neither cases nor suites.
+    /// Adds the sums of a suite that contains neither cases nor suites. Otherwise the cases are counted.
     fn close_suite(&mut self) {
         if let Some(suite) = self.suites.pop().filter(|suite| !suite.has_content) {
             self.report.passed = self.report.passed.saturating_add(suite.passed);
@@ -196,7 +199,7 @@ fn begun(tag: &BytesStart<'_>) -> Case {
     }
 }
 
-/// Marks the case; the first words of a problem.
+/// Marks the case as skipped or failed. Returns the `message` attribute of a problem.
 fn noted(name: &str, tag: &BytesStart<'_>, case: &mut Option<Case>) -> Option<String> {
     let case = case.as_mut()?;
     match name {

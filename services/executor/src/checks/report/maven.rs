@@ -1,11 +1,11 @@
-//! What Maven Surefire prints, where its XML reports are not found.
+//! Parser of Maven Surefire's printed output, for runs whose XML reports are not found.
 
 use domain::check::TestReport;
 
 use super::{failed, number};
 use crate::pattern::Pattern;
 
-/// The last one is the sum of a module; those of classes end in the class's name.
+/// Sum of a module. Lines of single classes end in the class name and do not match.
 static SUM: Pattern = Pattern::new(
     r"^(?:\[(?:INFO|ERROR|WARNING)\] )?Tests run: (\d+), Failures: (\d+), Errors: (\d+), Skipped: (\d+)$",
 );

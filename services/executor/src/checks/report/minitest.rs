@@ -1,4 +1,4 @@
-//! Ruby's Minitest (Rails too) and test-unit.
+//! Parser of Ruby's Minitest (also in Rails) and test-unit.
 
 use domain::check::TestReport;
 
@@ -9,10 +9,11 @@ static SUMMARY: Pattern = Pattern::new(
     r"^(\d+) (?:runs|tests), \d+ assertions, (\d+) failures, (\d+) errors(?:, (\d+) skips)?(?:, (\d+) pendings, (\d+) omissions, \d+ notifications)?$",
 );
 static VERBOSE: Pattern = Pattern::new(r"^(\S+#\S.*?) = [\d.]+ s = (\.|F|E|S)$");
-/// `  1) Failure:`, then `CartTest#test_total [t.rb:4]:`.
+/// Heading of a problem, such as `  1) Failure:`. The next line is `CartTest#test_total [t.rb:4]:`.
 static HEADING: Pattern = Pattern::new(r"^\s*\d+\) (Failure|Error|Skipped):$");
 static NAME: Pattern = Pattern::new(r"^(\S+#.+?)(?: \[.*\])?:$");
-/// test-unit: `Failure: test_total(CartTest)`; Rails: `Failure:` alone, then the name.
+/// Problem line: `Failure: test_total(CartTest)` in test-unit; in Rails `Failure:` alone, with the name in
+/// the next line.
 static UNIT: Pattern = Pattern::new(r"^(Failure|Error): (\S.*\(\S+\))(?::.*)?$");
 static RAILS: Pattern = Pattern::new(r"^(Failure|Error):$");
 static OMITTED: Pattern = Pattern::new(r"^(?:Omission|Pending): .*\[(\S.*\(\S+\))\]$");

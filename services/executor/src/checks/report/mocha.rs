@@ -1,4 +1,4 @@
-//! Mocha, with its usual reporter.
+//! Parser of Mocha's default reporter.
 
 use domain::check::TestReport;
 
@@ -8,7 +8,7 @@ use crate::pattern::Pattern;
 static PASSING: Pattern = Pattern::new(r"^\s+(\d+) passing(?: \(\d+m?s\))?$");
 static FAILING: Pattern = Pattern::new(r"^\s+(\d+) failing$");
 static PENDING: Pattern = Pattern::new(r"^\s+(\d+) pending$");
-/// The first line of a failure; the title goes on until a line that ends in a colon.
+/// First line of a failure. The title continues until a line that ends in a colon.
 static HEADING: Pattern = Pattern::new(r"^  (\d+)\) (.+)$");
 static PASSED: Pattern = Pattern::new(r"^\s+(?:✔|✓) (.+?)(?: \(\d+ms\))?$");
 

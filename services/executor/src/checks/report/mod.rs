@@ -1,4 +1,5 @@
-//! What test runners print, read by one parser a runner. A parser says nothing of output that is not its runner's.
+//! Parsers of test runners' output, one for each runner. A parser returns `None` for the output of another
+//! runner.
 
 mod ava;
 mod bats;
@@ -34,7 +35,7 @@ use crate::pattern::Pattern;
 
 pub(super) use junit::{ReportFile, read_file};
 
-/// Lines that a failing test's message takes.
+/// Largest number of lines in the message of a failing test.
 const MESSAGE_LINES: usize = 3;
 
 const PARSERS: [fn(&str) -> Option<TestReport>; 26] = [
@@ -66,7 +67,7 @@ const PARSERS: [fn(&str) -> Option<TestReport>; 26] = [
     vitest::parse,
 ];
 
-/// What all runners in this output say together; nothing when there was none.
+/// Returns the sum of all runners that this output contains; `None` when it contains none.
 pub(super) fn parse(output: &str) -> Option<TestReport> {
     parse_lines(output).or_else(|| parse_lines(&without_package_names(output)?))
 }
@@ -76,11 +77,13 @@ fn parse_lines(output: &str) -> Option<TestReport> {
     found.reduce(TestReport::with)
 }
 
-/// The name of a package before each line, as `pnpm -r`, Turborepo and Lerna print several at once.
+/// Package name before each line, which `pnpm -r`, Turborepo and Lerna print when several packages run in
+/// parallel.
 static PACKAGE_NAME: Pattern =
     Pattern::new(r"^(?:[@\w./-]+ test[\w:-]*: |[@\w./#-]+:test[\w:-]*: |@?[\w./-]+: )(.*)$");
 
-/// The lines by package, so that parallel ones do not mix; nothing when no line has such a name.
+/// Returns the lines grouped by package, because parallel packages mix their lines; `None` when no line has a
+/// package name.
 fn without_package_names(output: &str) -> Option<String> {
     let mut packages: Vec<(&str, String)> = Vec::new();
     for line in output.lines() {
@@ -102,13 +105,14 @@ fn without_package_names(output: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What makes runners name their tests, and print without colours.
+/// Variables that make runners name their tests and print without colors.
 pub(super) fn environment() -> [(String, String); 2] {
     [("NO_COLOR", "1"), ("PYTEST_ADDOPTS", "-rfEsxXp")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
-/// A terminal's text without colours and other escapes, and without what was overwritten in its line.
+/// Returns a terminal's text without colors and other escapes. A line that is overwritten becomes several
+/// lines.
 pub(super) fn plain(output: &str) -> String {
     let mut text = String::with_capacity(output.len());
     let mut rest = output.chars().peekable();
@@ -126,15 +130,15 @@ pub(super) fn plain(output: &str) -> String {
 
 fn skip_escape(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.next() {
-        // Control sequence: up to a letter or one of its like.
+        // A control sequence (CSI) ends with a byte in 0x40–0x7E (ECMA-48).
         Some('[') => while rest.next().is_some_and(|c| !('\u{40}'..='\u{7e}').contains(&c)) {},
-        // Operating system command: up to a bell or the next escape.
+        // An operating system command (OSC) ends with BEL or with the ESC of the string terminator.
         Some(']') => while rest.next().is_some_and(|c| c != '\u{7}' && c != '\u{1b}') {},
         _ => {}
     }
 }
 
-/// The number in a text; one too large is as good as the largest.
+/// Parses a number. A number that does not fit becomes the largest one.
 fn number(text: &str) -> u32 {
     text.parse().unwrap_or(if text.is_empty() { 0 } else { u32::MAX })
 }
@@ -146,7 +150,7 @@ fn failed(id: impl Into<String>, message: impl Into<String>) -> FailedTest {
     }
 }
 
-/// The first lines with something in them, up to one that ends it.
+/// Returns the first nonempty lines up to a line for which `is_end` is true.
 fn message<'t>(lines: impl Iterator<Item = &'t str>, is_end: impl Fn(&str) -> bool) -> String {
     let lines = lines.take_while(|line| !is_end(line)).map(str::trim);
     let told: Vec<&str> = lines
@@ -162,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// What a runner prints, as a file in `fixtures`.
+    /// Reads a recorded output of a runner from `fixtures`.
     pub(super) fn fixture(name: &str) -> String {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/checks/report/fixtures");
         std::fs::read_to_string(format!("{folder}/{name}")).unwrap()

@@ -1,4 +1,4 @@
-//! Node's own runner (`node --test`), as TAP and as it prints to a terminal.
+//! Parser of Node's own runner (`node --test`), for its TAP and its terminal output.
 
 use domain::check::TestReport;
 
@@ -7,10 +7,10 @@ use crate::pattern::Pattern;
 
 static COUNT: Pattern = Pattern::new(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$");
 static TAP: Pattern = Pattern::new(r"^(\s*)(not ok|ok) \d+ - (.+?)(?: # (SKIP|TODO).*)?$");
-/// Package managers and make print lines of their own before it.
+// Package managers and make print lines before the version, so it may be on any line.
 static TAP_VERSION: Pattern = Pattern::new(r"(?m)^TAP version \d+$");
 static SPEC: Pattern = Pattern::new(r"^(\s*)(✔|✖|﹣) (.+?) \([\d.]+ms\)(?: # .*)?$");
-/// A test file that could not be loaded stands as a test of its own name.
+/// Name of a test file. Node reports a file that cannot be loaded as a test with the file's name.
 static FILE: Pattern = Pattern::new(r"\.[cm]?[jt]sx?$");
 const FAILURES: &str = "✖ failing tests:";
 
@@ -31,7 +31,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             _ => {}
         }
     }
-    // Packages of one repository may have different reporters.
+    // Packages of one repository may use different reporters, so both parsers run.
     let mut unloaded = spec(output, &mut report);
     if TAP_VERSION.is_match(output) {
         unloaded += tap(output, &mut report);
@@ -41,12 +41,14 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Whether the runner's own counts are there: it prints them all, at the end.
+/// Returns true when the output has the runner's own counts, which it always prints at the end.
 pub(super) fn is_its(output: &str) -> bool {
+    // Six of Node's eight counts match `COUNT`: `suites` and `duration_ms` are the others.
     output.lines().filter(|line| COUNT.is_match(line)).count() >= 6
 }
 
-/// Suites that failed because of a test inside are not counted again.
+/// Reads TAP points and returns the number of files that could not be loaded. A suite that failed because of
+/// a test in it is not counted again.
 fn tap(output: &str, report: &mut TestReport) -> u32 {
     let lines: Vec<&str> = output.lines().collect();
     let mut unloaded = 0;

@@ -1,4 +1,4 @@
-//! Pest, and `PHPUnit` behind Laravel's `artisan test`.
+//! Parser of Pest, and of `PHPUnit` behind Laravel's `artisan test`.
 
 use domain::check::TestReport;
 
@@ -27,7 +27,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         match &count[2] {
             "passed" => report.passed = number,
             "failed" | "errors" | "error" => report.failed = report.failed.saturating_add(number),
-            // Warnings, risky and deprecated ones ran, but assert nothing or too little.
+            // Tests with warnings, risky and deprecated tests ran but assert nothing or too little, so they
+            // count as skipped.
             _ => report.skipped = report.skipped.saturating_add(number),
         }
     }
@@ -40,6 +41,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             let words = message(rest, |line| {
                 line.trim_start().starts_with("at ") || FAILED.is_match(line)
             });
+            // The list of results names a failing test first without a message, and the details below repeat
+            // it.
             match report
                 .failing
                 .iter_mut()

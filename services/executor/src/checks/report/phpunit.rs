@@ -1,4 +1,4 @@
-//! `PHPUnit`.
+//! Parser of `PHPUnit`'s printed output.
 
 use domain::check::TestReport;
 
@@ -35,7 +35,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     report.passed = number(&counts[1])
         .saturating_sub(report.failed)
         .saturating_sub(report.skipped);
-    // Warnings, risky and skipped tests are listed in the same way after the failures.
+    // `PHPUnit` lists warnings, risky and skipped tests in the same format after the failures.
     let is_over = |line: &&&str| line.ends_with("skipped tests:") || line.ends_with("skipped test:");
     let failures: Vec<&str> = lines.iter().take_while(|line| !is_over(line)).copied().collect();
     for (at, line) in failures.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Playwright's own runner, with its line reporters.
+//! Parser of Playwright's own runner with its line reporters.
 
 use domain::check::TestReport;
 
@@ -11,7 +11,7 @@ static COUNT: Pattern =
 static HEADING: Pattern = Pattern::new(r"^  \d+\) (\S.*?)(?: ─+)?\s*$");
 static TEST: Pattern = Pattern::new(r"^\s+(✓|ok|-|°)\s+\d+ (\S.*?)(?: \(\d[\d.]*m?s\))?$");
 static PLACE: Pattern = Pattern::new(r"(\S+\.[cm]?[jt]sx?):\d+:\d+");
-/// Nothing was loaded, or an error outside of any test.
+/// Message when nothing was loaded, or about an error outside of any test.
 static UNLOADED: Pattern =
     Pattern::new(r"(?m)^Error: No tests found|^  \d+ errors? (?:was|were) not a part of any test");
 
@@ -22,7 +22,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     }
     let mut report = TestReport {
         runner: "playwright".to_owned(),
-        // Files that cannot be loaded leave no test.
+        // Files that cannot be loaded leave no test, so their errors are the only trace.
         collection_error: UNLOADED.is_match(output) && output.matches("Error: ").count() > 1,
         ..TestReport::default()
     };
@@ -52,12 +52,12 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             }
         }
     }
-    // A run that ends before its sums was cut.
+    // Playwright always prints sums at the end; a run without them was interrupted.
     report.collection_error |= has_started && report.ran() == 0 && report.skipped == 0;
     Some(report)
 }
 
-/// Lines move with each change of a file; a test keeps its name.
+/// Removes line and column from a test's name, because lines move with each change of the file.
 fn without_place(id: &str) -> String {
     match PLACE.captures(id) {
         Some(place) => id.replacen(&place[0], &place[1], 1),

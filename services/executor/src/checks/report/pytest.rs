@@ -1,19 +1,19 @@
-//! pytest, also with `-q`.
+//! Parser of pytest, also with `-q`.
 
 use domain::check::TestReport;
 
 use super::{failed, number};
 use crate::pattern::Pattern;
 
-/// `==== 1 failed, 2 passed in 0.12s ====`, with or without the lines around it.
+/// Sum line, such as `==== 1 failed, 2 passed in 0.12s ====`, with or without the `=`.
 static SUMMARY: Pattern = Pattern::new(
     r"^=* ?((?:\d+ (?:passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun|subtests passed)(?:, )?)+|no tests ran) in [\d.]+ ?s(?:econds)?\b.*$",
 );
 static COUNT: Pattern =
     Pattern::new(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun)");
-/// A line of the short summary: `FAILED tests/test_a.py::test_b - assert 1 == 2`.
+/// Line of the short summary, such as `FAILED tests/test_a.py::test_b - assert 1 == 2`.
 static LINE: Pattern = Pattern::new(r"^(FAILED|ERROR|PASSED|XFAIL|XPASS|SKIPPED) (\S.*)$");
-/// Collecting stopped.
+/// Messages of a run that stopped while it collected tests.
 static STOPPED: Pattern = Pattern::new(
     r"(?m)^!+ Interrupted: \d+ errors? during collection !+$|^ERROR: (?:not found|file or directory not found|usage)|^ImportError while loading conftest|^E +(?:ImportError|ModuleNotFoundError|SyntaxError)\b.*\n(?:.*\n)*?!+ ",
 );
@@ -25,7 +25,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     let Some(summary) = summary else {
-        // Before it could count anything.
+        // A broken `conftest.py` stops pytest before it prints a sum.
         report.collection_error = output.contains("ImportError while loading conftest");
         return report.collection_error.then_some(report);
     };
@@ -37,7 +37,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
             "failed" => report.failed = count,
             "error" | "errors" => errors = count,
             "skipped" | "xfailed" => report.skipped = report.skipped.saturating_add(count),
-            // A test that was expected to fail and does not is neither.
+            // A test that passes although a failure was expected is neither a pass nor a failure.
             _ => {}
         }
     }
@@ -47,7 +47,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Reads the short summary; the number of errors that are no test's.
+/// Reads the short summary. Returns the number of errors that belong to no test.
 fn lines(output: &str, report: &mut TestReport) -> u32 {
     let mut uncollected = 0;
     for line in output.lines() {

@@ -1,4 +1,4 @@
-//! `RSpec`.
+//! Parser of `RSpec`.
 
 use domain::check::TestReport;
 
@@ -8,7 +8,8 @@ use crate::pattern::Pattern;
 static SUMMARY: Pattern = Pattern::new(
     r"^(\d+) examples?, (\d+) failures?(?:, (\d+) pending)?(?:, (\d+) errors? occurred outside of examples)?$",
 );
-/// `rspec ./spec/cart_spec.rb:4 # Cart is empty`, without the line, which moves, or with the number of an example.
+/// Summary line of a failed example, such as `rspec ./spec/cart_spec.rb:4 # Cart is empty`. The pattern omits
+/// the line or the number of the example, because both move.
 static FAILED: Pattern = Pattern::new(r"^rspec '?(\S+?)(?::\d+|(?:\[[\d:]+\])'?)? # (.+)$");
 static HEADING: Pattern = Pattern::new(r"^  \d+\) (.+)$");
 

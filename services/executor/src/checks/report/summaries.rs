@@ -1,5 +1,5 @@
-//! Runners of which only the sums are read, with the names of what fails where they stand in one line: Perl's prove, sbt,
-//! Bazel, and Dart's and Flutter's.
+//! Parsers of runners whose sums are read, with the names of failing tests where one line has them: Perl's
+//! prove, sbt, Bazel, and those of Dart and Flutter.
 
 use domain::check::TestReport;
 
@@ -47,7 +47,7 @@ fn read_prove(output: &str) -> Option<TestReport> {
         report.failing.push(failed(&found[1], format!("{bad} failed")));
     }
     report.passed = report.passed.saturating_sub(report.failed);
-    // A script that died before its plan names no test.
+    // A script that died before its plan names no test, so only the verdict shows the failure.
     report.collection_error = has_failed && report.failed == 0;
     (sums > 0).then_some(report)
 }

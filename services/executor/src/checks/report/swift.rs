@@ -1,11 +1,11 @@
-//! `swift test`: `XCTest` and Swift Testing.
+//! Parser of `swift test`: `XCTest` and Swift Testing.
 
 use domain::check::TestReport;
 
 use super::{failed, number};
 use crate::pattern::Pattern;
 
-/// The last line of all; each suite has its own before it.
+/// Sum line. Each suite prints one; the last one covers all.
 static EXECUTED: Pattern = Pattern::new(
     r"^\s+Executed (\d+) tests?, with (?:(\d+) tests? skipped and )?(\d+) failures? \(\d+ unexpected\) in ",
 );
@@ -29,7 +29,8 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     if let Some(sum) = &sum {
         let count = |group| sum.get(group).map_or(0, |found| number(found.as_str()));
         report.skipped = count(2);
-        // A test with two failures counts twice there; names tell.
+        // `XCTest` counts failures, not failing tests: a test with two failures counts twice. The named tests
+        // replace this figure below.
         report.failed = count(3);
         report.passed = count(1).saturating_sub(count(2)).saturating_sub(count(3));
     }

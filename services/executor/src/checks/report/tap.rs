@@ -1,5 +1,5 @@
-//! The Test Anything Protocol, as tape, bats, AVA, Deno, Mocha, Vitest, Perl and many others write it. Node's own runner adds
-//! its counts and is read by its own parser.
+//! Parser of the Test Anything Protocol, which tape, bats, AVA, Deno, Mocha, Vitest, Perl and many others
+//! write. Node's runner adds counts and has its own parser.
 
 use domain::check::TestReport;
 
@@ -8,21 +8,21 @@ use crate::pattern::Pattern;
 
 static VERSION: Pattern = Pattern::new(r"(?m)^TAP version \d+\s*$");
 static PLAN: Pattern = Pattern::new(r"^1\.\.(\d+)(?:\s+#.*)?\s*$");
-/// Indentation, result, description with its directive. The description may follow a dash.
+/// Test point: indentation, result, and description with directive. A dash may precede the description.
 static POINT: Pattern = Pattern::new(r"^(\s*)(not ok|ok) \d+\b(?:\s+-)?\s*(.*?)\s*$");
 static DIRECTIVE: Pattern = Pattern::new(r"(?i)(?:^|\s)#\s*(?:skip|todo)\b");
 static NOTE: Pattern = Pattern::new(r"\s*#\s*time=\S+\s*$");
 static COMMENT: Pattern = Pattern::new(r"^# (\S.*)$");
-/// A group of points is named after them (`# Subtest: x` before, its own point at the end) or before them (`{`).
+// A test point for a group follows its points (after `# Subtest: x`) or precedes them (with `{`).
 const OPENS: char = '{';
 const CLOSES: &str = "}";
 static SUMMARY: Pattern =
     Pattern::new(r"^# (?:tests|pass|fail|skip|todo|ok|cancelled|suites|Subtest|SKIP)\b");
 static BAIL: Pattern = Pattern::new(r"(?m)^\s*Bail out!");
-/// What a diagnostic block says first.
+/// First message of a diagnostic block.
 static SAID: Pattern = Pattern::new(r#"^\s*(?:message|error):\s*['"]?(.*?)['"]?\s*$"#);
 
-/// One result line.
+/// Test point of one line.
 struct TestPoint<'t> {
     indentation: usize,
     is_ok: bool,
@@ -48,7 +48,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         ..TestReport::default()
     };
     count_points(&lines, &mut report);
-    // A stream that ends before its plan is fulfilled was cut.
+    // A stream that ends before its plan is fulfilled was interrupted.
     let planned: u32 = plans.iter().fold(0, |sum, plan| sum.saturating_add(*plan));
     let is_whole = !plans.is_empty() && usize::try_from(planned).is_ok_and(|planned| planned == top_level);
     report.collection_error |= !is_whole || BAIL.is_match(output);
@@ -80,7 +80,8 @@ fn read_point(line: &str) -> Option<TestPoint<'_>> {
 fn count_points(lines: &[&str], report: &mut TestReport) {
     let mut group = None::<&str>;
     let groups_come_first = has_leading_comment(lines);
-    // Failures inside the group that is open, and whether the last point was deeper than the next.
+    // `inner_failures` counts failures in the open group. `depth` is the indentation of the previous point: a
+    // smaller one closes the group.
     let (mut inner_failures, mut depth) = (0_u32, 0);
     for (at, line) in lines.iter().enumerate() {
         if line.trim() == CLOSES {
@@ -95,7 +96,8 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
         let closes_group = depth > point.indentation;
         depth = point.indentation;
         if point.opens_group || closes_group {
-            // A group fails with each test inside it; one that fails alone could not be loaded.
+            // A group fails with each test in it. A group that fails without a failing test could not be
+            // loaded.
             if !point.is_ok && !point.opens_group && inner_failures == 0 && !point.is_left_out {
                 add_failure(report, point.name, lines.get(at + 1..).unwrap_or_default());
             }
@@ -123,7 +125,7 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
     }
 }
 
-/// Whether tests are headed by comments, as tape and Deno do: one stands before the first point.
+/// Returns true when comments name the tests, as in tape and Deno: a comment precedes the first point.
 fn has_leading_comment(lines: &[&str]) -> bool {
     let before = lines.iter().take_while(|line| read_point(line).is_none());
     before

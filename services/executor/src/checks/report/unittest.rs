@@ -1,4 +1,4 @@
-//! Python's unittest, and what runs on it (Django's test command).
+//! Parser of Python's unittest and of runners based on it, such as Django's test command.
 
 use domain::check::TestReport;
 
@@ -13,7 +13,7 @@ static HEADING: Pattern = Pattern::new(r"^(?:FAIL|ERROR): (\S+) \(([^)]*)\)");
 static VERBOSE: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\) \.\.\. (ok|skipped|expected failure)\b");
 static NAMED: Pattern = Pattern::new(r"^(\w+) \(([\w.<>]+)\)$");
 static DESCRIBED: Pattern = Pattern::new(r" \.\.\. (ok|skipped|expected failure)\b");
-/// A module that could not be imported stands as a test of this class.
+/// Class under which unittest lists a module that could not be imported.
 const UNLOADED: &str = "unittest.loader._FailedTest";
 
 pub(super) fn parse(output: &str) -> Option<TestReport> {
@@ -38,7 +38,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     report.collection_error = unloaded > 0;
     report.failed = failures.saturating_sub(unloaded);
     report.passed = ran.saturating_sub(failures).saturating_sub(left_out);
-    // A test with a description prints it, and its result, in the next line.
+    // A test with a description prints it, with the result, in the next line.
     let pairs = lines.iter().zip(lines.iter().skip(1).chain([&""]));
     let verbose = pairs.filter_map(|(line, next)| {
         let own = VERBOSE.captures(line);
@@ -63,7 +63,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// The failing tests; the number of modules that could not be imported.
+/// Reads the failing tests. Returns the number of modules that could not be imported.
 fn headings(lines: &[&str], report: &mut TestReport) -> u32 {
     let mut unloaded = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -77,7 +77,7 @@ fn headings(lines: &[&str], report: &mut TestReport) -> u32 {
         let rest = lines.get(at + 2..).unwrap_or_default().iter().copied();
         let is_end = |line: &str| line.starts_with("======") || line.starts_with("------");
         let traceback: Vec<&str> = rest.take_while(|line| !is_end(line)).collect();
-        // The last line that is not indented says what went wrong.
+        // The last line that is not indented has the error.
         let told = traceback.iter().rposition(|line| {
             !line.starts_with(' ') && !line.trim().is_empty() && !line.starts_with("Traceback")
         });
@@ -88,7 +88,7 @@ fn headings(lines: &[&str], report: &mut TestReport) -> u32 {
     unloaded
 }
 
-/// From Python 3.11 on the place ends in the test's name.
+/// Builds the identifier of a test. Since Python 3.11 the printed location already ends in the test's name.
 fn id(test: &str, place: &str) -> String {
     if place.ends_with(&format!(".{test}")) {
         place.to_owned()

@@ -1,15 +1,15 @@
-//! Vitest.
+//! Parser of Vitest's default and verbose reporters.
 
 use domain::check::TestReport;
 
 use super::{failed, message, number};
 use crate::pattern::Pattern;
 
-/// `      Tests  1 failed | 2 passed (3)`.
+/// Sum line, such as `      Tests  1 failed | 2 passed (3)`.
 static SUMMARY: Pattern = Pattern::new(r"^\s*Tests  (.*)$");
 static FILES: Pattern = Pattern::new(r"(?m)^\s*Test Files  ");
 static COUNT: Pattern = Pattern::new(r"(\d+) (failed|passed|skipped|todo|expected fail)");
-/// ` FAIL  src/cart.test.ts > cart > is empty`.
+/// Heading of a failure, such as ` FAIL  src/cart.test.ts > cart > is empty`.
 static FAILURE: Pattern = Pattern::new(r"^\s*FAIL  (\S+)( >.*| \[.*\])?\s*$");
 static VERBOSE: Pattern = Pattern::new(r"^\s+(✓|↓) (.+? > .+?)(?: \d+m?s)?$");
 
@@ -36,7 +36,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         if let Some(found) = FAILURE.captures(line) {
             let rest = found.get(2).map_or("", |rest| rest.as_str());
             let Some(name) = rest.strip_prefix(" > ") else {
-                // A file without a test's name failed as a whole.
+                // A file without a test's name failed as a whole: it could not be loaded.
                 report.collection_error |= rest.starts_with(" [");
                 continue;
             };
