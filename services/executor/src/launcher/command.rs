@@ -46,9 +46,11 @@ pub(crate) fn tell(mut control: &UnixStream, code: u8, ended: Ended) -> io::Resu
 }
 
 /// Confines this process, receives commands and runs them. Without namespaces the command replaces this
-/// process. With namespaces this process stays the parent and runs one command after the other. It must not
-/// be process 1 of its PID namespace, because the kernel ignores most signals to that process and gives it
-/// every orphan. `activity` notifies the other process when it must watch.
+/// process.
+///
+/// With namespaces this process is process 1 of the PID namespace and runs one command after the other as its
+/// parent. A command must not be process 1 itself, because the kernel ignores most signals to that process
+/// and gives it every orphan. `activity` notifies the supervising process when a command runs.
 pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -> Result<ExitCode, String> {
     let null = fs::File::open("/dev/null").map_err(|error| error.to_string())?;
     namespaces::prefer_to_kill();
@@ -185,8 +187,9 @@ fn reap_until(child: u32) -> u8 {
     }
 }
 
-/// Kills every process of the PID namespace except this one. When no child remains, none is left: process 1
-/// of the namespace gives this process every orphan.
+/// Kills every process of the PID namespace except this one, which is process 1. When no child remains, the
+/// namespace is empty, because process 1 becomes the parent of every orphan. Returns false when waiting
+/// fails.
 fn end_all() -> bool {
     loop {
         sys::kill_everything_else();

@@ -1,4 +1,4 @@
-//! Confinement of the calling process by limits, Landlock and the list of denied calls.
+//! Confines the calling process by resource limits, Landlock and the seccomp deny list.
 
 use std::{
     fs,
@@ -17,12 +17,13 @@ use crate::{
     seccomp, usage,
 };
 
-/// Open files per process.
+/// Limit of open files per process.
 const MAX_OPEN_FILES: u64 = 4096;
 
-/// What a process sees of itself and of the kernel.
+/// Every command needs `/proc` of its processes. Without namespaces the mount is the machine's.
 const PROC: &str = "/proc";
-/// Terminals are here in a `/dev` of one's own only: elsewhere they are those of this user.
+// Only in a private `/dev` do the terminals belong to the command; elsewhere they are those of the user's
+// other sessions.
 const TERMINALS: &[&str] = &["/dev/ptmx", "/dev/pts"];
 const DEVICES: &[&str] = &[
     "/dev/null",
@@ -34,11 +35,11 @@ const DEVICES: &[&str] = &[
     "/dev/shm",
 ];
 
-/// Limits that hold for this process and everything under it.
+/// Sets the resource limits of this process and its descendants.
 pub(crate) fn set_limits(policy: &Policy) -> Result<(), String> {
     let limits = [
         (Resource::Core, 0),
-        // A message queue outlives its maker, and no list tells of it.
+        // A POSIX message queue outlives its creator, and the kernel has no list of them for a cleanup.
         (Resource::Msgqueue, 0),
         (Resource::Nofile, MAX_OPEN_FILES),
         (Resource::Fsize, policy.limits.file_mib.saturating_mul(1 << 20)),
@@ -46,7 +47,8 @@ pub(crate) fn set_limits(policy: &Policy) -> Result<(), String> {
     for (resource, wanted) in limits {
         limit(resource, wanted)?;
     }
-    // Without namespaces the kernel counts every process of the user, the executor's among them. It exempts root.
+    // Without namespaces the kernel counts every process of the user, including the executor's. The kernel
+    // exempts root from this limit.
     let others = if policy.confinement.namespaces {
         0
     } else {
@@ -56,7 +58,7 @@ pub(crate) fn set_limits(policy: &Policy) -> Result<(), String> {
 }
 
 fn limit(resource: Resource, wanted: u64) -> Result<(), String> {
-    // A hard limit can only be lowered.
+    // A process without privileges can only lower a hard limit.
     let ceiling = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
     let limit = Some(wanted.min(ceiling));
     let limit = Rlimit {
@@ -66,8 +68,9 @@ fn limit(resource: Resource, wanted: u64) -> Result<(), String> {
     setrlimit(resource, limit).map_err(|error| error.to_string())
 }
 
-/// Applies what the policy says to this process, for good.
+/// Confines this process irrevocably, as the policy demands.
 pub(crate) fn confine(policy: &Policy) -> Result<(), String> {
+    // Landlock and unprivileged seccomp both require `no_new_privs`.
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
     if let Some(abi) = landlock_abi(policy.confinement) {
         let status = restrict(policy, abi).map_err(|error| format!("landlock: {error}"))?;
@@ -76,13 +79,14 @@ pub(crate) fn confine(policy: &Policy) -> Result<(), String> {
         }
     }
     if policy.confinement.seccomp {
+        // The seccomp filter is last, because it denies calls that the steps before it use.
         seccomp::apply().map_err(|error| format!("seccomp: {error}"))?;
     }
     Ok(())
 }
 
-/// The rules to use, if any. Namespaces keep files by themselves, so there the oldest rules, which forbid every move
-/// between folders, do more harm than good.
+/// Returns the Landlock version to use; `None` to do without. Namespaces already hide files, so with them the
+/// oldest version, which forbids every move between folders, does more harm than good.
 fn landlock_abi(confinement: Confinement) -> Option<ABI> {
     let abi = confinement.landlock;
     let is_used = abi
@@ -97,7 +101,8 @@ fn landlock_abi(confinement: Confinement) -> Option<ABI> {
 fn restrict(policy: &Policy, abi: ABI) -> Result<RestrictionStatus, landlock::RulesetError> {
     let (all, read) = (AccessFs::from_all(abi), AccessFs::from_read(abi));
     let namespaces = policy.confinement.namespaces;
-    // In a root of its own nothing else exists, and private folders are nobody else's.
+    // With namespaces the root contains nothing but what the policy permits, and the private folders are used
+    // by this command only.
     let (visible, private, terminals) = if namespaces {
         (vec![PathBuf::from("/")], private_folders().collect(), TERMINALS)
     } else {
@@ -125,7 +130,8 @@ fn restrict(policy: &Policy, abi: ABI) -> Result<RestrictionStatus, landlock::Ru
         .restrict_self()
 }
 
-/// The largest folders inside visible ones that hold nothing hidden. Rules only allow, so what is hidden is left out.
+/// Returns the largest folders inside the visible ones that contain nothing hidden. Landlock rules can only
+/// allow, so hidden paths are left out.
 fn without(visible: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
     let real = |paths: &[PathBuf]| -> Vec<PathBuf> {
         paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
@@ -145,7 +151,8 @@ fn without(visible: &[PathBuf], hidden: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Without symbolic links: a rule would follow them, and what they lead to has its own real path.
+/// Lists the entries of a folder without symbolic links. A rule would follow a link, and the target has its
+/// own entry.
 fn children(path: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
     entries
@@ -154,7 +161,8 @@ fn children(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Applies an empty policy to this process: the kernel's version of Landlock, 0 when none of it holds.
+/// Applies an empty policy to this process. Returns the kernel's Landlock version; 0 when it has none or
+/// disables it.
 pub(crate) fn try_landlock() -> u32 {
     let applied = rustix::thread::set_no_new_privs(true)
         .ok()

@@ -1,4 +1,4 @@
-//! The runner's answers to tasks beneath the folders of one workspace.
+//! Executes the executor's file tasks in the folders of one workspace.
 
 use std::{
     ffi::OsStr,
@@ -17,7 +17,7 @@ use crate::{
     wire::{Answer, Folder, MAX_ENTRIES, Request, Task},
 };
 
-/// The two folders, the second pair of a check, and the file that is being replaced.
+/// The two folders of a workspace, the second pair during a check, and the file that is being replaced.
 pub(crate) struct Files {
     tree: Beneath,
     scratch: Beneath,
@@ -25,7 +25,7 @@ pub(crate) struct Files {
     replacement: Option<Replacement>,
 }
 
-/// The second pair while a check has it.
+/// Second pair of folders during a check.
 struct Check {
     tree: Beneath,
     scratch: Beneath,
@@ -42,7 +42,8 @@ impl Files {
         })
     }
 
-    /// Whether a task is a step of a check, which is done where the workspace's folder is known.
+    /// Executes a task that is a step of a check; `None` for another task. The caller knows the workspace's
+    /// folder.
     pub(crate) fn step(&mut self, request: &Request, place: &Path, beside: &Path) -> Option<Answer> {
         let done = match request.task {
             Task::BeginCheck => self.begin(place, beside),
@@ -54,6 +55,7 @@ impl Files {
     }
 
     fn begin(&mut self, place: &Path, beside: &Path) -> io::Result<()> {
+        // An interrupted check may have left its folders behind.
         self.end()?;
         let stage = Stage::make(place, beside)?;
         let [tree, scratch] = stage.folders();
@@ -77,7 +79,7 @@ impl Files {
         remove(check.stage.beside())
     }
 
-    /// Does a task; the descriptor goes beside the answer.
+    /// Executes a task. Returns the answer, and the descriptor of an opened file.
     pub(crate) fn answer(&mut self, request: &Request) -> (Answer, Option<OwnedFd>) {
         match self.perform(request) {
             Ok((answer, file)) => (answer, file.map(OwnedFd::from)),
@@ -128,7 +130,7 @@ fn refused(error: &io::Error) -> Answer {
     Answer::Refused(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
 }
 
-/// Deletes a folder, also one whose insides commands have locked.
+/// Deletes a folder, even if commands removed permissions from its content.
 pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     match Beneath::open(folder) {
         Ok(opened) => show::folders(&opened.0)?,

@@ -1,5 +1,5 @@
-//! Control groups (cgroup v2), where this user may make them: exact limits for a launcher's commands, and their end in
-//! one write.
+//! Control groups (cgroup v2), where this user may create them: exact limits for a launcher's commands, and
+//! their end with a single write.
 
 use std::{
     fs::{self, File},
@@ -14,13 +14,13 @@ use crate::{
     sys,
 };
 
-/// What the names of our groups begin with.
+/// Prefix of the group names.
 const PREFIX: &str = "journeyman-";
-/// Version 1 writes the largest multiple of a page where there is no limit.
+// Without a limit, cgroup v1 reports the largest multiple of a page (2^63 rounded down).
 const UNLIMITED: u64 = 1 << 60;
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
 
-/// The group of one launcher's commands.
+/// Control group for the commands of one launcher.
 pub(crate) struct Group {
     folder: PathBuf,
     members: File,
@@ -28,7 +28,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A new group inside the folder that the probe found. Commands do without when it cannot be made.
+    /// Creates a group in the folder that the probe found. Returns `None` on failure; commands then run
+    /// without a group.
     pub(crate) fn make(cgroup: &Cgroup, limits: &Limits) -> Option<Self> {
         Self::at(&cgroup.folder, limits).ok()
     }
@@ -52,18 +53,19 @@ impl Group {
         }
     }
 
-    /// Puts this process into it, and all that it starts from now on.
+    /// Moves this process into the group. Processes that it starts later inherit the group.
     pub(crate) fn enter(&self) -> io::Result<()> {
+        // The kernel reads 0 as the writing process.
         (&self.members).write_all(b"0")
     }
 
-    /// Kills all that is in it.
+    /// Kills all processes of the group.
     pub(crate) fn kill(&self) {
-        // What cannot be killed this way is killed one by one.
+        // The error is ignored: the supervisor kills remaining processes one by one.
         let _ = (&self.kill).write_all(b"1");
     }
 
-    /// Whether the kernel ended something in it for want of memory.
+    /// Returns true when the kernel killed a process of the group for lack of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
         let kills = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
@@ -73,12 +75,12 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // One that is not empty yet is removed by the next probe.
+        // The error is ignored: the next probe removes a group that is not empty yet.
         let _ = fs::remove_dir(&self.folder);
     }
 }
 
-/// Writes the limits of those controllers that are there.
+/// Writes the limits of the controllers that are available.
 fn set_limits(folder: &Path, limits: &Limits) -> io::Result<()> {
     let settings = [
         ("memory.max", limits.memory_mib.saturating_mul(1 << 20)),
@@ -95,7 +97,7 @@ fn set_limits(folder: &Path, limits: &Limits) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether groups can be made here, and what they limit.
+/// Tests whether this user can create groups, and which limits they enforce.
 pub(crate) fn probe() -> Option<Cgroup> {
     let folder = own_folder()?;
     remove_leftovers(&folder);
@@ -109,17 +111,18 @@ pub(crate) fn probe() -> Option<Cgroup> {
     })
 }
 
-/// The memory limit of this process's container in bytes.
+/// Memory limit of this process's container in bytes.
 pub(crate) fn memory_limit() -> Option<u64> {
     limit_around("memory", "memory.max", "memory.limit_in_bytes")
 }
 
-/// How many processes this process's container may have.
+/// Process limit of this process's container.
 pub(crate) fn process_limit() -> Option<u64> {
     limit_around("pids", "pids.max", "pids.max")
 }
 
-/// The lowest limit of this process's group and the groups around it, of either version: the files that hold it.
+/// Returns the lowest limit of this process's group and its ancestors. Each version of cgroups has its own
+/// file name for the limit.
 fn limit_around(controller: &str, second_file: &str, first_file: &str) -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -138,14 +141,15 @@ fn limit_around(controller: &str, second_file: &str, first_file: &str) -> Option
         .min()
 }
 
-/// Of a group and those around it. Without a limit the file says `max`, or a number that no machine has.
+/// Returns the lowest limit of a group and its ancestors. A file without a limit contains `max` or a number
+/// of at least [`UNLIMITED`].
 fn lowest((mount, group): &(PathBuf, PathBuf), file: &str) -> Option<u64> {
     let around = group.ancestors().take_while(|folder| folder.starts_with(mount));
     let limits = around.filter_map(|folder| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok());
     limits.filter(|limit| *limit < UNLIMITED).min()
 }
 
-/// Where this process's group lies.
+/// Folder of this process's cgroup v2 group.
 fn own_folder() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -153,7 +157,8 @@ fn own_folder() -> Option<PathBuf> {
     Some(own)
 }
 
-/// Where a hierarchy is mounted, and in it the group that a line of `/proc/self/cgroup` names after `mark`.
+/// Returns the mount point of a hierarchy, and the group in it that a line of `/proc/self/cgroup` names after
+/// `mark`.
 fn place(groups: &str, mark: &str, mounts: &str, is_it: impl Fn(&str) -> bool) -> Option<(PathBuf, PathBuf)> {
     let own = groups.lines().find_map(|line| Some(line.split_once(mark)?.1))?;
     let mount = mounts.lines().find(|line| is_it(line))?;
@@ -165,8 +170,9 @@ fn place(groups: &str, mark: &str, mounts: &str, is_it: impl Fn(&str) -> bool) -
     Some((mount, group))
 }
 
-/// Lets groups inside the folder have a controller. A group that has such groups has no processes of its own, so this
-/// process and the one that started it move, if no others are there.
+/// Enables a controller for groups inside the folder. A group with such child groups must not contain
+/// processes itself (cgroup v2), so this process and its parent move into a child group, provided that no
+/// other process is in the folder.
 fn enable(folder: &Path, controller: &str) -> bool {
     let turn_on = || fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"));
     let is_on = || {
@@ -189,19 +195,19 @@ fn move_aside(folder: &Path) -> io::Result<()> {
         .try_for_each(|pid| fs::write(aside.join("cgroup.procs"), pid))
 }
 
-/// Takes away the groups of launchers that were killed.
+/// Removes the groups of launchers that were killed.
 fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
         let name = entry.file_name();
         let launcher = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         if launcher.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            // One that still holds a process stays.
+            // The error is ignored: a group that still contains a process cannot be removed.
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
-/// Tries it with a process that ends at once.
+/// Tests the group with a child process that exits at once.
 fn can_enter(group: &Group) -> bool {
     match sys::fork() {
         Ok(None) => std::process::exit(i32::from(group.enter().is_err())),

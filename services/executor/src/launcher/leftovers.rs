@@ -1,4 +1,5 @@
-//! What commands without namespaces leave outside their workspace, where the next one of this user would find it.
+//! Removes objects that commands without namespaces leave outside of their workspace and that a later command
+//! of the same user would find.
 
 use std::{fs, os::unix::fs::MetadataExt};
 
@@ -6,14 +7,15 @@ use crate::sys::{self, Shared};
 
 const MEMORY: &str = "/dev/shm";
 
-/// Takes away this user's files in memory and System V objects. The runner's user runs nothing else.
+/// Removes this user's files in `/dev/shm` and its System V objects. The runner's user runs nothing but
+/// commands, so all of them are leftovers.
 pub(crate) fn remove() {
     let user = rustix::process::getuid().as_raw();
     for entry in fs::read_dir(MEMORY).into_iter().flatten().filter_map(Result::ok) {
         let path = entry.path();
         let is_ours = |metadata: fs::Metadata| metadata.uid() == user;
         if entry.metadata().is_ok_and(is_ours) {
-            // What cannot go stays visible to commands of this user only.
+            // The error is ignored: an undeletable file is visible only to commands of this user.
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
         }
     }
@@ -25,7 +27,7 @@ pub(crate) fn remove() {
     }
 }
 
-/// The objects of a user in one of the kernel's tables; the second column is their number.
+/// Returns the ids of a user's objects in one of the kernel's tables. The second column is the id.
 fn ids_of(table: &str, user: u32) -> Vec<i32> {
     let mut lines = table
         .lines()

@@ -1,9 +1,10 @@
-//! Starts one command and ends it with everything that it started: once the command has ended, or once standard input
-//! closes, because then nobody waits for it any more.
+//! Launcher of commands. It runs a command and ends it with all of its descendants: when the command ends, or
+//! when standard input closes, because then no caller waits for it.
 //!
-//! `launcher` reads a policy from standard input, splits into a half that supervises and one that confines itself, and
-//! starts the command once that is told too; `launcher probe` prints what this kernel offers; `launcher runner`
-//! starts commands for an executor under another user, and `launcher alive` tells whether that one listens.
+//! Without arguments, `launcher` reads a policy from standard input, splits into a supervising and a confined
+//! process, and runs the commands that follow. `launcher probe` prints the confinement that the kernel
+//! supports. `launcher runner` runs commands for an executor of another user. `launcher alive` tests whether
+//! a runner listens.
 
 #[path = "../sandbox/beneath.rs"]
 mod beneath;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
         other => Err(format!("unknown mode {other:?}")),
     };
     outcome.unwrap_or_else(|problem| {
-        // The reader of this stream is the only one who can be told.
+        // The error is ignored: the reader of this stream is the only recipient of the message.
         let _ = writeln!(std::io::stderr(), "launcher: {problem}");
         ExitCode::from(126)
     })

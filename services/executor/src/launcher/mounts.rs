@@ -1,4 +1,4 @@
-//! Mounts as values: copied from the caller's world, restricted, and attached in the new one.
+//! Mounts as values: copied from the caller's mount namespace, restricted, and attached in the new one.
 
 use std::{
     fs, io,
@@ -13,20 +13,20 @@ use rustix::{
 
 use crate::sys;
 
-/// Nothing can be written, no device opened and no right gained through such a mount.
+/// Attributes of a mount without writing, devices and set-user-ID programs.
 const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | WRITABLE;
-/// The same for a folder that a command works in.
+/// Attributes of a mount without devices and set-user-ID programs, for a folder that a command writes to.
 const WRITABLE: u64 = libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOSUID;
 
-/// A copy of a mount with everything mounted beneath, attached nowhere yet. It stays usable when the place that it was
-/// copied from is covered or gone.
+/// A detached copy of a mount with all mounts below it. It stays usable when its source is covered or
+/// unmounted.
 pub(crate) struct Tree {
     mount: OwnedFd,
     is_folder: bool,
 }
 
 impl Tree {
-    /// Of a folder or a file; links are followed.
+    /// Copies a folder or file, following symbolic links.
     pub(crate) fn copy(path: &Path) -> io::Result<Self> {
         let flags =
             OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
@@ -46,7 +46,7 @@ impl Tree {
         Ok(self)
     }
 
-    /// Mounts it at a path, which is made where nothing is there.
+    /// Mounts the copy at a path, which is created if it does not exist.
     pub(crate) fn attach(self, path: &Path) -> io::Result<()> {
         if !path.exists() {
             if self.is_folder {
@@ -61,14 +61,14 @@ impl Tree {
     }
 }
 
-/// Mounts an empty file system in memory over a folder; `options` as of `tmpfs`.
+/// Mounts an empty `tmpfs` over a folder, with the mount options of `tmpfs`.
 pub(crate) fn in_memory(path: &Path, options: &str) -> io::Result<()> {
     let options = std::ffi::CString::new(options)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     Ok(mount("tmpfs", path, "tmpfs", flags, &*options)?)
 }
 
-/// Makes what is mounted at a path read-only; mounts beneath stay as they are.
+/// Makes the mount at a path read-only; mounts below it stay unchanged.
 pub(crate) fn seal(path: &Path) -> io::Result<()> {
     let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV | MountFlags::BIND;
     Ok(rustix::mount::mount_remount(path, flags, "")?)

@@ -1,4 +1,4 @@
-//! Namespaces for commands: processes, network, users and mounts of their own.
+//! Namespaces for commands: users, processes, network, IPC, host name and mounts.
 
 use std::{
     fs::{self, File},
@@ -15,10 +15,10 @@ use rustix::{
 
 use crate::{policy::Policy, root};
 
-/// A user that a command is when the executor is root: it owns the same files and can do nothing more.
+/// User inside the namespace when the executor is root. It owns the same files and has no privileges.
 const ORDINARY_USER: u32 = 1000;
 
-/// Leaves the caller's world, except for its files: the next child is the first process of a new one.
+/// Enters new namespaces except for mounts. The next child becomes process 1 of the new PID namespace.
 pub(crate) fn leave() -> io::Result<()> {
     let (uid, gid) = (
         rustix::process::getuid().as_raw(),
@@ -34,19 +34,21 @@ pub(crate) fn leave() -> io::Result<()> {
     map_user((0, uid), (0, gid))
 }
 
-/// Arranges files and loopback, by the first process of the new world, then gives up the right to do so again.
+/// Sets up files and loopback as process 1 of the new namespace, and gives up the privileges for it.
 pub(crate) fn settle(policy: &Policy, uid: u32) -> Result<(), String> {
     let at = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     unshare(UnshareFlags::NEWNS).map_err(at("mount namespace"))?;
     root::enter(policy)?;
     raise_loopback().map_err(at("loopback"))?;
+    // The second user namespace has no privileges over the mount and network namespaces, which the first one
+    // owns.
     unshare(UnshareFlags::NEWUSER).map_err(at("user namespace"))?;
     let user = if uid == 0 { ORDINARY_USER } else { uid };
     map_user((user, 0), (user, 0)).map_err(at("user"))?;
     give_up_capabilities().map_err(|error| format!("capabilities: {error}"))
 }
 
-/// From here on this process has no power beyond its user's.
+/// Drops every capability of this process.
 pub(crate) fn give_up_capabilities() -> rustix::io::Result<()> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
@@ -65,12 +67,15 @@ fn unshare(flags: UnshareFlags) -> io::Result<()> {
 }
 
 fn map_user(user: (u32, u32), group: (u32, u32)) -> io::Result<()> {
+    // The kernel accepts a `gid_map` of an unprivileged process only after `setgroups` is denied
+    // (user_namespaces(7)).
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{} {} 1", user.0, user.1))?;
     fs::write("/proc/self/gid_map", format!("{} {} 1", group.0, group.1))
 }
 
-/// `RTM_NEWLINK` for the first interface, up. The route protocol is the first and needs no name.
+/// Sends `RTM_NEWLINK` to bring interface 1, the loopback, up. `NETLINK_ROUTE` is protocol 0, the default of
+/// the socket.
 fn raise_loopback() -> io::Result<()> {
     let socket = socket_with(
         AddressFamily::NETLINK,
@@ -79,12 +84,13 @@ fn raise_loopback() -> io::Result<()> {
         None,
     )?;
     let mut message = Vec::new();
-    // Length, type, request + acknowledge, sequence, sender.
+    // `nlmsghdr`: length 32, type 16 (`RTM_NEWLINK`), flags 5 (request and acknowledge), sequence and sender
+    // 0.
     message.extend(32_u32.to_ne_bytes());
     message.extend(16_u16.to_ne_bytes());
     message.extend(5_u16.to_ne_bytes());
     message.extend([0; 8]);
-    // Family and kind, interface 1, flags: up, mask: up.
+    // `ifinfomsg`: family and type 0, interface 1, flags `IFF_UP`, mask `IFF_UP`.
     message.extend([0; 4]);
     message.extend([1_u32, 1, 1].map(u32::to_ne_bytes).concat());
     sendto(
@@ -95,6 +101,7 @@ fn raise_loopback() -> io::Result<()> {
     )?;
     let mut answer = [0; 64];
     let (count, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
+    // The acknowledgment is an `nlmsgerr`: the error code follows the header of 16 bytes.
     let code = answer
         .get(16..20)
         .filter(|_| count >= 20)
@@ -108,7 +115,7 @@ fn raise_loopback() -> io::Result<()> {
 
 /// Makes the kernel choose this process and its children first when memory runs out.
 pub(crate) fn prefer_to_kill() {
-    // Without it the limits of the pod decide alone.
+    // The error is ignored: without it the memory limit of the pod decides alone.
     let _ = File::options()
         .write(true)
         .open("/proc/self/oom_score_adj")

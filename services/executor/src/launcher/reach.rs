@@ -1,4 +1,4 @@
-//! Which addresses a command would reach, tried from where one would run.
+//! Tests which addresses a command could reach, from the network in which commands run.
 
 use std::{
     io::{self, Write},
@@ -12,16 +12,17 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt::socket_error},
 };
 
-/// A wait for any of the attempts, and how often nothing may come: 3 s. A policy that drops packets takes all of it.
+/// Duration of one wait for all attempts. After 30 waits without an answer, 3 seconds, the test ends: a
+/// policy that drops packets never answers.
 const WAIT: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 const MAX_WAITS: u32 = 30;
-/// Attempts at a time.
+/// Largest number of simultaneous connection attempts.
 const MAX_ATTEMPTS: usize = 256;
 
-/// Connects to all, and writes each that answered as a line.
+/// Connects to all addresses, and writes each one that answered as a line.
 pub(crate) fn run(addresses: &[String], mut output: impl Write) -> io::Result<()> {
     let addresses = addresses.iter().filter_map(|address| address.parse().ok());
     let addresses: Vec<SocketAddr> = addresses.collect();
@@ -40,7 +41,7 @@ fn reached(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
         match attempt(address) {
             Ok(Some(socket)) => waiting.push((*address, socket)),
             Ok(None) => found.push(*address),
-            // Refused at once, or no such network here.
+            // The address refused the connection at once, or the network has no route to it.
             Err(_) => {}
         }
     }
@@ -67,7 +68,7 @@ fn reached(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     found
 }
 
-/// A connection that is under way, or nothing when it is there at once.
+/// Starts a connection. Returns the pending socket, or `None` when the connection succeeded at once.
 fn attempt(address: &SocketAddr) -> io::Result<Option<OwnedFd>> {
     let family = if address.is_ipv4() {
         AddressFamily::INET

@@ -1,5 +1,5 @@
-//! The file system of a command: a root of its own that holds what the policy makes visible, a `/dev` and a `/proc` of
-//! its own, empty private folders and the workspace. Nothing else of the machine exists in it.
+//! File system of a command: a new root with the files that the policy makes visible, private `/dev` and
+//! `/proc`, empty private folders, and the workspace. Nothing else of the machine exists in it.
 
 use std::{
     fmt::Display,
@@ -18,15 +18,16 @@ use crate::{
     policy::{Cover, Policy},
 };
 
-/// Folders that every command gets empty and for itself.
+/// Folders that are empty and private for every command.
 pub(crate) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-/// Where the new root is put together; every machine has it, and nothing in it is needed meanwhile.
+/// Mount point at which the new root is built. Every machine has it, and this process does not need its
+/// content meanwhile.
 const STAGE: &str = "/proc";
-/// What one private folder may hold at most, in MiB; less where a command's memory is less.
+/// Limit of each private folder in MiB. The memory limit of the command applies if it is lower.
 const PRIVATE_MIB: u64 = 1024;
-/// Each takes kernel memory that no file size tells.
+// Each file takes kernel memory that its size does not show.
 const PRIVATE_FILES: u64 = 100_000;
-/// Devices without a state of their own.
+/// Stateless devices.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 const DEVICE_LINKS: [(&str, &str); 5] = [
     ("fd", "/proc/self/fd"),
@@ -35,9 +36,9 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("stderr", "/proc/self/fd/2"),
     ("ptmx", "pts/ptmx"),
 ];
-/// Settings of the whole machine, which the kernel lets its root user write without any capability.
+// The kernel lets the machine's root user write to these settings even without capabilities.
 const PROC_READ_ONLY: [&str; 5] = ["bus", "fs", "irq", "sys", "sysrq-trigger"];
-/// What tells of the whole machine.
+/// Entries of `/proc` that show information about the whole machine.
 const PROC_COVERED: [&str; 7] = [
     "acpi",
     "kcore",
@@ -48,10 +49,12 @@ const PROC_COVERED: [&str; 7] = [
     "timer_list",
 ];
 
-/// Leaves the caller's file system for one of its own, in a mount namespace that this process has to itself.
+/// Replaces the file system of this process with a new one. The process must be alone in its mount namespace.
 pub(crate) fn enter(policy: &Policy) -> Result<(), String> {
+    // Unmounts in the machine still propagate into this namespace, but mounts here never propagate out.
     let slave = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", slave).map_err(|error| format!("/: {error}"))?;
+    // All sources are copied before the root is replaced, because their paths do not exist afterwards.
     let visible = Piece::all(&policy.visible)?;
     let devices = DEVICES.map(|name| Path::new("/dev").join(name));
     let devices = trees(devices.iter().filter(|path| path.exists()), Ok)?;
@@ -66,7 +69,7 @@ pub(crate) fn enter(policy: &Policy) -> Result<(), String> {
     }
     attach_all(devices)?;
     make_devices().map_err(|error| format!("/dev: {error}"))?;
-    // After the private folders: settings may expose something inside the machine's own.
+    // After the private folders, because settings may expose a path inside the machine's `/tmp`.
     visible.into_iter().try_for_each(Piece::attach)?;
     limit_processes(policy.limits.processes);
     guard_proc()?;
@@ -84,15 +87,15 @@ fn told<'a, E: Display>(path: &'a Path) -> impl Fn(E) -> String + 'a {
     move |error| format!("{}: {error}", path.display())
 }
 
-/// Something of the machine as commands see it.
+/// Part of the machine that commands see.
 enum Piece {
     Tree(PathBuf, Tree),
-    /// A link into something else that is visible.
+    /// A symbolic link whose target is visible as well.
     Link(PathBuf, PathBuf),
 }
 
 impl Piece {
-    /// Those that are here; a machine need not have them all.
+    /// Collects the visible paths that exist; a machine need not have all of them.
     fn all(paths: &[PathBuf]) -> Result<Vec<Self>, String> {
         let places = paths.iter().filter(|path| !path.is_symlink());
         let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
@@ -161,22 +164,24 @@ fn attach_all(trees: Trees<'_>) -> Result<(), String> {
         .try_for_each(|(path, tree)| tree.attach(path).map_err(told(path)))
 }
 
-/// From here on this process sees an empty root and, in it, the processes of its own namespace.
+/// Replaces the root by an empty one with a `/proc` of the current PID namespace.
 fn replace_root() -> io::Result<()> {
     in_memory(Path::new(STAGE), "size=4m,mode=0755")?;
     chdir(STAGE)?;
-    // The old root comes to lie over the new one, at the same place.
+    // With equal arguments, `pivot_root` stacks the old root over the new one at the same mount point
+    // (pivot_root(2)).
     pivot_root(".", ".")?;
     fs::create_dir("/proc")?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    // Before the old one goes: the kernel gives a new one to those alone who see one in full.
+    // The old root must still be mounted: an unprivileged process may mount `proc` only while a complete one
+    // is visible in its namespace.
     mount("proc", "/proc", "proc", flags, None)?;
     unmount(".", UnmountFlags::DETACH)?;
     Ok(chdir("/")?)
 }
 
 fn make_devices() -> io::Result<()> {
-    // Terminals of its own: those of the machine belong to the same user.
+    // A new `devpts` instance, because the machine's terminals belong to the same user.
     fs::create_dir_all("/dev/pts")?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount(
@@ -196,9 +201,10 @@ fn private_options(memory_mib: u64) -> String {
     format!("size={size}m,nr_inodes={PRIVATE_FILES},mode=1777")
 }
 
-/// Fewer process numbers are a limit that a fork bomb cannot outrun; kernels before 6.14 have one for all namespaces
-/// and refuse.
+/// Lowers the highest process id, which a fork bomb cannot exceed. The error is ignored: kernels before 6.14
+/// have one value for all namespaces and refuse the write.
 fn limit_processes(processes: u64) {
+    // The kernel reserves the first 300 ids (`RESERVED_PIDS`) and refuses a lower maximum.
     let _ = fs::write("/proc/sys/kernel/pid_max", processes.max(512).to_string());
 }
 
@@ -216,10 +222,10 @@ fn guard_proc() -> Result<(), String> {
     covered.iter().try_for_each(|path| seal(path).map_err(told(path)))
 }
 
-/// Covers what is there; the folders among it, which are still to be sealed.
+/// Covers the paths that exist. Returns the covered folders, which the caller must still make read-only.
 fn cover_all(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, String> {
     let mut folders = Vec::new();
-    // Not there: not visible in the first place, or inside one that is covered already.
+    // A missing path was not visible, or its parent is already covered.
     for path in paths.filter(|path| path.exists()) {
         cover(&path).map_err(told(&path))?;
         if path.is_dir() {
@@ -237,7 +243,7 @@ fn cover(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The private folders that are here: all of them in a root of this kind.
+/// Returns the private folders that exist. In a root made by [`enter`] all of them do.
 pub(crate) fn private_folders() -> impl Iterator<Item = PathBuf> {
     let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     PRIVATE.iter().map(PathBuf::from).filter(is_folder)

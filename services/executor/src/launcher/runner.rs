@@ -1,4 +1,4 @@
-//! The runner: starts commands and keeps worktrees under a user of its own, for one executor under another.
+//! Runner: runs commands and holds worktrees under its own user, for one executor under another user.
 
 use std::{
     collections::HashMap,
@@ -31,24 +31,26 @@ use crate::{
     wire::{self, Answer, Hello, Request, Wants},
 };
 
-/// Connections at a time; each has a thread.
+/// Limit of open connections; each has a thread.
 const MAX_CONNECTIONS: usize = 128;
-/// How long a connection may take to say what it is for.
+/// Time limit for the first message of a connection.
 const HELLO_TIME: Duration = Duration::from_secs(10);
 
-/// How long commands may take to end once the runner is asked to stop. The end of the first process of a container
-/// ends whatever is left in it.
+/// Time limit for commands to end after the stop signal. The end of process 1 of a container then ends all
+/// remaining processes.
 const STOP_TIME: Duration = Duration::from_millis(800);
 
 struct Server {
     folder: PathBuf,
-    /// Held as long as a workspace lives.
+    /// Number of the last workspace. The lock is held as long as a workspace is open, so there is only one at
+    /// a time.
     workspace: Mutex<u64>,
     connections: AtomicUsize,
     launchers: Launchers,
 }
 
-/// The launchers that run, by the process id of each: a copy of its executor's connection, whose end ends its commands.
+/// Running launchers by process id, each with a copy of its connection. Closing the connection ends its
+/// commands.
 #[derive(Default)]
 struct Launchers {
     running: Mutex<HashMap<u32, UnixStream>>,
@@ -69,11 +71,11 @@ impl Launchers {
         self.ended.notify_all();
     }
 
-    /// Ends all, and waits for a short time until they have.
+    /// Ends all launchers and waits up to [`STOP_TIME`] for them.
     fn stop(&self) {
         let running = self.lock();
         for connection in running.values() {
-            // One that its executor has closed ends already.
+            // The error is ignored: a launcher whose executor closed the connection already ends.
             let _ = connection.shutdown(Shutdown::Both);
         }
         drop(
@@ -83,8 +85,8 @@ impl Launchers {
     }
 }
 
-/// Serves at a socket until it is told to stop by a signal. `arguments`: the socket, the folder for worktrees and the number of the only
-/// user that is served.
+/// Serves a socket until a stop signal. `arguments`: the path of the socket, the folder for worktrees, and
+/// the numeric id of the only user that may connect.
 pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let [socket, folder, peer] = arguments else {
         return Err("usage: launcher runner SOCKET FOLDER USER".to_owned());
@@ -110,18 +112,18 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The log of its container is all that a runner has.
+/// Writes a line to standard error, the log of the container.
 fn say(text: &str) {
     let _ = writeln!(io::stderr(), "runner: {text}");
 }
 
-/// Whether a runner listens at a socket. It takes no connection from its own user any further.
+/// Tests whether a runner listens on a socket. The runner closes connections of its own user at once.
 pub(crate) fn alive(socket: &str) -> Result<ExitCode, String> {
     let connected = UnixStream::connect(socket).map_err(|error| format!("{socket}: {error}"));
     connected.map(|_| ExitCode::SUCCESS)
 }
 
-/// Binds the socket; what an earlier runner left goes.
+/// Binds the socket, after removing the worktrees and the socket of an earlier runner.
 fn prepare(socket: &Path, folder: &Path) -> io::Result<UnixListener> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {
@@ -132,7 +134,7 @@ fn prepare(socket: &Path, folder: &Path) -> io::Result<UnixListener> {
         _ => {}
     }
     let listener = UnixListener::bind(socket)?;
-    // Whoever connects is told apart by its user.
+    // Every user may connect; the runner checks the user of each peer.
     fs::set_permissions(socket, fs::Permissions::from_mode(0o666))?;
     Ok(listener)
 }
@@ -141,12 +143,12 @@ impl Server {
     fn listen(self: &Arc<Self>, listener: &UnixListener, peer: u32) {
         let own = rustix::process::getuid().as_raw();
         for connection in listener.incoming() {
-            // Commands have the runner's own user, so they are refused as well.
+            // Commands run as the runner's user, so their connections are refused too.
             let checked =
                 connection.and_then(|connection| Ok((sys::peer_user(connection.as_fd())?, connection)));
             match checked {
                 Ok((user, connection)) if user == peer => self.accept(connection),
-                // `launcher alive`, every few seconds.
+                // A health check by `launcher alive`, every few seconds; not worth a log line.
                 Ok((user, _)) if user == own => {}
                 Ok((user, _)) => say(&format!(
                     "refused a connection of user {user}: only user {peer} is served"
@@ -187,7 +189,7 @@ impl Server {
         }
     }
 
-    /// Serves the files of one workspace until its executor goes.
+    /// Serves the files of one workspace until the executor closes the connection.
     fn keep(&self, connection: &UnixStream, tree: Option<PathBuf>) -> io::Result<()> {
         let mut number = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
         *number += 1;
@@ -200,7 +202,8 @@ impl Server {
         served
     }
 
-    /// From here on the connection is the launcher's: it ends the command when the executor goes.
+    /// Starts a launcher with the connection as its control socket. The launcher ends the command when the
+    /// executor closes the connection.
     fn start(&self, connection: UnixStream, output: OwnedFd) -> io::Result<()> {
         let copy = connection.try_clone()?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -210,6 +213,8 @@ impl Server {
             .stdout(Stdio::from(output.try_clone()?))
             .stderr(output);
         let mut child = command.spawn()?;
+        // `command` holds descriptors of the connection and the output, which must close for the peer to see
+        // their end.
         drop(command);
         self.launchers.add(child.id(), copy);
         let ended = child.wait();
@@ -218,7 +223,8 @@ impl Server {
     }
 }
 
-/// `beside`: where a check has its files; a worktree that was there before has none.
+/// Serves the files of a worktree. `beside` is the folder for a check's files; a worktree that existed before
+/// has no checks.
 fn serve_files(
     connection: &UnixStream,
     folder: &Path,
@@ -253,7 +259,7 @@ fn probe() -> io::Result<Probe> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Deletes a workspace, folders that its commands have locked included.
+/// Deletes a workspace, including folders whose permissions its commands removed. Failures are logged.
 fn remove(folder: &Path) {
     if let Err(error) = files::remove(folder) {
         say(&format!("{} stays behind: {error}", folder.display()));

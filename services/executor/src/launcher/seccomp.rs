@@ -1,4 +1,5 @@
-//! The deny list of system calls: what reaches other processes, the kernel's wide doors, and new namespaces.
+//! Seccomp deny list: calls that reach other processes, large attack surfaces of the kernel, and new
+//! namespaces.
 
 use std::{collections::BTreeMap, env::consts::ARCH};
 
@@ -11,7 +12,7 @@ use seccompiler::{
     SeccompRule, apply_filter,
 };
 
-/// Never needed by a build or a test.
+/// Calls that no build or test needs.
 const DENIED: &[i64] = &[
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
@@ -61,7 +62,8 @@ const DENIED: &[i64] = &[
     libc::SYS_modify_ldt,
 ];
 
-/// Answered as unknown, so that libraries take the older way, which is checked.
+/// Calls that return `ENOSYS`, so that libraries fall back to older calls whose arguments the filter can
+/// check.
 const UNKNOWN: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -69,9 +71,9 @@ const UNKNOWN: &[i64] = &[
     libc::SYS_clone3,
 ];
 
-/// On x86-64 every call has a second number for the x32 ABI.
+// On x86-64 every call has a second number for the x32 ABI, with this bit set.
 const X32: i64 = 0x4000_0000;
-/// Numbers that x32 has for itself: `ptrace`, `process_vm_readv`, `process_vm_writev`, `kexec_load`, `ioctl`.
+/// Call numbers of x32 alone: `ptrace`, `process_vm_readv`, `process_vm_writev`, `kexec_load`, `ioctl`.
 const X32_OWN: &[i64] = &[521, 539, 540, 528, 514];
 
 const NAMESPACES: [i32; 7] = [
@@ -84,13 +86,13 @@ const NAMESPACES: [i32; 7] = [
     CLONE_NEWCGROUP,
 ];
 
-/// `PRIO_PROCESS` and `IOPRIO_WHO_PROCESS`: the kinds of number that name one process.
+// `PRIO_PROCESS` and `IOPRIO_WHO_PROCESS`: with them the second argument identifies one process.
 const ONE_PROCESS: i32 = 0;
 const ONE_PROCESS_IO: i32 = 1;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Applies the list to this process and all it will start.
+/// Applies the deny list to this process and its descendants.
 pub(crate) fn apply() -> Result<(), Error> {
     let eperm = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let enosys = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
@@ -136,20 +138,22 @@ fn denied() -> Result<Rules, Error> {
         libc::SYS_socket,
         vec![
             other_than(0, &[AF_UNIX, AF_INET, AF_INET6, AF_NETLINK])?,
-            // Of netlink, routes alone: the rest tells of the machine, or changes it.
+            // Only `NETLINK_ROUTE` is allowed: other netlink families show or change the state of the
+            // machine.
             SeccompRule::new(vec![
                 condition(0, SeccompCmpOp::Eq, AF_NETLINK)?,
                 condition(2, SeccompCmpOp::Ne, libc::NETLINK_ROUTE)?,
             ])?,
-            // Both pass by rules that are made for TCP.
+            // MPTCP and SCTP connections are not covered by rules for TCP, such as Landlock's.
             SeccompRule::new(vec![condition(2, SeccompCmpOp::Eq, libc::IPPROTO_MPTCP)?])?,
             SeccompRule::new(vec![condition(2, SeccompCmpOp::Eq, libc::IPPROTO_SCTP)?])?,
         ],
     );
     add(libc::SYS_socketpair, vec![other_than(0, &[AF_UNIX])?]);
-    // Process 0 is the caller itself. A program that names itself by its number is refused as well; libraries do not.
+    // Process 0 is the caller itself. A program that passes its own process id is refused too, but libraries
+    // pass 0.
     add(libc::SYS_prlimit64, vec![other_than(0, &[0])?]);
-    // Of a group and of a user, 0 is the caller's: others are in it.
+    // With a process group or user, 0 means the caller's, which includes other processes.
     add(
         libc::SYS_setpriority,
         vec![other_than(0, &[ONE_PROCESS])?, other_than(1, &[0])?],
@@ -162,8 +166,10 @@ fn denied() -> Result<Rules, Error> {
     add(libc::SYS_sched_setscheduler, vec![other_than(0, &[0])?]);
     add(libc::SYS_sched_setparam, vec![other_than(0, &[0])?]);
     add(libc::SYS_sched_setattr, vec![other_than(0, &[0])?]);
-    // Attaching to a running process; being traced by one's own parent stays possible.
+    // Attaching to a running process (`PTRACE_ATTACH`, `PTRACE_SEIZE`) is denied; tracing by the parent
+    // (`PTRACE_TRACEME`) stays possible.
     add(libc::SYS_ptrace, vec![equal(0, 16)?, equal(0, 0x4206)?]);
+    // Both requests insert input into a terminal, which a shell outside would run.
     let typing = [TIOCSTI, TIOCLINUX].map(|request| equal(1, u64::from(request as u32)));
     add(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)

@@ -1,4 +1,4 @@
-//! Letting the executor, another user, walk over a worktree.
+//! Grants the executor, which is another user, read access to the folders of a worktree.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -9,12 +9,12 @@ use rustix::{
 
 use crate::beneath::PLAIN;
 
-/// Folders that are looked at.
+/// Limit of visited folders.
 const MAX_FOLDERS: usize = 200_000;
-/// Folders within folders; each holds a descriptor.
+/// Limit of nested folders; each level holds a descriptor.
 const MAX_DEPTH: usize = 200;
 
-/// Lets everybody look into every folder beneath, and read the ignore rules there. Follows no link.
+/// Makes every folder below readable for all users, and the `.gitignore` files too. Follows no symbolic link.
 pub(crate) fn folders(root: &OwnedFd) -> io::Result<()> {
     let mut left = MAX_FOLDERS;
     show(root, &mut left, 0)
@@ -36,7 +36,8 @@ fn show(folder: &OwnedFd, left: &mut usize, depth: usize) -> io::Result<()> {
         };
         let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if stat.st_mode & missing != missing && FileType::from_raw_mode(stat.st_mode) == kind {
-            // Whatever is swapped for it meanwhile belongs to the same user.
+            // `chmodat` follows a link that a command swaps in meanwhile, but its target can only be a file
+            // of the same user.
             chmodat(
                 folder,
                 name,

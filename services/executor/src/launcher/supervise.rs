@@ -1,4 +1,5 @@
-//! The half of the launcher that stays outside and ends what it started.
+//! The supervising process of the launcher. It stays outside of the confinement and ends everything that the
+//! launcher started.
 
 use std::{
     io::{self, stdin},
@@ -14,19 +15,20 @@ use crate::{
     sys, tree, watch, wire,
 };
 
-/// Reads the policy, leaves the caller's world, splits off the other half and waits for the end.
+/// Reads the policy, enters new namespaces, forks the confined process and waits for the end.
 pub(crate) fn run() -> Result<ExitCode, String> {
     let control = control().map_err(|error| error.to_string())?;
     let policy = wire::receive::<Policy>(&control).map_err(|error| format!("no policy: {error}"))?;
     let Some((mut policy, _)) = policy else {
         return Ok(ExitCode::SUCCESS);
     };
-    // A runner holds them back, and commands must be able to stop each other.
+    // The runner blocks stop signals, and children inherit that. Commands must be able to stop each other.
     sys::StopSignals::release();
     policy.uid = rustix::process::getuid().as_raw();
-    // Refused when already a session leader; then there is one already.
+    // The error is ignored: the call fails only when this process already leads a session.
     let _ = rustix::process::setsid();
     let me = Some(rustix::process::getpid());
+    // Orphans of the command become children of this process, so that it can kill and reap them.
     rustix::process::set_child_subreaper(me).map_err(|error| error.to_string())?;
     sys::close_on_exec().map_err(|error| error.to_string())?;
     let group = policy
@@ -37,12 +39,13 @@ pub(crate) fn run() -> Result<ExitCode, String> {
         namespaces::leave().map_err(|error| format!("namespaces: {error}"))?;
     }
     let (activity, acting) = io::pipe().map_err(|error| error.to_string())?;
+    // The fork follows `namespaces::leave`, because only a child enters the new PID namespace.
     match sys::fork().map_err(|error| format!("cannot start the command: {error}"))? {
         None => {
             drop(activity);
             if let Some(group) = group {
                 group.enter().map_err(|error| format!("control group: {error}"))?;
-                // It is the other half's to remove.
+                // The supervising process removes the group, so the destructor must not run here.
                 std::mem::forget(group);
             }
             command::run(&policy, &control, acting)
@@ -50,14 +53,14 @@ pub(crate) fn run() -> Result<ExitCode, String> {
         Some(child) => {
             drop(acting);
             let code = tree::wait(child, activity, &watch::Watch::new(policy, group))?;
-            // The peer may have gone.
+            // The error is ignored: the peer may have closed the connection.
             let _ = tell(&control, code, Ended::ForGood);
             Ok(ExitCode::from(code))
         }
     }
 }
 
-/// Standard input, which is a socket.
+/// Returns standard input as a socket.
 fn control() -> io::Result<UnixStream> {
     Ok(UnixStream::from(stdin().as_fd().try_clone_to_owned()?))
 }

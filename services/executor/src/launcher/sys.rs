@@ -1,4 +1,4 @@
-//! The system calls that no safe wrapper offers.
+//! System calls without a safe wrapper.
 #![expect(
     unsafe_code,
     reason = "they take plain numbers, or a structure that outlives the call; each is checked by a test of the sandbox"
@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::Pid;
 
-/// Splits this process; the child's number, nothing in the child.
+/// Forks this process. Returns the child's process id in the parent, and `None` in the child.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: this program never starts a thread, so the child finds no lock that nobody will open.
     match unsafe { libc::fork() } {
@@ -21,13 +21,13 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Kills every process of this world but this one, its first.
+/// Kills every process of the PID namespace except this one, which must be process 1.
 pub(crate) fn kill_everything_else() {
     // SAFETY: two plain numbers. That nothing was there to be killed is as good.
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
-/// Objects of System V, which outlive the processes that share them.
+/// Kinds of System V objects, which outlive the processes that use them.
 #[derive(Clone, Copy)]
 pub(crate) enum Shared {
     Memory,
@@ -38,7 +38,7 @@ pub(crate) enum Shared {
 impl Shared {
     pub(crate) const ALL: [Self; 3] = [Self::Memory, Self::Semaphores, Self::Messages];
 
-    /// Where the kernel lists them.
+    /// Path of the kernel's table of these objects.
     pub(crate) fn table(self) -> &'static str {
         match self {
             Self::Memory => "/proc/sysvipc/shm",
@@ -48,7 +48,7 @@ impl Shared {
     }
 }
 
-/// Takes one away; that it has gone already is as good.
+/// Removes an object. The error is ignored: the object may already be removed.
 pub(crate) fn remove_shared(kind: Shared, id: i32) {
     // SAFETY: plain numbers; removing takes no structure.
     unsafe {
@@ -60,15 +60,15 @@ pub(crate) fn remove_shared(kind: Shared, id: i32) {
     };
 }
 
-/// Makes every descriptor from 3 on close when this process becomes another program. Closing them here instead would
-/// pull descriptors from under their owners.
+/// Marks every descriptor from 3 upward as close-on-exec. Closing them here would invalidate descriptors that
+/// live objects own.
 pub(crate) fn close_on_exec() -> io::Result<()> {
     let flags = libc::CLOSE_RANGE_CLOEXEC;
     // SAFETY: three plain numbers, no memory is touched.
     checked(unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, flags) })
 }
 
-/// Sets attributes (`MOUNT_ATTR_…`) on a mount that is held by a descriptor, and on all beneath it.
+/// Sets attributes (`MOUNT_ATTR_…`) on the mount of a descriptor and on all mounts below it.
 pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io::Result<()> {
     let attributes = libc::mount_attr {
         attr_set: attributes,
@@ -89,8 +89,8 @@ pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io
     })
 }
 
-/// The user at the other end of a socket. Process and group are left aside: of a process in another PID namespace the
-/// kernel tells the number 0, which a safe wrapper takes for an error.
+/// Returns the user of a socket's peer. For a peer in another PID namespace the kernel returns process id 0,
+/// which a safe wrapper treats as an error, so only the user is read.
 pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut peer = libc::ucred {
         pid: 0,
@@ -111,7 +111,7 @@ pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
     checked(result.into()).map(|()| peer.uid)
 }
 
-/// The signals that ask a service to stop, held back from every thread that is started from now on.
+/// Stop signals (SIGTERM, SIGINT), blocked in this thread and in every thread that it starts.
 pub(crate) struct StopSignals(libc::sigset_t);
 
 impl StopSignals {
@@ -128,15 +128,15 @@ impl StopSignals {
         }
     }
 
-    /// Lets them through again, in a process that was started by one that holds them back.
+    /// Unblocks the signals in a process whose parent blocked them.
     pub(crate) fn release() {
         let held = Self::hold();
         // SAFETY: the set lives across the call.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const held.0, std::ptr::null_mut()) };
     }
 
-    /// Blocks until one of them comes. Waiting works for the first process of a PID namespace as well, for which the
-    /// kernel drops signals that nobody handles.
+    /// Blocks until one of the signals arrives. This also works for process 1 of a PID namespace, for which
+    /// the kernel discards signals without a handler.
     pub(crate) fn wait(&self) {
         let mut signal = 0;
         // SAFETY: both live across the call. It fails for an invalid set only.

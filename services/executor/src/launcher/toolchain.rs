@@ -1,4 +1,4 @@
-//! What commands find to work with here, for people who compare executors. Nothing of it is started.
+//! Toolchains that commands can use here, for administrators who compare executors. No program is started.
 
 use std::{
     env, fs,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::policy::Toolchain;
 
-/// Programs that say what a pool is for, in the order of their names.
+/// Programs that characterize a pool of executors, sorted by name.
 const USUAL: [&str; 31] = [
     "bazel",
     "bun",
@@ -41,12 +41,12 @@ const USUAL: [&str; 31] = [
     "yarn",
     "zig",
 ];
-/// Where commands look when nothing says where.
+/// Search path of commands when the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// No name of a system or of a file is longer.
+/// Limit in characters of a system's or program's name.
 const LONGEST: usize = 100;
 
-/// Looks at the files of this machine or container.
+/// Reads the toolchains from the files of this machine or container.
 pub(crate) fn here() -> Toolchain {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_else(|| PATH.into());
@@ -73,7 +73,7 @@ fn programs(folders: &[PathBuf]) -> Vec<String> {
     USUAL.iter().filter_map(found).collect()
 }
 
-/// `python3.11` for a `python3` that stands for it: some links tell the version.
+/// Returns the name with its version if the link's target has one, such as `python3.11` for `python3`.
 fn known_as(name: &str, file: &Path) -> String {
     let real = fs::canonicalize(file).ok();
     let real = real

@@ -1,4 +1,4 @@
-//! What a command leaves in its namespaces where the next one would find it.
+//! Detects state that a command leaves behind in its namespaces.
 
 use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
 
@@ -6,27 +6,28 @@ use rustix::fs::llistxattr_query;
 
 use crate::{root::private_folders, sys::Shared};
 
-/// Entries that are looked at one by one.
+/// Limit of entries that are compared; beyond it the namespaces are not reused.
 const MAX_LEFT: usize = 1000;
 
-/// An entry of a private folder. Of one that something is mounted on, only the name counts: the rest is not the world's.
+/// Entry of a private folder. For a mount point only the path counts: the mounted content does not belong to
+/// the namespaces.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Left {
     path: PathBuf,
     mode: u32,
-    /// Length of its attributes' names.
+    /// Total length of the names of its extended attributes.
     attributes: usize,
 }
 
 impl Left {
-    /// With whether it is a folder to look into.
+    /// Reads an entry. The flag is true for a folder whose content belongs to the namespaces.
     fn find(path: PathBuf, device: u64) -> Option<(Self, bool)> {
         let metadata = path.symlink_metadata().ok()?;
         let is_mounted_on = metadata.dev() != device;
         let (mode, attributes) = if is_mounted_on {
             (0, 0)
         } else {
-            // Where there can be none, there are none.
+            // A file system without extended attributes returns an error, which counts as none.
             (metadata.mode(), llistxattr_query(&path).unwrap_or(0))
         };
         let left = Self {
@@ -38,8 +39,8 @@ impl Left {
     }
 }
 
-/// What outlives a command in this world: the private folders and their entries, and shared memory. `None` when it
-/// cannot be told, or is too much to look at.
+/// Lists the state that outlives a command in these namespaces: the private folders with their entries, and
+/// shared memory. `None` when the state cannot be read or exceeds the limit.
 pub(crate) fn left_behind() -> Option<Vec<Left>> {
     let mut found = Vec::new();
     for folder in private_folders() {
@@ -59,7 +60,7 @@ pub(crate) fn left_behind() -> Option<Vec<Left>> {
         }
     }
     found.sort();
-    // A heading, and a line for each piece.
+    // An empty table consists of its heading.
     let is_empty = |table: &str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
     let is_clean = Shared::ALL.iter().all(|kind| is_empty(kind.table()));
     is_clean.then_some(found)

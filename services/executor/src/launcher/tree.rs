@@ -1,4 +1,4 @@
-//! Waiting for a command and killing the whole process tree, daemons included.
+//! Waits for a command, and kills its whole process tree, including daemons.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,16 +13,17 @@ use rustix::{
 
 use crate::{usage::stat_field, watch::Watch};
 
-/// How often a tree is looked at.
+/// Interval at which the limits of a process tree are checked.
 const WATCH_EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// Looks for processes that are new, before those that are known are killed.
+/// Limit of passes that search for new processes before the known ones are killed.
 const MAX_LOOKS: u32 = 10;
 
-/// Tells the other half whether a command runs. A command that takes the place of its teller closes it.
+/// Notifies the supervising process whether a command runs. A command that replaces the writing process
+/// closes the pipe.
 pub(crate) struct Activity(PipeWriter);
 
 impl Activity {
@@ -39,7 +40,7 @@ impl Activity {
     }
 }
 
-/// Command activity as the supervised half reports it.
+/// Activity of commands as the confined process reports it.
 struct Watched {
     teller: Option<PipeReader>,
     is_active: bool,
@@ -60,8 +61,8 @@ impl Watched {
     }
 }
 
-/// Waits for the child, for the end of standard input or for a breach of a limit, then kills what is left, and tells
-/// the command's exit code. Limits are looked at while a command runs.
+/// Waits for the end of the child, the end of standard input, or a breach of a limit. Kills the remaining
+/// processes and returns the command's exit code. Limits are checked only while a command runs.
 pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8, String> {
     let pidfd = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     let stdin = rustix::stdio::stdin();
@@ -73,7 +74,7 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
     let breach = loop {
         let mut fds = vec![
             PollFd::new(&pidfd, PollFlags::IN),
-            // Only its end counts: what it says is for the other half.
+            // Only the hang-up counts here: the confined process reads the data of this socket.
             PollFd::new(&stdin, PollFlags::RDHUP),
         ];
         fds.extend(
@@ -93,7 +94,8 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
             }
             Ok(_) if !is_over => {
                 watched.hear();
-                // Held until this process ends: taking its mounts down is slow, and nobody waits for this process.
+                // The descriptor keeps the mount namespace alive until this process ends. Unmounting is slow,
+                // and no caller waits for this process any more.
                 world =
                     world.or_else(|| fs::File::open(format!("/proc/{}/ns/mnt", child.as_raw_nonzero())).ok());
             }
@@ -103,28 +105,29 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
     watch.kill(child);
     let code = kill_all(child);
     if let Some(breach) = breach.or_else(|| watch.kernels_breach()) {
-        // Standard error is a part of the command's output.
+        // Standard error is part of the command's output.
         let _ = writeln!(std::io::stderr(), "\n[killed: {breach}]");
     }
     Ok(code)
 }
 
-/// Kills descendants until no child is left. A process whose parent has gone becomes a child, because this process is
-/// the subreaper, so nothing can leave the tree, and without children there are no descendants.
+/// Kills descendants until no child is left. This process is the subreaper, so orphans become its children
+/// and no process can leave the tree.
 fn kill_all(child: Pid) -> u8 {
     let mut code = None;
     while !reap(child, &mut code) {
         for pid in stop_all() {
-            // Gone already is as good.
+            // The error is ignored: the process may already have ended.
             let _ = kill_process(pid, Signal::KILL);
         }
         pause();
     }
+    // 137 is 128 + SIGKILL, for a child whose status another wait took.
     code.unwrap_or(137)
 }
 
-/// Stops descendants until a look finds none that still runs: one that is stopped starts no other, and takes no time
-/// from this process. All of them.
+/// Stops descendants until a pass finds no new one, and returns all of them. A stopped process cannot fork,
+/// and it leaves processor time to this process.
 fn stop_all() -> HashSet<Pid> {
     let mut stopped = HashSet::new();
     for _ in 0..MAX_LOOKS {
@@ -141,7 +144,7 @@ fn stop_all() -> HashSet<Pid> {
     stopped
 }
 
-/// True when no child is left.
+/// Reaps ended children. Returns true when no child is left.
 fn reap(child: Pid, code: &mut Option<u8>) -> bool {
     loop {
         match wait_any() {
@@ -167,7 +170,7 @@ pub(crate) fn exit_code(status: WaitStatus) -> u8 {
 }
 
 fn pause() {
-    // Interrupted early is fine.
+    // The error is ignored: an early end of the pause is harmless.
     let _ = poll(
         &mut [],
         Some(&Timespec {

@@ -1,4 +1,4 @@
-//! What a process tree uses, as the kernel tells it in `/proc`.
+//! Resource usage of a process tree, read from `/proc`.
 
 use std::{
     collections::HashSet,
@@ -11,17 +11,18 @@ use rustix::{fs::statvfs, process::Pid};
 
 use crate::sys::Shared;
 
-/// Files beyond this are not counted one by one.
+/// Limit of files that are counted one by one.
 const MAX_ENTRIES: usize = 2_000_000;
-/// What a file in memory takes beside its content, in bytes.
+/// Estimated kernel memory of a file in memory in addition to its content, in bytes.
 const FILE_COST: u64 = 1024;
-/// How the kernel names the mappings that its tables and descriptors tell of as well.
+/// Names of mappings that are also counted by other means: by open descriptors, and by the System V table.
 const IN_MEMORY: &str = "/memfd:";
 const SYSTEM_V: &str = "/SYSV";
 
-/// A field of `/proc/<pid>/stat`, counted from the one after the name.
+/// Returns a field of `/proc/<pid>/stat`, counted from the field after the process name.
 pub(crate) fn stat_field(pid: Pid, index: usize) -> Option<u64> {
     let stat = fs::read_to_string(of(pid, "stat")).ok()?;
+    // The process name may contain spaces and parentheses, so the fields begin after the last parenthesis.
     stat.rsplit_once(')')?
         .1
         .split_whitespace()
@@ -38,7 +39,7 @@ pub(crate) fn threads(pid: Pid) -> Option<u64> {
     stat_field(pid, 17)
 }
 
-/// Processes and threads of a user.
+/// Number of processes and threads of a user.
 pub(crate) fn threads_of(user: u32) -> u64 {
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let own = entries.filter(|entry| entry.metadata().is_ok_and(|metadata| metadata.uid() == user));
@@ -46,18 +47,18 @@ pub(crate) fn threads_of(user: u32) -> u64 {
     numbers.filter_map(|number| threads(Pid::from_raw(number)?)).sum()
 }
 
-/// Bytes in memory; pages that processes share are counted for each.
+/// Resident memory of a process in bytes. Shared pages count for each process that maps them.
 pub(crate) fn resident(pid: Pid) -> Option<u64> {
     let text = fs::read_to_string(of(pid, "statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// One file, whatever it is called.
+/// Identity of a file, independent of its name: device and inode.
 pub(crate) type FileId = (u64, u64);
 
-/// Bytes in memory, of shared pages this process's part, without the mappings of files in memory that are counted
-/// elsewhere: those in `counted`, System V objects, and everything on the devices of `folders`.
+/// Memory of a process in bytes, with its share of shared pages. Mappings of files in memory that are counted
+/// elsewhere are left out: those in `counted`, System V objects, and all files on the devices of `folders`.
 pub(crate) fn own_memory(pid: Pid, counted: &HashSet<FileId>, folders: &HashSet<u64>) -> Option<u64> {
     let text = fs::read_to_string(of(pid, "smaps")).ok()?;
     Some(mapped(&text, |mapping| {
@@ -73,9 +74,10 @@ struct Mapping<'a> {
 }
 
 impl<'a> Mapping<'a> {
-    /// `start-end rights offset major:minor inode   name`.
+    /// Parses a heading of `/proc/<pid>/smaps`: `start-end rights offset major:minor inode   name`.
     fn parse(line: &'a str) -> Option<Self> {
-        // Of the lines below a heading each begins with a capital letter.
+        // The lines below a heading begin with an uppercase letter; the heading begins with a hexadecimal
+        // address.
         line.split_once('-')
             .filter(|_| !line.starts_with(char::is_uppercase))?;
         let mut fields = line.split_ascii_whitespace().skip(3);
@@ -89,7 +91,7 @@ impl<'a> Mapping<'a> {
     }
 }
 
-/// The proportional sizes of the mappings that are not left out.
+/// Sums the proportional set sizes of the mappings for which `is_left_out` is false, in bytes.
 fn mapped(text: &str, is_left_out: impl Fn(&Mapping<'_>) -> bool) -> u64 {
     let (mut total, mut counts) = (0, true);
     for line in text.lines() {
@@ -106,13 +108,13 @@ fn mapped(text: &str, is_left_out: impl Fn(&Mapping<'_>) -> bool) -> u64 {
     total
 }
 
-/// Files without a name that a tree holds open.
+/// Files without a name that a process tree holds open.
 #[derive(Default)]
 pub(crate) struct Nameless {
-    /// Bytes of those in memory (`memfd_create`), and which they are.
+    /// Bytes of files in memory (`memfd_create`), and their identities.
     pub(crate) memory: u64,
     pub(crate) in_memory: HashSet<FileId>,
-    /// Bytes of those that were deleted, by their device.
+    /// Device and bytes of each deleted file.
     deleted: Vec<(u64, u64)>,
 }
 
@@ -125,7 +127,7 @@ impl Nameless {
                 .flatten()
                 .filter_map(Result::ok)
             {
-                // Follows the link to what is open.
+                // `metadata` follows the link to the open file.
                 let Ok(file) = entry.path().metadata() else {
                     continue;
                 };
@@ -153,13 +155,13 @@ impl Nameless {
     }
 }
 
-/// The devices that folders lie on.
+/// Devices on which the folders lie.
 pub(crate) fn devices(folders: &[PathBuf]) -> HashSet<u64> {
     let found = folders.iter().filter_map(|folder| folder.metadata().ok());
     found.map(|metadata| metadata.dev()).collect()
 }
 
-/// Bytes that whole file systems in memory take.
+/// Bytes that whole file systems in memory take, including their inodes.
 pub(crate) fn taken(folders: &[PathBuf]) -> u64 {
     let taken = folders
         .iter()
@@ -171,8 +173,8 @@ pub(crate) fn taken(folders: &[PathBuf]) -> u64 {
     taken.sum()
 }
 
-/// Shared memory of System V: the bytes of each object in memory, by its number. `user`: only of objects that this
-/// user made.
+/// System V shared memory: id and resident bytes of each object. With `user`, only objects that this user
+/// created.
 pub(crate) fn system_v(user: Option<u32>) -> Vec<(i32, u64)> {
     let table = fs::read_to_string(Shared::Memory.table()).unwrap_or_default();
     objects(&table, user)
@@ -197,7 +199,7 @@ fn objects(table: &str, user: Option<u32>) -> Vec<(i32, u64)> {
         .collect()
 }
 
-/// Bytes of all files beneath a folder; `user`: only of those that this user owns.
+/// Bytes of all files below a folder. With `user`, only files that this user owns.
 pub(crate) fn disk_used(folder: &Path, user: Option<u32>) -> u64 {
     let (mut queue, mut used, mut seen) = (vec![folder.to_owned()], 0, 0);
     while let Some(folder) = queue.pop() {
@@ -221,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A device as `/proc` writes it.
+    /// Formats a device as in `/proc`.
     fn shown(device: u64) -> String {
         format!("{:02x}:{:02x}", major(device), minor(device))
     }

@@ -1,4 +1,4 @@
-//! Watching that a process tree keeps to its limits, where the kernel keeps no count of it.
+//! Watches that a process tree stays within its limits, where no cgroup enforces them.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,23 +15,24 @@ use crate::{
     usage::{self, Nameless},
 };
 
-/// Rounds between two measurements of the disk: it takes a walk over all files.
+/// Rounds between two measurements of the disk. A measurement walks over all files.
 const DISK_EVERY: u32 = 20;
-/// Rounds between two looks at open files, in a tree of few processes and in one of many.
+// Rounds between two scans of open files. A scan reads the descriptors of every process, so it is rarer in a
+// large tree.
 const FILES_EVERY: u32 = 3;
 const FILES_EVERY_OF_MANY: u32 = 20;
 const MANY: usize = 64;
 const MIB: u64 = 1 << 20;
-/// Files in memory of a machine without namespaces.
+/// Folder of files in memory on a machine without namespaces.
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// What one tree may use, and what it used before.
+/// Limits of a process tree, with its usage before and during the command.
 pub(crate) struct Watch {
     limits: Limits,
-    /// Bytes that count with the folders; they do not grow while the tree lives.
+    /// Bytes outside of `folders` that count towards the disk limit. They do not grow while the tree lives.
     beside: u64,
     folders: Vec<PathBuf>,
-    /// Counts some of it exactly.
+    /// Control group, which counts some resources exactly.
     group: Option<(Group, Cgroup)>,
     shared: Shared,
     round: Cell<u32>,
@@ -39,11 +40,11 @@ pub(crate) struct Watch {
     nameless: RefCell<Nameless>,
 }
 
-/// Memory that is no process's: files in memory and objects of System V.
+/// Memory that belongs to no process: files in memory and System V objects.
 enum Shared {
-    /// All of it in these namespaces is the tree's.
+    /// All shared memory of these namespaces belongs to the tree.
     Own,
-    /// Of the user's, what was there before is not the tree's.
+    /// Shared memory of the user. What existed before the command does not count.
     OfUser {
         user: u32,
         files: u64,
@@ -63,8 +64,8 @@ impl Shared {
         }
     }
 
-    /// Its folders, as this process sees them: through a process of the tree that may be looked at, which the first one,
-    /// made unreadable, is not.
+    /// Returns the folders of files in memory, as this process sees them: through the root of a process of
+    /// the tree. Process 1 is not dumpable, so its root cannot be read.
     fn folders(&self, tree: &[Pid]) -> Vec<PathBuf> {
         let seen_by = |pid: &Pid| {
             let root = format!("/proc/{}/root", pid.as_raw_nonzero());
@@ -116,7 +117,7 @@ impl Watch {
         }
     }
 
-    /// What the tree uses too much of, as a text for the reader of the output.
+    /// Returns the exceeded limit, as text for the reader of the output.
     pub(crate) fn breach(&self, tree: &[Pid]) -> Option<String> {
         let round = self.round.get().wrapping_add(1);
         self.round.set(round);
@@ -142,10 +143,10 @@ impl Watch {
         breach.or_else(|| self.disk())
     }
 
-    /// Kills what the kernel counts as this tree; all of it where `first` is the first process of its namespace.
+    /// Kills the processes of the cgroup, and the whole PID namespace if `first` is its process 1.
     pub(crate) fn kill(&self, first: Pid) {
         if matches!(self.shared, Shared::Own) {
-            // Gone already is as good.
+            // The error is ignored: the process may already have ended.
             let _ = kill_process(first, Signal::KILL);
         }
         if let Some((group, _)) = &self.group {
@@ -153,7 +154,7 @@ impl Watch {
         }
     }
 
-    /// What the kernel ended the tree for.
+    /// Returns the limit for which the kernel ended a process.
     pub(crate) fn kernels_breach(&self) -> Option<String> {
         let (group, _) = self.group.as_ref()?;
         group.ran_out_of_memory().then(|| self.too_much_memory())
@@ -174,7 +175,8 @@ impl Watch {
         let nameless = self.nameless.borrow();
         let folders = self.shared.folders(tree);
         let shared = self.shared.used(&folders, &nameless) + nameless.memory;
-        // Shared pages are counted once a process here; only when that is too much a closer look is worth its cost.
+        // This sum counts shared pages once per process. Only if it exceeds the limit does the slower reading
+        // of `smaps` follow.
         let rough: u64 = tree.iter().filter_map(|pid| usage::resident(*pid)).sum();
         if rough + shared <= limit {
             return None;
@@ -189,7 +191,7 @@ impl Watch {
         (exact + shared > limit).then(|| self.too_much_memory())
     }
 
-    /// Only what grows is stopped: a command that deletes must be able to run.
+    /// Reports a breach only while the usage grows, because a command that deletes files must be able to run.
     fn disk(&self) -> Option<String> {
         if !self.round.get().is_multiple_of(DISK_EVERY) {
             return None;

@@ -1,4 +1,4 @@
-//! Whether a text can be parsed, and where not.
+//! Syntax check of a text.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use super::{
     wire::SyntaxError,
 };
 
-/// The first syntax error of `after`, unless `before` had one too.
+/// Returns the first syntax error of `after`, unless `before` has a syntax error too.
 pub(super) fn new_error(language: Language, before: Option<&str>, after: &str) -> Option<SyntaxError> {
     let parsed = tree(language, after).filter(|parsed| parsed.root_node().has_error())?;
     let was_broken = before
@@ -25,7 +25,7 @@ pub(super) fn new_error(language: Language, before: Option<&str>, after: &str) -
     })
 }
 
-/// The first node, in the order of the text, that is an error itself.
+/// Returns the first node in text order that is an error itself.
 fn first_error(root: Node<'_>) -> Node<'_> {
     let mut node = root;
     loop {

@@ -1,4 +1,5 @@
-//! The executor's side: one parser process per workspace, kept for the next request and replaced when it fell.
+//! Client of the parser process. Each workspace has one process, which serves many requests and is replaced
+//! after a failure.
 
 use std::{
     fmt,
@@ -23,25 +24,25 @@ use super::{
 const LIMIT: Duration = Duration::from_secs(5);
 /// How often a waiting call looks whether it is still wanted.
 const TICK: Duration = Duration::from_millis(50);
-/// A process is replaced after so many texts: what they left in its memory goes with it.
+// A process is replaced after this number of texts, so that memory that a grammar leaks is freed.
 const MAX_REQUESTS: u32 = 5000;
 
-/// The parser's program.
+/// Path of the parser's program, in the folder of this program.
 static PROGRAM: LazyLock<Option<PathBuf>> = LazyLock::new(|| bootstrap::own_program("parser"));
 
-/// Whether the parser's program lies beside this one.
+/// Returns true when the parser's program is installed.
 pub(crate) fn is_there() -> bool {
     PROGRAM.is_some()
 }
 
-/// Why a text could not be parsed, in words for the model.
+/// Reason why a text could not be parsed, in words for the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unparsed {
-    /// It takes too long.
+    /// Parsing exceeds the time limit.
     TooSlow,
-    /// The parser fell over it: too much memory, or a mistake of the grammar.
+    /// The parser process failed: it ran out of memory, or its grammar has a bug.
     Fell,
-    /// The call is not wanted any more.
+    /// The call was cancelled.
     Cancelled,
 }
 
@@ -55,7 +56,7 @@ impl fmt::Display for Unparsed {
     }
 }
 
-/// A workspace's parser. Dropped, its process ends.
+/// Parser process of a workspace. Dropping it ends the process.
 #[derive(Default)]
 pub(crate) struct Parser(Mutex<Option<Process>>);
 
@@ -67,14 +68,14 @@ struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // Errors are ignored: the process may already have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Parser {
-    /// The first syntax error of `after`, unless `before` had one too.
+    /// Returns the first syntax error of `after`, unless `before` has a syntax error too.
     pub(crate) fn new_error(
         &self,
         language: Language,
@@ -93,7 +94,7 @@ impl Parser {
         }
     }
 
-    /// What a text defines.
+    /// Returns the symbols that a text defines.
     pub(crate) fn symbols(
         &self,
         language: Language,
@@ -107,10 +108,13 @@ impl Parser {
     }
 
     fn ask(&self, request: &Request, cancel: &CancellationToken) -> Result<Answer, Unparsed> {
-        // Unit tests have no program beside them; what becomes of a process that falls is tested with the real one.
+        // Unit tests have no parser program, so they parse in this process. Integration tests cover a failing
+        // process.
         if cfg!(test) {
             return Ok(super::answer(request));
         }
+        // The process is taken out for the call, so a failed exchange drops it instead of leaving a half-read
+        // answer behind.
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let asked = kept.map_or_else(start, Ok).and_then(|mut process| {
             let answer = exchange(&mut process, request, cancel)?;
@@ -152,7 +156,7 @@ fn start() -> io::Result<Process> {
     })
 }
 
-/// One request and its answer, within the limit.
+/// Sends a request and receives its answer within the time limit.
 fn exchange(process: &mut Process, request: &Request, cancel: &CancellationToken) -> io::Result<Answer> {
     process.requests += 1;
     let mut patient = Patient {
@@ -164,7 +168,7 @@ fn exchange(process: &mut Process, request: &Request, cancel: &CancellationToken
     wire::receive(&mut patient)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
 }
 
-/// A socket whose waits end at a deadline or when the call is cut.
+/// Socket whose reads and writes end at a deadline or when the call is cancelled.
 struct Patient<'a> {
     socket: &'a UnixStream,
     deadline: Instant,

@@ -1,5 +1,5 @@
-//! What the parser process may do, set by itself before it reads the first byte of a repository: read its socket, answer,
-//! and use a bounded amount of memory and time.
+//! Confinement of the parser process, which it applies before it reads the first byte of a repository. It may
+//! read its socket, answer, and use a bounded amount of memory and time.
 
 use std::{collections::BTreeMap, env::consts::ARCH, io, time::Duration};
 
@@ -7,12 +7,12 @@ use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Rulese
 use rustix::process::{Resource, Rlimit, setrlimit};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 
-/// Address space in bytes: the program itself and what a text of the largest size needs.
+/// Limit of the address space in bytes: for the program, and for parsing a text of the largest size.
 const MAX_MEMORY: u64 = 768 << 20;
-/// CPU seconds for one request; the executor stops waiting before.
+/// Limit of processor seconds for one request. The executor's own limit is shorter.
 const MAX_CPU_S: u64 = 10;
 
-/// All that reading, parsing and answering need.
+/// System calls that reading, parsing and answering need.
 const ALLOWED: &[i64] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -43,7 +43,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// Applies every bound to this process.
+/// Applies all limits to this process.
 pub(super) fn for_good() -> io::Result<()> {
     for (resource, most) in [
         (Resource::As, MAX_MEMORY),
@@ -54,19 +54,20 @@ pub(super) fn for_good() -> io::Result<()> {
         setrlimit(resource, both(most))?;
     }
     rustix::thread::set_no_new_privs(true)?;
-    // A kernel without Landlock still has the filter below, which lets no file be opened.
+    // The error is ignored: on a kernel without Landlock the seccomp filter below already prevents opening a
+    // file.
     let _ = see_nothing();
     apply_filter(&filter()?).map_err(io::Error::other)
 }
 
-/// Gives the next request its share of time, after so much that was spent on earlier ones; beyond it the kernel ends the
-/// process.
+/// Gives the next request its processor time, in addition to `busy`, the time of earlier requests. The kernel
+/// ends the process beyond it.
 pub(super) fn limit_time(busy: Duration) {
     let limit = Rlimit {
         current: Some(busy.as_secs() + MAX_CPU_S),
         maximum: None,
     };
-    // Only a lowered hard limit could be in the way, and then it counts.
+    // The error is ignored: the call fails only under a lower hard limit, which then applies.
     let _ = setrlimit(Resource::Cpu, limit);
 }
 

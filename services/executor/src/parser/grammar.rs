@@ -1,11 +1,11 @@
-//! The languages that can be parsed.
+//! Languages with a tree-sitter grammar.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use tree_sitter::{Parser, Tree};
 
-/// Longer texts are not parsed, in bytes.
+/// Limit of a text in bytes; longer texts are not parsed.
 pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
 /// A language with a grammar.
@@ -24,7 +24,7 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// The language of a file by its name.
+    /// Returns the language of a file by its extension.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         Some(match path.extension()?.to_str()? {
             "py" | "pyi" => Self::Python,
@@ -41,7 +41,7 @@ impl Language {
         })
     }
 
-    /// Whether it defines functions and types.
+    /// Returns true for a language that defines functions and types.
     pub(crate) const fn has_symbols(self) -> bool {
         match self {
             Self::Python
@@ -72,7 +72,7 @@ impl Language {
     }
 }
 
-/// Parses a text; nothing for one that is too long.
+/// Parses a text; `None` if it is too long.
 pub(super) fn tree(language: Language, text: &str) -> Option<Tree> {
     if text.len() as u64 > MAX_BYTES {
         return None;

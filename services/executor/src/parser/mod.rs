@@ -1,5 +1,5 @@
-//! Reading source files with tree-sitter: syntax errors and symbols. Its grammars are C code that reads what anybody may
-//! have put into a repository, so they run in a process of their own, which is confined and may fall at any time.
+//! Parses source files with tree-sitter for syntax errors and symbols. The grammars are C code that reads
+//! untrusted repositories, so they run in a confined process that may fail at any time.
 
 mod check;
 mod client;
@@ -23,15 +23,16 @@ pub(crate) use grammar::{Language, MAX_BYTES};
 use wire::{Answer, Request};
 pub(crate) use wire::{Symbol, SyntaxError};
 
-/// The parser process: answers the requests on its standard input, a socket, until that closes.
+/// Runs the parser process: answers the requests on standard input, a socket, until it closes.
 #[must_use]
 pub fn parser() -> ExitCode {
     let served = socket().and_then(|socket| {
         confine::for_good()?;
-        // The end of the process closes it: dropping it asks about the descriptor first in a debug build, which is not permitted.
+        // The socket is never dropped: in a debug build the destructor first checks the descriptor with a
+        // call that the filter denies. The end of the process closes it.
         serve(&ManuallyDrop::new(socket))
     });
-    // The executor notices that it ended, whatever the reason.
+    // The executor notices the end of the process, whatever the reason.
     served.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }
 

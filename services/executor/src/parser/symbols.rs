@@ -1,4 +1,4 @@
-//! What a text defines: functions, classes, types, constants.
+//! Symbols of a text: functions, classes, types and constants.
 
 use tree_sitter::Node;
 
@@ -7,14 +7,14 @@ use super::{
     wire::Symbol,
 };
 
-/// Deeper nodes are not looked at.
+/// Limit of the depth of visited nodes.
 const MAX_DEPTH: usize = 200;
-/// Symbols of one text.
+/// Limit of symbols in one text.
 const MAX_SYMBOLS: usize = 20_000;
-/// How much of a definition is shown, in characters.
+/// Limit of a definition's displayed text, in characters.
 const MAX_SHOWN: usize = 160;
 
-/// In the order of the text; none for a language that defines nothing.
+/// Returns the symbols in text order; none for a language without definitions.
 pub(super) fn symbols(language: Language, text: &str) -> Vec<Symbol> {
     let mut found = Vec::new();
     if language.has_symbols()
@@ -31,7 +31,7 @@ fn collect(node: Node<'_>, text: &str, depth: usize, nesting: usize, found: &mut
     }
     let symbol = symbol(node, text, depth);
     let inner = depth + usize::from(symbol.is_some());
-    // What is defined inside a function concerns that function only.
+    // Definitions inside a function are local to it, so they are not symbols.
     let ends_here = symbol.is_some() && is_function(node.kind());
     found.extend(symbol);
     if ends_here {
@@ -117,7 +117,7 @@ fn holds_function(node: Node<'_>, field: &str) -> bool {
     })
 }
 
-/// `const LIMIT = 3;` or `export const limit = 3;` at the top of a file.
+/// Returns true for `const LIMIT = 3;` at the top level of a file, or for an exported constant of any name.
 fn is_constant(node: Node<'_>, text: &str) -> bool {
     let Some(declaration) = node
         .parent()
@@ -133,7 +133,7 @@ fn is_constant(node: Node<'_>, text: &str) -> bool {
     place == "export_statement" || (place == "program" && is_upper)
 }
 
-/// `exports.f` or `module.exports`.
+/// Returns true for `exports.f` and `module.exports`.
 fn is_exported(left: &str) -> bool {
     left.starts_with("exports.") || left.starts_with("module.exports")
 }
@@ -142,7 +142,7 @@ fn text_of<'a>(node: Node<'_>, text: &'a str) -> Option<&'a str> {
     node.utf8_text(text.as_bytes()).ok()
 }
 
-/// The line on which a definition begins, from what belongs to it (`export`, `pub`, `type`) on.
+/// Returns the first line of a definition, including its modifiers (`export`, `pub`, `type`).
 fn shown(node: Node<'_>, text: &str) -> String {
     let start = node.start_byte();
     let before = text.get(..start).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What executor and parser say to each other: frames of a length (4 bytes, little endian) and so many bytes of JSON.
+//! Protocol between executor and parser: frames of a length (4 bytes, little endian) and a body of that many
+//! bytes of JSON.
 
 use std::io::{self, Read, Write};
 
@@ -6,55 +7,55 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::grammar::Language;
 
-/// The largest frame, in bytes: two texts of the largest size, each byte escaped.
+/// Limit of a frame in bytes. It holds two texts of the largest size, with each byte escaped.
 const MAX_FRAME: usize = 16 * 1024 * 1024;
 
-/// A request to the parser.
+/// Request to the parser.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// Whether a text has a syntax error that it did not have before.
+    /// Requests the syntax error that `after` has and `before` has not.
     Check {
         language: Language,
         before: Option<String>,
         after: String,
     },
-    /// What a text defines.
+    /// Requests the symbols of a text.
     Symbols { language: Language, text: String },
 }
 
-/// The answer to each.
+/// Answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
     Checked(Option<SyntaxError>),
     Symbols(Vec<Symbol>),
 }
 
-/// The first place at which a text cannot be parsed.
+/// First location in a text that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SyntaxError {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) line: usize,
-    /// In bytes, from 1.
+    /// Column in bytes, from 1.
     pub(crate) column: usize,
-    /// What the grammar misses there, when it knows.
+    /// Token that the grammar expects there, if the parser knows it.
     pub(crate) missing: Option<String>,
 }
 
-/// A function, class or type.
+/// Definition of a function, class, type or constant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Symbol {
     pub(crate) name: String,
-    /// From 1.
+    /// First line, from 1.
     pub(crate) line: usize,
-    /// Its last line.
+    /// Last line of the definition.
     pub(crate) end: usize,
-    /// How many symbols it lies in.
+    /// Number of symbols that enclose this one.
     pub(crate) depth: usize,
-    /// How its definition begins.
+    /// First line of the definition.
     pub(crate) text: String,
 }
 
-/// Sends a value.
+/// Writes a value as one frame.
 pub(super) fn send(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let body = serde_json::to_vec(value)?;
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME);
@@ -62,13 +63,14 @@ pub(super) fn send(to: &mut impl Write, value: &impl Serialize) -> io::Result<()
     to.write_all(&[length.to_le_bytes().as_slice(), &body].concat())
 }
 
-/// The next value; nothing once the other side has closed.
+/// Reads the next value; `None` after the peer closed the connection.
 pub(super) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let count = from.read(&mut length)?;
     if count == 0 {
         return Ok(None);
     }
+    // A read may return a part of the length; only an end before its first byte is a regular close.
     from.read_exact(length.get_mut(count..).unwrap_or_default())?;
     let length = u32::from_le_bytes(length) as usize;
     if length > MAX_FRAME {

@@ -1,4 +1,4 @@
-//! `executor index`: indexing and searching a repository by hand.
+//! Command `executor index`: indexes a repository and searches it from a terminal.
 
 use std::{
     io::{Write, stdout},
@@ -20,27 +20,27 @@ use super::{
 };
 use crate::mirror::MirrorPath;
 
-/// What to index and to look for.
+/// Arguments of `executor index`.
 #[derive(Args)]
 pub(crate) struct Task {
-    /// A bare repository, such as an executor's mirror; the index is kept in its folder code-index
+    /// Bare repository, such as an executor's mirror; the index is stored in its folder code-index
     #[arg(long)]
     repository: PathBuf,
-    /// Branch, tag or commit
+    /// Branch, tag or commit to index
     #[arg(long, default_value = "HEAD")]
     revision: String,
-    /// Search so often and show the median time
+    /// Number of times to run the search; the median time is shown
     #[arg(long, default_value_t = 1)]
     times: u32,
-    /// As JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// What to look for, such as the text of a ticket
+    /// Text to search for, such as the text of a ticket
     #[arg(default_value = "")]
     query: String,
 }
 
-/// Does it. Blocks.
+/// Builds the index, runs the search and prints both results. Blocks.
 pub(crate) fn run(task: &Task) -> anyhow::Result<ExitCode> {
     let mirror: MirrorPath = task.repository.canonicalize().context("--repository")?.into();
     let commit = commit(&mirror, &task.revision)?;

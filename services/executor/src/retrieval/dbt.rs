@@ -1,4 +1,4 @@
-//! dbt models that a text names, by the manifests at the base.
+//! Finds dbt models that a text names, by the manifests at the base commit.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -28,7 +28,7 @@ struct Node {
     original_file_path: String,
 }
 
-/// The files of the models that a text names by their whole name.
+/// Returns the files of the models whose whole name is in the text.
 pub(super) fn named(workspace: &Workspace, projects: &[DbtProject], text: &str) -> Vec<SeedChunk> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let words: HashSet<&str> = text.split(|letter| !is_part(letter)).collect();

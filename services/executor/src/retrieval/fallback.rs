@@ -1,4 +1,4 @@
-//! What is looked at while there is no index: paths, and the text of files for what must stand there literally.
+//! Search without an index: matches paths, and names and messages of the query in the text of files.
 
 use std::{fs::FileType, path::PathBuf, time::Duration};
 
@@ -8,28 +8,28 @@ use tokio::time::Instant;
 
 use crate::workspace::Workspace;
 
-/// How long it may take, and files that are looked at.
+/// Limits of a search: duration, number of files, and size of a file in bytes.
 const LIMIT: Duration = Duration::from_secs(2);
 const MAX_FILES: usize = 50_000;
 const MAX_FILE: u64 = 512 * 1024;
-/// Names and messages that are looked for; a shorter name is everywhere.
+// Limits of the searched names and messages. A shorter name occurs in almost every file.
 const MAX_NEEDLES: usize = 12;
 const MIN_NEEDLE: usize = 4;
-/// A message says more than a name.
+// A message is more specific than a name.
 const MESSAGE: f32 = 2.0;
 
-/// A file, or a line of it, that fits.
+/// A matching file, or a matching line in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Literal {
     pub(crate) path: String,
-    /// From 1; 0: the whole file.
+    /// Line number from 1; 0 for the whole file.
     pub(crate) line: u32,
     pub(crate) score: f32,
     pub(crate) reason: String,
 }
 
-/// The files of a workspace whose paths fit, and those that have a name or message of the query. Blocks for two seconds
-/// at most.
+/// Returns the files of a workspace whose path matches, and those that contain a name or message of the
+/// query. Blocks for at most two seconds.
 pub(crate) fn literally(
     workspace: &Workspace,
     query: &Query,
@@ -75,7 +75,7 @@ pub(crate) fn literally(
     found
 }
 
-/// What one file has: the needles by number, and the line of the first that says the most.
+/// Matches in one file: the indexes of the needles, and the line of the most specific one.
 struct Hits {
     path: String,
     needles: Vec<usize>,
@@ -112,7 +112,7 @@ fn grep(workspace: &Workspace, paths: &[&str], query: &Query, is_over: &dyn Fn()
         .collect()
 }
 
-/// A needle counts for less the more files have it.
+/// Computes the score of a file. A needle counts less the more files contain it.
 fn literal(hit: Hits, needles: &[(&str, f32)], files: &[f32], most: f32) -> Literal {
     let each = hit
         .needles
@@ -141,7 +141,7 @@ fn hits_in(workspace: &Workspace, path: &str, finder: &AhoCorasick) -> Option<Hi
         if !needles.contains(&needle) {
             needles.push(needle);
         }
-        // Messages come before names.
+        // Messages precede names in the list of needles, so the lowest index is the most specific one.
         if first.is_none_or(|(known, _)| needle < known) {
             first = Some((needle, found.start()));
         }

@@ -1,5 +1,5 @@
-//! The index of each repository: built in the background from its mirror, searched by `find_code` and for the first
-//! look at a ticket. Nobody waits for it.
+//! Code index of each repository. A thread builds it from the mirror; `find_code` and the seed context search
+//! it. No call waits for it.
 
 mod by_hand;
 mod dbt;

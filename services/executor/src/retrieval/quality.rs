@@ -1,4 +1,4 @@
-//! Whether texts like tickets find the right files, on this repository itself.
+//! Tests that texts like tickets find the right files of this repository.
 
 use std::{
     collections::HashMap,
@@ -41,7 +41,7 @@ impl Source for Files<'_> {
 static WORLD: LazyLock<World> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let (mut contents, mut files) = (HashMap::new(), Vec::new());
-    // This file has the queries in it.
+    // This file contains the queries and would match all of them.
     let is_wanted = |path: &str| {
         let folder = path.split('/').next().unwrap();
         let ours = [
@@ -88,7 +88,7 @@ fn search(text: &str) -> Answer {
         .unwrap()
 }
 
-/// Texts as people write them, and the file that has to be changed.
+/// Texts in the style of tickets, each with the file that must change.
 const TICKETS: [(&str, &str); 10] = [
     (
         "Workspaces are closed too early\n\nWhen the model thinks for a long time the idle workspace is closed after five \

@@ -1,4 +1,4 @@
-//! `SeedContext`: the first look at the code that a ticket is about.
+//! `SeedContext`: selects the code that a ticket is about, before the first turn of the model.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::workspace::Workspace;
 
-/// Chunks for another ranking, and of each so many bytes.
+/// Limits of the chunks for a second ranking: their number, and the bytes of each.
 const MAX_CANDIDATES: usize = 200;
 const MAX_TEXT: usize = 4 * 1024;
 const MAX_MODULES: usize = 200;
 
-/// Answers from the index when it is ready, else from paths and literal text.
+/// Answers from the index if it is ready, and otherwise from paths and literal text.
 ///
 /// # Errors
-/// When a thread panicked.
+/// Returns an error when the blocking task panicked.
 pub(crate) async fn seed_context(
     index: Option<Arc<Searchable>>,
     workspace: Arc<Workspace>,
@@ -38,7 +38,7 @@ pub(crate) async fn seed_context(
     answered.map_err(|error| GrpcStatus::internal(error.to_string()))
 }
 
-/// What the text names outright comes first.
+/// Puts dbt models before other chunks, because the text names them literally.
 fn with_models(mut answer: SeedContextResponse, models: Vec<SeedChunk>) -> SeedContextResponse {
     if models.is_empty() {
         return answer;
@@ -87,7 +87,7 @@ fn answer(
     }
 }
 
-/// What a reader should know when the index was not used.
+/// Returns the note for a search that did not use the index.
 fn not_ready(status: Status) -> String {
     let only = "Only paths and literal text were searched.";
     match status {

@@ -1,4 +1,4 @@
-//! Which indexes are open, and how far each commit is.
+//! Registry of open indexes, with their build progress per commit.
 
 use std::{
     cell::RefCell,
@@ -22,25 +22,25 @@ use super::{
 };
 use crate::mirror::MirrorPath;
 
-/// In the folder of a mirror, so that it goes with the mirror.
+// The index lies in the mirror's folder, so that deleting the mirror also deletes it.
 const FOLDER: &str = "code-index";
 
-/// The indexes that workspaces use, and the thread that builds them.
+/// Indexes that workspaces use, with the queue of the thread that builds them.
 pub(crate) struct Indexes {
-    /// None: nothing is indexed.
+    /// Queue of the build thread; `None` when indexing is disabled.
     jobs: Option<mpsc::Sender<Arc<Searchable>>>,
     shelves: Mutex<HashMap<MirrorPath, Weak<Shelf>>>,
     stop: CancellationToken,
 }
 
-/// The index of one repository. It stays open, and its mirror where it is, as long as somebody uses it.
+/// Index of one repository. While it is referenced, it stays open and its mirror is not deleted.
 pub(crate) struct Shelf {
     pub(super) mirror: MirrorPath,
     index: Mutex<Option<Arc<Index>>>,
     commits: Mutex<HashMap<CommitId, Weak<Searchable>>>,
 }
 
-/// One commit of a repository, to be searched once it is indexed.
+/// Index of one commit, searchable once it is built.
 pub(crate) struct Searchable {
     pub(super) shelf: Arc<Shelf>,
     pub(super) commit: CommitId,
@@ -50,23 +50,23 @@ pub(crate) struct Searchable {
 
 enum Built {
     Ready(Arc<Index>, Arc<Tree>),
-    /// Why not, for whoever asks.
+    /// Reason of the failure, for the caller of a search.
     Failed(&'static str),
 }
 
-/// How far the index of a commit is.
+/// State of a commit's index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It can be searched.
+    /// The index can be searched.
     Ready,
-    /// So many percent are done.
+    /// The build is in progress, with its percentage.
     Building(u32),
-    /// It will not be there, for this reason.
+    /// The build failed, with the reason.
     Failed(&'static str),
 }
 
 impl Indexes {
-    /// Without `is_on` nothing is ever indexed.
+    /// Creates the registry. Without `is_on` nothing is indexed.
     pub(crate) fn new(is_on: bool, floor: DiskFloor) -> Self {
         let stop = CancellationToken::new();
         let jobs = is_on.then(|| worker::start(floor, stop.clone())).flatten();
@@ -77,7 +77,7 @@ impl Indexes {
         }
     }
 
-    /// The index of a commit, which is built soon unless it is there. Nothing when there are none.
+    /// Returns the index of a commit and schedules its build if it is new. `None` when indexing is disabled.
     pub(crate) fn want(&self, mirror: &MirrorPath, commit: &CommitId) -> Option<Arc<Searchable>> {
         let jobs = self.jobs.as_ref()?;
         let mut shelves = locked(&self.shelves);
@@ -90,13 +90,14 @@ impl Indexes {
         drop(shelves);
         let (searchable, is_new) = shelf.commit(commit);
         if is_new {
-            // Without the thread it is never ready, and whoever asks is told so.
+            // The error is ignored: if the thread has ended, the index never becomes ready, and its status
+            // reports that.
             let _ = jobs.send(Arc::clone(&searchable));
         }
         Some(searchable)
     }
 
-    /// Ends what is being built.
+    /// Cancels the current and all further builds.
     pub(crate) fn stop(&self) {
         self.stop.cancel();
     }
@@ -117,7 +118,7 @@ impl Shelf {
         }
     }
 
-    /// What is known of a commit, and whether that is nothing yet.
+    /// Returns the entry of a commit. The flag is true if the entry is new.
     fn commit(self: &Arc<Self>, commit: &CommitId) -> (Arc<Searchable>, bool) {
         let mut commits = locked(&self.commits);
         commits.retain(|_, searchable| searchable.strong_count() > 0);
@@ -134,7 +135,7 @@ impl Shelf {
         (searchable, true)
     }
 
-    /// The index, opened when it is not. Blocks.
+    /// Returns the index, opening it if necessary. Blocks.
     pub(super) fn index(&self) -> Result<Arc<Index>, Error> {
         let mut open = locked(&self.index);
         if let Some(index) = &*open {
@@ -155,7 +156,7 @@ impl Searchable {
         }
     }
 
-    /// Searches it; nothing when it is not ready. Blocks.
+    /// Searches the index; `None` when it is not ready. Blocks.
     pub(crate) fn search(&self, request: &Request<'_>) -> Option<Result<Answer, Error>> {
         let Some(Built::Ready(index, tree)) = self.built.get() else {
             return None;
@@ -165,7 +166,8 @@ impl Searchable {
         Some(index.search(tree, request, &read))
     }
 
-    /// The content that a path has at this commit; nothing when it is not ready or has no such file.
+    /// Returns the blob of a path at this commit; `None` when the index is not ready or the path is not a
+    /// file in it.
     pub(crate) fn blob(&self, path: &Path) -> Option<BlobId> {
         match self.built.get()? {
             Built::Ready(_, tree) => tree.blob(path.to_str()?),
@@ -173,7 +175,8 @@ impl Searchable {
         }
     }
 
-    /// Of a commit of this mirror, indexed here and now; also what that took, when it went well. Blocks.
+    /// Builds the index of a commit in the calling thread. Also returns the statistics if the build
+    /// succeeded. Blocks.
     pub(crate) fn built(mirror: &MirrorPath, commit: &CommitId) -> (Arc<Self>, Option<Took>) {
         let (searchable, _) = Arc::new(Shelf::new(mirror)).commit(commit);
         let took = worker::build(&searchable, DiskFloor(0), &CancellationToken::new());
@@ -185,7 +188,7 @@ impl Searchable {
     }
 
     pub(super) fn ready(&self, index: Arc<Index>, tree: Arc<Tree>) {
-        // Only the one thread that builds says so.
+        // The result is ignored: only the build thread sets the state, once.
         let _ = self.built.set(Built::Ready(index, tree));
     }
 

@@ -1,4 +1,4 @@
-//! Files of a mirror for the index: trees and contents from git, definitions from the parser.
+//! Reads the files of a mirror for the index: trees and contents from git, definitions from the parser.
 
 use std::{collections::HashMap, path::Path};
 
@@ -9,18 +9,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::parser::{Language, Parser, Unparsed};
 
-/// Files of a tree, and folders within folders; the rest is not indexed.
+/// Limits of a tree: files and nested folders. Further ones are not indexed.
 const MAX_FILES: usize = 500_000;
 const MAX_DEPTH: usize = 100;
-/// `.gitattributes` that are read, and of each so many bytes.
+/// Limits of `.gitattributes`: number of files, and bytes of each.
 const MAX_ATTRIBUTES: usize = 50;
 const MAX_ATTRIBUTES_BYTES: u64 = 64 * 1024;
-/// After so many files over which the parser fell or which took too long, the others are cut by lines.
+// After this number of failed or slow parses, further files are split by lines.
 const MAX_FALLS: usize = 20;
-/// Contents kept during one search, in bytes.
+/// Limit of the contents that are cached during one search, in bytes.
 const MAX_KEPT: usize = 16 << 20;
 
-/// The files of a commit that are no links and no submodules, and what `.gitattributes` says of them.
+/// Returns the regular files of a commit, and its `.gitattributes`. Symbolic links and submodules are not
+/// regular files.
 pub(super) fn files(git: &Repository, commit: &CommitId) -> Result<(Vec<TreeFile>, Attributes), git2::Error> {
     let root = git.find_commit(Oid::from_str(commit.as_str())?)?.tree_id();
     let mut files = Vec::new();
@@ -56,7 +57,7 @@ pub(super) fn files(git: &Repository, commit: &CommitId) -> Result<(Vec<TreeFile
 }
 
 fn attributes(git: &Repository, mut rules: Vec<(String, Oid)>) -> Attributes {
-    // Outer folders first.
+    // Rules of inner folders override those of outer ones, so outer folders are added first.
     rules.sort_by_key(|(folder, _)| (folder.matches('/').count(), folder.clone()));
     let mut attributes = Attributes::default();
     for (folder, id) in rules {
@@ -85,7 +86,7 @@ fn blob_id(id: Oid) -> BlobId {
     BlobId(bytes)
 }
 
-/// Contents of a mirror, each read once.
+/// Contents of a mirror, cached so that each is read once.
 pub(super) struct Blobs {
     git: git::Repository,
     kept: HashMap<BlobId, Vec<u8>>,
@@ -115,7 +116,7 @@ impl Blobs {
     }
 }
 
-/// What an update of an index reads.
+/// Source that an index update reads from.
 pub(super) struct MirrorSource<'a> {
     git: &'a Repository,
     parser: &'a Parser,
@@ -152,7 +153,7 @@ impl Source for MirrorSource<'_> {
     }
 }
 
-/// What a text defines; nothing in a language that is not known.
+/// Returns the definitions in a text; none in an unknown language.
 pub(super) fn definitions(
     parser: &Parser,
     path: &str,

@@ -1,4 +1,4 @@
-//! The thread that builds indexes, one after the other, with what time others leave.
+//! Thread that builds indexes one after the other at low priority.
 
 use std::{
     ops::ControlFlow,
@@ -20,21 +20,22 @@ use super::{
 };
 use crate::parser::Parser;
 
-/// Of the thread and of the parser that it starts: commands and tools come first.
+/// Nice value of the thread and of the parser that it starts. Commands and tools have priority.
 const NICE: i32 = 10;
 
 const NO_ROOM: &str = "the disk is nearly full";
 const TROUBLE: &str = "it could not be built";
 const STOPPED: &str = "the executor stops";
 
-/// Starts the thread; it ends with the last sender. Nothing when the system has no thread left.
+/// Starts the thread, which ends when the last sender is dropped. `None` when the system cannot start a
+/// thread.
 pub(super) fn start(floor: DiskFloor, stop: CancellationToken) -> Option<mpsc::Sender<Arc<Searchable>>> {
     let (jobs, next) = mpsc::channel::<Arc<Searchable>>();
     let work = move || {
-        // Without it the index takes time from commands, and nothing else changes.
+        // The error is ignored: without the lower priority, indexing merely competes with commands.
         let _ = rustix::process::setpriority_process(None, NICE);
         while let Ok(job) = next.recv() {
-            // A mistake here must not end the thread: the next repository may have none.
+            // A panic must not end the thread, because the next repository may be fine.
             if catch_unwind(AssertUnwindSafe(|| build(&job, floor, &stop))).is_err() {
                 tracing::error!(mirror = %job.shelf.mirror.display(), "building an index panicked");
                 job.failed(TROUBLE);
@@ -48,7 +49,7 @@ pub(super) fn start(floor: DiskFloor, stop: CancellationToken) -> Option<mpsc::S
     started.is_ok().then_some(jobs)
 }
 
-/// Why an index was not built.
+/// Error of building an index.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
     #[error(transparent)]
@@ -59,18 +60,18 @@ enum Problem {
     Tree(#[from] git2::Error),
 }
 
-/// What an index took.
+/// Statistics of a build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Took {
     pub(crate) updated: Updated,
     pub(crate) chunks: u64,
-    /// Until it could be searched.
+    /// Duration until the index could be searched.
     pub(crate) ready: Duration,
-    /// Until it was tidy.
+    /// Duration including cleanup and the graph of references.
     pub(crate) all: Duration,
 }
 
-/// Builds what a commit needs, and tells how it went.
+/// Builds the index of a commit and sets its state.
 pub(super) fn build(job: &Searchable, floor: DiskFloor, stop: &CancellationToken) -> Option<Took> {
     if stop.is_cancelled() {
         job.failed(STOPPED);
@@ -122,7 +123,7 @@ fn try_build(job: &Searchable, stop: &CancellationToken) -> Result<Took, Problem
         duration_ms = u64::try_from(ready.as_millis()).unwrap_or(u64::MAX),
         "index ready"
     );
-    // It can be searched; what follows makes that better and faster.
+    // The index is searchable now. The remaining steps make searches better and faster.
     drop(parser);
     index.tidy()?;
     index.connect(&tree)?;
@@ -136,5 +137,6 @@ fn try_build(job: &Searchable, stop: &CancellationToken) -> Result<Took, Problem
 
 fn percent(progress: Progress) -> u32 {
     let percent = progress.done * 100 / progress.all.max(1);
+    // 100 % is reserved for a finished index.
     u32::try_from(percent).unwrap_or(100).min(99)
 }

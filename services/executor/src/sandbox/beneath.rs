@@ -1,4 +1,5 @@
-//! A folder whose content is not trusted: every access resolves beneath it, so that no symbolic link leads out.
+//! A folder with untrusted content. Every access is resolved beneath it, so that no symbolic link leads
+//! outside.
 
 use std::{
     ffi::OsString,
@@ -17,11 +18,11 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Opened once; everything else goes through it.
+/// Descriptor of the folder, through which every access goes.
 #[derive(Debug)]
 pub(crate) struct Beneath(pub(crate) OwnedFd);
 
-/// A file that takes a place once it is written whole. Dropped before, it leaves nothing.
+/// A file that replaces another one after it is completely written. Dropping it earlier removes it.
 pub(crate) struct Replacement {
     pub(crate) file: File,
     folder: OwnedFd,
@@ -30,14 +31,14 @@ pub(crate) struct Replacement {
     mode: u32,
 }
 
-/// What a folder holds.
+/// Entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) is_folder: bool,
 }
 
-/// What a path is, without following a link at its end.
+/// Type of a path. A symbolic link at its end is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     File { executable: bool },
@@ -46,7 +47,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// Kind and the figures that change when the content does.
+/// Type of a path, with the values that change when its content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stat {
     pub(crate) kind: Kind,
@@ -56,13 +57,13 @@ pub(crate) struct Stat {
     pub(crate) ctime_ns: i128,
 }
 
-/// Links inside are followed, never out.
+/// Resolution that follows links within the folder only.
 const INSIDE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-/// No link is followed.
+/// Resolution that follows no link.
 pub(crate) const PLAIN: ResolveFlags = INSIDE.union(ResolveFlags::NO_SYMLINKS);
 
 impl Replacement {
-    /// Puts the file into its place.
+    /// Renames the file to its final name.
     pub(crate) fn finish(self) -> io::Result<()> {
         self.file
             .set_permissions(std::fs::Permissions::from_mode(self.mode))?;
@@ -72,7 +73,7 @@ impl Replacement {
 
 impl Drop for Replacement {
     fn drop(&mut self) {
-        // After it took its place there is nothing of that name.
+        // The error is ignored: after the rename no file of this name exists.
         let _ = unlinkat(&self.folder, &self.temporary, AtFlags::empty());
     }
 }
@@ -87,9 +88,9 @@ impl Beneath {
         Ok(Self(folder))
     }
 
-    /// An ordinary file, opened for reading.
+    /// Opens a regular file for reading.
     pub(crate) fn open_file(&self, path: &Path) -> io::Result<File> {
-        // Without NONBLOCK a pipe in the worktree would stop us for good.
+        // Without `O_NONBLOCK`, opening a named pipe in the worktree would block forever.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(openat2(&self.0, dot(path), flags, Mode::empty(), INSIDE)?);
         if file.metadata()?.is_file() {
@@ -99,8 +100,8 @@ impl Beneath {
         }
     }
 
-    /// A file beside a path, to be written and then renamed to it. Missing folders are made; an existing file's mode
-    /// is kept.
+    /// Creates a temporary file in the folder of `path`, to be written and then renamed. Missing folders are
+    /// created; the mode of an existing file is kept.
     pub(crate) fn replace(&self, path: &Path) -> io::Result<Replacement> {
         let name = path.file_name().ok_or(Errno::ISDIR)?;
         let folder = self.make_folder(path.parent().unwrap_or(Path::new("")))?;
@@ -115,6 +116,7 @@ impl Beneath {
         };
         let temporary = format!(".{}.tmp", uuid::Uuid::new_v4());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        // Only this user may open the file until it is complete. `finish` sets the final mode.
         let only_ours = Mode::from_raw_mode(0o600);
         let file = File::from(openat2(&folder, &temporary, flags, only_ours, PLAIN)?);
         Ok(Replacement {
@@ -126,11 +128,12 @@ impl Beneath {
         })
     }
 
-    /// What a folder holds, sorted; at most `max` entries.
+    /// Lists the entries of a folder, sorted, at most `max`.
     pub(crate) fn list(&self, path: &Path, max: usize) -> io::Result<Vec<Entry>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = openat2(&self.0, dot(path), flags, Mode::empty(), INSIDE)?;
         let mut entries = Vec::new();
+        // The kernel also lists `.` and `..`.
         for entry in Dir::read_from(folder)?.take(max + 2) {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -145,10 +148,11 @@ impl Beneath {
         Ok(entries)
     }
 
-    /// What is at a path; absent when nothing is, or when a link is on the way.
+    /// Returns the type and values of a path; `None` when it does not exist or a parent is a symbolic link.
     pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // NO_SYMLINKS would also refuse a link at the end, so the folder is resolved first.
+        // `RESOLVE_NO_SYMLINKS` would also refuse a link at the end of the path, so the folder is resolved
+        // first.
         let parent = path.parent().unwrap_or(Path::new(""));
         let folder_flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match openat2(&self.0, dot(parent), folder_flags, Mode::empty(), PLAIN) {
@@ -169,14 +173,15 @@ impl Beneath {
         }
     }
 
-    /// What a link says.
+    /// Returns the target of a symbolic link.
     pub(crate) fn read_link(&self, path: &Path) -> io::Result<Vec<u8>> {
         let folder = self.folder_of(path)?;
         let name = path.file_name().ok_or(Errno::INVAL)?;
         Ok(rustix::fs::readlinkat(&folder, name, Vec::new())?.into_bytes())
     }
 
-    /// Puts a link where nothing is. It may say anything: nobody here follows it out.
+    /// Creates a symbolic link at a free path. Any target is allowed, because the executor follows no link
+    /// out of the folder.
     pub(crate) fn write_link(&self, path: &Path, target: &[u8]) -> io::Result<()> {
         let folder = self.make_folder(path.parent().unwrap_or(Path::new("")))?;
         Ok(rustix::fs::symlinkat(
@@ -186,7 +191,7 @@ impl Beneath {
         )?)
     }
 
-    /// Puts an empty file where nothing is.
+    /// Creates an empty file at a free path.
     pub(crate) fn create(&self, path: &Path, executable: bool) -> io::Result<File> {
         let folder = self.make_folder(path.parent().unwrap_or(Path::new("")))?;
         let mode = Mode::from_raw_mode(if executable { 0o755 } else { 0o644 });
@@ -195,14 +200,14 @@ impl Beneath {
         Ok(File::from(openat2(&folder, name, flags, mode, PLAIN)?))
     }
 
-    /// Takes a file or link away.
+    /// Removes a file or symbolic link.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         let folder = self.folder_of(path)?;
         let name = path.file_name().ok_or(Errno::ISDIR)?;
         Ok(unlinkat(&folder, name, AtFlags::empty())?)
     }
 
-    /// Takes away the folders above a path that hold nothing.
+    /// Removes the empty folders above a path.
     pub(crate) fn remove_empty_folders(&self, path: &Path) {
         for folder in path
             .ancestors()
@@ -219,7 +224,7 @@ impl Beneath {
         }
     }
 
-    /// Opens a folder, making it and those above it where they are missing.
+    /// Opens a folder, and creates it and its missing parents.
     pub(crate) fn make_folder(&self, path: &Path) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match openat2(&self.0, dot(path), flags, Mode::empty(), PLAIN) {
