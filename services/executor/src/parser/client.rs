@@ -20,9 +20,9 @@ use super::{
     wire::{self, Answer, Request},
 };
 
-/// How long one text may take.
+/// Time limit for one text.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How often a waiting call looks whether it is still wanted.
+/// Interval at which a waiting call checks its deadline and its cancellation.
 const TICK: Duration = Duration::from_millis(50);
 // A process is replaced after this number of texts, so that memory that a grammar leaks is freed.
 const MAX_REQUESTS: u32 = 5000;

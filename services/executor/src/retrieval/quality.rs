@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::source::definitions;
 use crate::parser::Parser;
 
-/// The sources of this repository, indexed.
+/// Index of the sources of this repository.
 struct World {
     contents: HashMap<BlobId, Vec<u8>>,
     index: Index,

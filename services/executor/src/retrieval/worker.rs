@@ -67,7 +67,7 @@ pub(crate) struct Took {
     pub(crate) chunks: u64,
     /// Duration until the index could be searched.
     pub(crate) ready: Duration,
-    /// Duration including cleanup and the graph of references.
+    /// Duration including the merge of index parts and the connection of references.
     pub(crate) all: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! One command under the launcher, which may have been made ready for it before.
+//! Runs one command under a launcher, which may have been started before.
 
 use std::{
     io::{self, PipeReader, PipeWriter, Read},
@@ -27,38 +27,39 @@ use super::{
     wire,
 };
 
-/// How long the launcher has to kill a process tree.
+/// Time limit for the launcher to kill a process tree.
 const KILL_TIME: Duration = Duration::from_secs(2);
-/// A launcher's words that are kept, in bytes.
+/// Limit of a launcher's messages that are read, in bytes.
 const MAX_WORDS: usize = 4096;
-/// How long a launcher may take to open a door in its world.
+/// Time limit for a launcher to open the egress port in its network namespace.
 const DOOR_TIME: Duration = Duration::from_secs(10);
-/// Exit code of a command whose launcher ended without a word.
+/// Exit code of a command whose launcher ended without an answer.
 const NO_ANSWER: i32 = 126;
-/// A folder to hide that appears later is hidden by the next launcher only, so none waits for longer.
+// Only a new launcher hides a secret folder that appears later, so an idle one is not used after this time.
 const SPARE_AGE: Duration = Duration::from_secs(300);
 
-/// How long trying addresses may take, with making the namespaces for it.
+/// Time limit for a reachability test, including the creation of namespaces.
 const REACH_TIME: Duration = Duration::from_secs(60);
 
-/// One command.
+/// A command with its context and limits.
 pub(crate) struct CommandSpec {
     /// Program and arguments.
     pub(crate) command: Vec<String>,
-    /// Where it runs.
+    /// Folders, environment and egress port.
     pub(crate) place: Place,
-    /// How long it may take.
+    /// Time limit of the command.
     pub(crate) limit: Duration,
-    /// Kept of each end of its output, in bytes.
+    /// Limit in bytes for each end of its output.
     pub(crate) output_bytes: usize,
-    /// Kept from its beginning beside that, in bytes, for when something is left out.
+    /// Limit in bytes for the beginning of its output, which is stored in addition if the output is
+    /// truncated.
     pub(crate) whole_bytes: usize,
-    /// Where its connections go, and the listener for them unless the launcher has it; absent: nowhere.
+    /// Egress of the command, and its listener unless the launcher has it; `None` for no egress.
     pub(crate) way_out: Option<(Arc<WayOut>, Option<std::net::TcpListener>)>,
 }
 
 impl CommandSpec {
-    /// Lets it out at a door, and tells it where that is.
+    /// Gives the command egress at a port, and sets the variables that name the port.
     pub(crate) fn let_out(&mut self, way_out: &Arc<WayOut>, door: Door) {
         self.place.environment.extend(door.environment());
         self.place.door = Some(door.port);
@@ -66,52 +67,52 @@ impl CommandSpec {
     }
 }
 
-/// Where a command runs: all that is known before the command is.
+/// Context of a command that is known before the command itself, so that a launcher can be prepared for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Where it starts.
+    /// Working directory.
     pub(crate) directory: PathBuf,
-    /// Folders it may write.
+    /// Folders that the command may write to.
     pub(crate) writable: Vec<PathBuf>,
-    /// Folders inside hidden ones it may read.
+    /// Folders inside hidden ones that the command may read.
     pub(crate) readable: Vec<PathBuf>,
-    /// Folders that stay in place where a hidden one around them is covered.
+    /// Folders that stay visible inside a hidden one.
     pub(crate) exposed: Vec<PathBuf>,
-    /// What it sees at another place than it lies.
+    /// Files and folders that the command sees at another path.
     pub(crate) covers: Vec<Cover>,
-    /// Port of its own loopback at which it gets out; absent: it does not.
+    /// Egress port on the loopback interface of the command; `None` for no egress.
     pub(crate) door: Option<u16>,
-    /// Its whole environment.
+    /// Complete environment of the command.
     pub(crate) environment: Vec<(String, String)>,
-    /// Disk space beside the writable folders that counts with them, in MiB.
+    /// Disk space outside of the writable folders that counts towards their limit, in MiB.
     pub(crate) beside_mib: u64,
 }
 
-/// A launcher that has confined itself and waits to be told a command.
+/// A confined launcher that waits for a command.
 struct Launched {
     place: Place,
-    /// Absent when it is the runner's.
+    /// Child process; `None` when the runner started the launcher.
     child: Option<Child>,
     control: UnixStream,
-    /// What it says of itself.
+    /// Messages of the launcher about itself.
     words: PipeReader,
-    /// Listens inside its world.
+    /// Listener inside the network namespace of the launcher.
     door: Option<std::net::TcpListener>,
     since: Instant,
 }
 
 impl Launched {
-    /// Between commands it says nothing before it ends.
+    /// Returns true while the launcher runs. An idle launcher writes nothing before it ends.
     fn lives(&self) -> bool {
         super::is_open_and_silent(&self.control)
     }
 
-    /// Whether it is good for a command in this place.
+    /// Returns true when the launcher can run a command in this context.
     fn serves(&self, place: &Place) -> bool {
         self.place == *place && self.since.elapsed() < SPARE_AGE && self.lives()
     }
 
-    /// Tells it the command; the command's output goes to `output`.
+    /// Sends the command to the launcher. The command writes its output to `output`.
     async fn tell(&self, words: &[String], output: &PipeWriter) -> io::Result<()> {
         let frame = frame(&words)?;
         let mut rest = frame.as_slice();
@@ -121,21 +122,22 @@ impl Launched {
                 wire::send_some(&self.control, rest, output)
             });
             rest = rest.get(sending.await?..).unwrap_or_default();
+            // The descriptor travels with the first part of the frame only.
             output = None;
         }
         Ok(())
     }
 
-    /// The exit code, and whether it waits for the next command.
+    /// Receives the exit code, and whether the launcher waits for the next command.
     async fn answer(&mut self) -> io::Result<(u8, bool)> {
         let mut answer = [0; 2];
         self.control.read_exact(&mut answer).await?;
         Ok((answer[0], answer[1] == WAITS_FOR_NEXT))
     }
 
-    /// Kills the command with everything it started.
+    /// Kills the command with all of its descendants.
     async fn kill(mut self) -> io::Result<()> {
-        // The launcher lets the command live until then.
+        // The launcher kills the tree when this side of the connection closes.
         self.control.shutdown().await?;
         if tokio::time::timeout(KILL_TIME, self.answer()).await.is_err() {
             tracing::error!("the launcher did not end in time");
@@ -147,7 +149,8 @@ impl Launched {
     }
 }
 
-/// Keeps one launcher ready, so that the next command need not wait until its world is made. Dropped, it ends.
+/// Idle launcher that is confined already, so that the next command does not wait for its namespaces.
+/// Dropping it ends the launcher.
 #[derive(Default)]
 pub(crate) struct Spare(Mutex<Option<Launched>>);
 
@@ -158,16 +161,17 @@ impl Spare {
 
     fn put(&self, launched: Launched) {
         let before = self.lock().replace(launched);
+        // The value is dropped after the lock is released, because ending a launcher takes time.
         drop(before);
     }
 
-    /// The launcher that is ready for this place, unless it has waited for too long or has ended.
+    /// Takes the launcher if it fits this context, is not too old and still runs.
     fn take(&self, place: &Place) -> Option<Launched> {
         let launched = self.lock().take();
         launched.filter(|launched| launched.serves(place))
     }
 
-    /// Ends the launcher that is ready.
+    /// Ends the idle launcher.
     pub(crate) fn clear(&self) {
         let gone = self.lock().take();
         drop(gone);
@@ -180,32 +184,32 @@ impl Spare {
     }
 }
 
-/// Why a command is over.
+/// Reason of a command's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It ended; its exit code, 128 + signal when a signal ended it.
+    /// The command exited, with its exit code; 128 + signal when a signal ended it.
     Exited(i32),
-    /// It reached its time limit and was killed.
+    /// The command reached its time limit and was killed.
     TimedOut,
-    /// Its caller went away; it was killed.
+    /// The caller cancelled the command, and it was killed.
     Cancelled,
 }
 
-/// How a command went.
+/// Result of a command.
 pub(crate) struct CommandEnd {
-    /// Why it is over.
+    /// Reason of its end.
     pub(crate) ending: Ending,
-    /// Standard output and error in the order written, head and tail.
+    /// Head and tail of standard output and standard error, in the order written.
     pub(crate) output: String,
-    /// Whether some of the output was left out.
+    /// Whether a part of the output is missing in `output`.
     pub(crate) truncated: bool,
-    /// The beginning of output of which some was left out, as far as it was wanted.
+    /// Beginning of a truncated output, up to the requested limit; empty for a complete output.
     pub(crate) whole: Vec<u8>,
 }
 
 impl Sandbox {
-    /// Runs a command and everything it starts to its end. Chunks of output also go to `sink`, as far as it has room.
-    /// When this future is dropped the tree is killed as well.
+    /// Runs a command with all of its descendants to its end. Chunks of output also go to `sink` as long as
+    /// it has room. Dropping the future kills the process tree.
     pub(crate) async fn run(
         &self,
         spec: CommandSpec,
@@ -225,13 +229,14 @@ impl Sandbox {
             .map(|(way_out, listener)| way_out.open(listener))
             .transpose()?;
         let (reader, writer) = io::pipe()?;
-        // A launcher that could not confine itself has gone; its words say why.
+        // The error is ignored: a launcher that could not confine itself has ended, and its messages contain
+        // the reason.
         let _ = launched.tell(&spec.command, &writer).await;
         drop(writer);
         let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;
         let mut output = Output::with_whole(spec.output_bytes, spec.whole_bytes);
         let ending = tokio::select! {
-            // Closed output alone does not mean that the command ended.
+            // A command may close its output before it ends, so the launcher's answer decides.
             answer = async { drain(&mut pipe, &mut output, sink).await; launched.answer().await } => Ok(answer),
             () = tokio::time::sleep_until(deadline) => Err(Ending::TimedOut),
             () = cancel.cancelled() => Err(Ending::Cancelled),
@@ -244,6 +249,8 @@ impl Sandbox {
             Ok(answer) => {
                 let (code, waits_for_next) =
                     answer.map_or((NO_ANSWER, false), |(code, waits)| (code.into(), waits));
+                // A launcher with an egress port is not reused, because its environment permits network
+                // access.
                 if waits_for_next && launched.place.door.is_none() {
                     spare.put(launched);
                 } else {
@@ -260,7 +267,7 @@ impl Sandbox {
         })
     }
 
-    /// Which of these addresses a command would reach.
+    /// Returns those addresses that a command can reach.
     pub(crate) async fn reached(&self, addresses: &[SocketAddr]) -> io::Result<Vec<SocketAddr>> {
         let words = addresses.iter().map(ToString::to_string);
         let spec = CommandSpec {
@@ -293,7 +300,7 @@ impl Sandbox {
         Ok(lines.filter_map(|line| line.parse().ok()).collect())
     }
 
-    /// Sees to it that a launcher is ready for the next command in a place.
+    /// Prepares a launcher for the next command in a context. Failures are logged.
     pub(crate) async fn prepare(&self, place: Place, spare: &Spare) {
         if spare.has(&place) {
             return;
@@ -306,6 +313,7 @@ impl Sandbox {
 
     async fn launch(&self, place: Place) -> io::Result<Launched> {
         let (reader, writer) = io::pipe()?;
+        // Reading the launcher's messages must not block: it usually writes none.
         rustix::io::ioctl_fionbio(&reader, true)?;
         let (control, child) = match &self.way {
             Way::Launcher(launcher) => spawn(launcher, writer)?,
@@ -344,7 +352,7 @@ impl Sandbox {
     }
 }
 
-/// Starts a launcher whose words go to `writer`.
+/// Starts a launcher that writes its messages to `writer`.
 fn spawn(launcher: &Path, writer: PipeWriter) -> io::Result<(std::os::unix::net::UnixStream, Option<Child>)> {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     let mut command = tokio::process::Command::new(launcher);
@@ -356,7 +364,8 @@ fn spawn(launcher: &Path, writer: PipeWriter) -> io::Result<(std::os::unix::net:
     Ok((ours, Some(command.spawn()?)))
 }
 
-/// The listener that the launcher opened in its world; nothing from one that ended, whose words say why.
+/// Receives the listener that the launcher opened in its namespace; `None` when the launcher ended. Its
+/// messages contain the reason.
 async fn receive_door(
     control: std::os::unix::net::UnixStream,
 ) -> io::Result<(std::os::unix::net::UnixStream, Option<std::net::TcpListener>)> {
@@ -374,13 +383,13 @@ async fn receive_door(
 /// What a launcher that ends has said of the reason.
 fn last_words(mut words: &PipeReader) -> Vec<u8> {
     let mut buffer = vec![0; MAX_WORDS];
-    // Nothing said is an error here: it would block.
+    // The pipe does not block, so an empty pipe is an error here.
     let count = words.read(&mut buffer).unwrap_or(0);
     buffer.truncate(count);
     buffer
 }
 
-/// A script as a command of the machine's best shell.
+/// Returns the command that runs a script in bash, or in `/bin/sh` where bash is missing.
 pub(crate) fn shell(script: String) -> Vec<String> {
     let shell = if std::path::Path::new("/bin/bash").exists() {
         "/bin/bash"
@@ -400,7 +409,7 @@ async fn drain(pipe: &mut pipe::Receiver, output: &mut Output, sink: Option<&mps
 fn hand_on(bytes: &[u8], output: &mut Output, sink: Option<&mpsc::Sender<Vec<u8>>>) {
     output.push(bytes);
     if let Some(sink) = sink.filter(|_| !bytes.is_empty()) {
-        // A reader who is too slow misses chunks; the result has what counts.
+        // The error is ignored: a slow reader misses chunks, but the result has the whole output.
         let _ = sink.try_send(bytes.to_vec());
     }
 }

@@ -1,4 +1,4 @@
-//! Running commands confined: the launcher, what it reaches on this machine, and each command's output.
+//! Runs commands in confinement: the launcher, the paths that it makes visible, and each command's output.
 
 mod beneath;
 mod command;
@@ -40,13 +40,13 @@ pub(crate) use view::View;
 pub(crate) use way_out::{Door, WayOut};
 pub(crate) use wire::{Folder, Task};
 
-/// How long a runner may take to start.
+/// Time limit for the runner to start.
 const RUNNER_START: Duration = Duration::from_secs(30);
 
-/// A command with less could not start.
+/// Lowest memory limit of commands; with less a command could not start.
 const LEAST_MEMORY_MIB: u64 = 64;
 
-/// How commands are run here.
+/// Confinement of commands on this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Sandbox {
     way: Way,
@@ -55,20 +55,21 @@ pub(crate) struct Sandbox {
     probe: Probe,
 }
 
-/// How a launcher is started.
+/// Means of starting a launcher.
 #[derive(Clone, Debug)]
 enum Way {
-    /// By this process: its program.
+    /// This process starts the launcher program at this path.
     Launcher(PathBuf),
-    /// By the runner, under the runner's user.
+    /// The runner starts it under the runner's user.
     Runner(Runner),
 }
 
 impl Sandbox {
-    /// Finds the launcher, or else the runner, and asks it what this machine offers.
+    /// Finds the launcher or connects to the runner, and probes which confinement this machine supports.
     ///
-    /// `launcher`: from the settings; absent: beside the running program. `runner`: the socket of one; then the launcher
-    /// is its business. `view`: what commands may read of the machine.
+    /// `launcher` is the path from the settings, or `None` for the one in this program's folder. `runner` is
+    /// the socket of a runner, which then has its own launcher. `view` is the part of the machine that
+    /// commands may read.
     pub(crate) async fn open(
         launcher: Option<&Path>,
         runner: Option<&Path>,
@@ -101,7 +102,7 @@ impl Sandbox {
         })
     }
 
-    /// For tests of what needs no command.
+    /// Creates a sandbox for tests that run no command.
     #[cfg(test)]
     pub(crate) fn without_launcher() -> Self {
         Self {
@@ -122,7 +123,7 @@ impl Sandbox {
         }
     }
 
-    /// The same without some of what this machine offers, as on one that offers less.
+    /// Disables mechanisms, as on a machine that does not support them.
     pub(crate) fn without(mut self, mechanisms: &[Mechanism]) -> Self {
         for mechanism in mechanisms {
             match mechanism {
@@ -135,10 +136,10 @@ impl Sandbox {
         self
     }
 
-    /// The level that commands really have.
+    /// Returns the level that commands actually get.
     pub(crate) fn level(&self) -> SandboxLevel {
         let offers = self.probe.offers;
-        // Files, other processes and the kernel are out of a command's reach.
+        // A complete confinement covers files, other processes and the kernel.
         let is_complete = offers.seccomp && offers.landlock >= offers.landlock_needed();
         if self.probe.gvisor {
             SandboxLevel::L3
@@ -151,16 +152,16 @@ impl Sandbox {
         }
     }
 
-    /// The same with Landlock as an older kernel has it.
+    /// Limits Landlock to the version of an older kernel.
     pub(crate) fn with_landlock_abi(mut self, abi: u32) -> Self {
         self.probe.offers.landlock = abi.min(self.probe.offers.landlock);
         self
     }
 
-    /// Refuses a level that is not enough.
+    /// Checks the required level.
     ///
     /// # Errors
-    /// What is missing, and how to go on, for the operator.
+    /// Returns the missing mechanisms and the remedy, for the operator.
     pub(crate) fn require(&self, min_level: SandboxLevel) -> Result<(), String> {
         let level = self.level();
         let has = format!(
@@ -182,14 +183,15 @@ impl Sandbox {
         Ok(())
     }
 
-    /// Refuses to start commands whose number nothing holds: a storm of forks would take the machine before it is noticed.
+    /// Checks that a limit on the number of processes exists. Without one, a fork bomb would exhaust the
+    /// machine before the executor notices.
     ///
     /// # Errors
-    /// What is missing, and how to go on, for the operator.
+    /// Returns the missing limit and the remedy, for the operator.
     pub(crate) fn require_process_limit(&self) -> Result<(), String> {
         let probe = &self.probe;
         let has_group = probe.cgroup.as_ref().is_some_and(|group| group.processes);
-        // Of every other user the kernel counts the processes itself.
+        // The kernel's per-user limit (`RLIMIT_NPROC`) applies to every user except root.
         let is_held = probe.uid != 0 || probe.offers.namespaces || has_group || probe.process_limit.is_some();
         if is_held {
             return Ok(());
@@ -203,7 +205,7 @@ impl Sandbox {
         )
     }
 
-    /// What decides the level, in words.
+    /// Describes the mechanisms that decide the level.
     fn found(&self) -> String {
         let (offers, probe) = (self.probe.offers, &self.probe);
         let namespaces = match &probe.namespaces_problem {
@@ -219,12 +221,12 @@ impl Sandbox {
         )
     }
 
-    /// Whether commands run under another user than this process.
+    /// Returns true when commands run under another user than this process.
     pub(crate) fn has_own_user(&self) -> bool {
         self.probe.uid != rustix::process::getuid().as_raw()
     }
 
-    /// Who starts commands and keeps worktrees for this process.
+    /// Returns the runner that starts commands and holds worktrees for this process.
     pub(crate) fn runner(&self) -> Option<&Runner> {
         match &self.way {
             Way::Runner(runner) => Some(runner),
@@ -232,7 +234,7 @@ impl Sandbox {
         }
     }
 
-    /// Where commands that may get out do so.
+    /// Opens an egress port for commands.
     pub(crate) fn door(&self) -> io::Result<Door> {
         if self.probe.offers.namespaces {
             Ok(Door::inside())
@@ -241,23 +243,25 @@ impl Sandbox {
         }
     }
 
-    /// What this machine offers and commands get.
+    /// Returns the supported confinement, which commands get.
     pub(crate) fn probe(&self) -> &Probe {
         &self.probe
     }
 
-    /// What one command and everything it starts may use.
+    /// Returns the limits of one command with all of its descendants.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
     }
 }
 
-/// Limits below the container's: the kernel would end whatever it likes, and nobody could say why. An executor that
-/// starts commands itself needs more of the container than a runner.
+/// Lowers the memory limit below the container's. Above it, the kernel would kill any process of the
+/// container without a reason that could be reported. An executor that starts commands itself reserves more
+/// memory than a runner.
 fn within(limits: Limits, container: Option<u64>, has_runner: bool) -> Limits {
     let Some(container_mib) = container.map(|bytes| bytes >> 20) else {
         return limits;
     };
+    // 1/16 for a runner and 1/8 for an executor remain for the process itself, at least 64 and 512 MiB.
     let kept = if has_runner {
         (container_mib / 16).max(64)
     } else {
@@ -270,7 +274,7 @@ fn within(limits: Limits, container: Option<u64>, has_runner: bool) -> Limits {
     }
 }
 
-/// A mechanism that confines commands.
+/// Mechanism that confines commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
@@ -278,13 +282,13 @@ pub enum Mechanism {
     Landlock,
     /// Denied system calls.
     Seccomp,
-    /// Processes, network, users and mounts of their own.
+    /// Separate processes, network, users and mounts.
     Namespaces,
-    /// Limits by the kernel; no level needs it.
+    /// Limits enforced by the kernel; no level requires them.
     Cgroup,
 }
 
-/// A runner in another container may start later than this process.
+/// Probes through the runner, with retries: a runner in another container may start after this process.
 async fn probe_at(runner: &Runner) -> Result<Probe, String> {
     let deadline = Instant::now() + RUNNER_START;
     loop {
@@ -303,7 +307,7 @@ async fn probe_at(runner: &Runner) -> Result<Probe, String> {
 
 async fn probe(launcher: &Path) -> Result<Probe, String> {
     let mut command = tokio::process::Command::new(launcher);
-    // The search path is that of commands.
+    // Commands get this process's `PATH`, so the probe needs it to find the toolchains.
     let path = std::env::var_os("PATH").map(|path| ("PATH", path));
     command
         .arg("probe")
@@ -318,7 +322,7 @@ async fn probe(launcher: &Path) -> Result<Probe, String> {
     serde_json::from_slice(&output.stdout).map_err(|_| format!("{} is not a launcher", launcher.display()))
 }
 
-/// Whether the other side is there and has said nothing that nobody has read.
+/// Returns true when the peer is connected and has sent no unread byte.
 fn is_open_and_silent(socket: impl AsFd) -> bool {
     let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
     recv(socket, &mut [0_u8; 1], flags).is_err_and(|error| error == Errno::AGAIN)

@@ -1,24 +1,24 @@
-//! The part of a command's output that is kept: its head and its tail.
+//! Head and tail of a command's output; the middle is dropped.
 
 use std::collections::VecDeque;
 
-/// Kept of each end, in bytes, of a command whose output is read by the model.
+/// Limit in bytes for each end of an output that the model reads.
 pub(crate) const END_BYTES: usize = 16 * 1024;
 
-/// Head and tail of a stream, the rest counted.
+/// Head and tail of a stream, with the number of dropped bytes.
 pub(crate) struct Output {
-    /// Kept of each end, in bytes.
+    /// Limit in bytes of each end.
     end_bytes: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
-    /// So many bytes from the beginning are kept beside it.
+    /// Limit in bytes of `whole`, the beginning of the stream.
     whole_bytes: usize,
     whole: Vec<u8>,
 }
 
 impl Output {
-    /// Keeps so many bytes of each end.
+    /// Creates an output that stores `end_bytes` of each end.
     pub(crate) const fn new(end_bytes: usize) -> Self {
         Self {
             end_bytes,
@@ -30,7 +30,7 @@ impl Output {
         }
     }
 
-    /// The same, and so many bytes from the beginning for whoever wants to see what was left out.
+    /// Creates an output that also stores the first `whole_bytes`, for `read_result`.
     pub(crate) fn with_whole(end_bytes: usize, whole_bytes: usize) -> Self {
         Self {
             whole_bytes,
@@ -38,7 +38,7 @@ impl Output {
         }
     }
 
-    /// What was kept for that, when something was left out.
+    /// Returns the stored beginning if bytes were dropped, and otherwise nothing.
     pub(crate) fn take_whole(&mut self) -> Vec<u8> {
         match self.is_cut() {
             true => std::mem::take(&mut self.whole),
@@ -46,7 +46,7 @@ impl Output {
         }
     }
 
-    /// Takes the next bytes.
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let rest = self.whole_bytes.saturating_sub(self.whole.len()).min(bytes.len());
         self.whole.extend_from_slice(&bytes[..rest]);
@@ -58,12 +58,12 @@ impl Output {
         self.dropped += excess as u64;
     }
 
-    /// Whether something was left out.
+    /// Returns true when bytes were dropped.
     pub(crate) const fn is_cut(&self) -> bool {
         self.dropped > 0
     }
 
-    /// What is kept, as text.
+    /// Returns the stored parts as text, with a note about dropped bytes.
     pub(crate) fn into_text(self) -> String {
         let tail: Vec<u8> = self.tail.into();
         if self.dropped == 0 {

@@ -1,24 +1,26 @@
-//! What the launcher is told on its standard input, a socket: a frame with the policy, then for each command a frame
-//! with its words and, beside it, the descriptor that its output goes to. A frame is its length (4 bytes, little endian)
-//! and so many bytes of JSON. The launcher's answer to a command comes once no process of it is left: its exit code, and
-//! [`WAITS_FOR_NEXT`] or, when the launcher ends, 0.
+//! Protocol of the launcher on its standard input, a socket. The first frame is the policy. Each further
+//! frame is a command, together with the descriptor of its output.
+//!
+//! A frame is a length (4 bytes, little endian) and a body of that many bytes of JSON. The launcher answers
+//! when no process of the command is left: with the exit code, and with [`WAITS_FOR_NEXT`], or 0 when the
+//! launcher ends.
 
 use std::{io, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The largest frame, in bytes.
+/// Limit of a frame in bytes.
 pub(crate) const MAX_FRAME: usize = 1 << 20;
 
-/// In the place of a program: the launcher itself tries which of the addresses after it (`IP:PORT`) can be reached, and
-/// writes those. No program's name holds this character.
+/// Pseudo program: the launcher itself tests which of the following addresses (`IP:PORT`) it can reach, and
+/// writes those. A program's name cannot contain this character.
 pub(crate) const REACH: &str = "\0reach";
 
-/// In the launcher's answer: it waits for the next command.
+/// Second byte of the launcher's answer: it waits for the next command.
 pub(crate) const WAITS_FOR_NEXT: u8 = 1;
 
-/// Where systems keep their programs, libraries and settings; commands may read there. Of `/sys` no more than what
-/// language runtimes look at to size themselves.
+/// Folders with programs, libraries and settings of the system, which commands may read. Of `/sys` only the
+/// parts that language runtimes read to size themselves.
 pub(crate) const SYSTEM: [&str; 15] = [
     "/usr",
     "/bin",
@@ -40,57 +42,58 @@ pub(crate) const SYSTEM: [&str; 15] = [
 /// The bounds of one command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Policy {
-    /// Where it starts.
+    /// Working directory.
     pub(crate) directory: PathBuf,
-    /// Its whole environment.
+    /// Complete environment of the command.
     pub(crate) environment: Vec<(String, String)>,
-    /// Folders that it may write.
+    /// Folders that the command may write to.
     pub(crate) writable: Vec<PathBuf>,
-    /// The workspace's own folders that it may read, wherever they are.
+    /// Folders of the workspace that the command may read, at any path.
     pub(crate) readable: Vec<PathBuf>,
-    /// What it may read of the machine. What is not listed does not exist for it, or cannot be opened.
+    /// Paths of the machine that the command may read. Other paths do not exist for it or cannot be opened.
     pub(crate) visible: Vec<PathBuf>,
-    /// Folders and files inside visible ones that it may not read.
+    /// Folders and files inside visible ones that the command must not read.
     pub(crate) hidden: Vec<PathBuf>,
-    /// The workspace's folders around the writable ones, each as one mount: a file can be renamed between writable
-    /// folders inside the same one.
+    /// Folders of the workspace around the writable ones, each as one mount: a rename works only within one
+    /// mount, so writable folders of the same workspace share it.
     pub(crate) exposed: Vec<PathBuf>,
-    /// What it sees at another place than it lies, in this order; only with namespaces.
+    /// Files and folders that the command sees at another path, in this order. Only with namespaces.
     #[serde(default)]
     pub(crate) covers: Vec<Cover>,
-    /// What it may use.
+    /// Resource limits.
     pub(crate) limits: Limits,
-    /// Disk space beside the writable folders that counts with them, in MiB.
+    /// Disk space outside of the writable folders that counts towards their limit, in MiB.
     #[serde(default)]
     pub(crate) beside_mib: u64,
-    /// What confines it.
+    /// Mechanisms of confinement.
     pub(crate) confinement: Confinement,
-    /// Where its control group is made; absent: its tree is watched instead.
+    /// Folder for the control group; `None` to watch the process tree instead.
     pub(crate) cgroup: Option<Cgroup>,
-    /// Port on the world's own loopback at which the launcher listens and hands the listener out; absent: none. Only
-    /// with namespaces.
+    /// Port on the loopback interface of the namespace at which the launcher listens; it sends the listener
+    /// to the executor. `None` for no port. Only with namespaces.
     #[serde(default)]
     pub(crate) door: Option<u16>,
-    /// The executor's user; the launcher fills it in, because inside namespaces nobody can tell.
+    /// User of the executor. The launcher sets it, because the user cannot be determined inside of
+    /// namespaces.
     #[serde(default)]
     pub(crate) uid: u32,
 }
 
-/// A folder or file that a command sees at the place of another of the same kind.
+/// A folder or file that a command sees in place of another one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cover {
-    /// Where it lies.
+    /// Path of the source.
     pub(crate) from: PathBuf,
-    /// Where the command sees it.
+    /// Path at which the command sees it.
     pub(crate) at: PathBuf,
-    /// Whether the command may write it.
+    /// Whether the command may write to it.
     pub(crate) writable: bool,
 }
 
-/// A value as a frame.
+/// Encodes a value as a frame.
 ///
 /// # Errors
-/// A value above the largest frame, or one that is not JSON (a path that is not UTF-8).
+/// Fails for a value above the limit, or one that is not JSON (a path that is not UTF-8).
 pub(crate) fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let body = serde_json::to_vec(value)?;
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME);
@@ -98,7 +101,7 @@ pub(crate) fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok([length.to_le_bytes().as_slice(), &body].concat())
 }
 
-/// What a command and everything it starts may use.
+/// Resource limits of a command with all of its descendants.
 #[allow(
     unreachable_pub,
     reason = "the executor's settings offer it; the launcher, which has this file too, does not"
@@ -106,13 +109,13 @@ pub(crate) fn frame(value: &impl Serialize) -> io::Result<Vec<u8>> {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Memory of the whole process tree, in MiB.
+    /// Limit for the memory of the whole process tree, in MiB.
     pub memory_mib: u64,
-    /// Processes and threads at a time.
+    /// Limit of simultaneous processes and threads.
     pub processes: u64,
-    /// All files in the folders it may write, and the workspace's git directory, in MiB.
+    /// Limit for all files in the writable folders and the workspace's git directory, in MiB.
     pub disk_mib: u64,
-    /// The largest single file, in MiB.
+    /// Limit for a single file, in MiB.
     pub file_mib: u64,
 }
 
@@ -127,67 +130,68 @@ impl Default for Limits {
     }
 }
 
-/// Which mechanisms of the kernel are used.
+/// Kernel mechanisms in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confinement {
-    /// The Landlock ABI whose rules are used; 0: none. File access from 1, moves between folders 2, truncation 3,
-    /// ioctl on devices 5, signals and abstract sockets 6, named sockets 9. TCP rules (4) are not used: they know
-    /// ports and no addresses, so they would close the loopback servers of tests as well.
+    /// Landlock ABI in use; 0 for none. The versions add: file access 1, moves between folders 2, truncation
+    /// 3, ioctl on devices 5, signals and abstract sockets 6, named sockets 9. TCP rules (4) are not used:
+    /// they match ports without addresses, so they would also block the loopback servers of tests.
     pub(crate) landlock: u32,
-    /// The deny list of system calls.
+    /// Deny list of system calls.
     pub(crate) seccomp: bool,
-    /// User, mount, process, network and IPC namespaces.
+    /// User, mount, process, network, IPC and host name namespaces.
     pub(crate) namespaces: bool,
 }
 
 impl Confinement {
-    /// The oldest Landlock ABI with which nothing is missing: namespaces keep signals and abstract sockets inside by
-    /// themselves, but ABI 1 would forbid every move of a file between folders.
+    /// Returns the oldest sufficient Landlock ABI. Namespaces isolate signals and abstract sockets, so ABI 2
+    /// suffices with them; ABI 1 would forbid every move of a file between folders.
     pub(crate) const fn landlock_needed(self) -> u32 {
         if self.namespaces { 2 } else { 6 }
     }
 }
 
-/// Where control groups can be made, and what they can limit.
+/// Location of control groups, with the limits that they enforce.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cgroup {
-    /// Groups are made in it.
+    /// Parent folder of the groups.
     pub(crate) folder: PathBuf,
-    /// Memory is limited by the kernel.
+    /// Whether the kernel limits memory.
     pub(crate) memory: bool,
-    /// Processes are limited by the kernel.
+    /// Whether the kernel limits the number of processes.
     pub(crate) processes: bool,
 }
 
-/// What the launcher answers when it is asked what this machine offers.
+/// Result of probing this machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Probe {
-    /// What works here.
+    /// Mechanisms that work.
     pub(crate) offers: Confinement,
-    /// Version of Landlock in this kernel, 0 when there is none.
+    /// Landlock version of the kernel; 0 for none.
     pub(crate) landlock_abi: u32,
-    /// Control groups of version 2, where they can be written.
+    /// Writable cgroup v2 folder, if any.
     pub(crate) cgroup: Option<Cgroup>,
-    /// Bytes of memory that all commands together may use, with the process that starts them: the limit of its container.
+    /// Memory limit in bytes of the container, which all commands and the process that starts them share.
     pub(crate) memory_limit: Option<u64>,
-    /// How many processes this process's container may have.
+    /// Process limit of this process's container.
     pub(crate) process_limit: Option<u64>,
-    /// Why namespaces are not offered.
+    /// Reason why namespaces do not work.
     pub(crate) namespaces_problem: Option<String>,
-    /// Whether a user-space kernel lies beneath (gVisor).
+    /// Whether the kernel is gVisor.
     pub(crate) gvisor: bool,
-    /// User that commands run as, as the machine sees it.
+    /// User of commands, as seen on the machine.
     pub(crate) uid: u32,
-    /// What commands find to work with.
+    /// Toolchains that commands can use.
     #[serde(default)]
     pub(crate) toolchain: Toolchain,
 }
 
-/// What there is to work with where commands run.
+/// Toolchains that commands can use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Toolchain {
-    /// The system, as it calls itself; empty: it does not say.
+    /// Name of the operating system from `/etc/os-release`; empty if unknown.
     pub(crate) system: String,
-    /// Programs of usual toolchains in the search path, in their order; with the version where the name of the file has it.
+    /// Names of common toolchain programs in the search path, sorted, with the version if the file's name
+    /// contains it.
     pub(crate) programs: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! The executor's side of the runner: a process under another user that starts commands and keeps the worktree.
+//! Client of the runner, a process under another user that starts commands and holds worktrees.
 
 use std::{
     fs::File,
@@ -20,14 +20,15 @@ use super::{
     wire::{self, Answer, Folder, Hello, MAX_ENTRIES, Request, Task, Wants},
 };
 
-/// How long an answer may take; before a workspace the one before it is deleted.
+/// Time limit for an answer. It is long, because the runner deletes the previous workspace before it opens
+/// one.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 
-/// Where the runner is reached.
+/// Path of the runner's socket.
 #[derive(Clone, Debug)]
 pub(crate) struct Runner(PathBuf);
 
-/// The files of one workspace at the runner. They go when this is dropped. All its calls block.
+/// Files of one workspace at the runner. Dropping the session deletes them. All calls block.
 #[derive(Debug)]
 pub(crate) struct Session {
     socket: Mutex<UnixStream>,
@@ -40,7 +41,7 @@ impl Runner {
         Self(socket.to_owned())
     }
 
-    /// What the machine offers to the runner's user. Blocks.
+    /// Probes the confinement for the runner's user. Blocks.
     pub(crate) fn probe(&self) -> io::Result<Probe> {
         let socket = self.connect(Wants::Probe, None)?;
         match answer(&socket)? {
@@ -49,12 +50,13 @@ impl Runner {
         }
     }
 
-    /// A launcher that waits for its policy; the command's output goes to `output`.
+    /// Starts a launcher that waits for its policy. The command writes its output to `output`.
     pub(crate) fn start(&self, output: &OwnedFd) -> io::Result<UnixStream> {
         self.connect(Wants::Command, Some(output))
     }
 
-    /// A workspace over a worktree that is there, or over a new one. Waits until the one before is gone. Blocks.
+    /// Opens a workspace over an existing worktree, or over a new one. Waits until the previous workspace is
+    /// deleted. Blocks.
     pub(crate) fn workspace(&self, tree: Option<&Path>) -> io::Result<Session> {
         let wanted = tree.map(Path::to_owned);
         let socket = self.connect(Wants::Workspace { tree: wanted }, None)?;
@@ -81,34 +83,34 @@ impl Runner {
 }
 
 impl Session {
-    /// Where the workspace's own folder is.
+    /// Returns the folder of the workspace.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether the other side has gone, or has said something that nobody asked for.
+    /// Returns true when the runner closed the connection or sent an unexpected answer.
     pub(crate) fn is_closed(&self) -> bool {
-        // Held: somebody waits for an answer and will be told.
+        // A locked socket belongs to a call in progress, which will notice the failure itself.
         self.socket
             .try_lock()
             .is_ok_and(|socket| !super::is_open_and_silent(&*socket))
     }
 
-    /// Where one of its folders is.
+    /// Returns the path of a folder of the workspace.
     pub(crate) fn path(&self, folder: Folder) -> PathBuf {
         match folder {
             Folder::Tree => self.tree.clone(),
             Folder::Scratch => self.folder.join("tmp"),
-            // Where they lie once they are entered.
+            // Paths after the second pair has replaced the workspace's folders.
             Folder::CheckTree => self.folder.join("tree"),
             Folder::CheckScratch => self.folder.join("tmp"),
         }
     }
 
-    /// An ordinary file, opened for reading by the runner.
+    /// Opens a regular file for reading at the runner.
     pub(crate) fn open_file(&self, folder: Folder, path: &Path) -> io::Result<File> {
         let file = self.file(folder, path, Task::Open)?;
-        // What a runner that was taken over hands out must not stop us: a pipe would.
+        // A compromised runner could send the descriptor of a pipe, and reading it would block.
         if file.metadata()?.is_file() {
             Ok(file)
         } else {
@@ -116,19 +118,19 @@ impl Session {
         }
     }
 
-    /// Writes a file whole, or leaves the one that is there.
+    /// Replaces a file completely, or leaves the existing one unchanged.
     pub(crate) fn write(&self, folder: Folder, path: &Path, content: &[u8]) -> io::Result<()> {
         let mut file = self.file(folder, path, Task::Replace)?;
         file.write_all(content)?;
         self.done(folder, path, Task::FinishReplace)
     }
 
-    /// Puts an empty file where nothing is.
+    /// Creates an empty file at a free path.
     pub(crate) fn create(&self, folder: Folder, path: &Path, executable: bool) -> io::Result<File> {
         self.file(folder, path, Task::Create { executable })
     }
 
-    /// What a folder holds, sorted; at most `max` entries, and at most 2,000.
+    /// Lists the entries of a folder, sorted: at most `max`, and at most 2,000.
     pub(crate) fn list(&self, folder: Folder, path: &Path, max: usize) -> io::Result<Vec<Entry>> {
         let max = max.min(MAX_ENTRIES);
         match self.call(folder, path, Task::List { max })? {
@@ -137,7 +139,7 @@ impl Session {
         }
     }
 
-    /// What is at a path.
+    /// Returns the type and values of a path; `None` when it does not exist.
     pub(crate) fn stat(&self, folder: Folder, path: &Path) -> io::Result<Option<Stat>> {
         match self.call(folder, path, Task::Stat)? {
             (Answer::Stat(stat), _) => Ok(stat),
@@ -145,7 +147,7 @@ impl Session {
         }
     }
 
-    /// What a link says.
+    /// Returns the target of a symbolic link.
     pub(crate) fn read_link(&self, folder: Folder, path: &Path) -> io::Result<Vec<u8>> {
         match self.call(folder, path, Task::ReadLink)? {
             (Answer::Link(target), _) => Ok(target),
@@ -153,12 +155,12 @@ impl Session {
         }
     }
 
-    /// A step in the life of the second worktree.
+    /// Executes a step of a check with the second worktree.
     pub(crate) fn check(&self, step: Task) -> io::Result<()> {
         self.done(Folder::CheckTree, Path::new(""), step)
     }
 
-    /// A task whose answer says no more than that it is done.
+    /// Executes a task without a result.
     pub(crate) fn done(&self, folder: Folder, path: &Path, task: Task) -> io::Result<()> {
         match self.call(folder, path, task)? {
             (Answer::Done, _) => Ok(()),

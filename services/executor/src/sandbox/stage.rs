@@ -1,5 +1,5 @@
-//! A second pair of folders that takes the place of a workspace's own while one command runs, and then gives it back.
-//! Tools write their place into what they install, so what a setup made works at that place only.
+//! A second pair of folders that replaces the folders of a workspace while one command runs. Tools write
+//! absolute paths into installed files, so the result of setup works only at the path at which it was made.
 
 use std::{
     fs, io,
@@ -10,11 +10,12 @@ use std::{
 /// The worktree, and the scratch space with the home folder.
 const FOLDERS: [&str; 2] = ["tree", "tmp"];
 const HOME: &str = "tmp/home";
-/// Beside the workspace: the second pair, and the workspace's own while it is away.
+/// Names in the folder next to the workspace: the second pair, and the workspace's own folders while they are
+/// replaced.
 const SECOND: &str = "second";
 const OWN: &str = "own";
 
-/// The second pair. Dropped while it is in place, it gives the place back.
+/// The second pair. Dropping it while it is in place restores the workspace's folders.
 #[derive(Debug)]
 pub(crate) struct Stage {
     place: PathBuf,
@@ -23,7 +24,8 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// Makes the pair in the folder `beside`, on the file system of `place`, which holds the workspace's own.
+    /// Creates the pair in the folder `beside`, which must be on the file system of `place`, the folder of
+    /// the workspace.
     pub(crate) fn make(place: &Path, beside: &Path) -> io::Result<Self> {
         let make = |path: PathBuf| fs::DirBuilder::new().recursive(true).mode(0o755).create(path);
         for name in FOLDERS.iter().chain([&HOME]) {
@@ -37,17 +39,17 @@ impl Stage {
         })
     }
 
-    /// The second worktree and scratch space, before they take the place.
+    /// Paths of the second worktree and scratch space before they are swapped in.
     pub(crate) fn folders(&self) -> [PathBuf; 2] {
         FOLDERS.map(|name| self.beside.join(SECOND).join(name))
     }
 
-    /// All of it, to be deleted in the end.
+    /// Folder of both pairs, for the caller to delete at the end.
     pub(crate) fn beside(&self) -> &Path {
         &self.beside
     }
 
-    /// Takes the place. On failure everything is where it was.
+    /// Swaps the second pair in. On failure, all folders are at their previous paths.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         let moves = self.moves();
         for (done, (from, to)) in moves.iter().enumerate() {
@@ -60,7 +62,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Gives the place back.
+    /// Restores the workspace's folders.
     pub(crate) fn leave(&mut self) -> io::Result<()> {
         if std::mem::take(&mut self.is_entered) {
             back(&self.moves())?;
@@ -80,12 +82,12 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Whoever can tell of a failure has called `leave` before.
+        // The error is ignored: callers that can report a failure call `leave` before.
         let _ = self.leave();
     }
 }
 
-/// Takes moves back, the last one first.
+/// Reverts moves, the last one first.
 fn back(moves: &[(PathBuf, PathBuf)]) -> io::Result<()> {
     moves.iter().rev().try_for_each(|(from, to)| fs::rename(to, from))
 }

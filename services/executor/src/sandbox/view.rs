@@ -1,5 +1,5 @@
-//! What commands may read of the machine: its system and its toolchains. Homes, data and everything else stay out
-//! unless the settings expose it.
+//! Part of the machine that commands may read: the system and its toolchains. Home folders, data and
+//! everything else are invisible unless the settings expose them.
 
 use std::{
     ffi::OsString,
@@ -10,8 +10,8 @@ use std::{
 
 use super::policy::SYSTEM;
 
-/// Folders in which language tools install themselves and their packages below a home folder. None of these holds credentials or work of the
-/// user, such as `go/src`; packages may be private ones.
+/// Folders below the home folder in which language tools install programs and packages. None of them contains
+/// the user's credentials or work, such as `go/src`. Packages may be private.
 const TOOLCHAINS_AT_HOME: &[&str] = &[
     ".asdf",
     ".bun/bin",
@@ -47,30 +47,30 @@ const TOOLCHAINS_AT_HOME: &[&str] = &[
     "miniforge3",
     "sdk",
 ];
-/// Toolchains of all users that lie between homes or data.
+/// Toolchains of all users that lie below folders of homes or data.
 const SHARED_TOOLCHAINS: &[&str] = &["/home/linuxbrew/.linuxbrew", "/var/lib/snapd/snap"];
-/// Variables that name toolchains' folders.
+/// Environment variables that name folders of toolchains.
 const VARIABLES: &[&str] = &["RUSTUP_HOME", "JAVA_HOME", "GOROOT"];
-/// Beside a folder of programs, what they load.
+/// Folders next to a folder of programs from which these load libraries.
 const LIBRARIES: &[&str] = &["lib", "lib64", "libexec"];
-/// A settings folder that commands see; parts of it are private.
+/// Folder of system settings. Commands may read it except for its private parts.
 const SETTINGS: &str = "/etc";
-/// Folders within folders there that are looked at.
+/// Limit of nested folders that are searched for private settings.
 const SETTINGS_DEPTH: u32 = 4;
-/// Settings of a start on one machine, which hold secrets of other services.
+/// Settings file in the working directory of `journeyman up`, which may contain secrets of other services.
 const SETTINGS_HERE: &str = "journeyman.toml";
 
-/// What commands see of the machine.
+/// Visible and hidden paths of the machine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct View {
-    /// Folders and files that they may read.
+    /// Folders and files that commands may read.
     pub(crate) visible: Vec<PathBuf>,
-    /// What inside those they may not.
+    /// Folders and files inside those that commands must not read.
     pub(crate) hidden: Vec<PathBuf>,
 }
 
 impl View {
-    /// The usual places of this machine, `exposed` in addition, without `hidden`.
+    /// Computes the view of this machine: the usual paths and `exposed`, without `hidden`.
     pub(crate) fn of_this_machine(exposed: Vec<PathBuf>, mut hidden: Vec<PathBuf>) -> Self {
         let user = User {
             home: std::env::home_dir().filter(|home| home.parent().is_some()),
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// Whose toolchains commands use.
+/// User whose toolchains commands use.
 struct User {
     home: Option<PathBuf>,
     path: OsString,
@@ -106,7 +106,8 @@ impl User {
         found.chain(at_home).collect()
     }
 
-    /// Not a home, nor a folder around it: a search path may name anything.
+    /// Returns true for a folder that is neither a home folder nor above one. A search path may contain any
+    /// folder.
     fn is_toolchain(&self, path: &Path) -> bool {
         let is_around_home = |home: &PathBuf| home.starts_with(path);
         path.is_absolute()
@@ -115,8 +116,8 @@ impl User {
     }
 }
 
-/// A folder of the search path with what its programs need: a virtual environment, or the installation of a version
-/// manager, as a whole; else the libraries beside it.
+/// Returns a folder of the search path with the files that its programs need: a virtual environment or a
+/// version manager as a whole, and otherwise the libraries next to it.
 fn installation(programs: &Path) -> Vec<PathBuf> {
     let Some(around) = programs.parent() else {
         return Vec::new();
@@ -129,7 +130,8 @@ fn installation(programs: &Path) -> Vec<PathBuf> {
     [programs.to_owned()].into_iter().chain(beside).collect()
 }
 
-/// What in a folder of settings only its owner or group may read: a root executor's commands could otherwise read it.
+/// Returns files and folders below a settings folder that others must not read. Commands of a root executor
+/// could otherwise read them.
 fn private_settings(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut queue = vec![(folder.to_owned(), 0)];
@@ -149,7 +151,7 @@ fn private_settings(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Each path once, and none inside another.
+/// Removes duplicates, and paths inside of others.
 fn largest(mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.sort();
     let mut found: Vec<PathBuf> = Vec::new();
@@ -244,7 +246,7 @@ mod tests {
             installation(&path("tool/bin")),
             [path("tool/bin"), path("tool/lib")]
         );
-        // Not a folder of programs by its name: what lies beside it is something else.
+        // The name does not mark a folder of programs, so its neighbors are not libraries.
         assert_eq!(installation(&path("other")), [path("other")]);
     }
 

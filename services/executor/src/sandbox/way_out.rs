@@ -1,5 +1,5 @@
-//! The way out of setup commands: a port on their loopback, behind which this process passes every connection on to the
-//! egress proxy, in a session that it opens with a grant. The commands never see the grant.
+//! Egress of setup commands: a port on their loopback interface. This process relays each connection to the
+//! egress proxy, in a session that it opens with a grant. Commands never see the grant.
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
 
@@ -22,30 +22,31 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-/// Where commands find the proxy; repositories may name it in their tools' settings.
+/// Usual port of the relay. Repositories may contain it in settings of their tools.
 const PORT: u16 = 3128;
-/// What a session speaks after the upgrade.
+/// Protocol of a session after the HTTP upgrade.
 const PROTOCOL: &str = "journeyman-egress";
-/// How long the proxy may take to open a session or to list what it refused.
+/// Time limit for the proxy to open a session or to list refusals.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
-/// Connections of one command at a time; the proxy takes no more of a run.
+/// Limit of simultaneous connections of one command. The proxy has the same limit for a run.
 const MAX_CONNECTIONS: usize = 64;
-/// For the planner.
+/// Error message for the planner.
 const WRONG_URL: &str = "egress_url must be such as http://egress:3128";
-/// Of the proxy's own words, in bytes.
+/// Limit of the proxy's messages, in bytes.
 const MAX_WORDS: usize = 16 * 1024;
 
-/// The egress proxy, and the grant for it.
+/// Address of the egress proxy, with the grant for it.
 #[derive(Debug)]
 pub(crate) struct WayOut {
     host: String,
     port: u16,
-    /// Present when the proxy has a certificate. TLS ends here: commands speak plainly to their own loopback.
+    /// TLS client if the proxy has a certificate. TLS ends in this process, so commands use plain HTTP to
+    /// their loopback.
     tls: Option<tls::Client>,
     grant: SecretString,
 }
 
-/// Where commands get out: a port, and its listener where they share this process's loopback.
+/// Egress port of a command, with its listener if the command shares this process's loopback.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) port: u16,
@@ -53,7 +54,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// For commands that have a loopback of their own; the launcher listens.
+    /// Port for commands with a network namespace; the launcher listens.
     pub(crate) const fn inside() -> Self {
         Self {
             port: PORT,
@@ -61,7 +62,7 @@ impl Door {
         }
     }
 
-    /// For commands that share this process's loopback: at the usual port where that is free.
+    /// Port for commands that share this process's loopback: the usual one if it is free, otherwise any.
     pub(crate) fn here() -> io::Result<Self> {
         let bind = |port| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         let listener = bind(PORT).or_else(|_| bind(0))?;
@@ -71,7 +72,7 @@ impl Door {
         })
     }
 
-    /// What tells programs of it.
+    /// Variables that configure programs for the relay.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (String, String)> {
         let url = format!("http://127.0.0.1:{}", self.port);
         let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
@@ -88,11 +89,11 @@ impl Door {
 }
 
 impl WayOut {
-    /// Through the proxy at a URL, such as `http://egress:3128`, or `https://egress:3128` where this executor knows the
-    /// proxy's authority; absent when the URL is empty.
+    /// Creates the egress through the proxy at a URL such as `http://egress:3128`, or `https://egress:3128`
+    /// if this executor has the proxy's authority. `None` for an empty URL.
     ///
     /// # Errors
-    /// A text for the planner when this is no such URL.
+    /// Returns a text for the planner when the URL has another form.
     pub(crate) fn new(url: &str, grant: &str, client: Option<&tls::Client>) -> Result<Option<Self>, String> {
         if url.is_empty() {
             return Ok(None);
@@ -116,7 +117,7 @@ impl WayOut {
         }))
     }
 
-    /// Passes on what comes in at a listener, until the answer is dropped.
+    /// Relays the connections of a listener until the returned handle is dropped.
     pub(crate) fn open(
         self: &Arc<Self>,
         listener: std::net::TcpListener,
@@ -150,18 +151,19 @@ impl WayOut {
         let opened = tokio::time::timeout(ANSWER_TIME, self.session()).await;
         match opened.unwrap_or_else(|_| Err("it does not answer".to_owned())) {
             Ok(mut session) => {
-                // Each side's end is passed on; that one broke off is nobody's business here.
+                // The result is ignored: both ends are passed on, and a broken connection concerns only the
+                // command and its peer.
                 let _ = tokio::io::copy_bidirectional(&mut connection, &mut session).await;
             }
             Err(problem) => {
                 tracing::warn!(problem, "no session at the egress proxy");
-                // The command may have gone.
+                // The result is ignored: the command may have closed the connection.
                 let _ = tokio::time::timeout(ANSWER_TIME, turn_away(connection, &problem)).await;
             }
         }
     }
 
-    /// What the proxy refused to this run, a line each; empty when it cannot be asked.
+    /// Returns the proxy's refusals for this run, one per line; empty when the proxy does not answer.
     pub(crate) async fn refusals(&self) -> String {
         let asked = async {
             let answer = self.ask("/refusals", false).await?;
@@ -212,7 +214,7 @@ impl WayOut {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| error.to_string())?;
-        // It ends when the session does.
+        // The task ends with the session.
         drop(tokio::spawn(connection.with_upgrades()));
         let bearer = format!("Bearer {}", self.grant.expose_secret());
         let mut request = Request::get(path)
@@ -236,7 +238,8 @@ impl WayOut {
     }
 }
 
-/// Answers one request. What else comes is read: closing would take the answer away from a client that still writes.
+/// Answers a request with an error. Further input is read until the client closes, because an early close
+/// would discard the answer of a client that still writes.
 async fn turn_away(mut connection: TcpStream, problem: &str) -> io::Result<()> {
     let text = format!("egress: the proxy gives no session: {problem}\n");
     let head = "HTTP/1.1 502 Bad Gateway\r\ncontent-type: text/plain\r\nconnection: close";

@@ -1,5 +1,5 @@
-//! What executor and runner say to each other: frames as the launcher's, some with a file descriptor beside them. The
-//! first frame of a connection says what it is for.
+//! Protocol between executor and runner: frames like the launcher's, some with a file descriptor. The first
+//! frame of a connection is a [`Hello`] with its purpose.
 
 use std::{
     io::{self, IoSlice, IoSliceMut, Read, Write},
@@ -22,28 +22,29 @@ use super::{
     policy::{MAX_FRAME, Probe, frame},
 };
 
-/// A runner serves executors of its own version only.
+/// Version of the protocol. A runner serves only executors of the same version.
 pub(crate) const VERSION: u32 = 3;
-/// Names in one answer; a frame has room for them.
+/// Limit of names in one answer, so that it fits into a frame.
 pub(crate) const MAX_ENTRIES: usize = 2000;
 
-/// The first frame.
+/// First frame of a connection.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) version: u32,
     pub(crate) wants: Wants,
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Wants {
-    /// What the machine offers to the runner's user; one answer.
+    /// Probe of the machine for the runner's user; one answer.
     Probe,
-    /// A launcher: from here on the connection is its own, and the descriptor beside this frame what it says of itself.
+    /// A launcher, which owns the connection from then on. The descriptor of this frame receives its
+    /// messages.
     Command,
-    /// The files of one workspace, which goes with the connection. One at a time.
+    /// Files of one workspace, which is deleted with the connection. A runner holds one workspace at a time.
     Workspace {
-        /// A worktree that is there already and stays; absent: a new one.
+        /// Existing worktree, which is not deleted; `None` for a new one.
         tree: Option<PathBuf>,
     },
 }
@@ -51,17 +52,17 @@ pub(crate) enum Wants {
 /// One of a workspace's folders.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Folder {
-    /// The worktree.
+    /// Worktree of the workspace.
     Tree,
-    /// Scratch space.
+    /// Scratch space with the home folder.
     Scratch,
-    /// The second worktree, of a check.
+    /// Second worktree, for a check.
     CheckTree,
-    /// Its scratch space.
+    /// Scratch space of the check.
     CheckScratch,
 }
 
-/// One task beneath a folder.
+/// Task in a folder.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) folder: Folder,
@@ -70,7 +71,7 @@ pub(crate) struct Request {
     pub(crate) task: Task,
 }
 
-/// What is to be done at a path.
+/// Operation on a path.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Task {
     Open,
@@ -91,31 +92,31 @@ pub(crate) enum Task {
     RemoveEmptyFolders,
     MakeFolder,
     ShowFolders,
-    /// Makes the second worktree and its scratch space; the folder and path of this and the next two count for nothing.
+    /// Creates the second worktree and its scratch space. This and the next two tasks ignore folder and path.
     BeginCheck,
-    /// Puts them into the place of the workspace's own.
+    /// Swaps them with the workspace's folders.
     EnterCheck,
-    /// Puts the workspace's own back and deletes the others.
+    /// Restores the workspace's folders and deletes the others.
     EndCheck,
 }
 
-/// How it went.
+/// Result of a task.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     Done,
-    /// The descriptor is beside this frame.
+    /// The descriptor is sent with this frame.
     File,
     Stat(Option<Stat>),
     Entries(Vec<Entry>),
     Link(Vec<u8>),
     Probe(Probe),
-    /// The workspace's own folder, with `tree` and `tmp` in it.
+    /// Folder of the workspace, which contains `tree` and `tmp`.
     Workspace(PathBuf),
-    /// By the error number.
+    /// Failure with its error number (`errno`).
     Refused(i32),
 }
 
-/// Sends a value, and a descriptor with its first byte.
+/// Sends a value, with a descriptor on its first byte.
 pub(crate) fn send(
     mut socket: &UnixStream,
     value: &impl Serialize,
@@ -126,7 +127,7 @@ pub(crate) fn send(
     socket.write_all(bytes.get(sent..).unwrap_or_default())
 }
 
-/// Sends as many bytes as there is room for, and a descriptor with the first; how many.
+/// Sends as many bytes as the socket accepts, with a descriptor on the first one. Returns their number.
 pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -142,13 +143,16 @@ pub(crate) fn send_some(socket: impl AsFd, bytes: &[u8], file: Option<BorrowedFd
     )?)
 }
 
-/// The next value with the descriptor that came with it; nothing once the other side has closed. Takes no byte beyond.
+/// Receives the next value with its descriptor; `None` after the peer closed the connection. Reads no byte of
+/// the next frame.
 pub(crate) fn receive<T: DeserializeOwned>(
     mut socket: &UnixStream,
 ) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut length = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
+    // Only the four bytes of the length are requested: reading further could consume the descriptor of the
+    // next frame.
     let mut parts = [IoSliceMut::new(&mut length)];
     let count = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;
     let mut file = None;

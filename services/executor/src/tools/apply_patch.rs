@@ -1,5 +1,5 @@
-//! `apply_patch`: a patch over any number of files, all or nothing, as a unified diff or between `*** Begin Patch` and
-//! `*** End Patch`.
+//! `apply_patch`: applies a patch to any number of files, completely or not at all. The patch is a unified
+//! diff, or the format between `*** Begin Patch` and `*** End Patch`.
 
 use std::{
     collections::BTreeMap,
@@ -43,25 +43,25 @@ struct Input {
     force: bool,
 }
 
-/// What becomes of one file.
+/// Planned change of one file.
 struct Change {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
-    /// Whether a new file can be run, as the one that it was moved from.
+    /// Whether a new file is executable, like the file that it was moved from.
     is_executable: bool,
-    /// For the answer.
+    /// Text about the change for the answer.
     shown: String,
 }
 
-/// A patch that a model sent as it is, in place of an object with the field `patch`.
+/// Wraps a patch that the model sent as plain text instead of an object with the field `patch`.
 pub(super) fn bare(input: &str) -> Option<String> {
     let text = serde_json::from_str::<String>(input).unwrap_or_else(|_| input.to_owned());
     let is_bare = !text.trim_start().starts_with(['{', '"']) && patch_envelope::is_envelope(&text);
     is_bare.then(|| serde_json::json!({ "patch": text }).to_string())
 }
 
-/// The files as the operations before leave them, so that a file may occur twice.
+/// Files as the previous operations leave them, so that a patch may name a file more than once.
 struct Plan<'a> {
     call: &'a Call,
     files: BTreeMap<PathBuf, Change>,
@@ -76,7 +76,7 @@ impl<'a> Plan<'a> {
         for operation in operations {
             plan.perform(operation)?;
         }
-        // A file that was made and taken away again is no change.
+        // A file that the patch creates and deletes is not a change.
         let changes = plan
             .files
             .into_values()
@@ -224,7 +224,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
     finish(call, &changes, input.force)
 }
 
-/// Checks and writes what was planned, and shows it.
+/// Checks the syntax of the planned changes, writes them, and renders the answer.
 fn finish(call: &Call, changes: &[Change], force: bool) -> Result<Reply, String> {
     let mut unchecked = String::new();
     for change in changes {
@@ -286,7 +286,7 @@ fn plan(call: &Call, file: &FilePatch) -> Result<Change, String> {
     })
 }
 
-/// A new file.
+/// Plans a new file.
 fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> {
     if call.workspace.root().stat(&path).ok().flatten().is_some() {
         return Err(format!("{} exists already.", path.display()));
@@ -320,13 +320,14 @@ fn made(call: &Call, file: &FilePatch, path: PathBuf) -> Result<Change, String> 
     })
 }
 
-/// Where a hunk goes, and what comes there.
+/// Location of a hunk, with the lines for it.
 struct Placed {
     splice: Splice,
     by: Match,
 }
 
-/// Applies chunks, each behind the one before it where it can be found there; what the model should know about how.
+/// Applies chunks, each after the previous one where it occurs there. Returns a note for the model about
+/// inexact matches.
 fn apply_chunks(lines: &mut Lines, chunks: &[Chunk]) -> Result<&'static str, String> {
     let (mut placed, mut from) = (Vec::new(), 0);
     for (number, chunk) in chunks.iter().enumerate() {
@@ -358,7 +359,7 @@ fn place_chunk(lines: &Lines, chunk: &Chunk, start: usize) -> Result<Placed, Str
             by: Match::Exact,
         });
     }
-    // A blank line at a chunk's end is mostly the space to the next part of the patch.
+    // A blank line at the end of a chunk is usually the separator to the next part of the patch.
     let mut readings = Vec::new();
     for hunk in std::iter::once(whole.clone()).chain(whole.trimmed()) {
         if let Some(found) = places(lines.texts(), &hunk.old())? {
@@ -401,7 +402,8 @@ fn place_chunk(lines: &Lines, chunk: &Chunk, start: usize) -> Result<Placed, Str
     })
 }
 
-/// Applies hunks to the file as it is before the first of them; what the model should know about how.
+/// Applies hunks to the file as it is before the first of them. Returns a note for the model about inexact
+/// matches.
 fn apply(lines: &mut Lines, hunks: &[Hunk]) -> Result<&'static str, String> {
     let mut placed: Vec<Placed> = Vec::new();
     for (number, hunk) in hunks.iter().enumerate() {
@@ -411,7 +413,8 @@ fn apply(lines: &mut Lines, hunks: &[Hunk]) -> Result<&'static str, String> {
     splice_all(lines, placed)
 }
 
-/// Puts all changes into the file as it is before the first of them; what the model should know about how.
+/// Applies all changes to the file as it is before the first of them. Returns a note for the model about
+/// inexact matches.
 fn splice_all(lines: &mut Lines, mut placed: Vec<Placed>) -> Result<&'static str, String> {
     placed.sort_by_key(|place| place.splice.at);
     let overlap = |pair: &[Placed]| pair[0].splice.at + pair[0].splice.count > pair[1].splice.at;
@@ -421,6 +424,7 @@ fn splice_all(lines: &mut Lines, mut placed: Vec<Placed>) -> Result<&'static str
     let is_loose = placed
         .iter()
         .any(|place| matches!(place.by, Match::Indentation | Match::Typography));
+    // From the last to the first, because a splice moves the lines after it.
     for place in placed.into_iter().rev() {
         lines.splice(place.splice);
     }
@@ -436,7 +440,7 @@ fn place(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
         return insertion(lines, hunk);
     }
     let whole = places(lines.texts(), &hunk.old())?;
-    // A blank line at a hunk's end is mostly the space to the next part of the patch.
+    // A blank line at the end of a hunk is usually the separator to the next part of the patch.
     let trimmed = hunk.trimmed().filter(|_| whole.is_none());
     let (hunk, found) = match &trimmed {
         Some(trimmed) if trimmed.old().is_empty() => return insertion(lines, trimmed),
@@ -455,14 +459,14 @@ fn place(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
             at,
             count,
             new: rewritten(lines, hunk, at, found.by)?,
-            // Without a word about it the end of the file stays what it is.
+            // Without a marker in the patch, the line end of the file's last line stays unchanged.
             ends: (reaches_end && hunk.open != (false, false)).then_some(!hunk.open.1),
         },
         by: found.by,
     })
 }
 
-/// Lines without context: after the line that the numbers name.
+/// Places lines without context after the line that the header's numbers name.
 fn insertion(lines: &Lines, hunk: &Hunk) -> Result<Placed, String> {
     let at = match hunk.start {
         Some(start) if start <= lines.texts().len() => start,
@@ -493,7 +497,7 @@ fn added(hunk: &Hunk) -> Vec<String> {
     added.collect()
 }
 
-/// The place that is meant: the only one, the one that the numbers name, or the first below the heading.
+/// Selects one location: the only one, the one that the numbers name, or the first one below the heading.
 fn the_one(lines: &Lines, hunk: &Hunk, found: &Places) -> Result<usize, String> {
     let named = hunk.start.and_then(|start| start.checked_sub(1));
     match (found.at.as_slice(), named) {
@@ -518,7 +522,7 @@ fn the_one(lines: &Lines, hunk: &Hunk, found: &Places) -> Result<usize, String> 
     ))
 }
 
-/// Context as the file has it, and the added lines with the file's indentation.
+/// Returns the new lines: context as in the file, and added lines with the file's indentation.
 fn rewritten(lines: &Lines, hunk: &Hunk, at: usize, by: Match) -> Result<Vec<String>, String> {
     let old = hunk.old();
     let found = &lines.texts()[at..at + old.len()];
@@ -547,12 +551,12 @@ fn rewritten(lines: &Lines, hunk: &Hunk, at: usize, by: Match) -> Result<Vec<Str
     Ok(new)
 }
 
-/// Writes all; when one cannot be written, those before it go back to what they were.
+/// Writes all changes. If one cannot be written, the previous ones are reverted.
 fn write(call: &Call, changes: &[Change]) -> Result<(), String> {
     for (number, change) in changes.iter().enumerate() {
         if let Err(error) = put(call, change, change.after.as_deref()) {
             for done in &changes[..number] {
-                // The first error is the one to tell.
+                // The error is ignored: the model receives the first error.
                 let _ = put(call, done, done.before.as_deref());
             }
             return Err(format!("{} Nothing was changed.", explain(&change.path, &error)));
@@ -634,7 +638,7 @@ mod tests {
         assert_eq!(world.file("README.md"), "# Shop\n");
     }
 
-    /// What a patch makes of a file; the patch without its header.
+    /// Applies a patch without header to a text.
     fn patched(before: &str, hunks: &str) -> Result<String, String> {
         let files = super::patch::read(&format!("--- a/f\n+++ b/f\n{hunks}"))?;
         let mut lines = super::Lines::of(before);
@@ -760,7 +764,7 @@ mod tests {
         }
     }
 
-    /// What chunks of an envelope make of a file.
+    /// Applies chunks of an envelope to a text.
     fn enveloped(before: &str, chunks: &str) -> Result<String, String> {
         let text = format!("*** Begin Patch\n*** Update File: f\n{chunks}*** End Patch");
         let operations = super::patch_envelope::read(&text)?;
@@ -853,7 +857,7 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
 
-        /// Whatever git says is the difference, the tool makes the one text of the other.
+        /// Property: a patch that git writes turns one text into the other.
         #[test]
         fn patches_by_git_give_what_git_says(
             before in "(a\n|b\n|    c\n|\td\n|\n){0,12}(e)?",
@@ -866,7 +870,7 @@ mod tests {
             }
         }
 
-        /// A patch with the usual slips gives what was meant, or an error.
+        /// Property: a patch with common mistakes gives the intended text or an error.
         #[test]
         fn sloppy_patches_are_right_or_refused(
             kinds in proptest::collection::vec(0_usize..4, 3..12),
@@ -877,7 +881,7 @@ mod tests {
         ) {
             let (before, after) = one_line_changed(&kinds, at);
             let hunks = git_diff(&before, &after, 2);
-            // Numbers that have drifted, an indentation that is not the file's, line ends of another system.
+            // Mistakes: outdated numbers, another indentation than the file's, line ends of another system.
             let sloppy = hunks.lines().map(|line| match line.as_bytes().first() {
                 Some(b'@') => format!("@@ -{drift},9 +{drift},9 @@"),
                 _ => format!("{}{}{}", &line[..1], " ".repeat(indent), &line[1..]),

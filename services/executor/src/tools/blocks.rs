@@ -1,10 +1,11 @@
-//! SEARCH/REPLACE blocks as text.
+//! Parser of SEARCH/REPLACE blocks in a text.
 
 pub(super) const SEARCH: &str = "<<<<<<< SEARCH";
 pub(super) const DIVIDER: &str = "=======";
 pub(super) const REPLACE: &str = ">>>>>>> REPLACE";
 
-/// One block. Where its content has lines like the divider, which of them divides it is not known yet.
+/// A SEARCH/REPLACE block. If its content contains lines like the divider, the dividing line is determined
+/// later, against the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Block {
     lines: Vec<String>,
@@ -12,7 +13,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// A block that is not in doubt.
+    /// Creates a block with a single divider.
     pub(super) fn plain(search: &str, replace: &str) -> Self {
         let search: Vec<String> = search.lines().map(str::to_owned).collect();
         let divider = search.len();
@@ -23,8 +24,8 @@ impl Block {
         }
     }
 
-    /// The lines to look for and those to put there, for each way to divide it. A line within conflict markers divides
-    /// the conflict, provided that another one divides the block.
+    /// Returns the searched and the replacing lines for each possible divider. A divider inside conflict
+    /// markers belongs to the conflict if the block has another one.
     pub(super) fn readings(&self) -> impl Iterator<Item = (&[String], &[String])> {
         let is_whole = |at: &&usize| are_conflicts_whole(&self.lines[..**at]);
         let has_whole = self.dividers.iter().any(|at| is_whole(&at));
@@ -33,10 +34,10 @@ impl Block {
     }
 }
 
-/// The blocks of a text that holds nothing else.
+/// Parses a text that consists of blocks.
 ///
 /// # Errors
-/// A text for the model that names the line which is wrong.
+/// Returns a text for the model that names the invalid line.
 pub(super) fn read(edits: &str) -> Result<Vec<Block>, String> {
     let edits = edits.strip_prefix('\u{feff}').unwrap_or(edits);
     let mut blocks = Vec::new();
@@ -44,7 +45,7 @@ pub(super) fn read(edits: &str) -> Result<Vec<Block>, String> {
     while let Some((number, line)) = lines.next() {
         match line.trim_end() {
             SEARCH => blocks.push(block(&mut lines, number)?),
-            // Fences around blocks mean nothing.
+            // Models put Markdown fences around blocks; they have no meaning.
             line if line.trim().is_empty() || line.trim_start().starts_with("```") => {}
             _ => {
                 return Err(format!(
@@ -95,13 +96,13 @@ fn block<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>, start: usize) -
     ))
 }
 
-/// Whether each conflict that begins in these lines ends in them.
+/// Returns true when every conflict that begins in these lines also ends in them.
 fn are_conflicts_whole(lines: &[String]) -> bool {
     let count = |marker: &str| lines.iter().filter(|line| line.starts_with(marker)).count();
     count("<<<<<<<") == count(">>>>>>>")
 }
 
-/// A marker of the next block, or one that nearly is one. Other conflict markers are content.
+/// Returns true for a marker of the next block, or a misspelled one. Other conflict markers are content.
 fn is_misspelt(line: &str) -> bool {
     let upper = line.to_ascii_uppercase();
     let is_marker = upper.starts_with("<<<") || upper.starts_with(">>>");

@@ -1,4 +1,4 @@
-//! `commit_changes`: all files as a commit.
+//! `commit_changes`: commits all changed files.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -76,7 +76,7 @@ mod tests {
                 .unwrap();
             workspace.branch().1.unwrap()
         };
-        // Only the message may be wrong.
+        // Only an invalid message can fail here.
         amend("Add a file").unwrap();
         let second = workspace.branch().1.unwrap();
         assert_ne!(first, second);

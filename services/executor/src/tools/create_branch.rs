@@ -1,4 +1,4 @@
-//! `create_branch`: the branch that commits go to.
+//! `create_branch`: creates the branch for commits.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// For example feat/ENG-12-short-title
+    /// Name of the branch, for example feat/ENG-12-short-title
     branch_name: String,
 }
 

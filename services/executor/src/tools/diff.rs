@@ -1,10 +1,10 @@
-//! `diff`: what has changed since the base commit.
+//! `diff`: shows the changes since the base commit.
 
 use serde_json::Value;
 
 use super::{Call, Nothing, Reply, Run, Tool, parse};
 
-/// Shown at most, in bytes.
+/// Limit of the shown diff, in bytes.
 const MAX_SHOWN: usize = 48 * 1024;
 
 pub(super) const TOOL: Tool = Tool {

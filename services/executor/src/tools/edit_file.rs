@@ -1,4 +1,4 @@
-//! `edit_file`: parts of a file for others, all or nothing.
+//! `edit_file`: replaces parts of a file, completely or not at all.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ struct Input {
     edits: Option<Value>,
     /// Instead of edits: text that occurs exactly once
     old_string: Option<String>,
-    /// What takes the place of `old_string`
+    /// Replacement for `old_string`
     new_string: Option<String>,
     /// Replace every occurrence of `old_string`
     #[serde(default)]
@@ -45,7 +45,7 @@ struct Input {
     force: bool,
 }
 
-/// What is asked for.
+/// Requested edit.
 #[derive(Debug)]
 enum Edit {
     Blocks(Vec<Block>),
@@ -93,7 +93,7 @@ fn numbered_problem(edits: &[Edit], number: usize, why: &str) -> String {
     }
 }
 
-/// The edits of an input, whichever way they are given.
+/// Returns the edits of an input in either form.
 fn edits(input: &Input) -> Result<Vec<Edit>, String> {
     let strings = input.old_string.as_ref().zip(input.new_string.as_ref());
     match (&input.edits, strings) {
@@ -112,7 +112,7 @@ fn edits(input: &Input) -> Result<Vec<Edit>, String> {
     }
 }
 
-/// One edit of a list: a block as text, or an object with the two strings.
+/// Parses an edit of a list: a block as text, or an object with the two strings.
 fn listed(edit: &Value) -> Result<Edit, String> {
     if let Some(text) = edit.as_str() {
         return Ok(Edit::Blocks(blocks::read(text)?));
@@ -130,7 +130,7 @@ fn listed(edit: &Value) -> Result<Edit, String> {
     Ok(Edit::Strings { old, new, all: false })
 }
 
-/// Applies one edit; what the model should know about how.
+/// Applies one edit. Returns notes for the model about inexact matches.
 fn apply(lines: &mut Lines, edit: &Edit) -> Result<Vec<String>, String> {
     match edit {
         Edit::Strings { old, new, all } => replace_text(lines, old, new, *all).map(Vec::from_iter),
@@ -206,7 +206,7 @@ fn replace_lines(lines: &mut Lines, block: &Block) -> Result<Option<String>, Str
     Ok(note.map(str::to_owned))
 }
 
-/// The one way to divide a block by which its SEARCH part is in the file, and where it is.
+/// Returns the only division of a block whose SEARCH part occurs in the file, with its locations.
 fn reading<'a>(lines: &Lines, block: &'a Block) -> Result<(&'a [String], &'a [String], Places), String> {
     let (mut found, mut first) = (Vec::new(), None);
     for (search, replace) in block.readings() {
@@ -234,7 +234,7 @@ fn reading<'a>(lines: &Lines, block: &'a Block) -> Result<(&'a [String], &'a [St
     })
 }
 
-/// The replacing lines as the file has them: those that stay as they are in it, new ones with its indentation.
+/// Returns the replacing lines: unchanged ones as in the file, new ones with the file's indentation.
 fn rewritten(
     lines: &Lines,
     at: usize,
@@ -392,7 +392,7 @@ mod tests {
         assert!(world.file("shop/cart.py").starts_with("def sum"));
     }
 
-    /// A workspace with this file, and what an edit makes of it.
+    /// Applies an edit to a file with this text. Returns the new text and the answer.
     fn edited(before: &str, input: &serde_json::Value) -> Result<(String, String), String> {
         let world = World::new();
         world
@@ -421,19 +421,19 @@ mod tests {
     fn indentation_is_shifted_only_where_that_fits_every_line() {
         let file = "class A:\n    def f(self):\n        return 0\n";
         for (search, replace, wanted) in [
-            // The first line lost its indentation.
+            // Case: the first line lost its indentation.
             (
                 "def f(self):\n        return 0",
                 "def f(self):\n        x = 1\n        return x",
                 Some("class A:\n    def f(self):\n        x = 1\n        return x\n"),
             ),
-            // Two blanks for four.
+            // Case: two spaces instead of four.
             (
                 "  def f(self):\n    return 0",
                 "  def f(self):\n    if True:\n      return 1",
                 Some("class A:\n    def f(self):\n        if True:\n            return 1\n"),
             ),
-            // No rule explains both lines.
+            // Case: no rule explains both lines.
             (
                 "   def f(self):\n      return 0",
                 "   def f(self):\n        return 1",
@@ -547,7 +547,7 @@ mod tests {
         assert!(error.len() < 2000, "{}", error.len());
     }
 
-    /// A difference by git as blocks, each hunk with what it searches and what it puts there.
+    /// Converts git's hunks into blocks, with the searched and the replacing lines of each.
     fn as_blocks(hunks: &str, slip: impl Fn(&str, bool) -> String) -> String {
         let side = |hunk: &str, sign: char| {
             let lines = hunk.lines().skip(1).filter(|line| line.starts_with([' ', sign]));
@@ -564,7 +564,7 @@ mod tests {
     proptest::proptest! {
         #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
 
-        /// Blocks made of what git says is the difference give what git says, or are refused as ambiguous.
+        /// Property: blocks made of a git diff give the second text, or are refused as ambiguous.
         #[test]
         fn blocks_of_a_difference_give_the_other_text_or_are_ambiguous(
             before in "(a\n|b\n|    c\n|\td\n|e f\n|g\n){2,12}",
@@ -581,7 +581,7 @@ mod tests {
             }
         }
 
-        /// A block with the usual slips gives what was meant, or an error.
+        /// Property: a block with common mistakes gives the intended text or an error.
         #[test]
         fn sloppy_blocks_are_right_or_refused(
             kinds in proptest::collection::vec(0_usize..4, 3..12),
@@ -597,7 +597,7 @@ mod tests {
                 format!("{}{line}{}", " ".repeat(indent), " ".repeat(blanks))
             });
             let edits = if is_first_bare {
-                // The first line of each part has lost its indentation.
+                // The first line of each part lost its indentation.
                 let parts = edits.split_inclusive("SEARCH\n").map(|part| part.trim_start_matches(' '));
                 let parts: String = parts.collect();
                 parts.split_inclusive("=======\n").map(|part| part.trim_start_matches(' ')).collect()

@@ -1,4 +1,4 @@
-//! `find_code`: the code that a description is about.
+//! `find_code`: finds code by a description.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::{Call, Reply, Run, Tool, globs::Globs, parse};
 use crate::retrieval::{Searchable, Status, literally};
 
-/// Shown at most.
+/// Limit of shown results.
 const MAX_FOUND: usize = 15;
-/// A larger file is not compared with its base, in bytes.
+/// Limit in bytes: a larger file counts as changed without a comparison with the base.
 const MAX_COMPARED: u64 = 1024 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
@@ -30,11 +30,11 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// What to look for: words, names, a message, a stack trace
+    /// Text to search for: words, names, a message, a stack trace
     query: String,
     /// any (default), definition, usage, test or docs
     kind: Option<String>,
-    /// Folder or glob patterns to look in, such as src/cart or **/*.py; absent: everywhere
+    /// Folder or glob patterns to search, such as src/cart or **/*.py; absent: everywhere
     scope: Option<String>,
 }
 
@@ -78,7 +78,7 @@ fn kind(text: Option<&str>) -> Result<Kind, String> {
     }
 }
 
-/// Nothing when the index is not ready or cannot be read.
+/// Searches the index. `None` when it is not ready or cannot be read.
 fn searched(
     index: &Searchable,
     query: &Query,
@@ -104,6 +104,7 @@ fn shown(call: &Call, index: &Searchable, answer: &Answer) -> Reply {
     }
     let mut text = String::new();
     let mut changed: Vec<&str> = Vec::new();
+    // The index is of the base commit, so lines of a file that changed since may be outdated.
     for found in &answer.found {
         let symbol = if found.symbol.is_empty() {
             String::new()
@@ -144,7 +145,7 @@ fn has_changed(call: &Call, index: &Searchable, path: &str) -> bool {
     now != base
 }
 
-/// Paths and literal text, with a word on why.
+/// Searches paths and literal text, and adds the reason why the index was not used.
 fn otherwise(call: &Call, query: &Query, is_wanted: &dyn Fn(&str) -> bool, status: Status) -> String {
     let found = literally(
         &call.workspace,

@@ -1,4 +1,4 @@
-//! Glob patterns as models write them.
+//! Glob patterns in the forms that models write.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use super::Call;
 use crate::workspace::Kind;
 
-/// Patterns, one of which a path must match.
+/// Set of patterns; a path matches if one of them does.
 #[derive(Debug)]
 pub(super) struct Globs {
     set: GlobSet,
@@ -15,11 +15,11 @@ pub(super) struct Globs {
 }
 
 impl Globs {
-    /// Patterns separated by commas. A pattern may begin with `./` or with the workspace's own path; without a slash it is
-    /// looked for in every folder; the name of a folder stands for all that is in it.
+    /// Parses patterns separated by commas. A pattern may begin with `./` or the absolute path of the
+    /// workspace. Without a slash it matches in every folder. The name of a folder matches all files in it.
     ///
     /// # Errors
-    /// A text for the model.
+    /// Returns a text for the model when a pattern is invalid.
     pub(super) fn new(call: &Call, patterns: &str) -> Result<Self, String> {
         let (mut set, mut is_plain) = (GlobSetBuilder::new(), true);
         for pattern in split(patterns) {
@@ -40,7 +40,7 @@ impl Globs {
         Ok(Self { set, is_plain })
     }
 
-    /// Whether no pattern has a wildcard.
+    /// Returns true when no pattern has a wildcard.
     pub(super) const fn is_plain(&self) -> bool {
         self.is_plain
     }
@@ -50,7 +50,7 @@ impl Globs {
     }
 }
 
-/// At commas outside of braces.
+/// Splits a list of patterns at commas outside of braces.
 fn split(patterns: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     let at_comma = move |c: char| {
@@ -67,7 +67,7 @@ fn split(patterns: &str) -> impl Iterator<Item = &str> {
         .filter(|pattern| !pattern.is_empty())
 }
 
-/// The patterns that one as it is written stands for.
+/// Expands a pattern as written into the patterns that it means.
 fn meant(call: &Call, pattern: &str) -> Vec<String> {
     let root = call.workspace.root().path().to_string_lossy();
     let inside = pattern.strip_prefix(root.as_ref()).unwrap_or(pattern);

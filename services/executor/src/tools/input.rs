@@ -1,5 +1,5 @@
-//! A tool's input: its JSON Schema, derived from the type that it is read into, and reading it with tolerance for the small
-//! slips of models.
+//! Input of a tool: its JSON Schema, derived from the Rust type, and a parser that tolerates small mistakes
+//! of models.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Other names for a field, which models use because other tools have them.
+/// Alternative names of fields. Models use them because other tools have them.
 pub(super) type Aliases = &'static [(&'static str, &'static str)];
 
-/// Names that mean the same in every tool that has the field.
+/// Alternative names that apply to every tool with the field.
 const COMMON: Aliases = &[
     ("file_path", "path"),
     ("filepath", "path"),
@@ -46,10 +46,10 @@ const COMMON: Aliases = &[
     ("replace", "new_string"),
 ];
 
-/// Fields whose text has lines, which models give as a list now and then.
+/// Fields with text of several lines, which models sometimes send as a list of lines.
 const OF_LINES: [&str; 6] = ["content", "edits", "patch", "old_string", "new_string", "message"];
 
-/// The schema of an input: an object, each field with its type and description.
+/// Returns the schema of an input: an object with the type and description of each field.
 pub(super) fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -69,20 +69,22 @@ pub(super) fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Without what says nothing to a model: that an optional field may be null, and how wide a number is.
+/// Removes keywords without meaning for a model: that an optional field may be null, and the width of
+/// numbers.
 fn plain(property: &mut Value) {
     let Some(property) = property.as_object_mut() else {
         return;
     };
     property.remove("format");
     property.remove("default");
+    // `Option` fields have the types `[T, "null"]`.
     if let Some(Value::Array(types)) = property.get("type") {
         let first = types.iter().find(|name| *name != "null").cloned();
         property.insert("type".to_owned(), first.unwrap_or(Value::Null));
     }
 }
 
-/// An input as its tool takes it.
+/// Input in the form that its tool accepts.
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) input: Value,
@@ -90,11 +92,11 @@ pub(super) struct Read {
     pub(super) ignored: Vec<String>,
 }
 
-/// Makes an input fit its schema where what was meant is plain: numbers and truth values as text, other names of a field,
-/// fields that there are not.
+/// Converts an input to its schema where the intention is clear: numbers and booleans as text, alternative
+/// names, and unknown fields.
 ///
 /// # Errors
-/// A text for the model that names the field.
+/// Returns a text for the model that names the field.
 pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
     let given = object(text)?;
     let none = Map::new();
@@ -102,6 +104,7 @@ pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
     let named: BTreeSet<String> = given.keys().cloned().collect();
     let (mut input, mut ignored) = (Map::new(), Vec::new());
     for (name, value) in given {
+        // An alternative name counts only if the input does not have the field itself, under any name.
         let known = known_as(&name, properties)
             .filter(|known| *known == name || !(named.contains(*known) || input.contains_key(*known)));
         match known {
@@ -134,7 +137,7 @@ pub(super) fn read(text: &str, schema: &Value) -> Result<Read, String> {
     ))
 }
 
-/// The object that a text holds, also as JSON within JSON.
+/// Parses a text as an object, also if it is a JSON string that contains JSON.
 fn object(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
@@ -159,7 +162,7 @@ fn known_as<'a>(name: &'a str, properties: &Map<String, Value>) -> Option<&'a st
     other.map(|(_, known)| *known)
 }
 
-/// The value of a field as a type of JSON Schema; else what it must be.
+/// Converts the value of a field to a type of JSON Schema. The error describes the required type.
 fn fitted(value: Value, kind: &str, field: &str) -> Result<Value, &'static str> {
     match (kind, value) {
         ("integer", value) => whole(&value).map(Value::from).ok_or("a whole number"),
@@ -175,7 +178,7 @@ fn fitted(value: Value, kind: &str, field: &str) -> Result<Value, &'static str> 
         ("string", Value::Array(list)) => {
             let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
             match (texts.as_deref(), field) {
-                // The tool decides about any other list.
+                // Lists with other elements are left to the tool: `edits` accepts objects.
                 (None, _) => Ok(Value::Array(list)),
                 (Some([only]), _) => Ok((*only).into()),
                 (Some(words), "command") => Ok(command_line(words).into()),
@@ -205,9 +208,9 @@ fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// A command given as a list: a program with its arguments, or the lines of a script.
+/// Converts a list to a command: a program with its arguments, or the lines of a script.
 fn command_line(words: &[&str]) -> String {
-    // No program has a blank in its name: each item is a command.
+    // Names of programs contain no space, so each element is a whole command.
     if words
         .first()
         .is_some_and(|first| first.trim().contains(char::is_whitespace))
@@ -218,7 +221,8 @@ fn command_line(words: &[&str]) -> String {
     quoted.join(" ")
 }
 
-/// An argument as the shell reads it back. What can only be meant for the shell itself stays as it is.
+/// Quotes an argument for the shell. Shell operators stay unquoted, because no program takes them as
+/// arguments.
 fn shell_word(word: &str) -> String {
     const OPERATORS: [&str; 16] = [
         "&&",
@@ -245,10 +249,10 @@ fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// An input that fits its schema as the tool's own type.
+/// Deserializes an input that fits its schema into the tool's type.
 ///
 /// # Errors
-/// A text for the model.
+/// Returns a text for the model.
 pub(super) fn parse<T: DeserializeOwned>(input: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(input).map_err(|error| {
         format!(

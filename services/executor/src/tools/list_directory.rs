@@ -1,4 +1,4 @@
-//! `list_directory`: what a folder holds.
+//! `list_directory`: lists the entries of a folder.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The tools that the model may call; each is defined in one file and listed here.
+//! Registry of the model's tools. Each is defined in its own file.
 
 mod apply_patch;
 mod blocks;
@@ -41,58 +41,58 @@ use crate::{
     workspace::{Workspace, explain},
 };
 
-/// One tool.
+/// Definition of a tool.
 pub(crate) struct Tool {
-    /// What the model calls it.
+    /// Name in calls of the model.
     pub(crate) name: &'static str,
-    /// What it does and when to use it, for the model.
+    /// Description for the model: purpose and use.
     pub(crate) description: &'static str,
     /// JSON Schema of the input.
     pub(crate) schema: fn() -> Value,
-    /// True when it never changes the workspace.
+    /// Whether the tool never changes the workspace.
     pub(crate) read_only: bool,
     run: Run,
 }
 
-/// How a tool runs.
+/// Implementation of a tool.
 enum Run {
     /// On a blocking thread; short.
     Blocking(fn(&Call, Value) -> Result<Reply, String>),
-    /// Under the launcher.
+    /// A command under the launcher.
     Command,
 }
 
-/// What a tool works with.
+/// Context of a tool call.
 #[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) sandbox: Sandbox,
-    /// The index of the base commit; absent: there is none.
+    /// Index of the base commit; `None` when indexing is disabled.
     pub(crate) index: Option<Arc<Searchable>>,
-    /// Unix seconds for a commit.
+    /// Time of a commit, in Unix seconds.
     pub(crate) commit_time_s: i64,
     /// Author and committer of a commit.
     pub(crate) commit_author: CommitAuthor,
-    /// Fires when nobody waits for the result any more.
+    /// Cancelled when no caller waits for the result.
     pub(crate) cancel: CancellationToken,
 }
 
-/// How a tool ended.
+/// Reason of a tool's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// It did what was asked.
+    /// The tool completed the request.
     Done,
-    /// It refused or failed; the text says what to do next.
+    /// The tool refused or failed; its text contains the next step.
     Failed,
-    /// It was cut.
+    /// The call was interrupted.
     Cut,
 }
 
-/// What a tool that works on files has to say.
+/// Answer of a tool that works on files.
 #[derive(Debug)]
 struct Reply {
     text: String,
-    /// Whether there is more.
+    /// Whether the text is incomplete.
     truncated: bool,
 }
 
@@ -105,17 +105,17 @@ impl From<String> for Reply {
     }
 }
 
-/// What a tool answers.
+/// Answer of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) ending: Ending,
-    /// For the model.
+    /// Text for the model.
     pub(crate) text: String,
-    /// Of a command that ran to its end.
+    /// Exit code of a command that ran to its end.
     pub(crate) exit_code: Option<i32>,
-    /// Whether the text is only a part of what there was to tell.
+    /// Whether the text is only a part of the result.
     pub(crate) truncated: bool,
-    /// What there was to tell, as far as it is kept, when something of it was left out.
+    /// Complete result as far as it is stored, if the text is only a part; otherwise empty.
     pub(crate) whole: Vec<u8>,
 }
 
@@ -130,12 +130,12 @@ impl Outcome {
         }
     }
 
-    /// A refusal.
+    /// Creates a failed outcome.
     pub(crate) fn failed(text: impl Into<String>) -> Self {
         Self::new(Ending::Failed, text)
     }
 
-    /// A call that ended before it was through.
+    /// Creates the outcome of an interrupted call.
     pub(crate) fn cut(text: impl Into<String>) -> Self {
         Self::new(Ending::Cut, text)
     }
@@ -147,7 +147,8 @@ impl Outcome {
         }
     }
 
-    /// Without characters that steer a terminal or that gateways to models refuse. The whole stays as it was printed.
+    /// Removes characters that control a terminal or that gateways to models refuse. `whole` keeps the
+    /// original.
     fn legible(mut self) -> Self {
         if let std::borrow::Cow::Owned(shown) = legible(&self.text) {
             self.text = shown;
@@ -155,7 +156,7 @@ impl Outcome {
         self
     }
 
-    /// With so much text that a model can take it.
+    /// Truncates the text to [`MAX_ANSWER`], and keeps the original in `whole`.
     fn bounded(mut self) -> Self {
         if self.text.len() > MAX_ANSWER {
             let total = self.text.len();
@@ -174,10 +175,10 @@ impl Outcome {
     }
 }
 
-/// No answer is longer, in bytes.
+/// Limit of an answer's text, in bytes.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Every tool, in the order in which the model sees them.
+/// All tools, in the order in which the model sees them.
 pub(crate) const ALL: [&Tool; 15] = [
     &read_file::TOOL,
     &write_file::TOOL,
@@ -199,7 +200,7 @@ pub(crate) const ALL: [&Tool; 15] = [
 /// Finds a tool by its name.
 ///
 /// # Errors
-/// A text for the model that names the tools there are.
+/// Returns a text for the model that lists the tools.
 pub(crate) fn find(name: &str) -> Result<&'static Tool, String> {
     let names = || ALL.map(|tool| tool.name).join(", ");
     ALL.into_iter()
@@ -207,12 +208,12 @@ pub(crate) fn find(name: &str) -> Result<&'static Tool, String> {
         .ok_or_else(|| format!("There is no tool {name:?}. The tools are: {}.", names()))
 }
 
-/// Whether the tool of this name starts a command.
+/// Returns true when the tool of this name starts a command.
 pub(crate) fn is_command(name: &str) -> bool {
     find(name).is_ok_and(|tool| matches!(tool.run, Run::Command))
 }
 
-/// Runs a tool to its end. Whatever it answers, the text is bounded.
+/// Runs a tool to its end. The text of the outcome is always bounded.
 pub(crate) async fn run(
     tool: &'static Tool,
     call: Call,
@@ -228,6 +229,7 @@ pub(crate) async fn run(
         Run::Command => run_command::run(&call, input, sink).await,
         Run::Blocking(run) => blocking(tool.name, move || run(&call, input)).await,
     }
+    // Legible before bounded, because escaping a control character makes the text longer.
     .legible()
     .bounded();
     let whole = std::mem::take(&mut outcome.whole);
@@ -239,19 +241,20 @@ pub(crate) async fn run(
     outcome
 }
 
-/// Makes an input fit its tool.
+/// Converts an input to the schema of its tool.
 fn read_input(tool: &Tool, input: &str) -> Result<input::Read, String> {
     let schema = (tool.schema)();
     if tool.name != apply_patch::TOOL.name {
         return input::read(input, &schema);
     }
     let bare = apply_patch::bare(input);
-    // A model that knows the name and not the form repeats an empty call until it sees one.
+    // A model that knows the name but not the format repeats an empty call until it sees an example.
     input::read(bare.as_deref().unwrap_or(input), &schema)
         .map_err(|text| format!("{text}\n{}", patch::EXAMPLE))
 }
 
-/// Keeps what was left out of an answer; how the model gets at it, for the end of the answer.
+/// Stores the complete result of a truncated answer. Returns a note about `read_result` for the end of the
+/// answer.
 async fn keep(workspace: Arc<Workspace>, whole: Vec<u8>) -> String {
     if whole.is_empty() {
         return String::new();
@@ -284,15 +287,15 @@ async fn blocking(name: &str, run: impl FnOnce() -> Result<Reply, String> + Send
     }
 }
 
-/// The input of a tool that takes none.
+/// Input of a tool without parameters.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-/// The largest text that is changed in place, in bytes.
+/// Limit of a text that is changed in place, in bytes.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
-/// A file's text.
+/// Reads the text of a file; the error is a text for the model.
 fn text_of(call: &Call, path: &Path) -> Result<String, String> {
     let read = call.workspace.root().read(path, MAX_TEXT);
     let bytes = read.map_err(|error| explain(path, &error))?;
@@ -304,7 +307,7 @@ fn text_of(call: &Call, path: &Path) -> Result<String, String> {
     })
 }
 
-/// At most `max` bytes of a text, cut at a character's end.
+/// Truncates a text to at most `max` bytes at the boundary of a character.
 fn cut(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len()))
         .rev()
@@ -321,7 +324,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::workspace::Start;
 
-    /// A workspace of a small repository.
+    /// Workspace of a small repository.
     pub(crate) struct World {
         pub(crate) call: Call,
         _folder: tempfile::TempDir,
@@ -332,7 +335,7 @@ pub(crate) mod tests {
             Self::limited(crate::workspace::KeepLimits::default())
         }
 
-        /// One that keeps less of its changes.
+        /// Creates a workspace with other limits for the history of changes.
         pub(crate) fn limited(limits: crate::workspace::KeepLimits) -> Self {
             let folder = tempfile::TempDir::new().unwrap();
             let mirror = git::Repository::init_bare(&folder.path().join("mirror")).unwrap();
@@ -363,7 +366,7 @@ pub(crate) mod tests {
             }
         }
 
-        /// The same with the index of its base.
+        /// Creates a workspace with an index of its base commit.
         pub(crate) fn indexed() -> Self {
             let mut world = Self::new();
             let mirror = world._folder.path().join("mirror").into();
@@ -472,7 +475,7 @@ pub(crate) mod tests {
         assert!(refused.text.contains("`content` is missing"), "{}", refused.text);
     }
 
-    /// A text of lines with these indentations, and the same text with one of its lines changed.
+    /// Returns a text of lines with these indentations, and the same text with one line changed.
     pub(crate) fn one_line_changed(indents: &[usize], at: usize) -> (String, String) {
         let at = at % indents.len();
         let text = |changed: Option<usize>| -> String {
@@ -485,7 +488,7 @@ pub(crate) mod tests {
         (text(None), text(Some(at)))
     }
 
-    /// The patch from one text to another, as git writes it.
+    /// Returns git's patch from one text to another.
     pub(crate) fn git_diff(before: &str, after: &str, context: usize) -> String {
         let folder = tempfile::TempDir::new().unwrap();
         for (name, text) in [("a", before), ("b", after)] {

@@ -1,4 +1,4 @@
-//! `outline`: the symbols of a file, or of the whole repository, the most used first.
+//! `outline`: lists the symbols of a file, or of the whole repository ordered by use.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,12 +16,12 @@ use crate::{
     workspace::{Kind, explain},
 };
 
-/// Shown at most, in bytes: about 8,000 tokens.
+/// Limit of the shown text, in bytes: about 8,000 tokens.
 const BUDGET: usize = 32 * 1024;
-/// Files read for the whole repository, and the longest of them in bytes.
+/// Limits for a whole repository: number of read files, and size of a file in bytes.
 const MAX_FILES: usize = 5000;
 const MAX_FILE: u64 = 256 * 1024;
-/// Files over which the parser may fall before the rest is not looked at any more.
+/// Number of failed parses after which further files are skipped.
 const MAX_FALLS: usize = 3;
 
 pub(super) const TOOL: Tool = Tool {
@@ -97,11 +97,11 @@ fn one_file(call: &Call, path: &Path) -> Result<Reply, String> {
     })
 }
 
-/// What a look at many files came to.
+/// Outlines of the files of a folder.
 #[derive(Default)]
 struct Survey {
     files: Vec<FileOutline>,
-    /// Files over which the parser fell.
+    /// Files that the parser could not parse, with the reason.
     unread: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ fn folder(call: &Call, folder: &Path) -> String {
     text
 }
 
-/// Most used first: by how many other files name a symbol of theirs.
+/// Orders files by use: by the number of other files that contain one of their symbols.
 fn ranked(files: &[FileOutline]) -> Vec<&FileOutline> {
     let mut naming: HashMap<&str, usize> = HashMap::new();
     for file in files {
@@ -170,7 +170,7 @@ fn ranked(files: &[FileOutline]) -> Vec<&FileOutline> {
             *naming.entry(word).or_default() += 1;
         }
     }
-    // A name that many files define says little about each.
+    // The use of a name that several files define cannot be assigned to one of them.
     let mut defining: HashMap<&str, usize> = HashMap::new();
     for symbol in files.iter().flat_map(|file| &file.symbols) {
         *defining.entry(&symbol.name).or_default() += 1;

@@ -1,14 +1,14 @@
-//! A unified diff as text.
+//! Parser of unified diffs.
 
 /// A patch in both formats, for a model that sent none.
 pub(super) const EXAMPLE: &str = "Examples:\n\
     {\"patch\": \"--- a/src/cart.py\\n+++ b/src/cart.py\\n@@ -1,2 +1,2 @@\\n def total(items):\\n-    return 0\\n+    return sum(items)\\n\"}\n\
     {\"patch\": \"*** Begin Patch\\n*** Update File: src/cart.py\\n@@ def total(items):\\n-    return 0\\n+    return sum(items)\\n*** End Patch\"}";
 
-/// The name of no file.
+/// Path in a diff that stands for a missing file.
 pub(super) const NOWHERE: &str = "/dev/null";
 
-/// What a patch does to one file.
+/// Changes of one file in a diff.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FilePatch {
     pub(super) old: String,
@@ -16,32 +16,32 @@ pub(super) struct FilePatch {
     pub(super) hunks: Vec<Hunk>,
 }
 
-/// One hunk.
+/// A hunk of a diff.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunk {
-    /// First line in the old file, from 1; absent when the patch does not say.
+    /// First line in the old file, from 1; `None` when the header has no numbers.
     pub(super) start: Option<usize>,
-    /// Lines that the header announces for the old and the new file.
+    /// Number of lines in the old and the new file, from the header.
     counts: Option<(usize, usize)>,
-    /// What stands behind the numbers: mostly the function that the hunk lies in.
+    /// Text after the numbers: usually the enclosing function.
     pub(super) heading: String,
     pub(super) lines: Vec<Line>,
-    /// Whether the last line of the old file, and of the new one, is said to go without a line end.
+    /// Whether the patch marks the last line of the old file, and of the new file, as lacking a line end.
     pub(super) open: (bool, bool),
 }
 
-/// One line of a hunk.
+/// A line of a hunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Context(String),
-    /// An empty line without the blank in front: context, or the space between two parts of a patch.
+    /// An empty line without the leading space: context, or a separator between parts of a patch.
     Blank,
     Removed(String),
     Added(String),
 }
 
 impl Hunk {
-    /// ` -12,3 +12,4 @@ heading`, or only a heading.
+    /// Parses the rest of a `@@` line: ` -12,3 +12,4 @@ heading`, or only a heading.
     pub(super) fn opened(text: &str) -> Self {
         let text = text.trim_start();
         let (numbers, heading) = match text.split_once("@@") {
@@ -65,7 +65,7 @@ impl Hunk {
         }
     }
 
-    /// The lines of the old file.
+    /// Returns the lines of the old file.
     pub(super) fn old(&self) -> Vec<String> {
         let old = self.lines.iter().filter_map(|line| match line {
             Line::Context(text) | Line::Removed(text) => Some(text.clone()),
@@ -75,7 +75,7 @@ impl Hunk {
         old.collect()
     }
 
-    /// The same without the blank lines at its end, when there are any.
+    /// Returns the hunk without blank lines at its end; `None` when it has none.
     pub(super) fn trimmed(&self) -> Option<Self> {
         let blank = self
             .lines
@@ -111,12 +111,14 @@ impl Hunk {
             Some(b'+') => self.lines.push(Line::Added(rest())),
             Some(b' ') => self.lines.push(Line::Context(rest())),
             None => self.lines.push(Line::Blank),
+            // `\ No newline at end of file` refers to the line before it; after a context line, to both
+            // files.
             Some(b'\\') => match self.lines.last() {
                 Some(Line::Removed(_)) => self.open.0 = true,
                 Some(Line::Added(_)) => self.open.1 = true,
                 Some(Line::Context(_) | Line::Blank) | None => self.open = (true, true),
             },
-            // A line of context that lost its blank: found as it is or not at all.
+            // A context line with a tab that lost its leading space. It matches as it is or not at all.
             Some(b'\t') => self.lines.push(Line::Context(line.to_owned())),
             Some(_) => {
                 return Err(format!(
@@ -129,10 +131,10 @@ impl Hunk {
     }
 }
 
-/// The files that a patch changes.
+/// Parses a patch into the changes of its files.
 ///
 /// # Errors
-/// A text for the model.
+/// Returns a text for the model.
 pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (mut files, mut in_hunk): (Vec<FilePatch>, bool) = (Vec::new(), false);
@@ -178,19 +180,20 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
     Ok(files)
 }
 
-/// Whether `--- ` begins a file: inside a hunk that is not complete it may be a removed line.
+/// Returns true when `--- ` begins a file. Inside an incomplete hunk it may be a removed line that begins
+/// with `-- `.
 fn is_header(old: &str, hunk: Option<&Hunk>) -> bool {
     hunk.is_none_or(Hunk::has_all) || old.starts_with("a/") || old.starts_with(NOWHERE)
 }
 
-/// Lines that stand before the header of a file.
+/// Returns true for a line that precedes the header of a file.
 fn is_between(line: &str) -> bool {
     ["diff --git ", "Binary files ", "GIT binary patch", "index "]
         .iter()
         .any(|start| line.starts_with(start))
 }
 
-/// What a patch asks for besides changes of lines.
+/// Refuses changes other than changes of lines.
 fn refuse(line: &str) -> Result<(), String> {
     let starts = |words: &[&str]| words.iter().any(|word| line.starts_with(word));
     if starts(&["Binary files ", "GIT binary patch"]) {
@@ -205,7 +208,7 @@ fn refuse(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `a/path` or `path`, a time behind a tab cut off.
+/// Returns the path of a header without `a/`, `b/`, and the time after a tab.
 fn name(text: &str) -> String {
     let text = text.split('\t').next().unwrap_or(text).trim();
     let text = text

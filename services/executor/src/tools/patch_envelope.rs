@@ -1,6 +1,7 @@
-//! The patch format between `*** Begin Patch` and `*** End Patch`, which some models write under the name of `apply_patch`.
+//! Parser of the patch format between `*** Begin Patch` and `*** End Patch`, which some models write for
+//! `apply_patch`.
 //!
-//! It names files by headers, finds lines by context alone, and narrows the place by `@@` lines.
+//! The format names files by headers, locates lines by context alone, and narrows the location by `@@` lines.
 
 use super::{
     patch::{EXAMPLE, Hunk, Line},
@@ -15,7 +16,7 @@ const UPDATE: &str = "*** Update File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// What a patch does to one file.
+/// Operation on one file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FileOperation {
     Add {
@@ -35,14 +36,14 @@ pub(super) enum FileOperation {
 /// Lines that change together.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Chunk {
-    /// Lines of the file above the place, the outermost first.
+    /// Lines of the file above the location, the outermost first.
     pub(super) anchors: Vec<String>,
     pub(super) hunk: Hunk,
-    /// Whether its last line is the file's last.
+    /// Whether its last line is the last one of the file.
     pub(super) is_at_end: bool,
 }
 
-/// Whether a text is a patch of this format.
+/// Returns true when a text is a patch of this format.
 pub(super) fn is_envelope(text: &str) -> bool {
     let starts = |line: &str, header: &str| line.trim_start().starts_with(header);
     let first = text
@@ -53,15 +54,15 @@ pub(super) fn is_envelope(text: &str) -> bool {
         || [ADD, DELETE, UPDATE].iter().any(|header| starts(first, header))
 }
 
-/// The operations of a patch, in order.
+/// Parses the operations of a patch, in order.
 ///
 /// # Errors
-/// A text for the model.
+/// Returns a text for the model.
 pub(super) fn read(text: &str) -> Result<Vec<FileOperation>, String> {
     let lines = body(text)?;
     let mut operations: Vec<FileOperation> = Vec::new();
     for (number, line) in lines.iter().enumerate() {
-        // Inside of a change, a blank before a header makes it a line of the file.
+        // Inside a change, a space before a header makes it a context line of the file.
         let is_open = operations.last().is_some_and(FileOperation::has_lines);
         let header = if is_open { line } else { line.trim_start() };
         if let Some(operation) = begun(header)? {
@@ -103,7 +104,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FileOperation>, String> {
     }
 }
 
-/// The lines between the markers. What a shell or Markdown puts around them is left out.
+/// Returns the lines between the markers. Text of a shell or of Markdown around them is ignored.
 fn body(text: &str) -> Result<Vec<&str>, String> {
     let lines: Vec<&str> = text.lines().collect();
     let begin = lines
@@ -164,7 +165,7 @@ impl FileOperation {
         }
     }
 
-    /// Whether lines of a file are being read.
+    /// Returns true while lines of a file are expected.
     fn has_lines(&self) -> bool {
         match self {
             Self::Update { chunks, .. } => chunks
@@ -218,10 +219,10 @@ impl FileOperation {
     }
 }
 
-/// An `@@` line begins a chunk; several in a row name one place from the outside in.
+/// Begins a chunk with an `@@` line. Several in a row narrow one location from the outside to the inside.
 fn anchored(chunks: &mut Vec<Chunk>, anchor: &str) {
     let opened = Hunk::opened(anchor);
-    // The function that git puts behind the numbers may be cut.
+    // Git truncates the function after the numbers, so it is not used as an anchor.
     let anchor = if opened.start.is_some() {
         ""
     } else {
@@ -241,7 +242,7 @@ fn anchored(chunks: &mut Vec<Chunk>, anchor: &str) {
 fn update(path: &str, chunks: &mut Vec<Chunk>, line: &str) -> Result<(), String> {
     let is_blank = line.trim().is_empty();
     match chunks.last_mut() {
-        // The headers of a unified diff, or space around the lines.
+        // Headers of a unified diff, or blank lines around the content.
         None if line.starts_with("--- ") || line.starts_with("+++ ") || is_blank => return Ok(()),
         Some(chunk) if chunk.is_at_end && is_blank => return Ok(()),
         Some(chunk) if chunk.is_at_end => chunks.push(Chunk::default()),
@@ -254,10 +255,10 @@ fn update(path: &str, chunks: &mut Vec<Chunk>, line: &str) -> Result<(), String>
     chunk.hunk.add(line).map_err(|why| format!("{path}: {why}"))
 }
 
-/// The first line at which the search for a chunk begins: behind its last anchor.
+/// Returns the first line for the search of a chunk: the line after its last anchor.
 ///
 /// # Errors
-/// A text for the model that shows the nearest line.
+/// Returns a text for the model that shows the most similar line.
 pub(super) fn search_start(lines: &Lines, chunk: &Chunk, from: usize) -> Result<usize, String> {
     let texts = lines.texts();
     let find = |anchor: &str, from: usize| {
@@ -271,12 +272,13 @@ pub(super) fn search_start(lines: &Lines, chunk: &Chunk, from: usize) -> Result<
     };
     let mut start = from;
     for (number, anchor) in chunk.anchors.iter().enumerate() {
-        // Chunks mostly come in the order of the file.
+        // Chunks usually follow the order of the file, so the search begins after the previous one.
         let found = find(anchor, start).or_else(|| find(anchor, 0).filter(|_| number == 0));
         let Some(at) = found else {
             let near = nearest(texts, std::slice::from_ref(anchor));
             return Err(format!("the line {anchor:?} behind @@ does not occur. {near}"));
         };
+        // If the chunk itself begins with the anchor, the search must include it.
         let repeats = chunk
             .hunk
             .old()

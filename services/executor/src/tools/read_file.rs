@@ -1,4 +1,4 @@
-//! `read_file`: a text file or a range of its lines, numbered.
+//! `read_file`: reads a text file or a range of its lines, with line numbers.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::{Call, Reply, Run, Tool, cut, parse};
 use crate::workspace::explain;
 
-/// Shown at most: lines, bytes, and bytes of one line.
+/// Limits of an answer: lines, bytes, and bytes of one line.
 const MAX_LINES: usize = 2000;
 const MAX_SHOWN: usize = 50 * 1024;
 const MAX_LINE: usize = 2000;
-/// Read at most, in bytes.
+/// Limit of a file that is read, in bytes.
 const MAX_READ: u64 = 16 * 1024 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
@@ -38,11 +38,11 @@ struct Input {
 }
 
 impl Input {
-    /// First and last line of a file with so many, from 1.
+    /// Returns the first and last line to show, from 1, of a file with `total` lines.
     fn range(&self, total: usize) -> (usize, usize) {
         let number = |value: i64| usize::try_from(value).unwrap_or(0);
         let start = self.start_line.map_or(1, number).max(1);
-        // Some tools take -1 for the last line.
+        // Models use -1 for the last line, as in other tools.
         let end = self.end_line.filter(|end| *end > 0).map(number);
         let limit = self.limit.filter(|limit| *limit > 0).map(number);
         let end = end.or_else(|| Some(start.saturating_add(limit?) - 1));
@@ -59,6 +59,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
         .read(&path, MAX_READ)
         .map_err(|error| explain(&path, &error))?;
     let name = path.display();
+    // Git also takes a file with a NUL among its first 8,000 bytes for binary.
     if bytes.iter().take(8000).any(|byte| *byte == 0) {
         return Err(format!(
             "{name} is a binary file of {} bytes and cannot be shown.",

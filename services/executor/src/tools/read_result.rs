@@ -1,4 +1,4 @@
-//! `read_result`: a part of an earlier result that was too long to be shown whole.
+//! `read_result`: reads a part of an earlier result that was truncated.
 
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::{Call, Reply, Run, Tool, cut, parse};
 
 const DEFAULT_LINES: usize = 400;
-/// Shown at most: lines, bytes, and bytes of one line.
+/// Limits of an answer: lines, bytes, and bytes of one line.
 const MAX_LINES: usize = 2000;
 const MAX_SHOWN: usize = 40 * 1024;
 const MAX_LINE: usize = 2000;
-/// A compiled pattern takes no more, in bytes.
+/// Limit of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1024 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
