@@ -380,7 +380,7 @@ async fn receive_door(
     received.await.map_err(io::Error::other)?
 }
 
-/// What a launcher that ends has said of the reason.
+/// Returns the messages of a launcher that ended.
 fn last_words(mut words: &PipeReader) -> Vec<u8> {
     let mut buffer = vec![0; MAX_WORDS];
     // The pipe does not block, so an empty pipe is an error here.

@@ -39,7 +39,7 @@ pub(crate) const SYSTEM: [&str; 15] = [
     "/sys/kernel/mm",
 ];
 
-/// The bounds of one command.
+/// Confinement and context of one command.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Policy {
     /// Working directory.

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The worktree, and the scratch space with the home folder.
+/// Worktree, and scratch space with the home folder.
 const FOLDERS: [&str; 2] = ["tree", "tmp"];
 const HOME: &str = "tmp/home";
 /// Names in the folder next to the workspace: the second pair, and the workspace's own folders while they are

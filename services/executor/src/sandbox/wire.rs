@@ -49,7 +49,7 @@ pub(crate) enum Wants {
     },
 }
 
-/// One of a workspace's folders.
+/// Folder of a workspace.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Folder {
     /// Worktree of the workspace.

@@ -88,7 +88,7 @@ fn plain(property: &mut Value) {
 #[derive(Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) input: Value,
-    /// Fields that the tool does not have; they were left out.
+    /// Unknown fields, which were removed.
     pub(super) ignored: Vec<String>,
 }
 

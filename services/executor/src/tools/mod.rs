@@ -56,7 +56,7 @@ pub(crate) struct Tool {
 
 /// Implementation of a tool.
 enum Run {
-    /// On a blocking thread; short.
+    /// A short function on a blocking thread.
     Blocking(fn(&Call, Value) -> Result<Reply, String>),
     /// A command under the launcher.
     Command,

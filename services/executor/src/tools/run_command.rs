@@ -1,4 +1,4 @@
-//! `run_command`: a shell command, confined and killed with everything it started.
+//! `run_command`: runs a shell command in confinement and kills its process tree afterwards.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,18 +14,19 @@ use crate::{
     workspace::{MOST_OF_ONE, Workspace},
 };
 
-/// Seconds.
+/// Time limits in seconds: the default, and the largest that a call may request.
 const DEFAULT_TIMEOUT: u64 = 120;
 const MAX_TIMEOUT: u64 = 600;
-/// The kernel takes no longer single argument, in bytes.
+// Linux limits one argument of `execve` to 128 KiB (`MAX_ARG_STRLEN`), and the script is one argument of the
+// shell.
 const MAX_SCRIPT: usize = 100 * 1024;
-/// Steps in which a workspace's git directory counts as used disk.
+/// Step to which the size of the workspace's git directory is rounded, in MiB.
 const GIT_STEP_MIB: u64 = 8;
 
-/// After git could not write, or missed a remote.
+/// Note after git failed to write or lacked a remote.
 const GIT_HINT: &str = "[git moves no branches here, and there is no remote: use create_branch for a branch, commit_changes to \
      commit, undo to take changes back, and push_branch to push. git add, restore, checkout FILE and stash work.]";
-/// After a command moved git's head or a branch.
+/// Note after a command moved git's `HEAD` or a branch.
 const HEAD_HINT: &str = "[git's head or branch was moved and is back where the workspace is, because commits and branches are made with \
      commit_changes and create_branch. The files stay as the command left them: git status shows how they differ from \
      the branch, undo takes that back.]";
@@ -45,9 +46,9 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// For the shell, e.g. python3 -m unittest -q
+    /// Shell command, e.g. python3 -m unittest -q
     command: String,
-    /// Seconds it may take: 120 unless given, at most 600
+    /// Time limit in seconds: 120 unless given, at most 600
     timeout_s: Option<i64>,
     /// Folder to run it in, relative to the workspace's root; absent: the root
     cwd: Option<String>,
@@ -71,7 +72,7 @@ pub(super) async fn run(call: &Call, input: Value, sink: &mpsc::Sender<Vec<u8>>)
     }
 }
 
-/// The script and its seconds.
+/// Validates the input. Returns the script and its time limit in seconds.
 fn asked(call: &Call, input: Input) -> Result<(String, u64), String> {
     if input.command.len() > MAX_SCRIPT || input.command.contains('\0') {
         return Err("The command is too long. Write it to a file and run that.".to_owned());
@@ -108,7 +109,7 @@ async fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
     };
     outcome.truncated |= truncated;
     outcome.whole = whole;
-    // Whatever the exit code says: in a pipe it is another program's.
+    // The exit code is no criterion: in a pipe it belongs to another program than git.
     if call.workspace.is_about_its_git(&output) {
         outcome.add(GIT_HINT);
     }
@@ -122,7 +123,7 @@ async fn ended(call: &Call, end: CommandEnd, seconds: u64) -> Outcome {
     outcome
 }
 
-/// A command in this workspace.
+/// Returns a command in the call's workspace.
 pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec {
     CommandSpec {
         command: shell(script),
@@ -134,7 +135,7 @@ pub(crate) fn spec(call: &Call, script: String, limit: Duration) -> CommandSpec 
     }
 }
 
-/// Where commands run in a workspace.
+/// Returns the context of commands in a workspace.
 pub(crate) fn place(workspace: &Workspace) -> Place {
     Place {
         directory: workspace.root().path().to_owned(),
@@ -144,7 +145,8 @@ pub(crate) fn place(workspace: &Workspace) -> Place {
         covers: workspace.covers(),
         door: None,
         environment: workspace.environment(),
-        // In steps, so that a launcher that waits for the next command serves it.
+        // Rounded, because an idle launcher serves only an unchanged context, and the git directory grows
+        // with each change.
         beside_mib: workspace.git_mib() / GIT_STEP_MIB * GIT_STEP_MIB,
     }
 }

@@ -1,4 +1,4 @@
-//! `search_content`: lines that match a regular expression.
+//! `search_content`: finds lines that match a regular expression.
 
 use std::{
     fs::{File, FileType},
@@ -18,17 +18,17 @@ use serde_json::Value;
 
 use super::{Call, Reply, Run, Tool, globs::Globs, parse};
 
-/// Lines that match, in all and in one file.
+/// Limits of matching lines: in total, and in one file.
 const MAX_FOUND: usize = 300;
 const MAX_IN_FILE: usize = 100;
-/// Shown of a line, in characters, around what matches.
+/// Limit of a shown line in characters; the part around the match is shown.
 const MAX_LINE: usize = 300;
-/// Bytes of all lines together.
+/// Limit of all shown lines, in bytes.
 const MAX_SHOWN: usize = 40 * 1024;
 const MAX_CONTEXT: i64 = 10;
-/// Files that are named because they could not be searched.
+/// Limit of files that are named because the search in them failed.
 const MAX_FAILED: usize = 10;
-/// A file with a longer line is not searched to its end, in bytes.
+// Limit in bytes for the memory of the search. A file with a longer line is not searched to its end.
 const MAX_LONGEST: usize = 16 * 1024 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
@@ -46,22 +46,22 @@ pub(super) const TOOL: Tool = Tool {
 struct Input {
     /// Regular expression (Rust syntax: | ( ) without backslashes), matched within a line
     pattern: String,
-    /// Glob pattern of the files to look in
+    /// Glob pattern of the files to search
     file_pattern: Option<String>,
-    /// Folder or file to look in; absent: everywhere
+    /// Folder or file to search; absent: everywhere
     path: Option<String>,
     /// Lines to show before and after each match, at most 10
     context_lines: Option<i64>,
 }
 
-/// Where to look.
+/// Files and context of a search.
 struct Scope {
     folder: PathBuf,
     globs: Option<Globs>,
     context: usize,
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Default)]
 struct Found {
     lines: Vec<String>,
@@ -96,6 +96,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
             None => return Err(format!("The pattern is not a regular expression: {error}.")),
         },
     };
+    // A pattern of files that matches none would otherwise look like a search without a match.
     if found.searched == 0 {
         return Ok(nothing_searched(&input).into());
     }
@@ -141,7 +142,7 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
     builder.crlf(true);
     builder.build(pattern).map_err(|error| {
         let text = error.to_string();
-        // The parser draws the place over several lines; the last one says what is wrong.
+        // The parser's message draws the position over several lines; the last line has the reason.
         text.lines()
             .last()
             .unwrap_or_default()
@@ -150,14 +151,14 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
     })
 }
 
-/// The pattern as plain text.
+/// Builds a matcher for the pattern as plain text.
 fn literal(pattern: &str) -> Option<RegexMatcher> {
     let mut builder = RegexMatcherBuilder::new();
     builder.crlf(true).fixed_strings(true);
     builder.build(pattern).ok().filter(|_| !pattern.is_empty())
 }
 
-/// A pattern that matches nothing, read in the other ways in which it may be meant.
+/// Searches other interpretations of a pattern that matches nothing.
 fn otherwise(call: &Call, scope: &Scope, pattern: &str) -> Option<(Found, String)> {
     let unescaped = ["\\|", "\\(", "\\)", "\\{", "\\}"]
         .iter()
@@ -227,7 +228,7 @@ fn look(
     searcher.search_file(regex, file, sink)
 }
 
-/// Takes the lines of one file.
+/// Collects the matching lines of one file.
 struct Lines<'a> {
     regex: &'a RegexMatcher,
     path: &'a Path,
@@ -280,7 +281,7 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// A line, of a long one the part around a place in it.
+/// Returns a line, or the part of a long line around the match.
 fn around(line: &[u8], at: usize) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end();

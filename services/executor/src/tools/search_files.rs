@@ -1,4 +1,4 @@
-//! `search_files`: paths that match a pattern.
+//! `search_files`: finds paths that match a pattern.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) const TOOL: Tool = Tool {
 struct Input {
     /// Glob pattern over paths relative to the root
     pattern: String,
-    /// Folder to look in; absent: everywhere
+    /// Folder to search; absent: everywhere
     path: Option<String>,
 }
 
@@ -36,7 +36,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
     let mut found = matching(call, &folder, &globs);
     let mut note = String::new();
     if found.is_empty() && globs.is_plain() {
-        // A name without a wildcard is mostly a part of one.
+        // A name without a wildcard is usually a part of a file's name.
         found = matching(call, &folder, &Globs::new(call, &format!("*{}*", input.pattern))?);
         note = format!(
             "[no file is named {:?}; these have it in their names]\n",

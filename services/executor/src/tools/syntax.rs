@@ -1,11 +1,11 @@
-//! Whether a changed file can still be parsed.
+//! Syntax check of a changed file.
 
 use std::path::Path;
 
 use super::Call;
 use crate::parser::{Language, MAX_BYTES, SyntaxError, Unparsed};
 
-/// Files that are written in a dialect of JSON with comments and trailing commas.
+/// File names, without extension, of JSON files that may contain comments and trailing commas.
 const LENIENT_JSON: &[&str] = &[
     "tsconfig",
     "jsconfig",
@@ -16,10 +16,11 @@ const LENIENT_JSON: &[&str] = &[
     "tasks",
 ];
 
-/// Whether a file may become `after`: unless it could be parsed before and no longer can. What to add to the answer.
+/// Checks that a change does not break the syntax of a file that could be parsed before. Returns a note for
+/// the answer if the check was impossible.
 ///
 /// # Errors
-/// A text for the model that names the place.
+/// Returns a text for the model with the position of the error.
 pub(super) fn check(call: &Call, path: &Path, before: Option<&str>, after: &str) -> Result<String, String> {
     let is_long = |text: &str| text.len() as u64 > MAX_BYTES;
     let Some(language) = Language::of(path).filter(|language| is_checked(*language, path, after)) else {
@@ -41,7 +42,8 @@ pub(super) fn check(call: &Call, path: &Path, before: Option<&str>, after: &str)
     }
 }
 
-/// Not for templates, which become YAML only later, and JSON that may have comments.
+/// Returns false for templates, which become YAML only after rendering, and for JSON that may contain
+/// comments.
 fn is_checked(language: Language, path: &Path, text: &str) -> bool {
     match language {
         Language::Yaml => !text.contains("{{") && !text.contains("{%"),

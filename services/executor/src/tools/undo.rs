@@ -1,4 +1,4 @@
-//! `undo`: the files as they were before the latest change.
+//! `undo`: restores the files as they were before the latest change.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! A workspace over a folder that is there already, for one tool or command by hand. Its git starts at the commit that the
-//! folder has checked out; where the folder is no repository, at its files as they are.
+//! A workspace over an existing folder, for one tool or command from a terminal. Its git starts at the
+//! checked-out commit of the folder. If the folder is not a repository, it starts at the files as they are.
 
 use std::{
     fs, io,
@@ -17,9 +17,9 @@ use crate::{
 };
 
 const BRANCH: &str = "main";
-/// Where a repository is found in a worktree.
+/// Name of the git directory or file in a worktree.
 const GIT_FILE: &str = ".git";
-/// A file in the scratch space that names the view, for a folder whose `.git` is a file.
+/// File in the scratch space that names the view, for a folder whose `.git` is a file.
 const POINTER: &str = "checkout.gitfile";
 /// In the git directory: where commands find the folder's own objects, one place for each folder of them.
 const SHARED: &str = "shared";
@@ -39,23 +39,23 @@ pub(super) struct Adopted {
 }
 
 impl Adopted {
-    /// Whether git in commands finds the repository by itself.
+    /// Returns true when git in commands finds the repository without variables.
     pub(super) fn is_covered(&self) -> bool {
         !self.covers.is_empty()
     }
 }
 
-/// An empty folder `.git` in a folder that had none, which goes with the workspace.
+/// Empty `.git` folder in a folder that had none. Dropping it removes the folder.
 struct MadeFolder(PathBuf);
 
 impl Drop for MadeFolder {
     fn drop(&mut self) {
-        // What somebody put into it meanwhile is theirs.
+        // The error is ignored: a folder that is not empty anymore contains files of the user.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// Where a worktree starts: its repository, if it is the root of one.
+/// Repository at the root of a worktree, if there is one.
 struct Beginning {
     repository: git::Repository,
     head: Option<git::FolderHead>,
@@ -63,9 +63,9 @@ struct Beginning {
 }
 
 impl Workspace {
-    /// Takes `tree` as the worktree. Its own git directory is not written, and read no further than for objects and head;
-    /// what the tools need lies under `workspaces` and goes with the workspace. `can_cover`: commands have a file system of
-    /// their own. Blocks.
+    /// Opens a workspace over `tree`. The git directory of `tree` is not written to, and only objects and
+    /// `HEAD` are read from it. All other files are in a folder below `workspaces`, which is deleted with the
+    /// workspace. `can_cover`: commands have a separate mount namespace. Blocks.
     pub(crate) fn adopt(
         workspaces: &Path,
         tree: &Path,
@@ -129,8 +129,8 @@ impl Workspace {
     }
 }
 
-/// The git directory for a folder: one that reads the folder's objects when the folder is the root of a repository with a
-/// commit.
+/// Creates the git directory for a folder. If the folder is the root of a repository with a commit, the git
+/// directory reads that repository's objects.
 fn begin(git_dir: &Path, tree: &Path) -> Result<Beginning, Problem> {
     let own = git::Folder::open(tree).ok().filter(|own| own.path() == tree);
     if let Some(own) = own
@@ -144,7 +144,7 @@ fn begin(git_dir: &Path, tree: &Path) -> Result<Beginning, Problem> {
                 repository,
             });
         }
-        // Objects that are elsewhere, as of a partial clone.
+        // Some objects are missing, as in a partial clone, so the repository cannot be used.
         fs::remove_dir_all(git_dir)?;
     }
     git::Repository::init_bare(git_dir)?;
@@ -169,7 +169,7 @@ fn is_whole(repository: &git::Repository, commit: &CommitId) -> bool {
     })
 }
 
-/// Folders of objects that this one names, and those that they name, without itself.
+/// Returns the object folders that this one refers to, directly and indirectly, without itself.
 fn object_folders(objects: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut queue = vec![objects.to_owned()];
@@ -186,7 +186,7 @@ fn object_folders(objects: &Path) -> Vec<PathBuf> {
             .lines()
             .filter(|line| !line.is_empty() && !line.starts_with('#'))
         {
-            // A relative one is relative to the folder that names it.
+            // Git resolves relative entries from the folder whose list contains them.
             let Ok(path) = folder.join(line).canonicalize() else {
                 continue;
             };
@@ -199,8 +199,8 @@ fn object_folders(objects: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What commands see: with a file system of their own, the view in the place of `.git` and the folder's objects, which
-/// that hides, at a place of their own.
+/// Computes the view of commands. With a mount namespace, the view covers `.git`, and the folder's hidden
+/// objects are mounted at other paths.
 fn adopted(
     tree: &Path,
     scratch: &Root,
@@ -245,7 +245,8 @@ fn adopted(
             writable: false,
         });
         if names_others {
-            // The places that it names are not there for commands; all of them are named by the view.
+            // Commands cannot reach the paths in this list. The view names all object folders, so an empty
+            // list replaces it.
             let from = git_dir.join(SHARED).join("alternates");
             fs::write(&from, "")?;
             covers.push(Cover {

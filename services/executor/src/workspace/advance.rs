@@ -1,4 +1,5 @@
-//! Moves of a workspace's files after the setup: from the foundation to the base, and from there to a snapshot.
+//! Moves a workspace's files after setup: from the foundation to the base commit, and from there to a
+//! snapshot.
 
 use std::path::Path;
 
@@ -8,12 +9,12 @@ use git2::{ObjectType, Oid, Tree};
 use super::{Problem, Restore, Workspace, scan::StatCache};
 
 impl Workspace {
-    /// The commit whose files the setup gets first.
+    /// Returns the commit whose files setup receives.
     pub(crate) fn foundation(&self) -> CommitId {
         self.head_or_base()
     }
 
-    /// Puts the base's files into the place of the foundation's. Files that the setup made stay. Blocks.
+    /// Replaces the foundation's files by the base's. Files that setup created stay. Blocks.
     pub(crate) fn enter_base(&self) -> Result<(), Problem> {
         let repository = self.git()?;
         let git = repository.objects();
@@ -26,7 +27,7 @@ impl Workspace {
         self.settle()
     }
 
-    /// Puts a snapshot's files over those of the base. Files that the setup made stay. Blocks.
+    /// Replaces the base's files by a snapshot's. Files that setup created stay. Blocks.
     pub(crate) fn restore(&self, restore: Restore) -> Result<(), Problem> {
         let repository = self.git()?;
         let git = repository.objects();
@@ -38,7 +39,8 @@ impl Workspace {
         self.settle()
     }
 
-    /// Makes files that are `now` into what is `wanted`; what is in neither `known` nor `wanted` stays, except in the way.
+    /// Changes the files from `now` to `wanted`. Files in neither `known` nor `wanted` stay, unless they are
+    /// in the way.
     fn move_files(
         &self,
         git: &git2::Repository,
@@ -52,7 +54,7 @@ impl Workspace {
     }
 }
 
-/// Whether a file at this path keeps the tree from being written.
+/// Returns true when a file at this path prevents writing the tree.
 fn is_in_the_way(tree: &Tree<'_>, path: &Path) -> bool {
     path.ancestors().any(|place| {
         tree.get_path(place)

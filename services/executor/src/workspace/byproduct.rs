@@ -1,4 +1,4 @@
-//! By-products of commands: caches, installed packages, build outputs, logs. They are part of no change.
+//! By-products of commands: caches, installed packages, build outputs, logs. They belong to no change.
 
 use std::{
     collections::BTreeSet,
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders that tools write and that nobody edits, by name.
+/// Names of folders that tools write and that users do not edit.
 const FOLDERS: [&str; 42] = [
     ".bundle",
     ".cache",
@@ -92,7 +92,7 @@ const ENDS: [&str; 20] = [
     ".tmp",
     ".tsbuildinfo",
 ];
-/// First bytes of programs and libraries: ELF, Mach-O in three forms, PE.
+/// Magic numbers of programs and libraries: ELF, three forms of Mach-O, PE.
 const PROGRAMS: [&[u8]; 5] = [
     b"\x7fELF",
     b"\xcf\xfa\xed\xfe",
@@ -101,21 +101,23 @@ const PROGRAMS: [&[u8]; 5] = [
     b"MZ\x90\0",
 ];
 
-/// The reason that the model reads.
+/// Reason in the message for the model.
 pub(super) const WHY: &str =
     "commands leave such files behind; write it with write_file if it belongs to the change";
 
-/// The by-products that a repository has itself: such a folder, or files of such a kind in one folder.
+/// By-products that the repository itself contains: a folder, or files of a kind in a folder. Such paths may
+/// belong to a change.
 #[derive(Default)]
 pub(super) struct OwnByproducts(BTreeSet<(PathBuf, String)>);
 
 impl OwnByproducts {
-    /// Those among the paths of a repository.
+    /// Collects them from the paths of a repository.
     pub(super) fn among<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Self {
         Self(paths.filter_map(|path| find_kind(path)).collect())
     }
 
-    /// The folder or file that a command left behind and that the path is in; `None` for a file that may belong to a change.
+    /// Returns the folder or file of a by-product that contains the path; `None` for a file that may belong
+    /// to a change.
     pub(super) fn find<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let kind = find_kind(path)?;
         if self.0.contains(&kind) {
@@ -125,12 +127,12 @@ impl OwnByproducts {
     }
 }
 
-/// Whether a content is a program or a library for a machine.
+/// Returns true for the content of a native program or library.
 pub(super) fn is_program(content: &[u8]) -> bool {
     PROGRAMS.iter().any(|start| content.starts_with(start))
 }
 
-/// The folder of a path that counts as one by-product, else its own folder with the kind of file.
+/// Returns the by-product folder above a path, or else its parent folder with the kind of file.
 fn find_kind(path: &Path) -> Option<(PathBuf, String)> {
     if let Some(folder) = find_folder(path) {
         return Some((folder.to_owned(), String::new()));
@@ -148,7 +150,7 @@ fn find_kind(path: &Path) -> Option<(PathBuf, String)> {
     Some((path.parent()?.to_owned(), kind))
 }
 
-/// The outermost folder above a path that is a by-product.
+/// Returns the outermost by-product folder above a path.
 fn find_folder(path: &Path) -> Option<&Path> {
     let is_one = |name: &OsStr| {
         let name = name.to_str().unwrap_or_default();

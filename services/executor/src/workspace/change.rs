@@ -1,4 +1,4 @@
-//! What a change is made of: the texts before and after it, its hunks, and the folders of modules.
+//! A change: the texts before and after, its hunks, and all paths.
 
 use std::path::Path;
 
@@ -11,34 +11,34 @@ use super::{
     scan::tracked,
 };
 
-/// Files that are looked at.
+/// Limit of compared files.
 const MAX_FILES: usize = 2000;
-/// Larger files are not read, in bytes.
+/// Limit of a file's text in bytes; larger texts are not read.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A file that differs.
+/// A changed file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ChangedFile {
     pub(crate) path: String,
-    /// Absent: the file was not there.
+    /// Text before the change; `None` if the file is new.
     pub(crate) before: Option<String>,
-    /// Absent: the file is gone.
+    /// Text after the change; `None` if the file is removed.
     pub(crate) after: Option<String>,
 }
 
-/// Everything that differs between the base and the workspace's files.
+/// All differences between the base commit and the workspace's files.
 pub(crate) struct Change {
     pub(crate) tree: TreeId,
     pub(crate) files: Vec<ChangedFile>,
     pub(crate) hunks: Vec<TreeHunk>,
-    /// Every path of the workspace.
+    /// All paths of the workspace.
     pub(crate) paths: Vec<String>,
-    /// True when some of it was too large to be looked at.
+    /// Whether some files or hunks are missing because of a limit.
     pub(crate) is_cut: bool,
 }
 
 impl Workspace {
-    /// Looks at the files as they are. Blocks.
+    /// Compares the current files with the base. Blocks.
     pub(crate) fn change(&self) -> Result<Change, Problem> {
         let repository = self.git()?;
         let git = repository.objects();
@@ -80,9 +80,9 @@ impl Workspace {
     }
 }
 
-/// A file's text; empty for one that is none, absent for one that is too large.
+/// Returns the text of a file: empty for a binary file, `None` for a text above the limit.
 fn text(git: &git2::Repository, id: Oid) -> Option<String> {
-    // A submodule's commit is not here.
+    // The commit of a submodule is in another repository.
     let Ok(blob) = git.find_blob(id) else {
         return Some(String::new());
     };

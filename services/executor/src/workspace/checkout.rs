@@ -1,4 +1,4 @@
-//! Filling a new workspace: git directory, worktree, index.
+//! Fills a new workspace: git directory, worktree and index.
 
 use std::{
     fs,
@@ -18,14 +18,14 @@ use super::{
     scan::{MAX_DEPTH, StatCache},
 };
 
-/// Threads that write one checkout, and the fewest files that one of them is worth.
+// Limits of a parallel checkout: threads, and the fewest files for which another thread is worth its start.
 const MAX_THREADS: usize = 4;
 const MIN_PART: usize = 250;
-/// Modes of git.
+/// File modes of git's tree entries.
 const LINK: i32 = 0o120_000;
 const EXECUTABLE: i32 = 0o100_755;
 
-/// A file or link of a tree.
+/// File or symbolic link of a tree.
 struct Leaf {
     path: PathBuf,
     id: Oid,
@@ -33,7 +33,7 @@ struct Leaf {
 }
 
 impl Workspace {
-    /// Writes the files of the foundation, or of the base where there is none.
+    /// Writes the files of the foundation, or of the base if there is no foundation.
     pub(super) fn fill(&self, foundation: Option<CommitId>, there: Option<Files>) -> Result<(), Problem> {
         if there.is_none() {
             self.make_git_dir()?;
@@ -75,12 +75,14 @@ impl Workspace {
         state.seen = Some((tree, state.branch.clone(), state.head.clone()));
         drop(state);
         if indexed == Some(self.head_or_base()) && self.branch().0.is_none() {
-            // Its paths are those of the place where it was made.
+            // The paths in this git directory are those of the folder in which it was created, so they must
+            // be written again.
             return self.show_git(None);
         }
         self.write_index(&repository)
     }
 
+    // The mirror is an alternate of the new git directory, so no object is copied.
     fn make_git_dir(&self) -> Result<(), Problem> {
         git::Repository::init_bare(&self.git_dir())?;
         let info = self.git_dir().join("objects/info");
@@ -92,7 +94,7 @@ impl Workspace {
         )?)
     }
 
-    /// Imports a snapshot's objects and sets its branch; the commit that holds its files.
+    /// Imports a snapshot's objects and sets its branch. Returns the commit with its files.
     pub(super) fn take_in(
         &self,
         repository: &git::Repository,
@@ -124,7 +126,7 @@ impl Workspace {
         Ok(restore.commit)
     }
 
-    /// Writes every file of a tree into an empty folder.
+    /// Writes all files of a tree into an empty folder.
     pub(super) fn write_tree(
         &self,
         root: &Root,
@@ -133,6 +135,7 @@ impl Workspace {
     ) -> Result<StatCache, Problem> {
         let mut leaves = Vec::new();
         find_leaves(root, git, tree, Path::new(""), &mut leaves, 0)?;
+        // With a runner, every file goes over one socket, so more threads would only wait for each other.
         let threads = if self.is_ours() {
             thread::available_parallelism().map_or(1, usize::from)
         } else {
@@ -165,14 +168,14 @@ impl Workspace {
         Ok(cache)
     }
 
-    /// The index that the model's own `git status` reads.
+    /// Writes the index that git in commands reads.
     pub(super) fn write_index(&self, repository: &git::Repository) -> Result<(), Problem> {
         let bytes = self.index_of(repository, &self.head_or_base())?;
         self.show_git(Some(bytes))
     }
 
-    /// An index of a commit's files. It is made where the model cannot reach and then copied, because libgit2 would
-    /// follow a link at its place.
+    /// Builds the index of a commit. It is written to a path that commands cannot reach and then copied,
+    /// because libgit2 would follow a symbolic link at the final path.
     pub(super) fn index_of(
         &self,
         repository: &git::Repository,
@@ -190,7 +193,8 @@ impl Workspace {
     }
 }
 
-/// Files and links of a tree; of submodules the place is kept and the content never fetched.
+/// Collects files and links of a tree. For a submodule, only its folder is created; its content is never
+/// fetched.
 fn find_leaves(
     root: &Root,
     git: &git2::Repository,
@@ -224,7 +228,7 @@ fn find_leaves(
     Ok(())
 }
 
-/// Puts a file or link where nothing is; how it looks then.
+/// Creates a file or link at a free path. Returns its state afterwards.
 pub(super) fn write_blob(
     root: &Root,
     content: &[u8],

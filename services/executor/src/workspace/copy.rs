@@ -1,4 +1,5 @@
-//! Copies between folders that are not trusted: no link is followed, in neither of them, and links stay links.
+//! Copies between untrusted folders. No symbolic link is followed on either side, and links are copied as
+//! links.
 
 use std::{
     collections::HashSet,
@@ -26,12 +27,12 @@ const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOFOLLOW);
-/// Folders within folders; each holds a few open descriptors.
+/// Limit of nested folders; each level holds a few descriptors.
 const MAX_DEPTH: usize = 100;
-/// Files and links of one copy.
+/// Limit of files and links in one copy.
 const MAX_FILES: u64 = 1_000_000;
 
-/// Files that are left out wherever they are met, and the folders that they lie in.
+/// Files that a copy omits, and their folders.
 #[derive(Default)]
 pub(crate) struct Known {
     files: HashSet<PathBuf>,
@@ -39,7 +40,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// These files.
+    /// Creates the set from paths of files.
     pub(super) fn new<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Self {
         let mut known = Self::default();
         for path in paths {
@@ -58,22 +59,22 @@ impl Known {
     }
 }
 
-/// How much was met on the way, in files and links (folders do not count) and their bytes.
+/// Number of files and links, without folders, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amount {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
 
-/// One copy of all that lies in a folder but the known files.
+/// Copy of all files in a folder except known ones.
 pub(super) struct Copy<'a> {
     pub(super) known: &'a Known,
     pub(super) max_bytes: u64,
-    /// What was copied.
+    /// Amount of copied files.
     pub(super) copied: Amount,
-    /// What lay there, and was left out because it is known.
+    /// Amount of omitted files, because they are known.
     pub(super) left_out: Amount,
-    /// The topmost paths that were made.
+    /// Topmost paths that the copy created.
     pub(super) made: Vec<PathBuf>,
 }
 
@@ -88,11 +89,11 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// Copies with modes and times of modification. What is neither file, link nor folder is left out.
+    /// Copies with modes and modification times. Only files, links and folders are copied.
     ///
     /// # Errors
-    /// When the disk refuses, something stands in the way, or there is more than the bounds allow. What was made by
-    /// then stays; `made` names it.
+    /// Fails when the disk reports an error, a path exists already, or a limit is exceeded. Files that were
+    /// created until then stay; `made` lists them.
     pub(super) fn run(&mut self, from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
         self.folder(from, to, Path::new(""), true, 0)
     }
@@ -151,9 +152,9 @@ impl<'a> Copy<'a> {
         let inner_to = openat2(to, name, FOLDER, Mode::empty(), PLAIN)?;
         let before = self.copied.files;
         self.folder(&inner_from, &inner_to, path, is_noted && !is_new, depth + 1)?;
-        // A folder of known files alone is none of what was left here.
+        // A new folder with known files only is not a result of setup, so it is removed.
         if is_new && self.copied.files == before && self.known.folders.contains(path) {
-            // It may hold folders that were empty all along; then it stays.
+            // The error is ignored: a folder that contains empty folders is kept.
             let _ = unlinkat(to, name, AtFlags::REMOVEDIR);
         } else if is_new {
             dress(&File::from(inner_to), &File::from(inner_from))?;
@@ -169,6 +170,7 @@ impl<'a> Copy<'a> {
         path: &Path,
         is_noted: bool,
     ) -> io::Result<()> {
+        // `O_NONBLOCK`, because a command could replace the file by a pipe in the meantime.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let source = File::from(openat2(from, name, flags, Mode::empty(), PLAIN)?);
         let size = source.metadata()?.len();
@@ -178,7 +180,8 @@ impl<'a> Copy<'a> {
         if is_noted {
             self.made.push(path.to_owned());
         }
-        // Shared blocks where the file system can, never a hard link: a later write must not reach the original.
+        // Shares blocks where the file system supports it. A hard link is impossible: a later write would
+        // change the original.
         if rustix::fs::ioctl_ficlone(&target, &source).is_err() {
             io::copy(&mut (&source).take(size), &mut &target)?;
         }
@@ -212,15 +215,16 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// A folder to copy from or to.
+/// Opens a folder to copy from or to.
 ///
 /// # Errors
-/// When it is none, or a link.
+/// Fails for a path that is not a folder, or is a symbolic link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, FOLDER, Mode::empty())?)
 }
 
-/// Mode (without the bits that give rights) and time of modification, as those that build tools go by.
+/// Copies the mode, without set-user-ID and similar bits, and the modification time, which build tools
+/// compare.
 fn dress(target: &File, like: &File) -> io::Result<()> {
     let metadata = like.metadata()?;
     target.set_permissions(Permissions::from_mode(metadata.mode() & 0o777))?;

@@ -1,5 +1,6 @@
-//! What the setup left beside the repository's own files (`node_modules`, `.venv`, `target`, the home folder), as it was
-//! then. A check gets a copy of it without whatever was changed since: by inode and time of change, which no command can set.
+//! Records the files that setup created outside of the repository's files (`node_modules`, `.venv`, `target`,
+//! the home folder). A check gets a copy of those that are unchanged, by inode and change time, which
+//! commands cannot set.
 
 use std::{
     collections::HashMap,
@@ -16,32 +17,32 @@ use super::{
     walk::{Met, walk},
 };
 
-/// In the scratch space.
+/// Home folder in the scratch space.
 const HOME: &str = "home";
-/// Where the settings of the model's git are, which it may write.
+/// File that points to git settings, which commands may change.
 const GIT_FILE: &str = ".git";
-/// The most that is copied, in bytes.
+/// Limit of the copied files, in bytes.
 const MAX_BYTES: u64 = 16 << 30;
-/// Changed files that are named.
+/// Limit of changed files that are named.
 const MAX_NAMED: usize = 10;
 
-/// Every file that the setup left. Paths and stamps are kept as numbers, because there may be very many.
+/// All files that setup created. Paths and stamps are stored as hashes, because there may be very many.
 #[derive(Debug)]
 pub(super) struct Environment {
-    /// Its keys are made at random, so that no two paths can be found that it takes for one.
+    /// Hasher with random keys, so that commands cannot construct two paths with the same hash.
     hasher: RandomState,
     tree: HashMap<u64, u64>,
     home: HashMap<u64, u64>,
 }
 
-/// What a look at a file says.
+/// State of a file compared with the end of setup.
 #[derive(PartialEq, Eq)]
 enum Since {
-    /// The setup left it so.
+    /// Unchanged since setup.
     Same,
-    /// The setup left something else there.
+    /// Changed since setup.
     Changed,
-    /// It came later.
+    /// Created after setup.
     New,
 }
 
@@ -64,8 +65,8 @@ impl Environment {
 }
 
 impl Workspace {
-    /// Remembers what lies beside the repository's own files: call it when the setup is through, and before the model's
-    /// first command. Blocks.
+    /// Records the files outside of the repository's files. The caller must call it after setup and before
+    /// the model's first command. Blocks.
     pub(crate) fn note_environment(&self) -> Result<(), Problem> {
         let repository = self.git()?;
         let base = repository
@@ -93,13 +94,13 @@ impl Workspace {
             Ok(())
         })?;
         environment.home.extend(found);
-        // A second setup of the same workspace does not happen.
+        // The result is ignored: setup of a workspace happens only once.
         let _ = self.environment.set(environment);
         Ok(())
     }
 
-    /// Copies what the setup left and nobody changed since to where a check has its files, except to paths that are taken.
-    /// The paths of some that were changed. Blocks.
+    /// Copies unchanged files of setup to the folders of a check, except to paths that are taken. Returns the
+    /// paths of some changed files. Blocks.
     pub(super) fn copy_environment(
         &self,
         tree: &Root,
@@ -132,7 +133,7 @@ struct Copying<'a> {
 }
 
 impl Copying<'_> {
-    /// `start`: where the walk began, in both roots.
+    /// Copies one file. `start` is the folder in both roots at which the walk began.
     fn one(
         &mut self,
         known: &HashMap<u64, u64>,
@@ -163,7 +164,7 @@ impl Copying<'_> {
         match met.kind {
             FileType::Symlink => Ok(to.write_link(&path, &from.read_link(&path)?)?),
             FileType::RegularFile => Ok(copy_file(from, to, &path, met.executable)?),
-            // Pipes and sockets are of no use without whoever made them.
+            // Pipes and sockets are useless without the process that created them.
             _ => Ok(()),
         }
     }
@@ -185,11 +186,13 @@ fn copy_file(from: &Root, to: &Root, path: &Path, executable: bool) -> io::Resul
     let mut source = from.open_file(path)?;
     let modified = source.metadata()?.modified()?;
     let mut target = to.create_file(path, executable)?;
-    // Shared blocks where the file system can, never a hard link: a later write must not reach the original.
+    // Shares blocks where the file system supports it. A hard link is impossible: a later write would change
+    // the original.
     if rustix::fs::ioctl_ficlone(&target, &source).is_err() {
         io::copy(&mut source, &mut target)?;
     }
-    // Build tools go by it. A runner's file is another user's: then they build again.
+    // The error is ignored: a file of the runner belongs to another user, and without the old time build
+    // tools only build again.
     let _ = target.set_modified(modified);
     Ok(())
 }

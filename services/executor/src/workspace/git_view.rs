@@ -1,7 +1,9 @@
-//! The repository as git in commands finds it: a file `.git` in the worktree names a git directory in the scratch space.
-//! Commands write there what git writes (index, configuration, new objects, stashes). Existing objects lie in the real git
-//! directory, which commands can only read. The executor reads no content of this folder: it writes head and branches
-//! again when their files are others than those that it wrote.
+//! Repository as git in commands finds it: a `.git` file in the worktree names a git directory in the scratch
+//! space. Commands write git's files there (index, configuration, new objects, stashes). They can only read
+//! the existing objects in the real git directory.
+//!
+//! The executor reads no content of this folder. It writes `HEAD` and branches again when their files differ
+//! from those that it wrote.
 
 use std::{ffi::OsString, fs, io, path::Path, path::PathBuf};
 
@@ -9,18 +11,21 @@ use domain::cause::chain;
 
 use super::{Problem, Root, Stat, Workspace};
 
-/// The folder in the scratch space.
+/// Name of the folder in the scratch space.
 pub(super) const VIEW: &str = "checkout.git";
-/// Beside the git directory's own files: read by every git of a command, and out of its reach.
+/// System configuration for git in commands. It lies in the real git directory, which commands cannot write
+/// to.
 const SYSTEM: &str = "commands.gitconfig";
-/// A test suite that commits needs a name; folders may belong to another user than the command's.
+/// Configuration with a name for test suites that commit. `safe.directory` is needed because folders may
+/// belong to another user than the command's.
 const CONFIG: &str = "[user]\n\tname = Journeyman\n\temail = noreply@journeyman.invalid\n[init]\n\tdefaultBranch = main\n\
                       [safe]\n\tdirectory = *\n[advice]\n\tdetachedHead = false\n[maintenance]\n\tauto = false\n[gc]\n\tauto = 0\n";
-/// The view's own configuration: tools that read a bare repository here find no worktree and refuse to build.
+/// Configuration of the view. `bare = false`, because tools that find a bare repository see no worktree and
+/// refuse to build.
 const VIEW_CONFIG: &str =
     "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfilemode = true\n\tlogallrefupdates = true\n";
-/// Refuses branches, tags and commits while the command still runs, so that its author reads the reason at once. A
-/// command can get around it; then its branches are put back when it has ended.
+/// Hook that refuses branches, tags and commits during the command, so that the model reads the reason at
+/// once. A command can bypass it; then `mend_git` restores the branches after the command.
 const HOOK: &str = r#"#!/bin/sh
 [ "$1" = prepared ] || exit 0
 while read -r old new ref; do
@@ -41,16 +46,16 @@ while read -r old new ref; do
 done
 exit 0
 "#;
-/// Files that a killed git leaves, and that stop the next one.
+/// Lock files of a killed git, which block the next one.
 const LOCKS: [&str; 3] = ["index.lock", "HEAD.lock", "config.lock"];
-/// What git says where it cannot write.
+/// Messages of git when it cannot write.
 const REFUSALS: [&str; 4] = [
     "Read-only file system",
     "Permission denied",
     "insufficient permission",
     "unable to create",
 ];
-/// What git says where a remote is missing.
+/// Messages of git when a remote is missing.
 const NO_REMOTE: [&str; 4] = [
     "No configured push destination",
     "No remote repository specified",
@@ -59,7 +64,7 @@ const NO_REMOTE: [&str; 4] = [
 ];
 
 impl Workspace {
-    /// Variables with which git in commands works on this checkout.
+    /// Variables that make git in commands work on this checkout.
     pub(super) fn git_environment(&self) -> Vec<(&'static str, OsString)> {
         let scratch = self.scratch.path();
         let mut variables = vec![
@@ -67,7 +72,7 @@ impl Workspace {
             ("GIT_CONFIG_SYSTEM", self.git_dir().join(SYSTEM).into()),
         ];
         if self.adopted.as_ref().is_some_and(|adopted| !adopted.is_covered()) {
-            // The folder's own `.git` is not touched, and nothing can be put in its place.
+            // The folder's own `.git` must not change, and without a mount namespace nothing can cover it.
             variables.extend([
                 ("GIT_DIR", scratch.join(VIEW).into()),
                 ("GIT_WORK_TREE", self.root().path().into()),
@@ -76,7 +81,8 @@ impl Workspace {
         variables
     }
 
-    /// Shows commands the branch and its commit; `index`: of that commit, absent when it is there already.
+    /// Writes the branch and its commit for commands. `index` is the index of that commit; `None` if it is
+    /// already written.
     pub(super) fn show_git(&self, index: Option<Vec<u8>>) -> Result<(), Problem> {
         fs::write(self.git_dir().join(SYSTEM), CONFIG)?;
         let view = View(&self.scratch);
@@ -92,12 +98,13 @@ impl Workspace {
         Ok(())
     }
 
-    /// Puts right what the last command may have left in the way of the next: its locks, another head, other branches. True
-    /// when the command moved the head or a branch. Blocks.
+    /// Removes obstacles that the last command may have left: lock files, another `HEAD`, other branches.
+    /// Returns true when the command moved `HEAD` or a branch. Blocks.
     pub(crate) fn mend_git(&self) -> bool {
         let view = View(&self.scratch);
         for lock in LOCKS {
-            // No command runs now, so nobody holds it; usually there is none.
+            // No command runs now, so no process holds the lock. The error is ignored, because usually no
+            // lock exists.
             let _ = self.scratch.remove(&place(lock));
         }
         let is_moved = self
@@ -126,7 +133,8 @@ impl Workspace {
         let before = std::mem::take(&mut self.lock().shown);
         for (name, _) in before {
             if !files.iter().any(|(wanted, _)| *wanted == name) {
-                // A branch that is no more; what a command made of it may stay.
+                // The error is ignored: a command may have replaced the file of the old branch, which then
+                // stays.
                 let _ = self.scratch.remove(&place(&name));
             }
         }
@@ -139,7 +147,8 @@ impl Workspace {
         self.lock().shown = shown;
     }
 
-    /// Lets git in a check's commands see the base commit, without a branch; `tree` and `scratch` are the check's own.
+    /// Shows the base commit to git in a check's commands, without a branch. `tree` and `scratch` belong to
+    /// the check.
     pub(super) fn show_git_to_check(
         &self,
         repository: &git::Repository,
@@ -150,13 +159,14 @@ impl Workspace {
         view.lay_out(&self.object_folders())?;
         view.write("HEAD", format!("{}\n", self.base).as_bytes())?;
         view.write("index", &self.index_of(repository, &self.base)?)?;
-        // By then the check has the workspace's place.
+        // The pointer names the workspace's path, because the check's folders are swapped in before its
+        // command runs.
         let content = format!("gitdir: {}\n", self.scratch.path().join(VIEW).display());
         Ok(tree.write(Path::new(".git"), content.as_bytes())?)
     }
 
-    /// Where the objects lie that commands may read. All of them are named, because what the real git directory names
-    /// in turn may lie elsewhere in a command's world.
+    /// Object folders that commands may read. All are listed directly, because the paths in the real git
+    /// directory's own alternates may not exist for commands.
     fn object_folders(&self) -> Vec<PathBuf> {
         match &self.adopted {
             Some(adopted) if !adopted.objects.is_empty() => adopted.objects.clone(),
@@ -166,7 +176,8 @@ impl Workspace {
         }
     }
 
-    /// A command may have put something else there; what its git shows then is its own affair.
+    /// Logs a failed write. It is not an error: a command may have replaced the path, and only its own git is
+    /// affected.
     fn shown(&self, written: io::Result<()>) {
         if let Err(error) = written {
             tracing::debug!(
@@ -177,7 +188,8 @@ impl Workspace {
         }
     }
 
-    /// Whether a command's output says that git could not write into this repository, or missed a remote.
+    /// Returns true when a command's output shows that git could not write to this repository or lacked a
+    /// remote.
     pub(crate) fn is_about_its_git(&self, output: &str) -> bool {
         let git_dir = self.git_dir().display().to_string();
         let git_dir = git_dir.as_str();
@@ -191,12 +203,12 @@ impl Workspace {
     }
 }
 
-/// The git directory in a scratch space.
+/// Git directory of the view in a scratch space.
 struct View<'a>(&'a Root);
 
 impl View<'_> {
-    /// Writes what makes it a git directory, except index and references. Configuration and hooks that are there stay:
-    /// commands may have changed them for themselves.
+    /// Writes the files of a git directory, except index and references. Existing configuration and hooks
+    /// stay, because commands may have changed them on purpose.
     fn lay_out(&self, object_folders: &[PathBuf]) -> io::Result<()> {
         let mut alternates = Vec::new();
         for folder in object_folders {
@@ -220,7 +232,7 @@ impl View<'_> {
         self.0.write(&place(name), content)
     }
 
-    /// How a file looks from outside; it is not read.
+    /// Returns the state of a file without reading its content.
     fn file(&self, name: &str) -> Option<Stat> {
         self.0.stat(&place(name)).ok().flatten()
     }

@@ -1,4 +1,4 @@
-//! Branch, commit, snapshot and diff of a workspace.
+//! Branch, commits, snapshot and diff of a workspace.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use git2::Oid;
 
 use super::{Problem, Seen, Workspace, scan::tracked};
 
-/// Files at the base that are looked at, and those of them that are read.
+/// Limits of files at the base: listed ones, and read ones.
 const MAX_FILES: usize = 200_000;
 const MAX_TEXTS: usize = 200;
-/// Longer ones are not, in bytes.
+/// Limit of a read file, in bytes.
 const MAX_TEXT: usize = 256 * 1024;
 
-/// Everything that differs from the base.
+/// Everything that differs from the base commit.
 pub(crate) struct SnapshotPack {
     pub(crate) branch: Option<String>,
     pub(crate) head: Option<CommitId>,
     pub(crate) commit: CommitId,
     pub(crate) files_changed: u32,
-    /// Files and folders that are not in it, each with the reason.
+    /// Files and folders that the pack does not contain, each with the reason.
     pub(crate) omitted: Vec<String>,
     pub(crate) pack: Vec<u8>,
 }
 
-/// The difference between the base and the files.
+/// Difference between the base commit and the files.
 pub(crate) struct WorkspaceDiff {
     pub(crate) text: String,
     pub(crate) truncated: bool,
@@ -33,13 +33,13 @@ pub(crate) struct WorkspaceDiff {
 }
 
 impl Workspace {
-    /// The branch's head, or the base.
+    /// Returns the head of the branch, or the base commit.
     pub(super) fn head_or_base(&self) -> CommitId {
         self.lock().head.clone().unwrap_or_else(|| self.base.clone())
     }
 
-    /// Creates a branch at the base, or says that it is there. Commits of an earlier branch are left behind; their work stays
-    /// in the files.
+    /// Creates a branch at the base, or reports that it exists. Commits of an earlier branch are dropped;
+    /// their changes stay in the files.
     pub(crate) fn create_branch(&self, name: &str) -> Result<String, String> {
         let refuse = |why: &str| {
             Err(format!(
@@ -85,8 +85,8 @@ impl Workspace {
         ))
     }
 
-    /// The name itself when a new branch can have it at the remote; else the first like it that can: with `-` for `/`, then
-    /// with a number.
+    /// Returns the name if a new branch on the remote can have it. Otherwise it returns the first similar
+    /// free name: with `-` for `/`, then with a number.
     fn free_name(&self, name: &str) -> Result<String, Problem> {
         let mirror = Repository::open(&self.mirror)?;
         if self.goes_on_with(&mirror, name)? {
@@ -101,7 +101,7 @@ impl Workspace {
         }
         let flat = name.replace('/', "-");
         let base = match taken.contains(name) || taken.contains(&flat) {
-            // A number is enough, unless its folder is the trouble.
+            // A number suffices, unless another branch occupies a folder of the name.
             true if git::branch_in_the_way(name, taken.iter().map(String::as_str)).is_none() => name,
             true | false => flat.as_str(),
         };
@@ -111,8 +111,8 @@ impl Workspace {
         Ok(free.unwrap_or_else(|| name.to_owned()))
     }
 
-    /// Whether the branch is the one that this work goes on with: its head is the base, which is no commit of the base
-    /// branch.
+    /// Returns true when this work continues the branch: its head is the base commit, which is not a commit
+    /// of the base branch.
     fn goes_on_with(&self, mirror: &Repository, name: &str) -> Result<bool, Problem> {
         let Some(head) = mirror.branch_head(name)? else {
             return Ok(false);
@@ -126,7 +126,7 @@ impl Workspace {
 
     fn set_branch(&self, name: &str, old: Option<&str>) -> Result<(), Problem> {
         let repository = self.git()?;
-        // An unused branch would stand in the way of one beneath its name.
+        // Git cannot store both `a` and `a/b`, so the old branch is deleted before the new one is created.
         if let Some(old) = old {
             repository
                 .objects()
@@ -145,8 +145,8 @@ impl Workspace {
         self.write_index(&repository)
     }
 
-    /// Commits all files; to amend puts the commit into the place of the last one. The same files, message and time on the
-    /// same head give the same id.
+    /// Commits all files; with `amend`, the commit replaces the last one. Equal files, message, time and head
+    /// give the same commit id.
     pub(crate) fn commit_changes(
         &self,
         message: &str,
@@ -182,19 +182,19 @@ impl Workspace {
         }
     }
 
-    /// Which files the last look at them left out, for the model; empty: none.
+    /// Returns a note for the model about files that the last scan omitted; empty if none were.
     pub(crate) fn left_out(&self) -> String {
         let mut state = self.lock();
         state.told = state.omitted.clone();
         state.omitted.told()
     }
 
-    /// Notes that a file belongs to the change, even where commands leave their by-products.
+    /// Records that a file belongs to the change, even at a path of by-products.
     pub(crate) fn note_written(&self, path: &Path) {
         self.lock().written.insert(path.to_owned());
     }
 
-    /// The same, if the model does not know it yet.
+    /// Returns the note about omitted files if the model has not received it.
     pub(crate) fn news(&self) -> String {
         let state = self.lock();
         let is_known = state.told == state.omitted;
@@ -234,7 +234,7 @@ impl Workspace {
         Ok(Some((commit, files)))
     }
 
-    /// Puts the branch at a commit, for the model's git as well.
+    /// Moves the branch to a commit, also in the git view of commands.
     pub(super) fn move_branch(
         &self,
         repository: &git::Repository,
@@ -256,7 +256,7 @@ impl Workspace {
         commit.parent_ids().map(|id| commit_id(id).unwrap()).collect()
     }
 
-    /// Everything that differs from the base, committed or not, as a commit and a pack. Blocks.
+    /// Packs everything that differs from the base, committed or not, as a commit. Blocks.
     pub(crate) fn snapshot(&self, time_s: i64) -> Result<SnapshotPack, Problem> {
         let repository = self.git()?;
         let (branch, head) = self.branch();
@@ -281,7 +281,7 @@ impl Workspace {
         })
     }
 
-    /// The difference between the base and the files as they are. Blocks.
+    /// Computes the difference between the base and the current files. Blocks.
     pub(crate) fn diff(&self, max_bytes: usize) -> Result<WorkspaceDiff, Problem> {
         let repository = self.git()?;
         let commit = self.snapshot_commit(&repository, 0)?;
@@ -299,7 +299,7 @@ impl Workspace {
         write_commit(git, self.tree(git)?, &self.head_or_base(), "Snapshot\n", signed)
     }
 
-    /// Whether files, branch or head have changed since the last call. Blocks.
+    /// Returns true when files, branch or head changed since the last call. Blocks.
     pub(crate) fn has_changed(&self) -> Result<bool, Problem> {
         let repository = self.git()?;
         let tree = self.tree(repository.objects())?;
@@ -320,6 +320,7 @@ impl Workspace {
             .seen
             .clone()
             .filter(|before| !undone && is_undoable(before, &now))
+        // The oldest steps are dropped at the limit.
         {
             let excess = (state.undo.len() + 1).saturating_sub(super::undo::MAX_UNDO);
             state.undo.drain(..excess);
@@ -329,12 +330,12 @@ impl Workspace {
         changed
     }
 
-    /// The tree of the files at the last look at them.
+    /// Tree of the files at the last scan.
     pub(crate) fn last_tree(&self) -> Option<String> {
         self.lock().seen.as_ref().map(|(tree, ..)| tree.to_string())
     }
 
-    /// Every file at the base with its text, where that is wanted and not long. Blocks.
+    /// Lists every file at the base, with its text if it is wanted and within the limits. Blocks.
     pub(crate) fn base_files(
         &self,
         is_wanted: fn(&str) -> bool,
@@ -359,8 +360,9 @@ impl Workspace {
         Ok(found)
     }
 
-    /// The commit that the repository's own words about the work are read at: the newest of the base branch that the base
-    /// builds on. At the head of a pull request its author would instruct the model. Absent: the base branch is not known.
+    /// Returns the commit from which the repository's own instructions are read: the newest commit of the
+    /// base branch that is an ancestor of the base. At the head of a pull request, its author could instruct
+    /// the model. `None` if the base branch is unknown.
     fn instructing_commit(&self) -> Result<Option<CommitId>, Problem> {
         if self.adopted.is_some() {
             return Ok(Some(self.base.clone()));
@@ -372,7 +374,7 @@ impl Workspace {
         }
     }
 
-    /// The same files with the words of guides as the base branch has them. Blocks.
+    /// Replaces the text of guides by that of the base branch. Blocks.
     pub(crate) fn with_guides_of_base_branch(
         &self,
         mut files: Vec<(String, Option<String>)>,
@@ -396,7 +398,7 @@ impl Workspace {
         Ok(files)
     }
 
-    /// The repository's own instructions in the base branch, cut at `max_bytes`.
+    /// Returns the repository's instructions from the base branch, truncated to `max_bytes`.
     pub(crate) fn instructions(&self, max_bytes: usize) -> Result<String, Problem> {
         let Some(commit) = self.instructing_commit()? else {
             return Ok(String::new());
@@ -410,13 +412,13 @@ impl Workspace {
         Ok(String::new())
     }
 
-    /// A file of the base; nothing where there is none, or one that is too large.
+    /// Returns a file at the base; `None` if it does not exist or is too large.
     pub(crate) fn at_base(&self, path: &str) -> Result<Option<Vec<u8>>, Problem> {
         Ok(self.git()?.read_file(&self.base, path)?)
     }
 }
 
-/// Whether there is something to take back: other files, or another head of the same branch.
+/// Returns true when an undo has an effect: the files differ, or the head of the same branch.
 fn is_undoable((tree, branch, head): &Seen, now: &Seen) -> bool {
     *tree != now.0 || (*branch == now.1 && *head != now.2)
 }

@@ -1,4 +1,4 @@
-//! The hunks of a change, in an order that two looks at the same trees share, and a tree with one of them taken back.
+//! Hunks of a change in a deterministic order, and trees with some of them reverted.
 
 use std::path::PathBuf;
 
@@ -9,28 +9,28 @@ use super::{
     scan::{Files, tracked, write},
 };
 
-/// Larger files have no hunks, in bytes.
+/// Limit in bytes: larger files have no hunks.
 const MAX_FILE_BYTES: i64 = 1 << 20;
-/// Hunks that are counted.
+/// Limit of hunks.
 pub(crate) const MAX_HUNKS: usize = 500;
 
-/// One hunk between two trees.
+/// Hunk between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TreeHunk {
     pub(crate) path: PathBuf,
-    /// First changed line in the newer file, from 1; 0 when the file is gone.
+    /// First changed line in the newer file, from 1; 0 when the file is removed.
     pub(crate) line: u32,
-    /// Lines added and removed.
+    /// Number of added and removed lines.
     pub(crate) lines: u32,
-    /// Lines that it adds, by their numbers in the newer file, and those that it removes, by their numbers in the older one.
+    /// Line numbers of added lines in the newer file, and of removed lines in the older file.
     pub(crate) added: Vec<usize>,
     pub(crate) removed: Vec<usize>,
-    /// First line and number of lines in the older file, with those around the change.
+    /// First line and number of lines in the older file, including context.
     old: (usize, usize),
     new: (usize, usize),
 }
 
-/// Every hunk of files with text, at most [`MAX_HUNKS`].
+/// Returns the hunks of all text files, at most [`MAX_HUNKS`].
 pub(super) fn hunks(git: &git2::Repository, base: Oid, head: Oid) -> Result<Vec<TreeHunk>, Problem> {
     let (base, head) = (git.find_tree(base)?, git.find_tree(head)?);
     let mut options = DiffOptions::new();
@@ -90,7 +90,7 @@ fn one(patch: &mut Patch<'_>, number: usize, path: PathBuf, is_gone: bool) -> Re
     })
 }
 
-/// The head's tree with these hunks taken back.
+/// Returns the head's tree with these hunks reverted.
 pub(super) fn without(
     git: &git2::Repository,
     base: Oid,
@@ -99,7 +99,7 @@ pub(super) fn without(
 ) -> Result<Oid, Problem> {
     let files = |tree| -> Result<Files, Problem> { tracked(git, &git.find_tree(tree)?) };
     let (base, mut files) = (files(base)?, files(head)?);
-    // The last of a file first: the places of those before it stay as they were counted.
+    // The last hunk of a file is reverted first, so that the line numbers of the others stay valid.
     let mut taken: Vec<&TreeHunk> = taken.iter().collect();
     taken.sort_by(|a, b| (&a.path, b.new.0).cmp(&(&b.path, a.new.0)));
     taken.dedup();
@@ -124,7 +124,7 @@ pub(super) fn without(
 
 fn taken_back(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
     let (old, new) = (lines(old), lines(new));
-    // Where nothing is on one side git names the line before.
+    // For an empty side, git gives the number of the line before.
     let range = |(start, count): (usize, usize)| {
         let start = if count == 0 {
             start

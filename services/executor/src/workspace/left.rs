@@ -1,4 +1,5 @@
-//! What setup commands left in a workspace beside the repository's own files: taken out of one, put into another.
+//! Moves the results of setup commands out of a workspace and into another: the files outside of the
+//! repository's own.
 
 use std::{
     fs,
@@ -16,27 +17,27 @@ use super::{
 };
 use crate::disk;
 
-/// The part from the home folder, and the part from the worktree.
+/// Names in the stored result: files of the home folder, and files of the worktree.
 const HOME: &str = "home";
 const TREE: &str = "tree";
 
-/// A workspace's files before any command ran.
+/// Files of a workspace before any command ran.
 pub(crate) struct Origin {
-    /// Their tree, as git names it.
+    /// Git tree of the files.
     pub(crate) tree: Oid,
     files: Files,
     known: Known,
 }
 
 impl Origin {
-    /// Whether a file with this property is among them.
+    /// Returns true when one of the paths satisfies the predicate.
     pub(crate) fn has_file(&self, is_wanted: impl Fn(&Path) -> bool) -> bool {
         self.files.keys().any(|path| is_wanted(path))
     }
 }
 
 impl Workspace {
-    /// The files as they are when the workspace has just been made. Blocks.
+    /// Returns the files of a newly created workspace. Blocks.
     pub(crate) fn origin(&self) -> Result<Origin, Problem> {
         let tree = self.lock().seen.as_ref().map(|(tree, ..)| *tree);
         let tree = tree.ok_or_else(|| Problem::Trouble("a new checkout has no tree".to_owned()))?;
@@ -47,18 +48,19 @@ impl Workspace {
         Ok(Origin { tree, files, known })
     }
 
-    /// Whether this process itself keeps the files.
+    /// Returns true when this process, and not a runner, holds the files.
     pub(crate) fn is_ours(&self) -> bool {
         self.session.is_none()
     }
 
-    /// Where the workspace lies; tools write it into what they install.
+    /// Folder of the workspace. Tools write this path into installed files.
     pub(crate) fn place(&self) -> &Path {
         &self.folder.0
     }
 
-    /// Copies all that is in the worktree and the home folder and was not in the origin. `None` when a file of the
-    /// origin is no longer what it was: then that is not all that was left. Call it when the workspace has settled. Blocks.
+    /// Copies all files of the worktree and the home folder that are not in the origin. `None` when a file of
+    /// the origin changed, because the copy would then be incomplete. The caller must call it after the scan
+    /// of the files. Blocks.
     pub(crate) fn take_out(
         &self,
         origin: &Origin,
@@ -78,8 +80,8 @@ impl Workspace {
         Ok(Some(sum(files.copied, home.copied)))
     }
 
-    /// Puts in what was taken out of a workspace with the same origin, and which was that much. On failure nothing of it
-    /// stays. Blocks.
+    /// Copies the result of another workspace with the same origin into this one, and checks its amount. On
+    /// failure, all copied files are removed. Blocks.
     pub(crate) fn put_in(&self, origin: &Origin, from: &Path, amount: Amount) -> Result<(), Problem> {
         let mut files = Copy::new(&origin.known, amount.bytes);
         let mut home = Copy::new(&NOTHING, amount.bytes);
@@ -111,7 +113,8 @@ impl Workspace {
         )))
     }
 
-    /// This process's own way in: where the worktree is another user's, nothing is kept.
+    /// Opens the worktree in this process. With a runner no results are stored, because the worktree belongs
+    /// to another user.
     fn tree_folder(&self) -> Result<OwnedFd, Problem> {
         Ok(copy::open(self.root().path())?)
     }
@@ -121,7 +124,7 @@ impl Workspace {
     }
 }
 
-/// What is left out of a home folder.
+/// No file of a home folder is omitted.
 static NOTHING: LazyLock<Known> = LazyLock::new(Known::default);
 
 fn sum(a: Amount, b: Amount) -> Amount {
@@ -136,7 +139,7 @@ fn new_folder(path: &Path) -> Result<OwnedFd, Problem> {
     Ok(copy::open(path)?)
 }
 
-/// No command has run in the workspace yet, so nobody swaps what lies there.
+/// Deletes a path. No command has run in the workspace yet, so no process can swap the path meanwhile.
 fn take_away(path: &Path) -> Result<(), Problem> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.is_dir() => Ok(disk::remove(path)?),

@@ -1,5 +1,5 @@
-//! A checkout that a run works in. The git directory lies outside the worktree; the worktree is written and read only
-//! beneath its folder.
+//! Checkout in which a run works. The git directory lies outside of the worktree. The worktree is read and
+//! written only beneath its folder.
 
 mod adopt;
 mod advance;
@@ -59,31 +59,31 @@ use crate::{
     sandbox::{self, Cover, Runner, Session, Spare},
 };
 
-/// What is wrong with a workspace, for the log and the caller's status.
+/// Error of a workspace, for the log and for the status of the call.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    /// The repository lacks what was asked for.
+    /// The repository lacks the requested object.
     #[error("{0}")]
     NotFound(String),
     /// A snapshot does not fit this workspace.
     #[error("{0}")]
     BadSnapshot(String),
-    /// What was asked for does not fit the workspace.
+    /// The request does not fit the workspace.
     #[error("{0}")]
     BadRequest(String),
-    /// The changes cannot be kept as they are; the same request fails again.
+    /// The changes exceed a limit; the same request would fail again.
     #[error("{0}")]
     Unkeepable(String),
     /// The executor's disk is full.
     #[error("the executor's disk is full: {0}")]
     DiskFull(String),
-    /// The disk or git is in trouble.
+    /// Failure of the disk or of git.
     #[error("{0}")]
     Trouble(String),
 }
 
 impl Problem {
-    /// Tells a full disk from other trouble by the system's words, which is all that a library leaves of its error.
+    /// Distinguishes a full disk from other failures by the message, because libgit2 returns no error number.
     fn of_machine(words: String) -> Self {
         if git::is_about_full_disk(&words) {
             Self::DiskFull(words)
@@ -111,10 +111,10 @@ impl From<git2::Error> for Problem {
     }
 }
 
-/// Variables that name toolchains; they hold no secret.
+/// Environment variables that name toolchains. They contain no secret.
 const TOOLCHAINS: &[&str] = &["RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "JAVA_HOME", "GOROOT"];
 
-/// What a new workspace starts from.
+/// Parameters of a new workspace.
 #[derive(Clone)]
 pub(crate) struct Start {
     pub(crate) run: RunId,
@@ -122,15 +122,15 @@ pub(crate) struct Start {
     pub(crate) base: CommitId,
     pub(crate) base_branch: String,
     pub(crate) mirror: MirrorPath,
-    /// The commit whose files setup commands get first; absent: the base.
+    /// Commit whose files setup receives first; `None` for the base.
     pub(crate) foundation: Option<CommitId>,
-    /// Who keeps the worktree; nobody: this process.
+    /// Runner that holds the worktree; `None` for this process.
     pub(crate) runner: Option<Runner>,
-    /// Bounds of what is kept of its changes.
+    /// Limits of the stored changes.
     pub(crate) limits: KeepLimits,
 }
 
-/// A snapshot to start from.
+/// Snapshot to restore.
 #[derive(Clone)]
 pub(crate) struct Restore {
     pub(crate) branch: Option<String>,
@@ -139,7 +139,7 @@ pub(crate) struct Restore {
     pub(crate) pack: Vec<u8>,
 }
 
-/// One run's checkout. Its folder goes when it is dropped.
+/// Checkout of one run. Dropping it deletes its folder.
 pub(crate) struct Workspace {
     pub(crate) id: String,
     pub(crate) run: RunId,
@@ -152,50 +152,51 @@ pub(crate) struct Workspace {
     root: Root,
     scratch: Root,
     session: Option<Arc<Session>>,
-    /// The worktree was there before, and stays.
+    /// State for a worktree that existed before and is not deleted.
     adopted: Option<Adopted>,
     elsewhere: OnceLock<Elsewhere>,
-    /// What the setup left; absent: it left nothing.
+    /// Files that setup created; unset if setup did not run.
     environment: OnceLock<Environment>,
     state: Mutex<State>,
-    /// For the next command here.
+    /// Idle launcher for the next command.
     pub(crate) spare: Spare,
-    /// Reads source files of this workspace.
+    /// Parser for source files of this workspace.
     pub(crate) parser: Parser,
-    /// What was too long to be shown whole.
+    /// Results that were too long for an answer.
     pub(crate) results: Results,
 }
 
-/// Changes as tools run.
+/// State that tools change.
 #[derive(Default)]
 struct State {
     branch: Option<String>,
     head: Option<CommitId>,
     cache: StatCache,
-    /// What the last look at the files left out.
+    /// Files that the last scan omitted.
     omitted: Omitted,
-    /// Files of the last look that were not stored, because the change is too large.
+    /// Files that the last scan did not store, because the change is too large.
     excess: Excess,
-    /// The same, after the last change.
+    /// Value of `excess` after the last change.
     seen_excess: Excess,
-    /// Bytes of the git directory, and those that were left when objects went last.
+    /// Size of the git directory in bytes, and its size after the last cleanup.
     git_bytes: u64,
     tidied_bytes: u64,
-    /// Paths that a tool of the model wrote, or that were restored: they belong to the change wherever they are.
+    /// Paths that a tool of the model wrote or a snapshot restored. They belong to the change even at a path
+    /// of by-products.
     written: BTreeSet<PathBuf>,
-    /// The same, as the model was told of it last.
+    /// Omitted files of which the model was last notified.
     told: Omitted,
-    /// Tree, branch and head after the last look, so that a change is noticed.
+    /// Tree, branch and head after the last scan, for the detection of changes.
     seen: Option<Seen>,
     /// Files, branch and head before the latest changes, the newest last.
     undo: Vec<Seen>,
-    /// The next change is an undo, which is not undone in turn.
+    /// Whether the next change is an undo, which is not recorded as a step.
     undone: bool,
-    /// Head and branches that commands see, each file as it was written last.
+    /// Files of `HEAD` and branches that commands see, with their state after the last write.
     shown: Vec<(String, Option<Stat>)>,
 }
 
-/// The tree of all files, the branch and its head.
+/// Tree of all files, the branch and its head.
 type Seen = (git2::Oid, Option<String>, Option<CommitId>);
 
 struct Folder(PathBuf);
@@ -209,12 +210,12 @@ impl Drop for Folder {
 }
 
 impl Workspace {
-    /// Writes the checkout. Blocks.
+    /// Creates a workspace and writes the checkout. Blocks.
     pub(crate) fn create(workspaces: &Path, start: Start) -> Result<Self, Problem> {
         Self::create_from(workspaces, start, None)
     }
 
-    /// The same, from a checkout that is ready. Blocks.
+    /// Creates a workspace from a prepared checkout, or from scratch. Blocks.
     pub(crate) fn create_from(
         workspaces: &Path,
         start: Start,
@@ -257,17 +258,18 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// Whether the runner that kept the files has gone.
+    /// Returns true when the runner that holds the files has closed the connection.
     pub(crate) fn is_lost(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.is_closed())
     }
 
-    /// The worktree.
+    /// Worktree of the workspace.
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }
 
-    /// The path as the model wrote it, relative to the worktree. None in a submodule, whose files are not here.
+    /// Resolves a path that the model wrote, relative to the worktree. Returns an error for a path in a
+    /// submodule, whose files are missing.
     pub(crate) fn path(&self, text: &str) -> Result<PathBuf, String> {
         let path = paths::relative(self.root.path(), text)?;
         match self.submodule_of(&path) {
@@ -284,7 +286,7 @@ impl Workspace {
         submodules.iter().find(|submodule| path.starts_with(submodule))
     }
 
-    /// What the base names but does not hold.
+    /// Content that the base commit names but does not contain: submodules and Git LFS files.
     pub(crate) fn elsewhere(&self) -> &Elsewhere {
         static NOTHING: Elsewhere = Elsewhere {
             submodules: Vec::new(),
@@ -293,10 +295,10 @@ impl Workspace {
         self.elsewhere.get().unwrap_or(&NOTHING)
     }
 
-    /// The path of something that is there. A part of a path is enough when it names the end of one file's path only.
+    /// Resolves the path of an existing file. A part of a path is enough if only one file's path ends in it.
     ///
     /// # Errors
-    /// A text for the model: a path that leads out, or several files that the part names.
+    /// Returns a text for the model: for a path outside of the workspace, or several matching files.
     pub(crate) fn existing(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         if path.as_os_str().is_empty() || !matches!(self.root.stat(&path), Ok(None)) {
@@ -317,7 +319,7 @@ impl Workspace {
         }
     }
 
-    /// A path that is not there; refused when files of that name are in other folders.
+    /// Returns a path that does not exist. Fails when files of the same name exist in other folders.
     fn elsewhere_named(&self, path: PathBuf) -> Result<PathBuf, String> {
         let of_name: Vec<PathBuf> = self
             .paths(fs::FileType::is_file)
@@ -334,23 +336,23 @@ impl Workspace {
         ))
     }
 
-    /// The branch that the run's pull request begins at.
+    /// Branch that the run's pull request targets.
     pub(crate) fn base_branch(&self) -> &str {
         &self.base_branch
     }
 
-    /// Branch and its head, when there is one.
+    /// Returns the branch and its head, if a branch was created.
     pub(crate) fn branch(&self) -> (Option<String>, Option<CommitId>) {
         let state = self.lock();
         (state.branch.clone(), state.head.clone())
     }
 
-    /// Folders that commands may write.
+    /// Folders that commands may write to.
     pub(crate) fn writable(&self) -> Vec<PathBuf> {
         vec![self.root.path().to_owned(), self.scratch.path().to_owned()]
     }
 
-    /// Folders that commands may read although they are the executor's.
+    /// Folders of the executor that commands may read.
     pub(crate) fn readable(&self) -> Vec<PathBuf> {
         let own = self.adopted.iter().filter(|adopted| !adopted.is_covered());
         let own = own.flat_map(|adopted| adopted.objects.clone());
@@ -360,15 +362,15 @@ impl Workspace {
             .collect()
     }
 
-    /// What commands see at another place than this process.
+    /// Paths that commands see differently from this process.
     pub(crate) fn covers(&self) -> Vec<Cover> {
         self.adopted
             .as_ref()
             .map_or_else(Vec::new, |adopted| adopted.covers.clone())
     }
 
-    /// Folders that commands must find where they are. One mount holds worktree and scratch space, so that a file can
-    /// be renamed from one into the other.
+    /// Folders that must have the same path for commands. Worktree and scratch space share one mount, so that
+    /// a file can be renamed between them.
     pub(crate) fn exposed(&self) -> Vec<PathBuf> {
         let own = self
             .session
@@ -378,7 +380,8 @@ impl Workspace {
         [own].into_iter().chain(root).map(Path::to_owned).collect()
     }
 
-    /// The whole environment of commands: git works on this checkout, and nothing of the executor's own is in it.
+    /// Complete environment of commands. It makes git work on this checkout and contains no variable of the
+    /// executor itself.
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
         let tmp = self.scratch.path();
         let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
@@ -386,14 +389,14 @@ impl Workspace {
             ("PATH", path),
             ("HOME", tmp.join("home").into()),
             ("TMPDIR", tmp.into()),
-            // Of the locale no more: a shell reads a file for each of its other parts at every start.
+            // Not `LC_ALL`: a shell reads a file for each further category at every start.
             ("LC_CTYPE", "C.UTF-8".into()),
             ("TERM", "dumb".into()),
             ("CI", "1".into()),
         ];
         environment.extend(self.git_environment());
         environment.extend(toolchains());
-        // What is not text cannot be told to the launcher; a command does without it.
+        // The policy is JSON, so a value that is not UTF-8 is left out.
         let texts = environment
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value.into_string().ok()?)));
@@ -439,7 +442,8 @@ fn roots_in(folder: &Path) -> io::Result<(Root, Root)> {
     ))
 }
 
-/// Where toolchains lie that do not stand in the path alone. rustup looks in the home folder, which commands do not see.
+/// Variables for toolchains that commands cannot find by `PATH` alone. rustup searches the home folder, which
+/// commands do not see.
 fn toolchains() -> Vec<(&'static str, OsString)> {
     let mut found: Vec<_> = TOOLCHAINS
         .iter()

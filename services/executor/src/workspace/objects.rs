@@ -1,4 +1,4 @@
-//! Objects in a workspace's own git directory: how much of a change is stored, and which objects go again.
+//! Objects in a workspace's git directory: the limit for changes, and the cleanup of unreferenced objects.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -13,22 +13,22 @@ use git2::{ObjectType, Oid};
 use super::{Problem, Seen, Workspace};
 
 const MIB: u64 = 1 << 20;
-/// Files from this size on are named one by one and estimated before they are stored.
+/// Size in bytes from which a file is listed individually, and estimated before it is stored.
 const LARGE_FILE: u64 = MIB;
-/// Parts of a large file that are compressed for an estimate, and the bytes of each.
+/// Number of samples of a large file that are compressed for an estimate, and the bytes of each.
 const SAMPLES: usize = 16;
 const SAMPLE_BYTES: usize = 16 * 1024;
-/// Large files and folders that a message names.
+/// Limit of large files and folders in a message.
 const MAX_NAMED: usize = 5;
-/// Paths that one look remembers because they were not stored.
+/// Limit of paths that one scan records as not stored.
 const MAX_REFUSED: usize = 1000;
 
-/// Bounds of what is kept of a workspace's changes.
+/// Limits of the stored changes of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeepLimits {
-    /// Largest pack of a snapshot, in bytes.
+    /// Limit of a snapshot's pack, in bytes.
     pub(crate) pack_bytes: u64,
-    /// Size of the git directory from which on objects go that nothing names, in bytes.
+    /// Size of the git directory in bytes from which unreferenced objects are deleted.
     pub(crate) git_bytes: u64,
 }
 
@@ -42,12 +42,12 @@ impl Default for KeepLimits {
 }
 
 impl KeepLimits {
-    /// Bytes of loose objects that one change may have: packing makes them smaller, but hardly to less than half.
+    /// Limit in bytes of a change's loose objects. Packing rarely reduces them to less than half.
     const fn loose_bytes(self) -> u64 {
         self.pack_bytes.saturating_mul(2)
     }
 
-    /// Refusal of a change, for the model.
+    /// Builds the refusal of a change for the model.
     fn refusal(self, largest: &LargestPaths) -> Problem {
         Problem::Unkeepable(format!(
             "the change is too large: compressed it takes more than {} MiB. The largest of it: {}. Name generated files and \
@@ -58,7 +58,7 @@ impl KeepLimits {
     }
 }
 
-/// Large files of a change, and folders of many small ones.
+/// Large files of a change, and folders with many small ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LargestPaths(BTreeMap<String, Amount>);
 
@@ -69,7 +69,7 @@ struct Amount {
 }
 
 impl LargestPaths {
-    /// Counts a file. `note` is said of it when it is named.
+    /// Counts a file. `note` follows its name in a message.
     pub(super) fn add(&mut self, path: &Path, bytes: u64, note: &str) {
         let name = match path.components().next() {
             _ if bytes >= LARGE_FILE => format!("{}{note}", path.display()),
@@ -102,7 +102,7 @@ impl LargestPaths {
     }
 }
 
-/// Files that differ from the last commit, as far as one look has come.
+/// Files that differ from the last commit, collected during one scan.
 pub(super) struct ChangeSize {
     limits: KeepLimits,
     /// Folder of the workspace's own objects.
@@ -114,13 +114,13 @@ pub(super) struct ChangeSize {
     refused: Vec<(PathBuf, u64)>,
 }
 
-/// Fit of a file into a change.
+/// Result of comparing a file with the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileFit {
     Fits,
-    /// The change is too large with it.
+    /// The change exceeds its limit with this file.
     Exceeds,
-    /// It is too large for any change.
+    /// The file alone exceeds the limit of a change.
     TooLarge,
 }
 
@@ -135,7 +135,7 @@ impl ChangeSize {
         }
     }
 
-    /// Tells whether a file's content may be stored.
+    /// Decides whether the content of a file may be stored.
     pub(super) fn fit(&self, content: &[u8]) -> FileFit {
         let most = self.limits.loose_bytes();
         if self.loose > most {
@@ -151,12 +151,12 @@ impl ChangeSize {
         }
     }
 
-    /// Bytes that a stored object adds to the change: none where it is not the workspace's own.
+    /// Returns the bytes that a stored object adds to the change; 0 for an object of the mirror.
     pub(super) fn weight(&self, id: Oid) -> u64 {
         loose_size(&self.objects, id)
     }
 
-    /// Counts a file that differs.
+    /// Counts a changed file.
     pub(super) fn add(&mut self, path: &Path, bytes: u64, weight: u64) {
         self.loose += weight;
         self.largest.add(path, bytes, "");
@@ -170,7 +170,7 @@ impl ChangeSize {
         }
     }
 
-    /// Gives the files that were not stored.
+    /// Returns the files that were not stored.
     pub(super) fn into_excess(self) -> Excess {
         let refused = self.refused;
         Excess {
@@ -184,7 +184,7 @@ impl ChangeSize {
     }
 }
 
-/// Files of a change that were not stored, because it is too large.
+/// Files of a change that were not stored, because the change is too large.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Excess {
     refused: Vec<(PathBuf, u64)>,
@@ -197,7 +197,7 @@ impl PartialEq for Excess {
     }
 }
 
-/// Size after compression, from parts of the content where it is long.
+/// Estimates the compressed size from samples of a long content.
 fn compressed_size(content: &[u8]) -> u64 {
     if content.len() <= SAMPLES * SAMPLE_BYTES {
         return compress(content);
@@ -224,7 +224,7 @@ fn loose_size(objects: &Path, id: Oid) -> u64 {
 }
 
 impl Workspace {
-    /// Refuses a change of which files were not stored.
+    /// Refuses a change with files that were not stored.
     pub(super) fn refuse_excess(&self) -> Result<(), Problem> {
         let state = self.lock();
         if state.excess.refused.is_empty() {
@@ -233,7 +233,7 @@ impl Workspace {
         Err(self.limits.refusal(&state.excess.largest))
     }
 
-    /// A pack of these commits and what they build on, without what the base has.
+    /// Packs these commits and their ancestors, without objects of the base.
     pub(super) fn pack(
         &self,
         repository: &git::Repository,
@@ -252,7 +252,7 @@ impl Workspace {
             })
     }
 
-    /// Refuses a commit that no snapshot could keep: nothing that follows would make its pack smaller.
+    /// Refuses a commit that no snapshot could contain. Later commits cannot make its pack smaller.
     pub(super) fn refuse_large_commit(
         &self,
         repository: &git::Repository,
@@ -265,7 +265,7 @@ impl Workspace {
         self.pack(repository, std::slice::from_ref(commit)).map(drop)
     }
 
-    /// Bytes of the loose objects of every file that commits bring and the base lacks, and the largest of these files.
+    /// Returns the loose bytes of all files that commits add to the base, and the largest of these files.
     fn new_files(
         &self,
         repository: &git::Repository,
@@ -310,13 +310,13 @@ impl Workspace {
         Ok((loose, largest))
     }
 
-    /// Bytes of the git directory after the last look at it, in MiB.
+    /// Size of the git directory after the last measurement, in MiB.
     pub(crate) fn git_mib(&self) -> u64 {
         self.lock().git_bytes.div_ceil(MIB)
     }
 
-    /// Measures the git directory, and drops what neither a commit, a step that can be undone nor the files name once it is
-    /// too large; the oldest of these steps go with it. Blocks.
+    /// Measures the git directory. Above the limit, deletes objects that are referenced neither by a commit,
+    /// nor by an undo step, nor by the files, and drops the oldest undo steps if necessary. Blocks.
     pub(super) fn tidy_objects(&self, repository: &git::Repository) -> Result<(), Problem> {
         let objects = self.git_dir().join("objects");
         let (loose, rest) = own_objects(&objects)?;
@@ -325,7 +325,7 @@ impl Workspace {
         let is_due = {
             let mut state = self.lock();
             state.git_bytes = bytes;
-            // Objects that stay after a round are no reason for the next one.
+            // Objects that a cleanup cannot delete must not trigger the next one.
             bytes > most && bytes > state.tidied_bytes + most / 4
         };
         if !is_due {
@@ -376,7 +376,7 @@ impl Workspace {
     }
 }
 
-/// Loose objects by size, and the bytes of everything else.
+/// Returns the loose objects with their sizes, and the bytes of all other files.
 fn own_objects(objects: &Path) -> io::Result<(HashMap<Oid, u64>, u64)> {
     let (mut loose, mut rest) = (HashMap::new(), 0);
     for folder in fs::read_dir(objects)? {
@@ -399,7 +399,8 @@ fn own_objects(objects: &Path) -> io::Result<(HashMap<Oid, u64>, u64)> {
     Ok((loose, rest))
 }
 
-/// Loose objects that something names. Objects that are not loose lie in a pack or in the mirror with all that they name.
+/// Referenced loose objects. Other objects are in a pack or the mirror, together with everything that they
+/// reference.
 #[derive(Clone)]
 struct ReachedObjects<'a> {
     git: &'a git2::Repository,
@@ -465,7 +466,7 @@ mod tests {
     use super::*;
     use crate::tools::tests::World;
 
-    /// Bytes that do not compress, others for each seed.
+    /// Returns incompressible bytes, different for each seed.
     fn noise(bytes: usize, seed: u64) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let next = move || {
@@ -514,7 +515,7 @@ mod tests {
             words.contains("2 MiB") && words.contains("big.bin (3 MiB)"),
             "{words}"
         );
-        // Zeros of that size are no trouble.
+        // Zeros compress well, so a file of this size fits.
         fs::write(workspace.root().path().join("big.bin"), vec![0; 3 << 20]).unwrap();
         assert!(workspace.has_changed().unwrap());
         workspace.snapshot(1).unwrap();

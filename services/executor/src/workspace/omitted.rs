@@ -1,4 +1,4 @@
-//! What of a worktree cannot be a part of a tree, and why.
+//! Paths of a worktree that cannot become part of a tree, with the reason.
 
 use std::{
     io,
@@ -7,10 +7,10 @@ use std::{
 
 use super::Problem;
 
-/// How many are named.
+/// Limit of named paths.
 pub(super) const MAX_NAMED: usize = 20;
 
-/// Files and folders that a look at the worktree left out.
+/// Files and folders that a scan of the worktree omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Omitted {
     /// The first of them, each with the reason.
@@ -19,7 +19,7 @@ pub(crate) struct Omitted {
 }
 
 impl Omitted {
-    /// Leaves a path out.
+    /// Records an omitted path.
     pub(super) fn add(&mut self, path: &Path, why: &str) {
         self.count += 1;
         if self.named.len() < MAX_NAMED {
@@ -30,12 +30,12 @@ impl Omitted {
         }
     }
 
-    /// The first of them, each with the reason.
+    /// Returns the first omitted paths, each with the reason.
     pub(crate) fn named(&self) -> &[String] {
         &self.named
     }
 
-    /// For the model; empty when nothing was left out.
+    /// Renders a note for the model; empty if nothing was omitted.
     pub(super) fn told(&self) -> String {
         if self.count == 0 {
             return String::new();
@@ -54,14 +54,15 @@ impl Omitted {
     }
 }
 
-/// Why a file cannot be read; nothing when it is simply gone.
+/// Returns the reason why a file cannot be read; `None` if the file was deleted meanwhile.
 ///
 /// # Errors
-/// What concerns more than this file: then nothing can be said about the worktree.
+/// Returns an infrastructure failure that concerns more than this file. In that case the scan is not
+/// reliable.
 pub(super) fn reason(error: &io::Error) -> Result<Option<String>, Problem> {
     match error.kind() {
         io::ErrorKind::NotFound => Ok(None),
-        // Neither the disk nor the limit of open files is the file's fault.
+        // A full disk or the limit of open files is not caused by this file.
         io::ErrorKind::StorageFull | io::ErrorKind::OutOfMemory => {
             Err(Problem::of_machine(error.to_string()))
         }
@@ -71,7 +72,7 @@ pub(super) fn reason(error: &io::Error) -> Result<Option<String>, Problem> {
     }
 }
 
-/// What a walk could not enter, and why.
+/// Returns a path that a walk could not enter, with the reason.
 pub(super) fn unwalked(error: &ignore::Error, root: &Path) -> Option<(PathBuf, String)> {
     let path = path_of(error).and_then(|path| path.strip_prefix(root).ok());
     let why = match error.io_error() {

@@ -1,12 +1,12 @@
-//! Paths as the model writes them.
+//! Validation of paths that the model writes.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The path relative to the workspace: relative as written, or absolute inside `tree`. Empty means the workspace
-/// itself. `..` may not lead out.
+/// Returns the path relative to the workspace. `text` is relative, or absolute inside `tree`. An empty result
+/// is the workspace itself. `..` must not lead outside.
 ///
 /// # Errors
-/// A text for the model.
+/// Returns a text for the model.
 pub(crate) fn relative(tree: &Path, text: &str) -> Result<PathBuf, String> {
     let refuse = |why: &str| {
         Err(format!(
@@ -39,7 +39,8 @@ pub(crate) fn relative(tree: &Path, text: &str) -> Result<PathBuf, String> {
     Ok(clean)
 }
 
-/// `.git` in every spelling that some file system takes for it.
+/// Returns true for `.git` in every spelling that some file system treats as equal: other case, the DOS short
+/// name, trailing dots or spaces, and ignorable characters.
 pub(crate) fn is_git_folder(name: &[u8]) -> bool {
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     let plain: String = name
@@ -50,7 +51,7 @@ pub(crate) fn is_git_folder(name: &[u8]) -> bool {
     plain == ".git" || plain == "git~1"
 }
 
-/// A name that may stand in a tree and in a folder.
+/// Returns true for a name that is valid in a tree and safe in a folder.
 pub(crate) fn is_plain_name(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."

@@ -1,5 +1,5 @@
-//! Where a checkout lies: at the same place again where that is free, because tools write their place into what they
-//! install.
+//! Selects the folder of a checkout. The same path is used again if it is free, because tools write absolute
+//! paths into installed files.
 
 use std::{
     fs, io,
@@ -8,12 +8,14 @@ use std::{
 
 use domain::RepositoryName;
 
-/// Checkouts of one repository at a time; far more than slots.
+// Limit of checkouts of one repository at a time; there are far fewer slots.
 const MAX_PLACES: u32 = 10_000;
-/// Kept of each part of a name, so that the path of a socket inside is not too long for the kernel.
+// Limit in bytes of each part of the name. Unix socket paths are limited to 108 bytes, and tests create
+// sockets in the workspace.
 const MAX_PART: usize = 24;
 
-/// Makes the folder of the lowest free number. Names that are the same once they are cut share their numbers.
+/// Creates the folder with the lowest free number. Repositories whose truncated names are equal share the
+/// numbers.
 pub(super) fn claim(folder: &Path, repository: &RepositoryName) -> io::Result<PathBuf> {
     fs::create_dir_all(folder)?;
     let (owner, name) = (repository.owner(), repository.name());

@@ -1,4 +1,4 @@
-//! A checkout that nobody has used yet: opening a workspace at another commit costs the files that differ only.
+//! Prepared checkout that no run has used. A workspace at another commit changes only the files that differ.
 
 use std::{
     fs, mem,
@@ -12,19 +12,19 @@ use git2::Oid;
 use super::{Folder, Problem, Start, Workspace, scan::StatCache};
 use crate::mirror::MirrorPath;
 
-/// Files of one commit, with the git directory beside them. Its folder goes when it is dropped.
+/// Files of one commit, with their git directory. Dropping it deletes its folder.
 pub(crate) struct Ready {
     folder: Folder,
     commit: CommitId,
     tree: Oid,
     cache: StatCache,
     elsewhere: Elsewhere,
-    /// Its git directory reads from there.
+    /// Keeps the mirror alive, because the git directory reads its objects.
     _mirror: MirrorPath,
 }
 
 impl Ready {
-    /// Writes a checkout of the base; `start` names no foundation. Blocks.
+    /// Writes a checkout of the base; `start` has no foundation. Blocks.
     pub(crate) fn create(folder: &Path, start: Start) -> Result<Self, Problem> {
         let workspace = Workspace::create(folder, start)?;
         let mut state = workspace.lock();
@@ -43,10 +43,10 @@ impl Ready {
         })
     }
 
-    /// Takes its folder to another place.
+    /// Moves its folder to another path.
     pub(super) fn move_to(mut self, place: PathBuf) -> Result<(Folder, Files), Problem> {
         fs::rename(&self.folder.0, &place)?;
-        // The old name is nobody's now.
+        // The destructor deletes the folder at this path, so it must name the new one.
         self.folder.0.clone_from(&place);
         let files = Files {
             commit: self.commit,
@@ -58,9 +58,9 @@ impl Ready {
     }
 }
 
-/// What a folder holds already.
+/// Content of a prepared folder.
 pub(super) struct Files {
-    /// Commit whose index is beside the files.
+    /// Commit whose index is already written.
     pub(super) commit: CommitId,
     pub(super) tree: Oid,
     pub(super) cache: StatCache,
@@ -78,7 +78,7 @@ mod tests {
         commits: Vec<CommitId>,
     }
 
-    /// Two commits: a file becomes a folder, another a link, one goes, one comes, one keeps its content.
+    /// Creates two commits: a file becomes a folder, another a link, one is removed, one is added, one stays.
     fn world() -> World {
         let folder = tempfile::TempDir::new().unwrap();
         let mirror = git::Repository::init_bare(&folder.path().join("mirror")).unwrap();
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
     }
 
-    /// A tree as git would never write it.
+    /// Writes a tree that git itself would refuse to write.
     fn raw_tree(git: &git2::Repository, entries: &[(&str, &str, Oid)]) -> Oid {
         let mut bytes = Vec::new();
         for (mode, name, id) in entries {
@@ -201,7 +201,7 @@ mod tests {
                 ("100644", "ok", blob),
             ],
         );
-        // Written raw as well: the library would refuse to commit it.
+        // Written as raw bytes, because the library would refuse to create the commit.
         let text = format!(
             "tree {tree}\nauthor A <a@acme.example> 1 +0000\ncommitter A <a@acme.example> 1 +0000\n\nx\n"
         );
@@ -217,7 +217,7 @@ mod tests {
                 ..world.start(0)
             };
             let ready = from.map(|from| Ready::create(&folder, world.start(from)).unwrap());
-            // Whether it opens or is refused, nothing hostile is written.
+            // Opening may succeed or fail, but nothing hostile is written.
             let opened = Workspace::create_from(&folder, start, ready);
             if let Ok(workspace) = &opened {
                 let root = fs::read_dir(workspace.root().path())

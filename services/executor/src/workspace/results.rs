@@ -1,5 +1,5 @@
-//! Results that the model saw a part of: the whole is kept beside the worktree, out of reach of commands, and goes with the
-//! workspace.
+//! Results of which the model saw a part. The whole result is stored outside of the worktree, where commands
+//! cannot reach it, and is deleted with the workspace.
 
 use std::{
     collections::VecDeque,
@@ -8,12 +8,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// The longest result that is kept whole, in bytes; of a longer one its beginning.
+/// Limit of a stored result in bytes; a longer one is truncated.
 pub(crate) const MOST_OF_ONE: usize = 4 * 1024 * 1024;
-/// Bytes of all that are kept; the oldest go first.
+/// Limit of all stored results in bytes; the oldest are deleted first.
 const MOST_OF_ALL: usize = 64 * 1024 * 1024;
 
-/// The kept results of one workspace.
+/// Stored results of one workspace.
 pub(crate) struct Results {
     folder: PathBuf,
     kept: Mutex<Kept>,
@@ -22,7 +22,7 @@ pub(crate) struct Results {
 
 #[derive(Default)]
 struct Kept {
-    /// The number of the last one.
+    /// Number of the last result.
     last: u32,
     /// Numbers and sizes, the oldest first.
     all: VecDeque<(u32, usize)>,
@@ -30,7 +30,7 @@ struct Kept {
 }
 
 impl Results {
-    /// Keeps them in a folder of the workspace's own one.
+    /// Creates the store in a folder of the workspace.
     pub(super) fn beneath(folder: &Path) -> Self {
         Self {
             folder: folder.join("results"),
@@ -39,7 +39,7 @@ impl Results {
         }
     }
 
-    /// Keeps the first bytes of a result; its number, from 1. Blocks.
+    /// Stores the beginning of a result and returns its number, from 1. Blocks.
     pub(crate) fn keep(&self, whole: &[u8]) -> io::Result<u32> {
         let whole = &whole[..whole.len().min(MOST_OF_ONE)];
         let mut kept = self.lock();
@@ -59,7 +59,7 @@ impl Results {
         Ok(number)
     }
 
-    /// A result by its number; nothing for one that is not there or no longer. Blocks.
+    /// Returns a result; `None` if its number is unknown or the result was deleted. Blocks.
     pub(crate) fn read(&self, number: u32) -> io::Result<Option<Vec<u8>>> {
         let kept = self.lock();
         if !kept.all.iter().any(|(known, _)| *known == number) {

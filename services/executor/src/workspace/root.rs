@@ -1,4 +1,4 @@
-//! The two folders of a workspace, the files in them and what goes wrong with them.
+//! The two folders of a workspace, their files, and error messages about them.
 
 use std::{
     fs::File,
@@ -13,14 +13,14 @@ use rustix::io::Errno;
 use crate::sandbox::{Beneath, Folder, Session, Task, stat_of};
 pub(crate) use crate::sandbox::{Entry, Kind, Stat};
 
-/// Opened once; everything else goes through it, so that no symbolic link leads out.
+/// Folder of a workspace. All access is resolved beneath it, so that no symbolic link leads outside.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
     files: Files,
 }
 
-/// Whose files they are.
+/// Access to the files: directly, or through the runner.
 #[derive(Debug)]
 enum Files {
     Ours(Beneath),
@@ -36,7 +36,7 @@ impl Root {
         })
     }
 
-    /// A folder of a workspace that a runner keeps.
+    /// Creates the root for a folder that a runner holds.
     pub(crate) fn at_runner(session: &Arc<Session>, folder: Folder) -> Self {
         Self {
             path: session.path(folder),
@@ -44,12 +44,12 @@ impl Root {
         }
     }
 
-    /// Where it is, for texts and for commands.
+    /// Path of the folder, for messages and for commands.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes sure that this process can walk over the folders.
+    /// Grants this process read access to the folders of a worktree that the runner holds.
     pub(crate) fn show_folders(&self) {
         if let Runners(session, folder) = &self.files
             && let Err(error) = session.done(*folder, Path::new(""), Task::ShowFolders)
@@ -58,7 +58,7 @@ impl Root {
         }
     }
 
-    /// An ordinary file, opened for reading.
+    /// Opens a regular file for reading.
     pub(crate) fn open_file(&self, path: &Path) -> io::Result<File> {
         match &self.files {
             Ours(files) => files.open_file(path),
@@ -66,7 +66,7 @@ impl Root {
         }
     }
 
-    /// A file's content; an error above `max_bytes`.
+    /// Reads a file; fails if it is larger than `max_bytes`.
     pub(crate) fn read(&self, path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
         let file = self.open_file(path)?;
         if file.metadata()?.len() > max_bytes {
@@ -77,7 +77,8 @@ impl Root {
         Ok(bytes)
     }
 
-    /// Writes a file whole: beside its place, then renamed. Missing folders are made; an existing file keeps its mode.
+    /// Writes a whole file to a temporary name and renames it. Missing folders are created; an existing file
+    /// keeps its mode.
     pub(crate) fn write(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         match &self.files {
             Ours(files) => {
@@ -89,7 +90,7 @@ impl Root {
         }
     }
 
-    /// What a folder holds, sorted; at most `max` entries.
+    /// Lists the entries of a folder, sorted, at most `max`.
     pub(crate) fn list(&self, path: &Path, max: usize) -> io::Result<Vec<Entry>> {
         match &self.files {
             Ours(files) => files.list(path, max),
@@ -97,7 +98,7 @@ impl Root {
         }
     }
 
-    /// What is at a path; absent when nothing is, or when a link is on the way.
+    /// Returns the type and values of a path; `None` when it does not exist or a parent is a symbolic link.
     pub(crate) fn stat(&self, path: &Path) -> io::Result<Option<Stat>> {
         match &self.files {
             Ours(files) => files.stat(path),
@@ -105,7 +106,7 @@ impl Root {
         }
     }
 
-    /// What a link says.
+    /// Returns the target of a symbolic link.
     pub(crate) fn read_link(&self, path: &Path) -> io::Result<Vec<u8>> {
         match &self.files {
             Ours(files) => files.read_link(path),
@@ -113,7 +114,8 @@ impl Root {
         }
     }
 
-    /// Puts a link where nothing is. It may say anything: nobody here follows it out.
+    /// Creates a symbolic link at a free path. Any target is allowed, because the executor follows no link
+    /// out of the folder.
     pub(crate) fn write_link(&self, path: &Path, target: &[u8]) -> io::Result<()> {
         match &self.files {
             Ours(files) => files.write_link(path, target),
@@ -124,7 +126,7 @@ impl Root {
         }
     }
 
-    /// Puts an empty file where nothing is, open for writing.
+    /// Creates an empty file at a free path, open for writing.
     pub(crate) fn create_file(&self, path: &Path, executable: bool) -> io::Result<File> {
         match &self.files {
             Ours(files) => files.create(path, executable),
@@ -132,14 +134,14 @@ impl Root {
         }
     }
 
-    /// Puts a file where nothing is; how it looks then.
+    /// Creates a file at a free path and returns its state.
     pub(crate) fn create(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<Stat> {
         let mut file = self.create_file(path, executable)?;
         file.write_all(content)?;
         Ok(stat_of(&file.metadata()?))
     }
 
-    /// Takes a file or link away.
+    /// Removes a file or symbolic link.
     pub(crate) fn remove(&self, path: &Path) -> io::Result<()> {
         match &self.files {
             Ours(files) => files.remove(path),
@@ -147,18 +149,18 @@ impl Root {
         }
     }
 
-    /// Takes away the folders above a path that hold nothing.
+    /// Removes the empty folders above a path.
     pub(crate) fn remove_empty_folders(&self, path: &Path) {
         match &self.files {
             Ours(files) => files.remove_empty_folders(path),
             Runners(session, folder) => {
-                // What stays is an empty folder.
+                // The error is ignored: at worst an empty folder stays.
                 let _ = session.done(*folder, path, Task::RemoveEmptyFolders);
             }
         }
     }
 
-    /// Makes a folder and those above it where they are missing.
+    /// Creates a folder and its missing parents.
     pub(crate) fn make_folder(&self, path: &Path) -> io::Result<()> {
         match &self.files {
             Ours(files) => files.make_folder(path).map(drop),
@@ -167,7 +169,7 @@ impl Root {
     }
 }
 
-/// What went wrong with a path, in words for the model.
+/// Explains an error about a path, in words for the model.
 pub(crate) fn explain(path: &Path, error: &io::Error) -> String {
     let path = if path.as_os_str().is_empty() {
         "The workspace's root".to_owned()
@@ -276,7 +278,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    // The writer may make the folder anew at any moment.
+                    // The writer may create the folder again at any moment, so errors are ignored.
                     let _ = std::fs::rename(&inside, &aside);
                     let _ = symlink(outer.path(), &inside);
                     let _ = std::fs::remove_file(&inside);
@@ -285,7 +287,7 @@ mod tests {
                 }
             });
             for _ in 0..3000 {
-                // Refused or done inside: both are right.
+                // An access may be refused or happen inside; both are correct.
                 let _ = root.write(Path::new("dir/secret"), b"changed");
                 let _ = root.remove(Path::new("dir/secret"));
                 if let Ok(bytes) = root.read(Path::new("dir/secret"), 100) {

@@ -1,20 +1,20 @@
-//! Lines as the model is shown them.
+//! Renders lines for the model.
 
 use std::{ops::Range, time::Duration};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 
-/// Lines of one excerpt, and bytes of a line.
+/// Limits of an excerpt: lines, and bytes of a line.
 const MAX_LINES: usize = 60;
 const MAX_LINE: usize = 300;
 
-/// Lines shown around a change, and bytes of all changes together.
+/// Lines of context around a change, and the limit of all changes in bytes.
 const CONTEXT: usize = 2;
 const MAX_CHANGES: usize = 8 * 1024;
-/// How long looking for the changes may take; then more lines are shown than have changed.
+// Time limit of the diff. After it the diff is coarser, so more lines than necessary are shown.
 const LOOK_TIME: Duration = Duration::from_secs(1);
 
-/// The lines of `new` that differ from `old`, numbered, with those around them.
+/// Renders the lines of `new` that differ from `old`, with line numbers and context.
 pub(in crate::tools) fn changes(old: &[String], new: &[String]) -> String {
     let mut shown = String::new();
     let mut ranges = changed(old, new).into_iter().peekable();
@@ -53,7 +53,7 @@ fn changed(old: &[String], new: &[String]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Lines with their numbers, from 1; of many lines the first and the last.
+/// Renders lines with their numbers, from 1. Of a long range, only the beginning and the end.
 pub(in crate::tools) fn numbered(lines: &[String], range: Range<usize>) -> String {
     let range = range.start..range.end.min(lines.len());
     let half = MAX_LINES / 2;

@@ -1,31 +1,32 @@
-//! What the indentation of new lines shall be when those around them were given with another one than the file's.
+//! Determines the indentation of new lines when the model gave the surrounding lines with another indentation
+//! than the file's.
 
-/// How the indentation that was given may relate to the file's.
+/// Possible relation between the given indentation and the file's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading<'a> {
     Same,
-    /// The file's lines have this in front.
+    /// The file's lines have this additional prefix.
     Missing(&'a str),
-    /// The given lines have this in front.
+    /// The given lines have this additional prefix.
     Excess(&'a str),
     /// Only the first given line lost its indentation, which is this.
     FirstLine(&'a str),
-    /// So many given blanks stand for one of the file's steps.
+    /// A number of given spaces corresponds to one indentation step of the file.
     Steps {
         blanks: usize,
         step: &'a str,
     },
 }
 
-/// Every reading that explains all given lines.
+/// All relations that explain every given line.
 #[derive(Debug)]
 pub(in crate::tools) struct Readings<'a>(Vec<Reading<'a>>);
 
-/// Steps that files are indented by.
+/// Common indentation steps.
 const STEPS: [&str; 4] = ["\t", "  ", "    ", "        "];
 
 impl<'a> Readings<'a> {
-    /// `given` and `found` are the same lines but for white space.
+    /// Finds the relations. `given` and `found` must be the same lines except for white space.
     pub(in crate::tools) fn of(given: &'a [String], found: &'a [String]) -> Self {
         let pairs: Vec<(&str, &str)> = given
             .iter()
@@ -56,7 +57,7 @@ impl<'a> Readings<'a> {
                 .all(|(at, (given, found))| reading.indent(given, at == 0).as_deref() == Some(*found))
         };
         readings.retain(explains);
-        // When nothing differs, nothing is to be changed.
+        // Without a difference, the new lines stay unchanged, whatever other relations would also fit.
         readings.truncate(if readings.first() == Some(&Reading::Same) {
             1
         } else {
@@ -65,8 +66,8 @@ impl<'a> Readings<'a> {
         Self(readings)
     }
 
-    /// New lines as every reading has them; nothing when there is no reading, or two that differ. `is_first`: whether the
-    /// first new line stands at the first given one.
+    /// Returns the new lines with the file's indentation; `None` when no relation exists or two relations
+    /// disagree. `is_first`: the first new line replaces the first given one.
     pub(in crate::tools) fn apply(&self, new: &[String], is_first: bool) -> Option<Vec<String>> {
         let mut read = self.0.iter().map(|reading| reading.lines(new, is_first));
         let first = read.next()??;
@@ -87,7 +88,7 @@ impl Reading<'_> {
         new.iter().enumerate().map(line).collect()
     }
 
-    /// The file's indentation for a given one.
+    /// Returns the file's indentation for a given one.
     fn indent(&self, given: &str, is_first: bool) -> Option<String> {
         match self {
             Self::Same => Some(given.to_owned()),
@@ -134,7 +135,7 @@ mod tests {
                 ["        def f():", "            return 1"],
                 ["    def f():", "        return 1"],
             ),
-            // The first line lost its indentation, the others did not.
+            // Case: the first line lost its indentation, the others did not.
             (
                 ["def f():", "        return 0"],
                 ["def f():", "        return 1"],
@@ -158,13 +159,13 @@ mod tests {
 
     #[test]
     fn what_leaves_several_readings_or_none_is_not_guessed() {
-        // Two blanks may be missing, or stand for four.
+        // Two spaces may be missing, or may stand for four.
         assert_eq!(applied(&["  a"], &["    a"], &["  b", "    c"]), None);
-        // Where all readings agree there is nothing to guess.
+        // If all relations agree, the result is unambiguous.
         assert_eq!(applied(&["  a"], &["    a"], &["  b"]), Some(lines(&["    b"])));
         // No shift fits both lines.
         assert_eq!(applied(&[" a", "   b"], &["  a", "  b"], &[" c", "   b"]), None);
-        // A new line that does not have what is too much.
+        // The new line lacks the additional prefix.
         assert_eq!(applied(&["    a", "      b"], &["a", "  b"], &["  c"]), None);
     }
 }

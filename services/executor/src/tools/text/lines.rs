@@ -1,15 +1,15 @@
-//! Lines with their own line ends, so that an edit touches no others.
+//! Lines of a text with their line ends, so that an edit changes no other line.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 const BOM: char = '\u{feff}';
 
-/// How a line ends.
+/// Line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Lf,
     CrLf,
-    /// The last line of a text without a line end there.
+    /// The text ends without a line end.
     None,
 }
 
@@ -23,7 +23,7 @@ impl End {
     }
 }
 
-/// A text, line by line.
+/// Text as a list of lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Lines {
     has_bom: bool,
@@ -31,20 +31,21 @@ pub(in crate::tools) struct Lines {
     ends: Vec<End>,
 }
 
-/// Lines that take the place of others.
+/// Replacement of consecutive lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Splice {
-    /// The first line that is replaced, from 0.
+    /// Index of the first replaced line, from 0.
     pub(in crate::tools) at: usize,
-    /// How many are.
+    /// Number of replaced lines.
     pub(in crate::tools) count: usize,
     pub(in crate::tools) new: Vec<String>,
-    /// When the last line of the text is among the new ones: whether it ends with a line end; absent: as before.
+    /// Whether the text ends with a line end, if the new lines include its last line; `None` keeps the
+    /// previous state.
     pub(in crate::tools) ends: Option<bool>,
 }
 
 impl Lines {
-    /// Splits a text; joined again it is the same.
+    /// Splits a text. [`Lines::join`] restores it exactly.
     pub(in crate::tools) fn of(text: &str) -> Self {
         let body = text.strip_prefix(BOM);
         let (mut texts, mut ends) = (Vec::new(), Vec::new());
@@ -64,13 +65,12 @@ impl Lines {
         }
     }
 
-    /// The text of each line, without its end.
+    /// Returns the lines without their ends.
     pub(in crate::tools) fn texts(&self) -> &[String] {
         &self.texts
     }
 
-    /// Puts lines into the place of others. A line that stays what it is keeps its own end; a new one ends as its neighbours
-    /// do.
+    /// Replaces lines. An unchanged line keeps its end; a new line gets the end of its neighbors.
     pub(in crate::tools) fn splice(&mut self, splice: Splice) {
         let range = splice.at..splice.at + splice.count;
         let neighbour = self.neighbour(splice.at, splice.count);
@@ -83,7 +83,7 @@ impl Lines {
             .map(|kept| kept.map_or(neighbour, |at| old[at]))
             .map(|end| if end == End::None { neighbour } else { end })
             .collect();
-        // Lines put behind a last one without a line end give it one.
+        // Lines that follow a last line without an end require that line to get one.
         if let (Some(before), false) = (range.start.checked_sub(1), splice.new.is_empty())
             && self.ends[before] == End::None
         {
@@ -107,7 +107,7 @@ impl Lines {
         self.ends.splice(range, ends);
     }
 
-    /// The text of all lines, each line end a `\n`.
+    /// Returns all lines with `\n` as line end.
     pub(in crate::tools) fn body(&self) -> String {
         let mut body = self.texts.join("\n");
         if self.ends.last().is_some_and(|end| *end != End::None) {
@@ -116,7 +116,7 @@ impl Lines {
         body
     }
 
-    /// Becomes another text, whose line ends are `\n` too.
+    /// Replaces the text by another one, in which all line ends are `\n`.
     pub(in crate::tools) fn become_body(&mut self, body: &str) {
         let new = Self::of(body);
         let same =
@@ -131,7 +131,8 @@ impl Lines {
         let (mut old_end, mut new_end) = (self.texts.len() - back, new.texts.len() - back);
         let ends = new.ends.last().is_none_or(|end| *end != End::None);
         if back > 0 && self.ends.last().is_some_and(|end| (*end != End::None) != ends) {
-            // Only the end of the last line may differ, and it is replaced with its line.
+            // If only the end of the last line differs, the last line must be replaced too, because its end
+            // belongs to it.
             (old_end, new_end) = (self.texts.len(), new.texts.len());
         }
         let front = front.min(old_end.saturating_sub(usize::from(old_end == self.texts.len() && back == 0)));
@@ -159,7 +160,7 @@ impl Lines {
         end.copied().unwrap_or(End::Lf)
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(in crate::tools) fn join(&self) -> String {
         let mut text = String::new();
         if self.has_bom {
@@ -173,7 +174,7 @@ impl Lines {
     }
 }
 
-/// For each new line the old one that it is, when it is one.
+/// Returns for each new line the index of the equal old line, if there is one.
 pub(in crate::tools) fn kept<T: Ord + std::hash::Hash + Clone>(old: &[T], new: &[T]) -> Vec<Option<usize>> {
     let mut kept = vec![None; new.len()];
     for step in capture_diff_slices(Algorithm::Myers, old, new) {

@@ -1,4 +1,4 @@
-//! A file's text as lines, and where in it others are meant.
+//! A file's text as lines, and the search for lines that a model remembers.
 
 mod excerpt;
 mod indent;

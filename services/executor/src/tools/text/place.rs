@@ -1,23 +1,23 @@
-//! Where in a file lines are meant that somebody has written from memory.
+//! Finds the location of lines that a model wrote from memory.
 
-/// Comparisons of lines that one search may cost.
+/// Limit of line comparisons in one search.
 const MAX_WORK: usize = 50_000_000;
-/// Lines of a file and of a search that are compared when nothing matches.
+/// Limits of the comparison when nothing matches: lines of the file, and lines of the search.
 const MAX_COMPARED: usize = 20_000;
 const MAX_WINDOW: usize = 50;
-/// Lines and bytes of each that are shown of the nearest text.
+/// Limits of the shown nearest text: lines, and bytes of each.
 const SHOWN_LINES: usize = 20;
 const SHOWN_BYTES: usize = 300;
 
-/// How well lines match.
+/// Strictness of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::tools) enum Match {
     Exact,
-    /// But for white space at the ends of lines.
+    /// Equal except for trailing white space.
     TrailingSpace,
-    /// But for the indentation.
+    /// Equal except for indentation.
     Indentation,
-    /// But for typographic quotes, dashes and blanks too.
+    /// Equal except for indentation and typographic quotes, dashes and spaces.
     Typography,
 }
 
@@ -39,7 +39,7 @@ impl Match {
     }
 }
 
-/// The characters that a keyboard has for those that an editor sets.
+/// Replaces typographic characters by their ASCII equivalents.
 fn plain(line: &str) -> impl Iterator<Item = char> {
     line.chars().map(|c| match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => '\'',
@@ -50,18 +50,18 @@ fn plain(line: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// Every place at which lines are, by the strictest rule that finds one.
+/// All locations of lines, by the strictest rule that finds one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::tools) struct Places {
-    /// First lines, from 0, in order.
+    /// Indexes of the first lines, from 0, in ascending order.
     pub(in crate::tools) at: Vec<usize>,
     pub(in crate::tools) by: Match,
 }
 
-/// Where lines occur; nothing when they do not.
+/// Finds all locations of lines; `None` when they do not occur.
 ///
 /// # Errors
-/// A text for the model when that cannot be found out at a bearable cost.
+/// Returns a text for the model when the search would take too many comparisons.
 pub(in crate::tools) fn places(lines: &[String], wanted: &[String]) -> Result<Option<Places>, String> {
     if wanted.is_empty() || wanted.len() > lines.len() {
         return Ok(None);
@@ -90,7 +90,7 @@ pub(in crate::tools) fn places(lines: &[String], wanted: &[String]) -> Result<Op
     Ok(None)
 }
 
-/// The part of the file that looks most like what was meant.
+/// Renders the part of the file that is most similar to the searched lines.
 pub(in crate::tools) fn nearest(lines: &[String], wanted: &[String]) -> String {
     let wanted: Vec<&str> = wanted
         .iter()
@@ -117,7 +117,7 @@ fn head(line: &str) -> &str {
     crate::tools::cut(line, SHOWN_BYTES)
 }
 
-/// Bytes in common at both ends: cheap, and enough to find the place that was meant.
+/// Counts the equal bytes at both ends. This is fast, and sufficient to find the intended location.
 fn similar_bytes(line: &str, wanted: &str) -> usize {
     let same = |a: &mut dyn Iterator<Item = (u8, u8)>| a.take_while(|(a, b)| a == b).count();
     let front = same(&mut line.bytes().zip(wanted.bytes()));
