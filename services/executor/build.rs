@@ -1,11 +1,11 @@
-//! Links the launcher statically where the C library allows it: it is started for every command, and half of the time
-//! of such a start is the dynamic linker's.
+//! Links the launcher statically where the C library permits it. The launcher starts for every command, and
+//! the dynamic linker takes half of the time of a start.
 //!
-//! `crt-static` holds for a whole target, so that one program is linked with the static archives by name instead.
+//! `crt-static` applies to a whole target, so this script links one program with static archives by name.
 
 use std::{env, fs, io, path::Path, process::Command};
 
-/// Libraries that every program is linked with, and the static archive of each.
+/// Libraries that every program is linked with, and their static archives.
 const ARCHIVES: [(&str, &str); 3] = [("gcc_s", "libgcc_eh.a"), ("c", "libc.a"), ("m", "libm.a")];
 
 fn main() -> io::Result<()> {
@@ -25,7 +25,7 @@ fn main() -> io::Result<()> {
     };
     let folder = Path::new(&folder);
     for (name, archive) in archives {
-        // A text in an archive's place is a linker script.
+        // The linker treats a text file in place of an archive as a linker script.
         fs::write(folder.join(format!("lib{name}.a")), format!("INPUT({archive})\n"))?;
     }
     println!("cargo::rustc-link-arg-bin=launcher=-L{}", folder.display());

@@ -1,4 +1,4 @@
-//! Who may call: the grant of each request, and its deadline.
+//! Admission of calls: their grant and their deadline.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,10 +7,11 @@ use grant::{Audience, Grant, Verifier};
 use proto::executor::Fence;
 use tonic::{Request, Status, metadata::MetadataMap, service::Interceptor};
 
-/// No tool call takes longer.
+/// Longest time of a tool call.
 pub(crate) const MAX_CALL: Duration = Duration::from_secs(600);
 
-/// Looks at the grant of every call before its message is read, and leaves it for the service.
+/// Interceptor that verifies the grant of every call before its message is read, and attaches it to the
+/// request.
 #[derive(Clone)]
 pub(crate) struct Admission(Arc<Verifier>);
 
@@ -33,17 +34,18 @@ impl Interceptor for Admission {
     }
 }
 
-/// Marks a call that was admitted with a status grant.
+/// Mark of a call that was admitted with a status grant.
 #[derive(Clone)]
 struct StatusGrant;
 
-/// The grant that a call was admitted with; a status grant opens no workspace.
+/// Returns the grant of a call. A call with a status grant is refused, because such a grant opens no
+/// workspace.
 pub(crate) fn grant_of<T>(request: &Request<T>) -> Result<Grant, Status> {
     let grant = request.extensions().get().cloned();
     grant.ok_or_else(|| Status::unauthenticated("a status grant opens no workspace"))
 }
 
-/// Refuses calls about the executor itself that came with another grant than one for its status.
+/// Refuses a call about the executor itself unless it has a status grant.
 pub(crate) fn may_see_status<T>(request: &Request<T>) -> Result<(), Status> {
     match request.extensions().get::<StatusGrant>() {
         Some(StatusGrant) => Ok(()),
@@ -51,7 +53,7 @@ pub(crate) fn may_see_status<T>(request: &Request<T>) -> Result<(), Status> {
     }
 }
 
-/// The grant in the request's metadata.
+/// Verifies the grant in the request's metadata.
 fn admit(verifier: &Verifier, metadata: &MetadataMap) -> Result<Grant, Status> {
     verifier
         .verify(bearer(metadata)?, Audience::Executor, bootstrap::now())
@@ -67,7 +69,7 @@ fn bearer(metadata: &MetadataMap) -> Result<&str, Status> {
         .ok_or_else(|| Status::unauthenticated("a grant is needed: authorization: Bearer <grant>"))
 }
 
-/// The request's fence, which must be the grant's.
+/// Returns the request's fence, which must be the grant's.
 pub(crate) fn fence(grant: &Grant, fence: Option<Fence>) -> Result<RunFence, Status> {
     let fence = RunFence::from(fence.ok_or_else(|| Status::invalid_argument("fence is missing"))?);
     if fence == grant.fence {
@@ -77,7 +79,7 @@ pub(crate) fn fence(grant: &Grant, fence: Option<Fence>) -> Result<RunFence, Sta
     }
 }
 
-/// How long the caller waits (`grpc-timeout`), at most `most`.
+/// Returns the caller's time limit from `grpc-timeout`, at most `most`.
 pub(crate) fn time_limit(metadata: &MetadataMap, most: Duration) -> Duration {
     let text = metadata
         .get("grpc-timeout")
@@ -87,6 +89,8 @@ pub(crate) fn time_limit(metadata: &MetadataMap, most: Duration) -> Duration {
 }
 
 fn parse_timeout(text: &str) -> Option<Duration> {
+    // One digit sequence and one unit letter, such as `100m` (gRPC over HTTP/2, `TimeoutValue` and
+    // `TimeoutUnit`).
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let number: u64 = number.parse().ok()?;
     Some(match unit {

@@ -1,4 +1,4 @@
-//! What calls of the contract answer alike: the tools, the level, and trouble as a status.
+//! Common parts of responses: tools, sandbox level, and errors as gRPC status.
 
 use domain::SandboxLevel;
 use proto::executor as wire;
@@ -6,7 +6,7 @@ use tonic::Status;
 
 use crate::{tools, workspace::Problem};
 
-/// The tools as the contract describes them.
+/// Tools in the form of the gRPC contract.
 pub(crate) fn specs() -> Vec<wire::ToolSpec> {
     let spec = |tool: &tools::Tool| wire::ToolSpec {
         name: tool.name.to_owned(),
@@ -26,7 +26,7 @@ pub(crate) const fn level(level: SandboxLevel) -> wire::SandboxLevel {
     }
 }
 
-/// Runs blocking work on a workspace.
+/// Runs blocking work on a workspace and converts its error.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Status> {
@@ -41,11 +41,11 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Disk, git or gate in trouble: worth another try.
+/// Converts a failure of disk, git or gate into a status that the planner retries.
 pub(crate) fn status_of(text: String) -> Status {
     tracing::warn!(problem = text, "a workspace is in trouble");
     if git::is_about_full_disk(&text) {
-        // Another executor has room.
+        // Another executor may have room, so the planner must not retry here.
         return Status::resource_exhausted(text);
     }
     Status::unavailable(text)

@@ -1,4 +1,5 @@
-//! What a person runs by hand: `executor doctor`, `executor exec`, `executor tool`, `executor index`.
+//! Commands for users and administrators: `executor doctor`, `executor exec`, `executor tool`, `executor
+//! index`.
 
 use std::{
     io::{IsTerminal as _, Write, stderr, stdout},
@@ -22,7 +23,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Exit code when the level is below the wanted one.
+/// Exit code of `doctor` when the sandbox level is too low.
 const EXIT_BELOW: u8 = 3;
 
 #[derive(Parser)]
@@ -34,7 +35,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Say what confines commands on this machine
+    /// Show what confines commands on this machine
     Doctor(Doctor),
     /// Run one command in the sandbox, on a folder
     Exec(Exec),
@@ -46,10 +47,10 @@ enum Task {
 
 #[derive(Args)]
 struct Machine {
-    /// The launcher's program [default: beside this one]
+    /// Path of the launcher's program [default: beside this one]
     #[arg(long)]
     launcher: Option<PathBuf>,
-    /// The socket of a runner that starts commands instead
+    /// Socket of a runner that starts commands instead
     #[arg(long, value_name = "SOCKET")]
     runner: Option<PathBuf>,
     /// Do without a mechanism: landlock, seccomp, namespaces or cgroup
@@ -58,10 +59,10 @@ struct Machine {
     /// Use Landlock as a kernel with this ABI does, if it is older than this machine's
     #[arg(long, value_name = "N")]
     landlock_abi: Option<u32>,
-    /// A folder or file that commands may read, in addition to the system and its toolchains
+    /// Folder or file that commands may read, in addition to the system and its toolchains
     #[arg(long, value_name = "PATH")]
     expose: Vec<PathBuf>,
-    /// A folder or file that commands may not read
+    /// Folder or file that commands may not read
     #[arg(long, value_name = "PATH")]
     hide: Vec<PathBuf>,
 }
@@ -70,7 +71,7 @@ struct Machine {
 struct Doctor {
     #[command(flatten)]
     machine: Machine,
-    /// As JSON
+    /// Print the report as JSON
     #[arg(long)]
     json: bool,
     /// Exit with 3 below this level: L0, L1, L2 or L3 [default: that of the settings, else L1]
@@ -78,7 +79,7 @@ struct Doctor {
     min_level: Option<SandboxLevel>,
 }
 
-/// What settings say about the sandbox, for whoever looks at it by hand beside the service: in its container above all.
+/// Settings that concern the sandbox. `doctor` reads them, above all in the container of the service.
 #[derive(Default, Deserialize)]
 struct Told {
     #[serde(default)]
@@ -95,7 +96,7 @@ struct ToldExecutor {
 }
 
 impl Doctor {
-    /// What no argument says, the settings of this environment do.
+    /// Fills missing arguments from the settings of this environment.
     fn with_settings(mut self) -> anyhow::Result<Self> {
         let file = std::env::var_os("JOURNEYMAN_CONFIG").map(PathBuf::from);
         let told = bootstrap::settings::load::<Told>(file.as_deref(), std::env::vars())?.executor;
@@ -111,22 +112,22 @@ impl Doctor {
 struct Exec {
     #[command(flatten)]
     machine: Machine,
-    /// The folder that the command may write
+    /// Folder that the command may write to
     #[arg(long)]
     dir: PathBuf,
-    /// Seconds it may take
+    /// Time limit in seconds
     #[arg(long, default_value_t = 600)]
     timeout_s: u64,
-    /// MiB of memory for it and all that it starts
+    /// Memory limit in MiB for the command and all that it starts
     #[arg(long)]
     memory_mib: Option<u64>,
-    /// Processes and threads at a time
+    /// Limit of processes and threads at a time
     #[arg(long)]
     processes: Option<u64>,
-    /// MiB of files in the folder
+    /// Limit in MiB of the files in the folder
     #[arg(long)]
     disk_mib: Option<u64>,
-    /// Program and arguments
+    /// Program and its arguments
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
@@ -135,17 +136,18 @@ struct Exec {
 struct Tool {
     #[command(flatten)]
     machine: Machine,
-    /// The folder that the tool works on
+    /// Folder that the tool works on
     #[arg(long)]
     dir: PathBuf,
-    /// The tool's name
+    /// Name of the tool
     name: String,
-    /// Its input as JSON
+    /// Input of the tool as JSON
     #[arg(default_value = "{}")]
     input: String,
 }
 
-/// Does what the process's arguments ask for, when that is a task by hand; else nothing, and the service starts.
+/// Runs the task that the process's arguments name. `None` without such a task: the caller then starts the
+/// service.
 pub fn by_hand() -> Option<ExitCode> {
     let task = std::env::args().nth(1)?;
     if !matches!(task.as_str(), "doctor" | "exec" | "tool" | "index") {
@@ -167,7 +169,7 @@ pub fn by_hand() -> Option<ExitCode> {
         }))
     });
     Some(done.unwrap_or_else(|error| {
-        // Nobody else is left to be told.
+        // The error is ignored: standard error is the last place for a message.
         let _ = writeln!(stderr(), "executor: {}", chain(error.as_ref()));
         ExitCode::from(64)
     }))
@@ -342,7 +344,8 @@ async fn exec(task: Exec) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Output on its way to a person's terminal, in pieces: it must not steer the terminal, such as by writing its clipboard.
+/// Output for a user's terminal, in chunks. It must not control the terminal, for example by writing to its
+/// clipboard.
 #[derive(Default)]
 struct TerminalText {
     /// Bytes after the last line feed.
@@ -350,7 +353,7 @@ struct TerminalText {
 }
 
 impl TerminalText {
-    /// Longest line that is kept back until it ends, in bytes.
+    /// Limit in bytes of a line that is held back until it ends.
     const MAX_LINE: usize = 64 * 1024;
 
     fn take(&mut self, chunk: &[u8]) -> Vec<u8> {

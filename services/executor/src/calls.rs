@@ -1,4 +1,4 @@
-//! What became of each call of a workspace, so that a repeated call id runs nothing.
+//! Results of a workspace's calls by call id, so that a repeated call does not run again.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,15 +8,15 @@ use std::{
 use proto::executor::{CheckOutcome, CheckResult, ToolResult, ToolStatus};
 use tokio::sync::watch;
 
-/// Text of all results that are kept, in bytes. A planner asks again for the last call only.
+// A planner repeats only its last call, so older results are dropped beyond this number of bytes.
 const MAX_KEPT: usize = 4 * 1024 * 1024;
 
-/// A result that is kept.
+/// Result that can be stored.
 pub(crate) trait Kept: Clone {
-    /// About what it takes, in bytes.
+    /// Approximate size in bytes.
     fn size(&self) -> usize;
 
-    /// What stands for a result that is not there, and why it is not.
+    /// Creates a result that replaces a missing one, with the reason.
     fn unknown(why: &str) -> Self;
 }
 
@@ -80,29 +80,29 @@ impl<R> Default for CallMemory<R> {
 }
 
 struct Calls<R> {
-    /// Without a slot: the result was let go.
+    /// Slots by call id; `None` after the result was dropped.
     slots: HashMap<String, Option<Slot<R>>>,
-    /// Ids of kept results with their sizes, the oldest first.
+    /// Ids and sizes of the stored results, the oldest first.
     kept: VecDeque<(String, usize)>,
     bytes: usize,
 }
 
-/// Whether a call id is new.
+/// Outcome of looking up a call id.
 pub(crate) enum Begun<R: Kept> {
-    /// It is: run it and record the result.
+    /// The id is new: the caller runs the call and records the result.
     New(Recorder<R>),
-    /// It is known: its result is here or will be.
+    /// The id is known: its result exists or will follow.
     Known(watch::Receiver<Option<R>>),
 }
 
-/// Takes the result of one call. Dropped without one, the call counts as interrupted.
+/// Recorder for the result of one call. If it is dropped without a result, the call counts as interrupted.
 pub(crate) struct Recorder<R: Kept> {
     memory: CallMemory<R>,
     id: String,
 }
 
 impl<R: Kept> CallMemory<R> {
-    /// Looks a call id up and remembers it.
+    /// Looks up a call id and records it.
     pub(crate) fn begin(&self, id: &str) -> Begun<R> {
         let mut calls = self.lock();
         match calls.slots.get(id) {
@@ -148,7 +148,7 @@ impl<R: Kept> CallMemory<R> {
 }
 
 impl<R> Calls<R> {
-    /// Lets the oldest results go, never the last one.
+    /// Drops the oldest results beyond the limit, but never the last one.
     fn make_room(&mut self) {
         while self.bytes > MAX_KEPT && self.kept.len() > 1 {
             let Some((id, size)) = self.kept.pop_front() else {
@@ -168,7 +168,7 @@ impl<R: Kept> Recorder<R> {
 }
 
 impl<R: Kept> Recorder<R> {
-    /// Nothing was done: the same id may be used again.
+    /// Removes the call id: nothing was executed, so the caller may use it again.
     pub(crate) fn forget(&self) {
         self.memory.forget(&self.id);
     }

@@ -1,4 +1,4 @@
-//! Settings: the sections `[executor]`, `[tls]` and `[telemetry]`.
+//! Settings of the executor: the sections `[executor]`, `[git]`, `[tls]` and `[telemetry]`.
 
 use std::{
     collections::BTreeMap,
@@ -11,81 +11,84 @@ use serde::{Deserialize, Deserializer};
 
 use crate::sandbox::{Limits, Mechanism};
 
-/// The executor's settings. There is no secret among them but a key that proves who it is, and opens nothing.
+/// Settings of the executor. The key of its certificate is the only secret, and it gives access to no other
+/// service.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
-    /// `[executor]`.
+    /// Section `[executor]`.
     pub executor: Executor,
-    /// `[git]`.
+    /// Section `[git]`.
     #[serde(default)]
     pub git: git::FetchSettings,
-    /// `[tls]`; absent: connections are plain.
+    /// Section `[tls]`; `None` for plain connections.
     #[serde(default)]
     pub tls: Option<bootstrap::tls::Settings>,
-    /// `[telemetry]`.
+    /// Section `[telemetry]`.
     #[serde(default)]
     pub telemetry: bootstrap::telemetry::Settings,
 }
 
-/// `[executor]`.
+/// Section `[executor]` of the settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Executor {
-    /// Where gRPC is served.
+    /// Address of the gRPC server.
     #[serde(default = "default_listen")]
     pub listen: SocketAddr,
-    /// Where `/metrics`, `/healthz` and `/readyz` are served; absent: nowhere.
+    /// Address of `/metrics`, `/healthz` and `/readyz`; `None` to disable them.
     #[serde(default)]
     pub metrics_listen: Option<SocketAddr>,
-    /// Folder for mirrors and workspaces; emptied of workspaces at the start.
+    /// Folder for mirrors and workspaces. Workspaces in it are deleted at the start.
     pub data_dir: PathBuf,
-    /// Workspaces at a time.
+    /// Number of workspaces that can be open at a time.
     #[serde(default = "default_slots")]
     pub slots: u32,
-    /// Public keys of planners (raw 32 bytes, base64) by key id.
+    /// Public keys of planners (32 raw bytes, base64) by key id.
     pub grant_keys: BTreeMap<String, String>,
-    /// Below this sandbox level the executor refuses to start.
+    /// Required sandbox level. Below it the executor does not start.
     #[serde(default = "default_min_level")]
     pub min_level: SandboxLevel,
-    /// The launcher's program; absent: beside this one.
+    /// Path of the launcher's program; `None` for the one in the folder of this program.
     #[serde(default)]
     pub launcher: Option<PathBuf>,
-    /// Socket of a runner: it starts commands and keeps the worktree under a user of its own; one workspace at a time.
+    /// Socket of a runner, which starts commands and holds the worktree under its own user. It permits one
+    /// workspace at a time.
     #[serde(default)]
     pub runner_socket: Option<PathBuf>,
     /// Folders and files that commands may read in addition to the system and its toolchains.
     #[serde(default, deserialize_with = "paths")]
     pub exposed: Vec<PathBuf>,
-    /// Folders and files that commands may not read although they lie in a place that they may.
+    /// Folders and files that commands must not read although they lie below visible ones.
     #[serde(default, deserialize_with = "paths")]
     pub hidden: Vec<PathBuf>,
-    /// Addresses (`host:port`) that commands must not reach. They are tried before the executor is ready, and again
-    /// while it is; reached, it takes no work.
+    /// Addresses (`host:port`) that commands must not reach. The executor tests them before it is ready and
+    /// periodically afterwards. It accepts no work while one of them is reachable.
     #[serde(default, deserialize_with = "texts")]
     pub forbidden_addresses: Vec<String>,
-    /// What one command and everything it starts may use.
+    /// Resource limits of one command with all of its descendants.
     #[serde(default)]
     pub limits: Limits,
-    /// Start although commands run as root, without namespaces, and nothing limits how many processes they make.
+    /// Whether to start although commands run as root without namespaces, and nothing limits their processes.
     #[serde(default)]
     pub allow_unlimited_processes: bool,
-    /// Results of setup commands kept for later runs, all together, in MiB; 0: none.
+    /// Limit in MiB of all stored results of setup commands; 0 to store none.
     #[serde(default = "default_setup_cache_mib")]
     pub setup_cache_mib: u64,
-    /// With less free on the disk nothing is made ready or kept for later runs, and what is kept goes, in MiB.
+    /// Free disk space in MiB below which nothing is prepared or stored for later runs, and stored results
+    /// are deleted.
     #[serde(default = "default_disk_floor_mib")]
     pub disk_floor_mib: u64,
-    /// With less free on the disk, after what is kept for later runs has gone, the executor takes no work, in MiB.
+    /// Free disk space in MiB below which the executor accepts no work, after stored results were deleted.
     #[serde(default = "default_disk_reserve_mib")]
     pub disk_reserve_mib: u64,
-    /// The largest pack of a snapshot, in MiB: what of a run's change is kept outside the executor.
+    /// Limit in MiB of a snapshot's pack, the stored form of a run's change.
     #[serde(default = "default_snapshot_mib")]
     pub snapshot_mib: u64,
-    /// Index repositories in the background, for `find_code` and the first look at a ticket; without it both look at paths and
-    /// literal text only.
+    /// Whether to index repositories in the background for `find_code` and `SeedContext`. Without an index
+    /// both search only paths and literal text.
     #[serde(default = "default_index")]
     pub index: bool,
-    /// Mechanisms that are not used although the machine offers them; the level falls with them.
+    /// Mechanisms to disable although the machine supports them; the sandbox level falls accordingly.
     #[serde(default)]
     pub without: Vec<Mechanism>,
 }

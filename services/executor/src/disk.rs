@@ -1,4 +1,4 @@
-//! Deleting folders that commands wrote.
+//! Deletes folders that commands wrote to.
 
 use std::{
     fs, io,
@@ -10,18 +10,19 @@ use std::{
 use domain::cause::chain;
 use uuid::Uuid;
 
-/// Where folders of an earlier start lie until they are deleted.
+/// Folder for the data of an earlier start until it is deleted.
 const LEFT: &str = "left";
-/// How often, and after which pause, deleting them is tried while a process of that start still writes.
+/// Number of deletion attempts, and the pause between them, while a process of the earlier start still
+/// writes.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes folders of these names new and empty, also where processes of an earlier start that was killed still write into the old
-/// ones for a moment: the old ones are moved away, then deleted. What cannot be deleted within two seconds is deleted by the
-/// next start. Blocks.
+/// Creates empty folders of these names. Processes of an earlier start that was killed may still write into
+/// the old folders for a moment, so these are moved away and then deleted. The next start deletes what cannot
+/// be deleted within two seconds. Blocks.
 ///
 /// # Errors
-/// When a folder cannot be moved or made.
+/// Fails when a folder cannot be moved or created.
 pub(crate) fn renew(parent: &Path, names: &[&str]) -> io::Result<()> {
     let left = parent.join(LEFT);
     let away = left.join(Uuid::new_v4().to_string());
@@ -47,11 +48,12 @@ pub(crate) fn renew(parent: &Path, names: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// Deletes a folder with all that is in it, also where commands took the right to write from a folder (as the module
-/// cache of Go does). No process may work in it any more. Blocks.
+/// Deletes a folder with its content, even if commands removed the write permission from folders in it, as
+/// Go's module cache does. No process may work in it. Blocks.
 ///
 /// # Errors
-/// When the disk refuses; part of it may be gone then. A folder that is not there is no error.
+/// Fails when the disk reports an error; a part of the folder may be deleted by then. A missing folder is not
+/// an error.
 pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -63,7 +65,7 @@ pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes every folder beneath one writable; no link is followed.
+/// Makes all folders below a folder writable. Follows no symbolic link.
 fn unlock(folder: &Path) -> io::Result<()> {
     let mut queue: Vec<PathBuf> = vec![folder.to_owned()];
     while let Some(folder) = queue.pop() {
@@ -97,7 +99,7 @@ mod tests {
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     for number in 0..2_000 {
-                        // Fails once the folder is deleted.
+                        // Fails after the folder is deleted, so the error is ignored.
                         let _ = rustix::fs::mkdirat(&held, number.to_string(), Mode::RWXU);
                         has_written.store(true, Ordering::Relaxed);
                     }
@@ -124,7 +126,7 @@ mod tests {
         for path in ["b/c", "b"] {
             fs::set_permissions(folder.join(path), fs::Permissions::from_mode(0o555)).unwrap();
         }
-        // Whoever may do everything needs no key; both ways end the same.
+        // Root can delete without `unlock`; the result is the same.
         unlock(&folder).unwrap();
         fs::set_permissions(folder.join("b"), fs::Permissions::from_mode(0o555)).unwrap();
         remove(&folder).unwrap();

@@ -1,4 +1,5 @@
-//! Watch over the room on the disk as long as the executor lives: a full disk stops new work, and no run in the middle.
+//! Watches the free disk space during the lifetime of the executor. A full disk prevents new work and
+//! interrupts no run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +11,8 @@ use crate::{registry::Registry, server::Readiness};
 const EVERY: Duration = Duration::from_secs(5);
 const MIB: u64 = 1 << 20;
 
-/// Low-water mark with some distance to the mark at which work begins again.
+/// Low-water mark. The mark for accepting work again is a quarter higher, so that the state does not
+/// oscillate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiskReserve {
     bytes: u64,
@@ -23,7 +25,8 @@ impl DiskReserve {
         }
     }
 
-    /// True when the disk is too full for new work. A disk that cannot be measured is not.
+    /// Returns true when the disk is too full for new work. A disk that cannot be measured counts as not
+    /// full.
     fn is_low(self, room: Option<DiskRoom>, was_low: bool) -> bool {
         let mark = if was_low {
             self.bytes.saturating_add(self.bytes / 4)
@@ -34,7 +37,7 @@ impl DiskReserve {
     }
 }
 
-/// Looks at the disk until `stop`. What is kept for later runs goes before work is refused.
+/// Checks the disk until `stop`. Stored results are deleted before work is refused.
 pub(crate) async fn watch(
     registry: Arc<Registry>,
     reserve: DiskReserve,

@@ -1,4 +1,4 @@
-//! One tool call from its request to its stored result.
+//! Executes a tool call from its request to its stored result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,18 +21,18 @@ use crate::{
     tools::{self, Call, Ending, Outcome},
 };
 
-/// Where the answers of one call go.
+/// Channel for the responses of one call.
 pub(crate) type Answers<A> = mpsc::Sender<Result<A, Status>>;
 
-/// An answer of a call that prints something.
+/// Response type of a call that streams output.
 pub(crate) trait Printed: Sized {
-    /// Some of what it prints.
+    /// Creates a response with a chunk of output.
     fn output(data: Vec<u8>) -> Self;
 }
 
-/// An answer of a call that has a result.
+/// Response type of a call that has a result.
 pub(crate) trait Answer<R>: Sized {
-    /// What came of it.
+    /// Creates a response with the result.
     fn result(result: R) -> Self;
 }
 
@@ -50,7 +50,7 @@ impl Answer<ToolResult> for CallToolResponse {
     }
 }
 
-/// A call that runs for the first time.
+/// A tool call that runs for the first time, with everything that its task needs.
 pub(crate) struct ToolRun {
     pub(crate) used: Use,
     pub(crate) sandbox: Sandbox,
@@ -60,7 +60,7 @@ pub(crate) struct ToolRun {
     pub(crate) answers: Answers<CallToolResponse>,
 }
 
-/// Answers a repeated call with the first one's result, once it is there.
+/// Answers a repeated call with the result of the first one, as soon as it exists.
 pub(crate) async fn repeat<R: Clone, A: Answer<R>>(
     used: Use,
     mut result: watch::Receiver<Option<R>>,
@@ -76,8 +76,8 @@ pub(crate) async fn repeat<R: Clone, A: Answer<R>>(
     drop(used);
 }
 
-/// Lets work go on to its end. Once nobody waits for it (the caller went away, or the time is over) `cancel` fires, and
-/// the work ends soon.
+/// Runs work to its end while it forwards output. When the caller is gone or the time limit is reached,
+/// `cancel` is cancelled, and the work ends soon afterwards.
 pub(crate) async fn attend<R, A: Printed>(
     work: impl Future<Output = R>,
     mut output: mpsc::Receiver<Vec<u8>>,
@@ -92,7 +92,7 @@ pub(crate) async fn attend<R, A: Printed>(
         tokio::select! {
             result = &mut work => return result,
             Some(data) = output.recv() => {
-                // A reader who is too slow misses chunks; the result has what counts.
+                // The error is ignored: a slow reader misses chunks, but the result has the whole output.
                 let _ = answers.try_send(Ok(A::output(data)));
             }
             () = answers.closed(), if !cancel.is_cancelled() => cancel.cancel(),
@@ -101,8 +101,8 @@ pub(crate) async fn attend<R, A: Printed>(
     }
 }
 
-/// Runs a call to its end, or until nobody waits for it: the caller went away, its deadline passed, a newer fence came
-/// or the executor stops. Whatever happens, a result is stored.
+/// Runs a call to its end, or until it is cancelled: the caller is gone, its deadline passed, a newer fence
+/// arrived, or the executor stops. A result is stored in any case.
 pub(crate) async fn run(run: ToolRun) {
     let started = Instant::now();
     let cancel = run.used.cancel.child_token();
@@ -120,24 +120,25 @@ pub(crate) async fn run(run: ToolRun) {
     run.recorder.finish(result.clone());
     tell(&run.answers, result).await;
     if tools::is_command(&run.request.name) {
-        // Where one command ran another will, soon.
+        // A command usually follows another one, so a launcher is prepared now.
         let workspace = &run.used.open.workspace;
         let place = tools::command_place(workspace);
         run.sandbox.prepare(place, &workspace.spare).await;
     }
 }
 
-/// Since then.
+/// Returns the milliseconds since `started`.
 pub(crate) fn milliseconds(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A caller who went away repeats the call and finds the stored result.
+/// Sends the result. A caller that is gone repeats the call and receives the stored result.
 pub(crate) async fn tell<R, A: Answer<R>>(answers: &Answers<A>, result: R) {
     let _ = answers.send(Ok(A::result(result))).await;
 }
 
-/// The author that the planner names. A planner of an earlier release names none, and its reporter expects one of that release.
+/// Parses the commit author that the planner names. A planner of an earlier release names none, and its
+/// reporter expects the author of that release.
 fn author_of(named: &str) -> CommitAuthor {
     named
         .parse()
@@ -170,12 +171,12 @@ async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Ve
     result(run, outcome, changed)
 }
 
-/// Whether something has changed, and what the model should know of it.
+/// Returns whether the files changed, with a note for the model.
 async fn look(run: &ToolRun) -> (bool, String) {
     let workspace = Arc::clone(&run.used.open.workspace);
     let looked = blocking(move || Ok((workspace.has_changed()?, workspace.news()))).await;
     looked.unwrap_or_else(|status| {
-        // A snapshot is due: it will tell.
+        // The call counts as a change: the planner then takes a snapshot, which reports the failure.
         let note = format!("[the files could not be looked at: {}]", status.message());
         (true, note)
     })

@@ -1,4 +1,4 @@
-//! The connections of planners: how many, how they begin, and over TLS only theirs.
+//! Incoming connections of planners: their limits, their first bytes, and their TLS handshake.
 
 use std::{
     collections::HashMap,
@@ -23,19 +23,19 @@ use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use tokio_util::either::Either;
 use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};
 
-/// Connections at a time, of all callers and of one address.
+/// Limits of open connections: in total, and from one address.
 const MAX_CONNECTIONS: usize = 512;
 const MAX_CONNECTIONS_OF_ONE: usize = 64;
-/// How long a connection may take to say that it speaks HTTP/2.
+/// Time limit for the preface of HTTP/2.
 const PREFACE_TIME: Duration = Duration::from_secs(10);
-/// The bytes that say so.
+/// Length of the client's preface (RFC 9113, section 3.4).
 const PREFACE_BYTES: usize = 24;
-/// How long a handshake may take.
+/// Time limit for a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-/// Pause between two log lines about handshakes that failed.
+/// Pause between two log lines about failed handshakes.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
 
-/// The connections that may ask for something.
+/// Stream of connections that may send requests.
 pub(crate) fn incoming(
     listener: TcpListener,
     tls: Option<tls::Server>,
@@ -47,7 +47,7 @@ pub(crate) fn incoming(
     }
 }
 
-/// Those whose handshake went well. Each has a task, so that a slow one holds up no other.
+/// Performs the TLS handshakes. Each runs in its own task, so that a slow one does not delay others.
 fn secured(
     accepted: impl Stream<Item = io::Result<Connection>> + Send + 'static,
     tls: tls::Server,
@@ -67,7 +67,7 @@ fn secured(
                         let (tls, log, sender) = (tls.clone(), Arc::clone(&log), sender.clone());
                         handshakes.spawn(async move {
                             if let Some(link) = handshake(connection, &tls, &log).await {
-                                // Nobody asks any more when the executor stops.
+                                // The result is ignored: during a stop no receiver exists.
                                 drop(sender.send(Ok(link)).await);
                             }
                         });
@@ -99,7 +99,7 @@ async fn handshake(connection: Connection, tls: &tls::Server, log: &SparseLog) -
     None
 }
 
-/// A connection, with TLS or without.
+/// A connection with or without TLS.
 pub(crate) struct Link {
     io: Either<Connection, Box<tls::Accepted<Connection>>>,
     info: TcpConnectInfo,
@@ -163,10 +163,10 @@ impl AsyncWrite for Link {
     }
 }
 
-/// The connections that there is a seat for; the others are closed.
+/// Accepts connections within the limits and closes the others.
 fn seated(listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
     let seats = Seats::default();
-    // Without it Nagle's algorithm and delayed acks add 40 ms to every call.
+    // Without `TCP_NODELAY`, Nagle's algorithm and delayed acknowledgments add 40 ms to every call.
     let accepted = TcpIncoming::from(listener).with_nodelay(Some(true));
     accepted.filter_map(move |accepted| match accepted {
         Ok(stream) => {
@@ -181,11 +181,11 @@ fn seated(listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
     })
 }
 
-/// Open connections by address.
+/// Number of open connections by address.
 #[derive(Clone, Default)]
 struct Seats(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// Taken as long as a connection is open.
+/// Permit of an open connection, counted until it is dropped.
 struct Seat {
     seats: Seats,
     address: IpAddr,
@@ -219,10 +219,11 @@ impl Drop for Seat {
     }
 }
 
-/// A connection that must say soon what it speaks; from then on HTTP/2 pings it.
+/// Connection that must send the HTTP/2 preface in time. Afterwards the keepalive of HTTP/2 detects a silent
+/// peer.
 struct Connection {
     stream: TcpStream,
-    /// Bytes that are still missing, and when the wait for them is over.
+    /// Missing bytes of the preface, and the end of the wait for them.
     preface: Option<(usize, Pin<Box<Sleep>>)>,
     _seat: Seat,
 }

@@ -1,4 +1,5 @@
-//! A change as people and gates see it: how much of it there is, where, and what in it weakens its checks.
+//! Report about a change for reviewers and gates: its size, its location, and findings that weaken its
+//! checks.
 
 use domain::{
     FileChange, FileRole,
@@ -10,12 +11,12 @@ use crate::{
     workspace::{ChangedFile, Problem, Workspace},
 };
 
-/// Findings that are told.
+/// Limit of reported findings.
 const MAX_FINDINGS: usize = 200;
-/// Folders and files that are told.
+/// Limit of reported folders and files.
 const MAX_PATHS: usize = 500;
 
-/// Looks at the workspace's files as they are. `ticket`: what the ticket asks for, in its own words. Blocks.
+/// Inspects the current files of the workspace. `ticket` is the ticket's text. Blocks.
 pub(crate) fn inspect(workspace: &Workspace, ticket: &str) -> Result<ChangeReport, Problem> {
     let change = workspace.change()?;
     let mut findings = integrity::findings(&change.files, ticket);

@@ -1,5 +1,5 @@
-//! Whether the network keeps commands from what they must not reach: tried before an executor takes work, and again as
-//! long as it does. A policy that nothing enforces is silent otherwise.
+//! Tests whether the network isolates commands from forbidden addresses, before the executor accepts work and
+//! periodically afterwards. Without the test, a network policy that no component enforces would go unnoticed.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -8,13 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{registry::Registry, sandbox::Sandbox, server::Readiness, unready::Isolation};
 
-/// A look-up of one name.
+/// Time limit for resolving one name.
 const LOOK_UP_TIME: Duration = Duration::from_secs(5);
-/// Until the next try, after one that went wrong and after one that went well.
+/// Pauses until the next test, after a failure and after a success.
 const AGAIN_SOON: Duration = Duration::from_secs(3);
 const AGAIN: Duration = Duration::from_secs(300);
 
-/// Tries all addresses over and over, until `stop`; the executor is ready as long as none is reached.
+/// Tests all addresses repeatedly until `stop`. The executor is ready while none of them is reachable.
 pub(crate) async fn watch(
     registry: Arc<Registry>,
     forbidden: Vec<String>,
@@ -44,7 +44,7 @@ async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
     }
     let found = find_addresses(forbidden).await;
     match sandbox.reached(&found.addresses).await {
-        // Nothing reached of nothing tried shows nothing.
+        // Without any address, "nothing reached" proves nothing.
         Ok(reached) if reached.is_empty() && found.is_unresolved() => {
             tracing::error!(
                 names = ?forbidden,
@@ -74,25 +74,25 @@ async fn isolation(sandbox: &Sandbox, forbidden: &[String]) -> Isolation {
     }
 }
 
-/// Addresses to try, and how many names gave some.
+/// Addresses to test, with the number of names that resolved.
 #[derive(Default)]
 struct Found {
     addresses: Vec<SocketAddr>,
-    /// Entries that are names, not addresses.
+    /// Number of entries that are names.
     names: usize,
     resolved: usize,
 }
 
 impl Found {
-    /// Whether the try would show nothing: there is no address at all, or several names of which none resolved, as where the
-    /// executor has no name service. One name alone may be gone, as that of a service that is not installed.
+    /// Returns true when a test would prove nothing: no address exists, or none of several names resolved, as
+    /// without a name service. A single name may be missing because its service is not installed.
     const fn is_unresolved(&self) -> bool {
         self.addresses.is_empty() || (self.names > 1 && self.resolved == 0)
     }
 }
 
-/// Looks the names up. Commands of a pod without a name service reach by address what they cannot find by name, so a name
-/// that does not resolve is no sign of a wall.
+/// Resolves the names. In a pod without a name service, commands can reach by address what they cannot
+/// resolve, so an unresolved name is no proof of isolation.
 async fn find_addresses(entries: &[String]) -> Found {
     let mut found = Found::default();
     for entry in entries {

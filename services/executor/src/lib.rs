@@ -1,5 +1,5 @@
-//! The executor: holds workspaces and runs what the model asks in them, for planners that show a grant. It holds no
-//! secret and knows neither queue, lease, tracker nor forge.
+//! Executor service: holds workspaces and runs tools in them, for planners with a grant. It holds no secret
+//! and has no access to queue, leases, trackers or forges.
 
 mod admission;
 mod answer;
@@ -57,13 +57,14 @@ use store::Store;
 use unready::Isolation;
 use workspace::KeepLimits;
 
-/// Share of a workspace's disk limit from which on objects of its git directory go that nothing names.
+// A quarter of the workspace's disk limit. Above it, unreferenced objects of the git directory are deleted.
 const GIT_SHARE: u64 = 4;
 
-/// Serves until `shutdown`: then nothing new is opened, running calls may finish for 15 s, and what is left is cut.
+/// Serves until `shutdown`. Then no new workspace is opened, running calls may finish within 15 s, and
+/// remaining ones are cancelled.
 ///
 /// # Errors
-/// When the data folder cannot be used, the launcher is missing, or the sandbox level is below the wanted one.
+/// Fails when the data folder cannot be used, the launcher is missing, or the sandbox level is too low.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let git = git::check_git_version()?;
     tracing::info!(%git, "git found");
@@ -77,7 +78,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     let mut hidden = absolute(&settings.hidden).context("executor.hidden")?;
     hidden.push(data_dir.clone());
     let (tls, trust) = (callers(config.tls.as_ref())?, Trust::new(config.tls.as_ref())?);
-    // Commands must not become the executor.
+    // A command that could read the key could impersonate the executor.
     hidden.extend(
         config
             .tls
@@ -92,7 +93,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         .await
         .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
         .without(&settings.without);
-    // What is kept is copied by this process, and the worktree is the runner's.
+    // This process copies results of setup, but with a runner the worktree belongs to another user.
     let setup_cache_mib = sandbox.runner().map_or(settings.setup_cache_mib, |_| 0);
     let (level, probe) = (sandbox.level(), sandbox.probe());
     sandbox.require(settings.min_level).map_err(anyhow::Error::msg)?;
@@ -111,7 +112,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     if !probe.offers.namespaces {
         tracing::warn!("without namespaces only the pod's network policy keeps commands from the network");
     }
-    // A runner makes every worktree itself.
+    // With a runner no checkout can be prepared, because the runner creates every worktree.
     let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
     let floor = git::DiskFloor(settings.disk_floor_mib << 20);
     let store = Store::new(
@@ -139,7 +140,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         let registry = Arc::clone(&registry);
         async move { registry.reap().await }
     });
-    // Without addresses to try there is nothing to wait for.
+    // Without addresses there is no test to wait for.
     if settings.forbidden_addresses.is_empty() {
         registry.set_isolation(Isolation::Holds);
     }
@@ -162,14 +163,15 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     served
 }
 
-/// With certificates, planners alone may connect.
+/// TLS configuration for the gRPC port. With certificates, only planners can connect.
 fn callers(settings: Option<&tls::Settings>) -> Result<Option<tls::Server>, bootstrap::settings::Error> {
     settings
         .map(|settings| tls::Server::for_service(settings, Protocol::Http2, "planner"))
         .transpose()
 }
 
-/// A listener of its own: the gRPC port speaks HTTP/2 to planners with a grant and to nobody else.
+/// Serves metrics and health on a separate port, because the gRPC port accepts only HTTP/2 from planners with
+/// a grant.
 async fn serve_metrics(
     address: Option<SocketAddr>,
     health: &Health,
@@ -189,7 +191,7 @@ fn absolute(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     paths.iter().map(std::path::absolute).collect()
 }
 
-/// Makes the folders; workspaces of an earlier process are gone with it.
+/// Creates the folders of the data folder. Workspaces of an earlier process are deleted.
 async fn prepare(data_dir: PathBuf) -> anyhow::Result<PathBuf> {
     let prepared = tokio::task::spawn_blocking(move || {
         let names = ["workspaces", registry::CHECKS, "ready", setup_cache::UNFINISHED];

@@ -1,4 +1,4 @@
-//! Runs what the model asks and holds the repository; holds no secret.
+//! Executor service: runs tools and holds checkouts. It holds no secret.
 
 use std::process::ExitCode;
 

@@ -13,33 +13,35 @@ use git::{Auth, DiskFloor, FetchSettings, FetchWatch, MirrorFolder, Repository, 
 use secrecy::SecretString;
 use tracing::Instrument as _;
 
-/// The base of a workspace, and where to get it.
+/// Base of a workspace, with the location of its repository.
 pub(crate) struct Wanted {
     pub(crate) repository: RepositoryName,
     /// Base URL of the git gate.
     pub(crate) gate_url: String,
-    /// The file of the authority that the gate's certificate is of; absent: those of the system.
+    /// File of the authority that issued the gate's certificate; `None` for those of the system.
     pub(crate) gate_authority: Option<PathBuf>,
-    /// Grant for the gate.
+    /// Grant for the git gate.
     pub(crate) gate_grant: SecretString,
-    /// Absent: the head of `base_branch` as it is now.
+    /// Base commit; `None` for the current head of `base_branch`.
     pub(crate) base: Option<CommitId>,
     pub(crate) base_branch: String,
 }
 
-/// The git gate serves a mirror that it fetched so recently without asking the remote again, and a little more.
+// For 5 seconds after a fetch, the git gate serves its mirror without asking the remote. The rest is a
+// margin.
 const GATE_FRESH: Duration = Duration::from_millis(5_200);
 
-/// Branches, and names of branches that the gate has not got.
+/// Branches, and the names of branches that the gate does not mirror.
 const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/taken/*:refs/taken/*"];
 
-/// Mirrors on disk. Of each this process knows whether who worked on it last ended by itself, so that it left no lock.
+/// Mirrors on disk. The state of each is true if its last use by this process ended regularly, so that no
+/// lock file remains.
 pub(crate) struct Mirrors {
     folder: Arc<MirrorFolder<bool>>,
     settings: FetchSettings,
 }
 
-/// Where a mirror is. It stays there as long as somebody holds this.
+/// Path of a mirror. The mirror is not deleted while a clone of this exists.
 pub(crate) type MirrorPath = Arc<Path>;
 
 impl Mirrors {
@@ -50,7 +52,7 @@ impl Mirrors {
         }
     }
 
-    /// Repositories whose mirror is here and holds something.
+    /// Returns the repositories with a mirror that is not empty.
     pub(crate) fn warm(&self) -> Vec<RepositoryName> {
         let is_filled = |name: &RepositoryName| {
             let path = self.folder.path(name);
@@ -63,15 +65,15 @@ impl Mirrors {
         names
     }
 
-    /// Lets mirrors go that nobody reads from, while the disk has less free than the floor. Blocks.
+    /// Deletes unused mirrors while the free disk space is below the floor. Blocks.
     pub(crate) fn make_room(&self, floor: DiskFloor) {
         for repository in self.folder.make_room(floor) {
             tracing::info!(%repository, "a mirror goes, the disk is nearly full");
         }
     }
 
-    /// Sees to it that the mirror holds the base, and says which commit that is. A pinned commit that is here already
-    /// needs no network. What is being fetched goes on when the caller goes away: the next one finds it here.
+    /// Ensures that the mirror contains the base, and returns its commit. A pinned commit that exists needs
+    /// no network. A fetch continues when the caller is gone, so that the next caller finds its result.
     pub(crate) async fn prepare(&self, wanted: &Arc<Wanted>) -> Result<(CommitId, MirrorPath), git::Error> {
         let mirror = self.folder.get(&wanted.repository);
         let (wanted, watch) = (Arc::clone(wanted), FetchWatch::new(self.settings));
@@ -91,8 +93,9 @@ impl Mirrors {
     }
 }
 
-/// Fetches once more when the wanted commit is not there: it may have been pushed after the gate fetched last. While the gate
-/// waits for its first clone the planner asks again, with a new grant, and shows how far the clone is.
+/// Fetches the base. If the wanted commit is missing, a second fetch follows, because the commit may have
+/// been pushed after the gate's last fetch. While the gate's first clone is in progress, the planner repeats
+/// the call with a new grant and displays the progress.
 async fn fetch(
     wanted: &Wanted,
     path: &Path,
@@ -128,7 +131,8 @@ async fn fetch_once(
     let mut transport = Transport::new(path)
         .in_trace(trace::traceparent())
         .with_watch(watch.clone());
-    // While the gate's own first clone goes on, it serves those whose head has come.
+    // During its first clone the gate already serves a commit or branch that has arrived, so the request
+    // names it.
     transport = match &wanted.base {
         Some(base) => transport.with_header(git::WANTED_COMMIT, base.as_str()),
         None => transport.with_header(git::WANTED_BRANCH, &wanted.base_branch),

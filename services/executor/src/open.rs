@@ -1,4 +1,4 @@
-//! Opening a workspace: mirror, checkout, setup.
+//! Opens a workspace: mirror, checkout, setup.
 
 use std::{path::Path, sync::Arc};
 
@@ -24,10 +24,10 @@ use crate::{
 
 const MAX_INSTRUCTIONS: usize = 32 * 1024;
 const MAX_TEMPLATE: usize = 16 * 1024;
-/// Paths of each kind whose content lies elsewhere that a planner is told.
+/// Limit of reported paths of each kind whose content is in another place.
 const MAX_ELSEWHERE: usize = 50;
 
-/// Opens the run's workspace, or finds it open.
+/// Opens the run's workspace, or returns the open one.
 pub(crate) async fn open(
     registry: &Registry,
     grant: &Grant,
@@ -47,13 +47,14 @@ pub(crate) async fn open(
         tracing::info!(run = %grant.run, "the run begins again at another commit");
     }
     if let Some(gone) = registry.close(&grant.run) {
-        // Its slot is free then.
+        // The slot is free after this wait.
         gone.cancelled().await;
     }
     let client = registry.trust.client.as_ref();
     let way_out =
         WayOut::new(&spec.egress_url, &spec.egress_grant, client).map_err(Status::invalid_argument)?;
     let slot = registry.take_slot()?;
+    // Space is made before the mirror is fetched, which may need it.
     let store = Arc::clone(&registry.store);
     blocking(move || {
         store.make_room();
@@ -75,7 +76,7 @@ pub(crate) async fn open(
         let branch = wanted.base_branch.clone();
         blocking(move || find_foundation(&mirror, &base, &branch)).await?
     };
-    // Without a way out, only what is kept makes a difference.
+    // Without egress the foundation only matters if a stored result may exist for it.
     let foundation = foundation.filter(|foundation| way_out.is_some() || *foundation == base);
     let next = Start {
         run: grant.run.clone(),
@@ -107,7 +108,7 @@ pub(crate) async fn open(
     };
     let setup = Box::pin(setup::run(registry, &workspace, preparation)).await?;
     if let Some(restore) = restore {
-        // After the setup, so that its commands never run over the model's files.
+        // After setup, so that setup commands never run on the model's files.
         let restored = Arc::clone(&workspace);
         blocking(move || restored.restore(restore)).await?;
     }
@@ -182,7 +183,8 @@ fn wanted(grant: &Grant, spec: &WorkspaceSpec, trust: &Trust) -> Result<Wanted, 
     })
 }
 
-/// The newest commit in the base branch's history that the base builds on: the base itself, where it is in there.
+/// Returns the newest commit of the base branch's history that is an ancestor of the base. If the base itself
+/// is in that history, it is the base.
 fn find_foundation(mirror: &Path, base: &CommitId, base_branch: &str) -> Result<Option<CommitId>, Problem> {
     let repository = git::Repository::open(mirror)?;
     match repository.branch_head(base_branch)? {
@@ -191,7 +193,7 @@ fn find_foundation(mirror: &Path, base: &CommitId, base_branch: &str) -> Result<
     }
 }
 
-/// The first part of a request.
+/// Receives the first part of a request.
 pub(crate) async fn spec(parts: &mut Streaming<OpenWorkspaceRequest>) -> Result<WorkspaceSpec, Status> {
     match parts.message().await?.and_then(|message| message.part) {
         Some(Part::Spec(spec)) => Ok(spec),
@@ -201,7 +203,7 @@ pub(crate) async fn spec(parts: &mut Streaming<OpenWorkspaceRequest>) -> Result<
     }
 }
 
-/// The pack in the parts after it.
+/// Receives the pack from the following parts.
 async fn pack(mut parts: Streaming<OpenWorkspaceRequest>) -> Result<Vec<u8>, Status> {
     let mut pack = Vec::new();
     while let Some(message) = parts.message().await? {
@@ -237,7 +239,8 @@ fn optional_commit(text: &str) -> Result<Option<CommitId>, Status> {
         .map_err(|error: domain::InvalidId| Status::invalid_argument(error.to_string()))
 }
 
-/// The repository is on its way: the planner asks again, and does not count this as a failure.
+/// Creates the status for a repository that is still being cloned. The planner repeats the call and does not
+/// count it as a failure.
 fn not_ready(text: String, percent: Option<u8>) -> Status {
     let mut status = Status::unavailable(text);
     let percent = percent.map_or_else(String::new, |percent| percent.to_string());
@@ -252,7 +255,7 @@ fn for_caller(error: &git::Error) -> Status {
     match error {
         git::Error::NotFound(_) | git::Error::Missing { .. } => Status::not_found(text),
         git::Error::Denied(_) => Status::permission_denied(text),
-        // The same object comes at every try.
+        // A retry would receive the same object, so this error is final.
         git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => Status::data_loss(text),
         git::Error::NotReady { percent } => not_ready(text, *percent),
         git::Error::LeaseStale(_)

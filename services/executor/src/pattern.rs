@@ -1,10 +1,10 @@
-//! Regular expressions of our own, made when they are first needed.
+//! Regular expressions in this crate's source, compiled on first use.
 
 use std::sync::OnceLock;
 
 use regex::{Captures, Match, Regex};
 
-/// One that matches nothing when it cannot be read; whoever writes one has a test that it matches.
+/// A regular expression. An invalid one matches nothing; a unit test of each expression prevents that.
 pub(crate) struct Pattern {
     text: &'static str,
     regex: OnceLock<Option<Regex>>,
@@ -34,12 +34,12 @@ impl Pattern {
         self.regex()?.captures(text)
     }
 
-    /// The first group of the first match.
+    /// Returns the first group of the first match.
     pub(crate) fn first<'t>(&self, text: &'t str) -> Option<&'t str> {
         Some(self.captures(text)?.get(1)?.as_str())
     }
 
-    /// Every match from left to right.
+    /// Returns all matches from left to right.
     pub(crate) fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = Captures<'t>> {
         self.regex()
             .into_iter()

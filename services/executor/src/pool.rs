@@ -1,4 +1,4 @@
-//! Ready checkouts of the repositories used last.
+//! Prepared checkouts of recently used repositories.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use domain::RepositoryName;
 
 use crate::workspace::{Ready, Start};
 
-/// Checkouts that wait for a run, the one that was made last at the end.
+/// Checkouts that wait for a run, the newest last.
 pub(crate) struct Pool {
     folder: PathBuf,
     max: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 type Key = (RepositoryName, String);
 
 impl Pool {
-    /// At most `max` checkouts, one for each repository and base branch.
+    /// Creates a pool of at most `max` checkouts, one for each repository and base branch.
     pub(crate) fn new(folder: PathBuf, max: usize) -> Self {
         Self {
             folder,
@@ -29,7 +29,7 @@ impl Pool {
         }
     }
 
-    /// A checkout for this start, if one is ready.
+    /// Takes a prepared checkout that fits this start.
     pub(crate) fn take(&self, start: &Start) -> Option<Ready> {
         let key = key(start);
         let mut ready = self.lock();
@@ -37,8 +37,8 @@ impl Pool {
         ready.remove(at).map(|(_, ready)| ready)
     }
 
-    /// Makes one ready for the next run like this, unless there is one. The one that was
-    /// not asked for the longest goes for it. Blocks.
+    /// Prepares a checkout for the next run of this kind, unless one exists. If the pool is full, the
+    /// checkout that was unused for the longest time is deleted. Blocks.
     pub(crate) fn prepare(&self, start: Start) {
         let key = key(&start);
         if self.max == 0 || self.lock().iter().any(|(other, _)| *other == key) {
@@ -57,7 +57,7 @@ impl Pool {
         }
     }
 
-    /// Lets all go. Blocks.
+    /// Deletes all checkouts. Blocks.
     pub(crate) fn clear(&self) {
         let gone = std::mem::take(&mut *self.lock());
         drop(gone);

@@ -1,4 +1,4 @@
-//! The open workspaces: slots, fences, and the end of what nobody uses any more.
+//! Registry of open workspaces: slots, fences, and the cleanup of unused workspaces.
 
 use std::{
     collections::HashMap,
@@ -30,38 +30,39 @@ use crate::{
     workspace::{KeepLimits, Workspace},
 };
 
-/// A workspace dies this long after its last call or keepalive.
+// A workspace is closed this long after its last call or keepalive. Planners send keepalives while a model
+// thinks.
 const IDLE_LIMIT: Duration = Duration::from_secs(300);
 const REAP_EVERY: Duration = Duration::from_secs(10);
-/// In the data folder: the files of checks that run.
+/// Name of the folder for running checks, in the data folder.
 pub(crate) const CHECKS: &str = "checks";
 
-/// An open workspace and what belongs to it.
+/// An open workspace with its state.
 pub(crate) struct Open {
     pub(crate) workspace: Arc<Workspace>,
-    /// The index of its base commit.
+    /// Index of its base commit.
     pub(crate) index: Option<Arc<Searchable>>,
     pub(crate) calls: CallMemory<ToolResult>,
     pub(crate) checks: CallMemory<CheckResult>,
-    /// One tool at a time.
+    /// Lock that permits one tool at a time.
     pub(crate) turn: AsyncMutex<()>,
     cancel: Mutex<CancellationToken>,
     last_used: Mutex<Instant>,
     running: AtomicUsize,
     slot: Option<OwnedSemaphorePermit>,
     changed: watch::Sender<()>,
-    /// Fires when the slot is free again.
+    /// Cancelled when the slot is free again.
     gone: CancellationToken,
 }
 
-/// One use of a workspace: while it lives the workspace does.
+/// Use of a workspace by one call. It prevents the deletion of the workspace.
 pub(crate) struct Use {
     pub(crate) open: Arc<Open>,
-    /// Fires when a newer fence came, the workspace is closed, or the executor stops.
+    /// Cancelled when a newer fence arrives, the workspace is closed, or the executor stops.
     pub(crate) cancel: CancellationToken,
 }
 
-/// What planners choose an executor by.
+/// Status by which planners choose an executor.
 pub(crate) struct ExecutorStatus {
     pub(crate) free: u32,
     pub(crate) total: u32,
@@ -70,25 +71,25 @@ pub(crate) struct ExecutorStatus {
     pub(crate) draining: bool,
     pub(crate) open: Vec<Arc<Workspace>>,
     pub(crate) started_at: Timestamp,
-    /// Why nothing is opened; empty: it may be.
+    /// Reason why the executor accepts no work; empty if it does.
     pub(crate) unready: &'static str,
     pub(crate) toolchain: Toolchain,
 }
 
-/// Everything that is open here.
+/// All open workspaces, with the shared parts of the executor.
 pub(crate) struct Registry {
     pub(crate) workspaces: PathBuf,
-    /// Where checks have their files.
+    /// Folder for the files of running checks.
     pub(crate) checks: PathBuf,
     pub(crate) store: Arc<Store>,
-    /// Bounds of what is kept of a workspace's changes.
+    /// Limits of the stored changes of a workspace.
     pub(crate) keep: KeepLimits,
     pub(crate) sandbox: Sandbox,
     pub(crate) trust: Trust,
-    /// Fires when the executor drains: nothing new is opened.
+    /// Cancelled when the executor drains and opens no further workspace.
     pub(crate) draining: CancellationToken,
     isolation: Mutex<Isolation>,
-    /// The disk has too little room for new work.
+    /// Whether the disk has too little space for new work.
     disk_low: AtomicBool,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
@@ -129,7 +130,8 @@ impl Registry {
         }
     }
 
-    /// Refuses a fence older than one seen for the ticket; a newer one cuts what runs under older ones.
+    /// Refuses a fence that is older than another one of the ticket. A newer fence cancels the calls under
+    /// older ones.
     pub(crate) fn check_fence(&self, run: &RunId, fence: RunFence) -> Result<(), Status> {
         let mut fences = lock(&self.fences);
         let highest = fences.entry(run.ticket().clone()).or_insert(fence);
@@ -149,14 +151,14 @@ impl Registry {
         Ok(())
     }
 
-    /// The lock that lets a run open one workspace only.
+    /// Returns the lock that prevents a run from opening two workspaces at once.
     pub(crate) fn opening(&self, run: &RunId) -> Arc<AsyncMutex<()>> {
         let mut opening = lock(&self.opening);
         opening.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(opening.entry(run.clone()).or_default())
     }
 
-    /// The run's workspace, when it is open.
+    /// Returns the run's open workspace.
     pub(crate) fn of_run(&self, run: &RunId) -> Option<Use> {
         let open = lock(&self.open).get(run).cloned()?;
         if open.workspace.is_lost() {
@@ -167,7 +169,7 @@ impl Registry {
         Some(self.start_use(open))
     }
 
-    /// The workspace that a request names, if its grant does too.
+    /// Returns the workspace that a request names, if its grant names it too.
     pub(crate) fn find(&self, grant: &Grant, id: &str, fence: RunFence) -> Result<Use, Status> {
         if grant.workspace.as_deref() != Some(id) {
             return Err(Status::permission_denied("the grant is for another workspace"));
@@ -175,7 +177,8 @@ impl Registry {
         self.check_fence(&grant.run, fence)?;
         let gone = || Status::not_found("the workspace is gone");
         let used = self.of_run(&grant.run).ok_or_else(gone)?;
-        // Once more: a newer fence from here on cuts this use, one that came in between did not.
+        // A second check: a newer fence that arrived between the first check and `of_run` did not cancel this
+        // use.
         self.check_fence(&grant.run, fence)?;
         let workspace = &used.open.workspace;
         if workspace.repository != grant.repository {
@@ -184,7 +187,7 @@ impl Registry {
         if workspace.id == id { Ok(used) } else { Err(gone()) }
     }
 
-    /// A free slot.
+    /// Takes a free slot.
     pub(crate) fn take_slot(&self) -> Result<OwnedSemaphorePermit, Status> {
         if self.draining.is_cancelled() {
             return Err(Status::resource_exhausted("the executor is about to stop"));
@@ -201,7 +204,7 @@ impl Registry {
         slot.map_err(|_| Status::resource_exhausted("no free slot"))
     }
 
-    /// Makes a workspace known.
+    /// Registers an open workspace.
     pub(crate) fn add(
         &self,
         workspace: Arc<Workspace>,
@@ -227,12 +230,13 @@ impl Registry {
         self.start_use(open)
     }
 
-    /// Ends the run's workspace. What is given fires when its last use is over and the slot is free.
+    /// Closes the run's workspace. The returned token is cancelled when its last use is over and the slot is
+    /// free.
     pub(crate) fn close(&self, run: &RunId) -> Option<CancellationToken> {
         let open = lock(&self.open).remove(run)?;
         lock(&open.cancel).cancel();
         let gone = open.gone.clone();
-        // Deleting the checkout blocks.
+        // Dropping deletes the checkout, which blocks.
         tokio::task::spawn_blocking(move || drop(open));
         Some(gone)
     }
@@ -255,7 +259,7 @@ impl Registry {
         }
     }
 
-    /// What planners are told.
+    /// Returns the status for planners.
     pub(crate) fn status(&self) -> ExecutorStatus {
         let isolation = self.isolation();
         let free = if self.is_ready() {
@@ -288,28 +292,28 @@ impl Registry {
         }
     }
 
-    /// How many slots are free and how many are taken.
+    /// Returns the numbers of free and used slots.
     pub(crate) fn slots(&self) -> (u64, u64) {
         let free = self.slots.available_permits() as u64;
         (free, u64::from(self.total).saturating_sub(free))
     }
 
-    /// Wakes when the status may have changed.
+    /// Returns a receiver that wakes when the status may have changed.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// True when workspaces may be opened.
+    /// Returns true when workspaces may be opened.
     pub(crate) fn is_ready(&self) -> bool {
         self.isolation().holds() && !self.is_disk_low()
     }
 
-    /// True when the disk has too little room for new work.
+    /// Returns true when the disk has too little space for new work.
     pub(crate) fn is_disk_low(&self) -> bool {
         self.disk_low.load(Ordering::Relaxed)
     }
 
-    /// Tells whether the disk has too little room for new work; true when that is news.
+    /// Sets whether the disk has too little space for new work. Returns true when the value changed.
     pub(crate) fn set_disk_low(&self, is_low: bool) -> bool {
         let is_news = self.disk_low.swap(is_low, Ordering::Relaxed) != is_low;
         if is_news {
@@ -322,7 +326,7 @@ impl Registry {
         *lock(&self.isolation)
     }
 
-    /// Tells whether workspaces may be opened.
+    /// Sets the result of the isolation test.
     pub(crate) fn set_isolation(&self, isolation: Isolation) {
         let before = std::mem::replace(&mut *lock(&self.isolation), isolation);
         if before != isolation {
@@ -330,25 +334,25 @@ impl Registry {
         }
     }
 
-    /// Opens nothing from now on.
+    /// Stops opening workspaces.
     pub(crate) fn drain(&self) {
         self.draining.cancel();
         self.changed.send_replace(());
     }
 
-    /// True while tools run.
+    /// Returns true while calls run.
     pub(crate) fn is_busy(&self) -> bool {
         lock(&self.open)
             .values()
             .any(|open| open.running.load(Ordering::Relaxed) > 0)
     }
 
-    /// Cuts every call and closes every workspace.
+    /// Cancels every call and closes every workspace.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
         self.store.indexes.stop();
         let open = std::mem::take(&mut *lock(&self.open));
-        // A panic inside would have been logged; the folders are emptied at the next start.
+        // The result is ignored: a panic is already logged, and the next start empties the folders.
         let store = Arc::clone(&self.store);
         let _ = tokio::task::spawn_blocking(move || {
             drop(open);
@@ -361,7 +365,8 @@ impl Registry {
         open.running.fetch_add(1, Ordering::Relaxed);
         *lock(&open.last_used) = Instant::now();
         let cancel = lock(&open.cancel).clone();
-        // A newer fence puts a fresh token into its place; a stopping executor has none that is fresh.
+        // After a newer fence, the old token is cancelled and a fresh one replaces it. During a stop there is
+        // no fresh token.
         let cancel = if cancel.is_cancelled() && !self.stop.is_cancelled() {
             let fresh = self.stop.child_token();
             *lock(&open.cancel) = fresh.clone();

@@ -1,4 +1,4 @@
-//! The gRPC server: who is served, and how much one caller and all together may ask for.
+//! The gRPC server, with limits for one caller and for all callers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,31 +14,31 @@ use crate::{
     admission::Admission, incoming::incoming, registry::Registry, service::Service, spans::SpanDesk,
 };
 
-/// How long running calls may go on once the executor has been asked to stop.
+/// Time limit for running calls after the executor was asked to stop.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
-/// How long open connections may take after that.
+/// Time limit for open connections afterwards.
 const LINGER: Duration = Duration::from_secs(3);
 
-/// Time for planners to ask for the last spans.
+/// Time limit for planners to fetch the last spans.
 const SPAN_LINGER: Duration = Duration::from_secs(3);
 
-/// Streams of one connection: a planner has one for each call and one for each run that it watches.
+// A planner uses a stream for each call and one for each run that it watches.
 const MAX_STREAMS: u32 = 512;
-/// Calls of one connection that wait for their first answer.
+/// Limit of calls of one connection that wait for their first response.
 const MAX_WAITING_CALLS: usize = 256;
-/// Of one request, in bytes; a grant takes most of it.
+// Limit in bytes of a request's headers. The grant takes most of it.
 const MAX_HEADERS: u32 = 16 * 1024;
-/// Larger content comes in parts.
+// Limit of a message in bytes. Larger content is streamed in chunks.
 const MAX_MESSAGE: usize = 4 << 20;
-/// A connection ends after this time, so that addresses that no longer count are let go; a call that runs may finish.
+// Connections end after this time, so that callers reconnect to current addresses. Running calls may finish.
 const MAX_AGE: Duration = Duration::from_secs(3600);
-/// As long as the longest check.
+// The longest call is a check, with 2,100 s (`checks::MAX_CALL`); the rest is a margin.
 const MAX_AGE_GRACE: Duration = Duration::from_secs(2160);
 
-/// The name under which health is told.
+/// Service whose health is reported over gRPC.
 type Contract = ExecutorServiceServer<Service>;
 
-/// Tells probes and callers whether this executor takes work, over gRPC and beside its metrics.
+/// Reports to probes and callers whether this executor accepts work: over gRPC, and next to the metrics.
 #[derive(Clone)]
 pub(crate) struct Readiness {
     grpc: HealthReporter,
@@ -56,16 +56,16 @@ impl Readiness {
     }
 }
 
-/// Where the executor is found, and what it tells there.
+/// Listener of the executor with its TLS configuration and its health.
 pub(crate) struct Door {
     pub(crate) listener: TcpListener,
-    /// Only planners come in, when there are certificates.
+    /// TLS configuration that admits only planners; `None` without certificates.
     pub(crate) tls: Option<tls::Server>,
     pub(crate) health: Health,
 }
 
-/// Serves until `shutdown`. `watch` is given the readiness and runs as long; until it says otherwise the executor is
-/// not ready.
+/// Serves until `shutdown`. `watch` receives the readiness and runs for the same time. The executor is not
+/// ready until `watch` sets it.
 pub(crate) async fn serve<F: Future<Output = ()>>(
     registry: Arc<Registry>,
     verifier: grant::Verifier,
@@ -113,7 +113,7 @@ pub(crate) async fn serve<F: Future<Output = ()>>(
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         registry.stop().await;
-        // The spans of the last calls: planners ask for them about now, and over no connection that is new.
+        // Planners fetch the spans of their last calls now, over existing connections.
         spans.wait_until_taken(SPAN_LINGER).await;
         drained.cancel();
         tokio::time::sleep(LINGER).await;

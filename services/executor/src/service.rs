@@ -1,4 +1,4 @@
-//! The gRPC contract.
+//! Implementation of the gRPC contract.
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -27,26 +27,26 @@ use crate::{
     workspace::{SnapshotPack, Workspace},
 };
 
-/// What runs in a workspace that is closed is dead within two seconds.
+// The processes of a closed workspace end within two seconds.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Serves planners.
+/// Service for planners.
 pub(crate) struct Service {
     pub(crate) registry: Arc<Registry>,
     pub(crate) spans: Arc<SpanDesk>,
 }
 
 impl Service {
-    /// The workspace a request is about, once its grant and fence are good.
+    /// Returns the workspace of a request after checking its grant and fence.
     fn workspace<T>(&self, request: &Request<T>, id: &str, with: Option<wire::Fence>) -> Result<Use, Status> {
         let grant = grant_of(request)?;
         let fence = fence(&grant, with)?;
         self.registry.find(&grant, id, fence)
     }
 
-    /// Puts a span that has just begun below the caller's, and notes that the run's ticket has that trace.
+    /// Makes a new span a child of the caller's span, and records that the run's ticket owns that trace.
     fn join_trace(&self, span: &Span, run: &RunId, metadata: &MetadataMap) {
         trace::join(span, metadata.as_ref());
         if let Some(trace) = trace::caller_trace(metadata.as_ref()) {
@@ -215,7 +215,8 @@ impl ExecutorService for Service {
                 let run = used.open.workspace.run.clone();
                 drop(used);
                 if let Some(gone) = self.registry.close(&run) {
-                    // Whoever opens the next workspace right after this answer must find the slot free.
+                    // After this response the caller may open the next workspace, so the slot must be free.
+                    // The result is ignored: a late slot is not an error.
                     let _ = tokio::time::timeout(CLOSE_LIMIT, gone.cancelled()).await;
                 }
             }
@@ -250,7 +251,7 @@ impl ExecutorService for Service {
         &self,
         request: Request<wire::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
-        // The names of warm repositories and runs are for planners only.
+        // Names of repositories and runs are visible to planners only.
         may_see_status(&request)?;
         let (registry, keeps_spans) = (Arc::clone(&self.registry), self.spans.keeps_spans());
         let mut ended = false;
@@ -258,7 +259,7 @@ impl ExecutorService for Service {
         let statuses = changes
             .map(move |()| registry.status())
             .take_while(move |status| {
-                // The last message says that the executor drains; then the stream ends, so that it can stop.
+                // The last message reports the drain. Then the stream ends, so that the server can stop.
                 !std::mem::replace(&mut ended, status.draining)
             });
         Ok(Response::new(Box::pin(
@@ -292,7 +293,7 @@ fn open_run(workspace: &Workspace) -> wire::OpenRun {
     }
 }
 
-/// The messages of a snapshot, each made when the one before it is on its way.
+/// Returns the messages of a snapshot. Each is created when the previous one is sent.
 fn snapshot_messages(
     base_commit: String,
     snapshot: SnapshotPack,

@@ -1,4 +1,4 @@
-//! What a repository asks for before the work: setup commands, and the programs that must be there after them.
+//! Setup of a workspace: the setup commands of a repository, and the programs that must exist afterwards.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,23 +17,24 @@ use crate::{
     workspace::{Problem, Workspace},
 };
 
-/// One command.
+// Time limit of one setup command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(600);
 const MAX_LOG: usize = 8 * 1024;
 
-/// What is to be done, and what must be there then.
+/// Commands to run, and programs that must exist afterwards.
 pub(crate) struct Preparation {
     pub(crate) commands: Vec<String>,
     pub(crate) programs: Vec<String>,
-    /// Where the commands get out; absent: nowhere.
+    /// Egress of the commands; `None` for no network.
     pub(crate) way_out: Option<Arc<WayOut>>,
-    /// The commit in the base branch's history that the base builds on, whose files the workspace has. Commands get out, and
-    /// results are kept and reused, there alone. Absent: the files are the base's, which has none.
+    /// Commit of the base branch's history on which the base builds, and whose files the workspace has. Only
+    /// there do commands have egress, and only its results are stored and reused. `None` if no such commit
+    /// exists; the files are then those of the base.
     pub(crate) foundation: Option<CommitId>,
 }
 
-/// Runs the commands, then looks for the programs. `None` when there was nothing to do. Afterwards the workspace has the
-/// base's files, and the commands have run on these too.
+/// Runs the commands and then searches for the programs. `None` when there is nothing to do. Afterwards the
+/// workspace has the files of the base, and the commands have also run on these.
 pub(crate) async fn run(
     registry: &Registry,
     workspace: &Arc<Workspace>,
@@ -98,7 +99,7 @@ pub(crate) async fn run(
     }))
 }
 
-/// One run of all commands: what they printed, and whether one of them failed.
+/// Result of running all commands once: their output, and whether one failed.
 #[derive(Default)]
 struct Round {
     log: String,
@@ -106,8 +107,8 @@ struct Round {
 }
 
 impl Round {
-    /// The sum with the run at the base, which had no network. A base outside of the branch's history may need what only
-    /// the network has; the files that the foundation's run left serve it then.
+    /// Combines this run with the one at the base, which had no network. Commands on a base outside of the
+    /// branch's history may need the network. If they fail, the files of the run at the foundation are used.
     fn then(self, again: Self, foundation: Option<&CommitId>, workspace: &Workspace) -> Self {
         let (base, branch) = (workspace.base.short(), workspace.base_branch());
         let mut log = format!(
@@ -136,7 +137,7 @@ impl Round {
     }
 }
 
-/// Runs the commands with the way out, or puts in what an earlier run of them left; keeps what they leave.
+/// Runs the commands with egress and stores their result, or restores the stored result of an earlier run.
 async fn run_at_foundation(
     registry: &Registry,
     call: &Call,
@@ -190,7 +191,7 @@ async fn run_commands(
     Ok(round)
 }
 
-/// The cache's part in one setup.
+/// Part of the cache in one setup.
 struct Kept {
     store: Arc<Store>,
     key: Option<Key>,
@@ -198,7 +199,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// Puts in what is kept, if anything is.
+    /// Restores a stored result if one exists.
     fn look(store: Arc<Store>, workspace: Arc<Workspace>, commands: &[String]) -> Result<Self, Problem> {
         let key = store.setups.key(&workspace, commands)?;
         let is_reused = match &key {
@@ -238,7 +239,7 @@ async fn run_one(
         .map_err(|error| Status::unavailable(format!("a setup command cannot be started: {error}")))
 }
 
-/// A command that prints the names of the programs that are not there.
+/// Builds a command that prints the names of missing programs.
 fn search(programs: &[String]) -> Result<Option<String>, Status> {
     if let Some(wrong) = programs.iter().find(|name| !domain::is_program_name(name)) {
         return Err(Status::invalid_argument(format!(
@@ -250,7 +251,7 @@ fn search(programs: &[String]) -> Result<Option<String>, Status> {
     Ok((!programs.is_empty()).then_some(all))
 }
 
-/// What the commands may have failed for.
+/// Renders the refusals of the egress proxy, a possible reason of the failure.
 fn refused(lines: &str) -> String {
     if lines.is_empty() {
         String::new()

@@ -1,5 +1,5 @@
-//! What setup commands left, kept for the next run with the same commands over the same files. Only commits in the history
-//! of the base branch have a part in it, so no pull request decides what another run gets.
+//! Cache of the results of setup commands, for later runs with the same commands on the same files. Only
+//! commits in the history of the base branch use it, so a pull request cannot influence other runs.
 
 use std::{
     fs, io,
@@ -17,14 +17,14 @@ use crate::{
     workspace::{Amount, Origin, Problem, Workspace},
 };
 
-/// In the data folder: what is kept, by owner, repository and key.
+/// Folder of stored results in the data folder, by owner, repository and key.
 pub(crate) const FOLDER: &str = "setups";
-/// In the data folder: what is not whole yet, or goes.
+/// Folder of incomplete results, and of results that are being deleted, in the data folder.
 pub(crate) const UNFINISHED: &str = "setups.unfinished";
-/// In an entry: the tree of the workspace's origin, files, bytes.
+/// File of an entry with the tree of the workspace's origin, the number of files, and their bytes.
 const NOTE: &str = "note";
 
-/// Names of files in which package managers pin what they install.
+/// Files in which package managers pin installed versions.
 const LOCKFILES: &[&str] = &[
     "Cargo.lock",
     "Gemfile.lock",
@@ -51,18 +51,18 @@ const LOCKFILES: &[&str] = &[
     "yarn.lock",
 ];
 
-/// Results of setup commands on disk. All that blocks does so on the caller's thread.
+/// Results of setup commands on disk. All methods block the calling thread.
 pub(crate) struct SetupCache {
     folder: PathBuf,
     unfinished: PathBuf,
     max_bytes: u64,
     floor: DiskFloor,
     identity: String,
-    /// Held for reading while something is copied out, for writing while something goes.
+    /// Read lock during a copy out of the cache, write lock during a removal.
     in_use: RwLock<()>,
 }
 
-/// The place of one result, and the files that it belongs to.
+/// Location of a result, with the files that it belongs to.
 pub(crate) struct Key {
     entry: PathBuf,
     origin: Origin,
@@ -75,7 +75,8 @@ struct Entry {
 }
 
 impl SetupCache {
-    /// Under the data folder; `max_bytes` for all results together, 0 for none.
+    /// Creates the cache in the data folder. `max_bytes` is the limit of all results together; 0 disables the
+    /// cache.
     pub(crate) fn new(data_dir: &Path, max_bytes: u64, floor: DiskFloor) -> Self {
         Self {
             folder: data_dir.join(FOLDER),
@@ -87,12 +88,12 @@ impl SetupCache {
         }
     }
 
-    /// Where the result of these commands is kept, for a workspace in which none has run yet. Commands may read every file,
-    /// so all of them are in the key. `None` when there are no commands, when no lockfile pins what they install, or when
-    /// another user's process keeps the files.
+    /// Returns the key for these commands in a workspace in which no command has run. Commands may read every
+    /// file, so the key contains all of them. `None` when there are no commands, when no lockfile pins the
+    /// installed versions, or when a runner holds the files.
     ///
     /// # Errors
-    /// When the workspace's files cannot be looked at.
+    /// Fails when the workspace's files cannot be read.
     pub(crate) fn key(&self, workspace: &Workspace, commands: &[String]) -> Result<Option<Key>, Problem> {
         if self.max_bytes == 0 || !workspace.is_ours() || commands.is_empty() {
             return Ok(None);
@@ -108,10 +109,11 @@ impl SetupCache {
         Ok(Some(Key { entry, origin }))
     }
 
-    /// Puts a kept result into a new workspace; false when there is none. One that cannot be used is dropped.
+    /// Restores a stored result into a new workspace. Returns false when there is none. An unusable result is
+    /// deleted.
     ///
     /// # Errors
-    /// When what was put in by then cannot be taken out again.
+    /// Fails when a partially restored result cannot be removed.
     pub(crate) fn put_in(&self, key: &Key, workspace: &Workspace) -> Result<bool, Problem> {
         let reading = self.in_use.read().unwrap_or_else(PoisonError::into_inner);
         let Some((tree, amount)) = note(&key.entry) else {
@@ -130,7 +132,7 @@ impl SetupCache {
         Ok(false)
     }
 
-    /// Keeps what the setup left in a workspace. A failure costs the next run its setup, and this one nothing.
+    /// Stores the result of setup in a workspace. Failures are logged: they cost only the next run its reuse.
     pub(crate) fn keep(&self, key: &Key, workspace: &Workspace) {
         let unfinished = self.unfinished.join(&workspace.id);
         match self.store(key, workspace, &unfinished) {
@@ -143,7 +145,7 @@ impl SetupCache {
         }
     }
 
-    /// Sees to the bounds, also where the disk was filled by others.
+    /// Enforces the limits, also when other processes filled the disk.
     pub(crate) fn tidy(&self) {
         self.make_room(self.max_bytes);
     }
@@ -163,7 +165,7 @@ impl SetupCache {
         }
         fs::create_dir_all(self.of(&workspace.repository))?;
         self.make_room(self.max_bytes.saturating_sub(amount.bytes));
-        // Where another run was faster, its result stays.
+        // If another run stored the same result first, that one stays.
         Ok(fs::rename(unfinished, &key.entry).is_ok())
     }
 
@@ -171,7 +173,7 @@ impl SetupCache {
         self.folder.join(repository.folder())
     }
 
-    /// Drops what was not used the longest until the rest is at most so much and the disk has room.
+    /// Deletes the least recently used results until the limit is met and the disk has room.
     fn make_room(&self, max_bytes: u64) {
         let mut entries = self.entries();
         entries.sort_by_key(|entry| entry.last_used);
@@ -188,7 +190,7 @@ impl SetupCache {
     fn drop_entry(&self, entry: &Path) {
         let goes = self.unfinished.join(uuid::Uuid::new_v4().to_string());
         let writing = self.in_use.write().unwrap_or_else(PoisonError::into_inner);
-        // Gone at once for everybody, and then bit by bit.
+        // The rename removes the entry at once; the deletion afterwards takes longer.
         let removed = fs::rename(entry, &goes);
         drop(writing);
         if let Err(error) = removed.and_then(|()| disk::remove(&goes)) {
@@ -244,8 +246,8 @@ fn touch(entry: &Path) {
     }
 }
 
-/// What tells this executor and the toolchains around it from others: its version, the system, and the folders of
-/// programs with the time of their latest change.
+/// Describes this executor and its toolchains: its version, the system, and the folders of programs with
+/// their modification times. A result of another environment is not reused.
 fn identity() -> String {
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let path = std::env::var_os("PATH").unwrap_or_default();

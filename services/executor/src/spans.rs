@@ -1,4 +1,5 @@
-//! Spans of this executor for planners, because commands run beside it and it must reach no collector.
+//! Spans of this executor for planners. Planners fetch them, because commands share the network and the
+//! executor must not reach a collector.
 
 use std::{
     collections::VecDeque,
@@ -13,25 +14,26 @@ use proto::executor as wire;
 use tokio::time::Instant;
 use tonic::Status;
 
-/// Limits of one answer: far below those of a message of gRPC.
+// Limits of one response, far below the message limit of gRPC (4 MiB).
 const ANSWER_LIMITS: SpanLimits = SpanLimits {
     spans: 256,
     bytes: 128 * 1024,
 };
-/// Pairs of ticket and trace that are remembered; a run that is under way names its own again with each call.
+/// Limit of remembered pairs of ticket and trace. An active run names its trace in every call, so old pairs
+/// are obsolete.
 const MOST_OWNERS: usize = 1024;
 /// Pause between two checks of the buffer.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Hands spans over to planners of the tickets that they belong to.
+/// Hands spans to the planners of the tickets that they belong to.
 pub(crate) struct SpanDesk {
     buffer: Option<Arc<SpanBuffer>>,
-    /// Pairs of a ticket and a trace that it named, the last one at the end.
+    /// Pairs of a ticket and a trace that its calls named, the latest last.
     owners: Mutex<VecDeque<(TicketKey, TraceId)>>,
 }
 
 impl SpanDesk {
-    /// The desk of this process. It hands over nothing where the process exports its spans.
+    /// Creates the desk of this process. It hands out nothing if the process exports its spans itself.
     pub(crate) fn of_process() -> Self {
         Self::new(SpanBuffer::of_process())
     }
@@ -43,12 +45,12 @@ impl SpanDesk {
         }
     }
 
-    /// True when planners are to ask.
+    /// Returns true when planners should fetch spans.
     pub(crate) const fn keeps_spans(&self) -> bool {
         self.buffer.is_some()
     }
 
-    /// Remembers that a call for the ticket named the trace.
+    /// Records that a call for the ticket named the trace.
     pub(crate) fn note(&self, ticket: &TicketKey, trace: TraceId) {
         if self.buffer.is_none() {
             return;
@@ -61,7 +63,7 @@ impl SpanDesk {
         }
     }
 
-    /// Spans of a trace of the ticket; none of one that no call for the ticket named.
+    /// Takes the spans of a trace, if a call for the ticket named that trace.
     pub(crate) fn take(&self, ticket: &TicketKey, trace: &[u8]) -> Result<wire::TakeSpansResponse, Status> {
         let trace = <[u8; 16]>::try_from(trace)
             .map(TraceId::from_bytes)
@@ -83,7 +85,7 @@ impl SpanDesk {
             .any(|(owner, named)| (owner, *named) == (ticket, trace))
     }
 
-    /// Waits until planners have taken every span, at most for a time.
+    /// Waits until planners have taken all spans, at most for `limit`.
     pub(crate) async fn wait_until_taken(&self, limit: Duration) {
         let end = Instant::now() + limit;
         let is_empty = || self.buffer.as_ref().is_none_or(|buffer| buffer.is_empty());

@@ -1,4 +1,5 @@
-//! What is kept on the disk for later runs, and goes when there is no room: mirrors, ready checkouts, results of setup.
+//! Data on the disk for later runs, deleted when space is short: mirrors, prepared checkouts, results of
+//! setup.
 
 use std::path::{Path, PathBuf};
 
@@ -6,19 +7,19 @@ use git::{DiskFloor, FetchSettings};
 
 use crate::{mirror::Mirrors, pool::Pool, retrieval::Indexes, setup_cache::SetupCache, workspace::Start};
 
-/// All of it, under the data folder.
+/// Stores of all kinds, in the data folder.
 pub(crate) struct Store {
     pub(crate) mirrors: Mirrors,
     pub(crate) pool: Pool,
     pub(crate) setups: SetupCache,
-    /// In the mirrors' folders.
+    /// Indexes, which lie in the folders of the mirrors.
     pub(crate) indexes: Indexes,
     floor: DiskFloor,
     folder: PathBuf,
 }
 
 impl Store {
-    /// At most `checkouts` ready ones, and `setup_bytes` of setup results.
+    /// Creates the stores, with at most `checkouts` prepared checkouts and `setup_bytes` of setup results.
     pub(crate) fn new(
         data_dir: &Path,
         checkouts: usize,
@@ -36,7 +37,8 @@ impl Store {
         }
     }
 
-    /// While the disk has less free than the floor, lets go what costs the least to make again. Blocks.
+    /// Deletes data while the free disk space is below the floor, beginning with what is cheapest to rebuild.
+    /// Blocks.
     pub(crate) fn make_room(&self) {
         if self.has_room() {
             return;
@@ -49,7 +51,7 @@ impl Store {
         }
     }
 
-    /// Sees to every bound, and makes a checkout ready for the next run like this if there is room for it. Blocks.
+    /// Enforces all limits, and prepares a checkout for the next run of this kind if there is room. Blocks.
     pub(crate) fn make_ready(&self, next: Start) {
         self.setups.tidy();
         self.make_room();

@@ -1,4 +1,4 @@
-//! Gauges of an executor: its slots and its disk.
+//! Metrics of an executor: gauges of its slots and its disk.
 
 use std::sync::{Arc, LazyLock, Mutex, Once, PoisonError, Weak};
 
@@ -7,11 +7,11 @@ use opentelemetry::{KeyValue, global};
 
 use crate::registry::Registry;
 
-/// The registries of this process: one, but for tests and programs that run several executors.
+/// Registries of this process: one, except in tests and programs that run several executors.
 static REGISTRIES: LazyLock<Mutex<Vec<Weak<Registry>>>> = LazyLock::new(Mutex::default);
 static OBSERVED: Once = Once::new();
 
-/// Lets gauges follow a registry for as long as it lives.
+/// Makes the gauges include a registry during its lifetime.
 pub(crate) fn follow(registry: &Arc<Registry>) {
     let mut known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|registry| registry.strong_count() > 0);
@@ -42,7 +42,7 @@ fn observe() {
         .build();
 }
 
-/// The disk of the first registry; others of this process lie on the same one.
+/// Measures the disk of the first registry; the others of this process are on the same disk.
 fn disk() -> Option<DiskRoom> {
     let known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     let registry = known.iter().find_map(Weak::upgrade)?;

@@ -1,4 +1,4 @@
-//! What the git gate and the egress proxy are known by.
+//! TLS trust anchors for the git gate and the egress proxy.
 
 use std::path::PathBuf;
 
@@ -7,18 +7,20 @@ use bootstrap::{
     tls::{Client, Protocol, Settings},
 };
 
-/// Nothing, where connections are plain.
+/// Trust in peers; empty for plain connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trust {
-    /// For the egress proxy.
+    /// TLS client for the egress proxy.
     pub(crate) client: Option<Client>,
-    /// For git, which reads the file itself, at each start.
+    /// File of the authority for git, which reads it at each start.
     pub(crate) authority: Option<PathBuf>,
 }
 
 impl Trust {
+    /// Loads the trust anchors from the settings.
+    ///
     /// # Errors
-    /// When the files cannot be used.
+    /// When the files cannot be read.
     pub(crate) fn new(settings: Option<&Settings>) -> Result<Self, Error> {
         let Some(settings) = settings else {
             return Ok(Self::default());

@@ -1,20 +1,20 @@
-//! Why an executor opens nothing.
+//! Reasons why an executor accepts no work.
 
-/// The disk has too little room for new work.
+/// Reason: the disk has too little space for new work.
 pub(crate) const DISK_LOW: &str = "the disk has less free than executor.disk_reserve_mib";
 
-/// Whether the network keeps commands from what they must not reach; nothing is opened before it is known.
+/// Result of the isolation test. The executor accepts no work before it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isolation {
-    /// The first try is not over.
+    /// The first test is not finished.
     Untried,
-    /// It could not be tried.
+    /// The test failed.
     Unknown,
-    /// Names were given, and none of them stands for an address here.
+    /// The settings contain only names, and none of them resolves here.
     Unresolved,
-    /// Commands reach what they must not.
+    /// Commands can reach a forbidden address.
     Broken,
-    /// It does.
+    /// No forbidden address is reachable.
     Holds,
 }
 
@@ -23,7 +23,8 @@ impl Isolation {
         matches!(self, Self::Holds)
     }
 
-    /// Why nothing is opened, for an operator; empty: it may be. The log has the addresses.
+    /// Returns the reason why the executor accepts no work, for an operator; empty if it does. The log has
+    /// the addresses.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::Untried => "whether commands reach forbidden addresses is being tried",

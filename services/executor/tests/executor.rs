@@ -1,4 +1,5 @@
-//! The executor over gRPC, with a real repository behind a real smart HTTP remote and real commands.
+//! Tests of the executor over gRPC, with a real repository behind a smart HTTP remote, and with real
+//! commands.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -81,7 +82,7 @@ struct World {
     _guard: DropGuard,
 }
 
-/// An open workspace, seen by the planner that holds one fence.
+/// An open workspace, as seen by the planner that holds one fence.
 #[derive(Clone)]
 struct Session {
     client: ExecutorServiceClient<Channel>,
@@ -174,7 +175,7 @@ impl World {
         }
     }
 
-    /// What opens the status and the list of tools.
+    /// Token that gives access to the status and the list of tools.
     fn status_token(&self) -> String {
         let token = self.signer.sign_status(bootstrap::now()).unwrap();
         token.expose_secret().to_owned()
@@ -366,7 +367,7 @@ async fn finish(mut stream: Streaming<CallToolResponse>) -> ToolResult {
     panic!("the stream ended without a result")
 }
 
-/// The first chunk of output, so that a test knows that its command runs.
+/// Waits for the first chunk of output, so that the test knows that its command runs.
 async fn output(stream: &mut Streaming<CallToolResponse>) -> String {
     match stream.message().await.unwrap().unwrap().event.unwrap() {
         call_tool_response::Event::Output(chunk) => String::from_utf8(chunk.data).unwrap(),
@@ -785,7 +786,7 @@ async fn commands_see_a_clean_environment_and_nobody_elses_files() {
     assert!(session.shell("c3", rename).await.ends_with("fine\n"));
 }
 
-/// A file of the workspace that was opened second.
+/// Path of a file in the workspace that was opened second.
 fn theirs(world: &World) -> String {
     let file = world
         .folder

@@ -1,4 +1,4 @@
-//! The runner as a process of its own: whom it serves, and how it ends.
+//! Tests of the runner as a separate process: its callers, and its end.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -21,7 +21,7 @@ use std::{
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// A runner, killed with everything in its PID namespace when it is dropped.
+/// Runner that is killed with its whole PID namespace when dropped.
 struct Runner {
     process: Child,
     folder: TempDir,
@@ -35,7 +35,7 @@ impl Drop for Runner {
 }
 
 impl Runner {
-    /// As a container's first process: in user and PID namespaces of its own, where this test's user is number 0.
+    /// Starts it as process 1 of new user and PID namespaces, as in a container. This test's user is 0 there.
     fn as_first_process() -> Self {
         let mut unshare = Command::new("unshare");
         unshare.args(["--map-root-user", "--pid", "--fork", "--kill-child"]);
@@ -76,7 +76,7 @@ impl Runner {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// The process that listens, by its number here: `unshare` is its parent.
+    /// Returns the process id of the listening process, the only child of `unshare`.
     fn first_process(&self) -> u32 {
         let children = format!("/proc/{0}/task/{0}/children", self.process.id());
         fs::read_to_string(children).unwrap().trim().parse().unwrap()

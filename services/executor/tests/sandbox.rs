@@ -1,5 +1,5 @@
-//! The checks of the sandbox, one test each, at every level that this machine reaches. Attempts to get out touch only
-//! what the test planted. With `--nocapture` each prints a line of the table: check, level, outcome.
+//! Checks of the sandbox, one test each, at every level that this machine reaches. Attempts to escape touch
+//! only files that the test planted. With `--nocapture` each check prints a table row: check, level, outcome.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -35,36 +35,36 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// Must never come out of anything.
+/// Secret that must not appear in any output.
 const CANARY: &str = "canary-7f3a91c2";
 
-/// What of the sandbox is there.
+/// Combination of available mechanisms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     /// Landlock, seccomp and namespaces.
     Full,
-    /// As in a restricted pod: no namespaces.
+    /// Without namespaces, as in a restricted pod.
     Pod,
-    /// The same with a runner under another user.
+    /// Without namespaces, with a runner under another user.
     Runner,
-    /// A kernel without Landlock, with namespaces and seccomp.
+    /// Without Landlock, with namespaces and seccomp.
     Mounts,
-    /// A kernel whose Landlock knows files alone, without namespaces.
+    /// With an old Landlock that covers only files, without namespaces.
     Files,
-    /// Nothing but limits and a clean environment.
+    /// Without any mechanism: limits and a clean environment only.
     Bare,
 }
 
-/// What a check takes to hold.
+/// Guarantees on which a check depends.
 #[derive(Clone, Copy)]
 enum Needs {
     /// Limits and a clean environment: every level.
     Limits,
-    /// Confined file access and the list of denied calls: also L0, where the kernel offers either way.
+    /// Confined file access and the deny list: also L0, if the kernel supports one of them.
     Files,
-    /// Other processes out of reach as well: L1 and up, and L0 with namespaces.
+    /// Isolation from other processes too: L1 and up, and L0 with namespaces.
     Processes,
-    /// Everything that a level promises: L1 and up.
+    /// All guarantees of a level: L1 and up.
     Level,
 }
 
@@ -80,9 +80,9 @@ impl Needs {
     }
 }
 
-/// The runner's user; like the next one it owns nothing on any machine.
+/// Numeric id of the runner's user. Like the next one, it owns nothing on any machine.
 const RUNNERS_USER: u32 = 65_534;
-/// The user of the runner's executor, which has no power over other users' files.
+/// Numeric id of the user of the runner's executor, which has no access to other users' files.
 const EXECUTORS_USER: u32 = 65_532;
 
 impl Level {
@@ -119,7 +119,7 @@ impl Level {
     }
 }
 
-/// A folder to work in, one that is not visible, and a process of the same user to attack.
+/// A working folder, an invisible folder, and a process of the same user as a target of attacks.
 struct World {
     folder: TempDir,
     victim: Child,
@@ -138,7 +138,8 @@ impl Drop for World {
     }
 }
 
-/// By another process: a file that this one writes stays open in what its other threads start meanwhile, and cannot run.
+/// Copies a program by another process. A file that this process writes would stay open in children that
+/// other threads start meanwhile, and could not be executed.
 fn copy_program(from: &str, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }
@@ -163,7 +164,7 @@ impl World {
         }
     }
 
-    /// The socket of a runner for this process's user, under another one; started when it is asked for.
+    /// Returns the socket of a runner under another user, started on first use.
     fn runner(&self) -> PathBuf {
         let socket = self.path("runner/socket");
         self.runner.get_or_init(|| {
@@ -215,7 +216,7 @@ impl World {
             .args(toolchains())
             .env("HOME", self.path("home"))
             .env("TOKEN", CANARY);
-        // A killed executor leaves its scratch folder behind.
+        // A killed executor leaves its scratch folder behind, so that folder must be inside the world.
         command.env("TMPDIR", self.path("tmp"));
         let rustup = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
         let rustup = rustup.or_else(|| Some(std::env::home_dir()?.join(".rustup")));
@@ -247,7 +248,8 @@ impl World {
         finish(command.args([name, &input.to_string()]).output().unwrap())
     }
 
-    /// Runs attempts in Python inside the sandbox: for each, its name and whether it was allowed.
+    /// Runs attempts in Python inside the sandbox. Returns the name of each, whether it was allowed, and a
+    /// detail.
     fn attempts(&self, level: Level, script: &str) -> Vec<(String, bool, String)> {
         let file = self.path("work/attempts.py");
         let values = format!(
@@ -269,7 +271,7 @@ impl World {
         found
     }
 
-    /// Every attempt is refused.
+    /// Asserts that every attempt is refused.
     fn all_denied(&self, level: Level, script: &str) {
         for (name, allowed, detail) in self.attempts(level, script) {
             assert!(!allowed, "{}: {name} was allowed: {detail}", level.name());
@@ -281,7 +283,7 @@ impl World {
     }
 }
 
-/// The toolchains of the home that this test does not use.
+/// Returns the toolchain folders of the home folder that this test does not use.
 fn toolchains() -> Vec<std::ffi::OsString> {
     let home = std::env::home_dir().unwrap();
     let folders = [".rustup", ".pyenv", ".nvm"].map(|name| home.join(name));
@@ -291,7 +293,7 @@ fn toolchains() -> Vec<std::ffi::OsString> {
         .collect()
 }
 
-/// Root where another user cannot start what was built.
+/// Returns root's id where another user cannot start the built programs.
 fn executors_user() -> u32 {
     let mut look = Command::new("test");
     look.arg("-x")
@@ -305,7 +307,7 @@ fn executors_user() -> u32 {
     }
 }
 
-/// Asserts that the canary is in no output.
+/// Asserts that the output does not contain the secret.
 fn finish(output: Output) -> (i32, String) {
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -317,7 +319,7 @@ fn row(check: &str, level: &str, outcome: &str) {
     println!("| {check} | {level} | {outcome} |");
 }
 
-/// Runs a check at each level that this machine reaches and that has what the check needs, and prints its rows.
+/// Runs a check at each level that this machine reaches and that has its guarantees, and prints its rows.
 fn at_each_level(check: &str, needs: Needs, run: impl Fn(&mut World, Level)) {
     for level in levels(needs) {
         run(&mut World::new(), level);
@@ -325,10 +327,11 @@ fn at_each_level(check: &str, needs: Needs, run: impl Fn(&mut World, Level)) {
     }
 }
 
-/// The levels that this machine reaches.
+/// Returns the levels that this machine reaches.
 ///
 /// # Panics
-/// Below `JOURNEYMAN_MIN_TEST_LEVEL` (L1 unless it is set): checks that run nowhere would all pass.
+/// Panics below `JOURNEYMAN_MIN_TEST_LEVEL` (L1 by default): otherwise checks that run nowhere would all
+/// pass.
 fn levels(needs: Needs) -> Vec<Level> {
     static REACHED: OnceLock<Vec<Level>> = OnceLock::new();
     let reached = REACHED.get_or_init(|| {
@@ -557,7 +560,7 @@ fn check_07_and_08_no_secret_in_an_argument_and_no_inherited_descriptor() {
             outer.uid(executors_user()).gid(executors_user());
         }
         let (_, text) = finish(outer.stdin(Stdio::null()).output().unwrap());
-        // The third is the listing's own.
+        // The third descriptor belongs to the listing itself.
         assert_eq!(text.split_whitespace().collect::<Vec<_>>(), ["0", "1", "2", "3"]);
     });
 }
@@ -601,7 +604,7 @@ fn check_10_modes_and_times_of_another_workspace() {
             .collect();
         match level {
             Level::Full | Level::Mounts => assert!(open.is_empty(), "{open:?}"),
-            // Another user's files can be looked at, where their folders let one.
+            // The metadata of another user's files is readable where their folders permit it.
             Level::Runner => assert_eq!(open, ["stat"]),
             Level::Pod | Level::Files | Level::Bare => {}
         }
@@ -963,7 +966,7 @@ fn checks_35_to_41_a_git_folder_of_the_repository_runs_nothing_and_is_not_follow
             assert_eq!(code, 0, "{shape} {tool}: {text}");
         }
         for (tool, input) in [("commit_changes", json!({ "message": "x" })), ("undo", json!({}))] {
-            // By hand there is neither a branch nor a step before; refused is fine.
+            // Without a run there is no branch and no undo step, so a refusal is fine.
             world.tool(tool, &input);
         }
         assert!(
@@ -1052,7 +1055,7 @@ fn a_runner_keeps_the_files_and_serves_one_user_alone() {
     tool("write_file", json!({ "path": "src/a.txt", "content": "one\n" }));
     let file = world.path("work/src/a.txt");
     assert_eq!(fs::metadata(&file).unwrap().uid(), RUNNERS_USER);
-    // Folders and files that their owner alone may enter and read are the model's all the same.
+    // The model can use folders and files that only their owner may enter and read.
     world.shell(
         Level::Runner,
         "umask 077; mkdir -p locked/in; echo deep > locked/in/b.txt; chmod 600 src/a.txt",

@@ -1,12 +1,12 @@
-//! Changes in all languages with what must follow from each: `Block` for those that weaken checks or can forge results, `Flag`
-//! for those that people are told of, nothing above a flag for honest ones.
+//! Corpus of changes in all languages with the required severity: `Block` for changes that weaken checks or
+//! can forge results, `Flag` for changes that reviewers must see, and at most a flag for honest ones.
 
 use domain::check::Severity::{self, Block, Flag};
 
 use super::findings;
 use crate::workspace::ChangedFile;
 
-/// A file before and after; an empty text is a file that is not there.
+/// Path of a file, and its text before and after; an empty text is a missing file.
 type File<'c> = (&'c str, &'c str, &'c str);
 
 fn worst(files: &[File<'_>]) -> (Option<Severity>, String) {

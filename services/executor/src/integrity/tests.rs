@@ -1,4 +1,4 @@
-//! Each finding on two versions of a file: one where it is there, and one like it where it is not.
+//! Tests of each finding with two versions of a file: one that has it, and a similar one that has not.
 
 use domain::check::Severity::{Block, Flag};
 
@@ -20,7 +20,7 @@ fn found(files: &[ChangedFile]) -> Vec<(String, Severity)> {
         .collect()
 }
 
-/// Path, before, after, what is found.
+/// Path, text before, text after, expected findings.
 type Row = (
     &'static str,
     &'static str,
@@ -134,7 +134,7 @@ fn a_test_that_moves_or_gets_another_name_is_still_there() {
             ("test_renamed".to_owned(), Flag)
         ]
     );
-    // Where no runner looks for it, it is gone.
+    // A test at a path that no runner collects is a removed test.
     let hidden = [
         file("tests/test_a.py", test, ""),
         file("shop/helpers.py", "", test),
@@ -294,7 +294,7 @@ fn tests_that_are_left_out_block_where_they_were_run_and_flag_where_they_are_new
                     .all(|(kind, severity)| kind == "test_skipped" && *severity == Block),
             "{path}: {kinds:?}"
         );
-        // No test of the new ones is run.
+        // All new tests are skipped.
         let kinds = found(&[file(path, "", skipped)]);
         assert_eq!(
             kinds,
@@ -582,7 +582,7 @@ fn an_answer_made_for_a_test_is_found() {
         found(&[test.clone(), answer]),
         [("test_value_in_product".to_owned(), Flag)]
     );
-    // A value that the product knew before is its own.
+    // A value that the product contained before does not come from the tests.
     let known = file(
         "shop/a.py",
         "KINDS = ['blue shirt']\n",

@@ -21,20 +21,21 @@ const BRANCH: &str = "main";
 const GIT_FILE: &str = ".git";
 /// File in the scratch space that names the view, for a folder whose `.git` is a file.
 const POINTER: &str = "checkout.gitfile";
-/// In the git directory: where commands find the folder's own objects, one place for each folder of them.
+/// Folder in the git directory with a mount point for each object folder, where commands find the folder's
+/// objects.
 const SHARED: &str = "shared";
-/// Folders of objects that name each other; git itself follows five.
+// Limit of object folders that refer to each other; git itself follows five levels of alternates.
 const MAX_OBJECT_FOLDERS: usize = 8;
-/// A list of them is never longer, in bytes.
+/// Limit of a list of alternates, in bytes.
 const MAX_LIST_BYTES: u64 = 64 * 1024;
 
-/// What makes a folder that was there before a workspace.
+/// State of a workspace over an existing folder.
 pub(super) struct Adopted {
-    /// The folder's own objects, where commands find them.
+    /// Object folders of the existing repository, at the paths of commands.
     pub(super) objects: Vec<PathBuf>,
-    /// What commands see at another place than this process; empty: git is told by variables.
+    /// Paths that commands see differently from this process; empty if variables point git to the view.
     pub(super) covers: Vec<Cover>,
-    /// Kept for its end only.
+    /// Held only for its destructor.
     _git_folder: Option<MadeFolder>,
 }
 

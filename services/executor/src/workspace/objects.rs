@@ -162,7 +162,7 @@ impl ChangeSize {
         self.largest.add(path, bytes, "");
     }
 
-    /// Counts a file that is not stored.
+    /// Counts a changed file that is not stored.
     pub(super) fn refuse(&mut self, path: &Path, bytes: u64) {
         self.largest.add(path, bytes, "");
         if self.refused.len() < MAX_REFUSED {

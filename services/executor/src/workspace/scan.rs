@@ -1,4 +1,4 @@
-//! Reading the worktree as a git tree: tracked files and untracked ones that no ignore rule names.
+//! Reads the worktree as a git tree: tracked files, and untracked files that no ignore rule matches.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -22,31 +22,32 @@ use super::{
     root::{Kind, Stat},
 };
 
-/// Files above this are not taken into a tree, in bytes; where one was smaller, it stays what it was.
+/// Limit of a file in a tree, in bytes. A tracked file that grows beyond it keeps its committed content.
 pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// Ignore files above this are not read, in bytes: a walk holds their lines.
+// Limit of an ignore file in bytes: the walk holds its lines in memory.
 const MAX_RULES_BYTES: u64 = 64 * 1024;
-/// More new files than this are not written by hand.
+/// Limit of new files in a tree. Generated folders exceed it; hand-written changes do not.
 const MAX_NEW_FILES: usize = if cfg!(test) { 1000 } else { 200_000 };
 /// Files in deeper folders are not taken: no checkout would hold them.
 pub(super) const MAX_DEPTH: usize = 100;
-/// A file that changed this shortly before it was read may change again without its times showing it.
+// A file that changed less than 20 ms before it was read may change again within the resolution of its
+// timestamps.
 const RACY_NS: i128 = 20_000_000;
 
-/// Outcome of reading a file.
+/// Result of reading a file.
 #[derive(Clone, Copy)]
 enum KnownFile {
-    /// Its object, and the bytes that this adds to the workspace's own.
+    /// Object id, and the bytes that the object adds to the workspace's own objects.
     Stored(Oid, u64),
-    /// It is too large for any snapshot.
+    /// The file is too large for any snapshot.
     TooLarge,
 }
 
-/// Which content a file had when it was last read, so that unchanged files are not read again.
+/// Contents of files by their state at the last read, so that unchanged files are not read again.
 #[derive(Default)]
 pub(super) struct StatCache {
     entries: HashMap<PathBuf, (Stat, KnownFile)>,
-    /// Only files that changed clearly before this are believed.
+    /// Time of the last complete scan. Only files that changed clearly earlier are trusted.
     sealed_ns: i128,
 }
 
@@ -59,7 +60,7 @@ impl StatCache {
         self.entries.insert(path, (stat, file));
     }
 
-    /// Both together.
+    /// Merges two caches of different files.
     pub(super) fn with(mut self, other: Self) -> Self {
         self.entries.extend(other.entries);
         self
@@ -69,7 +70,7 @@ impl StatCache {
         self.entries.remove(path);
     }
 
-    /// Call after a pass over all files.
+    /// Marks the end of a scan over all files.
     pub(super) fn seal(&mut self) {
         self.sealed_ns = i128::from(bootstrap::now().unix_ms()) * 1_000_000;
     }
@@ -84,7 +85,7 @@ pub(super) fn os_name(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
 }
 
-/// Why one file has no place in a tree.
+/// Reason why a file is not in the tree.
 enum Unread {
     File(io::Error),
     Git(git2::Error),
@@ -104,7 +105,7 @@ impl From<git2::Error> for Unread {
 
 pub(super) type Files = BTreeMap<PathBuf, (Oid, i32)>;
 
-/// One look at all files.
+/// State of one scan over all files.
 struct Look<'a> {
     git: &'a git2::Repository,
     old: &'a StatCache,
@@ -114,14 +115,15 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Stores a file's content, or tells why not; nothing when only the rest of the change is in its way.
+    /// Stores the content of a file, if it fits the limits. `None` means that only the size of the whole
+    /// change prevents it.
     fn store(&self, content: &[u8]) -> Result<Option<KnownFile>, git2::Error> {
         let fit = self.size.fit(content);
         match fit {
             FileFit::Fits => {}
             FileFit::Exceeds => return Ok(None),
             FileFit::TooLarge => {
-                // A large file of the base that only moved adds nothing.
+                // A large file of the base that was only moved adds no object.
                 let id = Oid::hash_object(ObjectType::Blob, content)?;
                 let is_there = self.git.odb()?.exists(id) && self.size.weight(id) == 0;
                 return Ok(Some(match is_there {
@@ -136,8 +138,8 @@ impl Look<'_> {
 }
 
 impl Workspace {
-    /// The tree of all files as they are now. What cannot be read is left out and noted; of a tracked file then stays what
-    /// was committed last.
+    /// Builds the tree of the current files. An unreadable file is omitted and recorded; if it is tracked,
+    /// its committed content stays in the tree.
     pub(super) fn tree(&self, git: &git2::Repository) -> Result<Oid, Problem> {
         let head = Oid::from_str(self.head_or_base().as_str())?;
         let tracked = tracked(git, &git.find_commit(head)?.tree()?)?;
@@ -197,7 +199,7 @@ impl Workspace {
             Kind::File { executable: true } => 0o100_755,
             Kind::File { executable: false } => 0o100_644,
             Kind::Link => 0o120_000,
-            // A submodule stays what it was.
+            // A submodule keeps its committed id.
             Kind::Folder => return Ok(tracked.filter(|(_, mode)| *mode == 0o160_000)),
             Kind::Other => {
                 look.omitted.add(path, "neither a file nor a link");
@@ -239,7 +241,8 @@ impl Workspace {
         Ok(Some((id, mode)))
     }
 
-    /// Paths of new files that no ignore rule names. Ignore files above the worktree and the system's do not count.
+    /// Returns the paths of new files that no ignore rule matches. Ignore files above the worktree and of the
+    /// system do not count.
     fn untracked(&self, tracked: &Files, omitted: &mut Omitted) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let own = OwnByproducts::among(tracked.keys());
@@ -263,7 +266,7 @@ impl Workspace {
                 omitted.add(&path, "folders are nested too deep");
             }
             let path = self.inside(&entry, |kind| !kind.is_dir());
-            // What lies in a submodule's folder is not this repository's.
+            // Files in a submodule's folder belong to another repository.
             let is_new = |path: &PathBuf| !tracked.contains_key(path) && self.submodule_of(path).is_none();
             let Some(path) = path.filter(is_new) else { continue };
             if let Some(left) = own.find(&path).filter(|_| !written.contains(&path)) {
@@ -300,13 +303,13 @@ impl Workspace {
         found
     }
 
-    /// Everything of a kind that is not ignored, in order of paths; what cannot be read is left out.
+    /// Lists all paths of a type that are not ignored, in order. Unreadable entries are skipped.
     pub(crate) fn paths(&self, is_wanted: fn(&FileType) -> bool) -> impl Iterator<Item = PathBuf> {
         let found = self.walk(&Arc::default()).build().filter_map(Result::ok);
         found.filter_map(move |entry| self.inside(&entry, is_wanted))
     }
 
-    /// The relative path of what a walk found, when it is of such a kind.
+    /// Returns the relative path of an entry if it has the type.
     fn inside(&self, entry: &DirEntry, is_wanted: fn(&FileType) -> bool) -> Option<PathBuf> {
         let path = entry.path().strip_prefix(self.root().path()).ok()?;
         entry
@@ -315,7 +318,8 @@ impl Workspace {
             .then(|| path.to_owned())
     }
 
-    /// A walk over the worktree that follows no link, and the folders that it does not enter because of their rules.
+    /// Creates a walk over the worktree that follows no symbolic link. `skipped` receives the folders with
+    /// unsafe ignore rules, which the walk does not enter.
     fn walk(&self, skipped: &Arc<Mutex<Vec<PathBuf>>>) -> WalkBuilder {
         self.root().show_folders();
         let mut walk = WalkBuilder::new(self.root().path());
@@ -345,16 +349,16 @@ impl Workspace {
     }
 }
 
-/// Whether a folder's ignore rules can be read: a link may lead out, a pipe would hold the walk for good, and a large
-/// file would fill the memory. Without
-/// that, new files in such a folder do not count; tracked ones still do.
+/// Returns true when the ignore file of a folder can be read safely. A link could lead outside, a pipe would
+/// block the walk, and a large file would exhaust the memory. New files in a folder without safe rules do not
+/// count; tracked files still do.
 fn has_safe_rules(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(".gitignore")).map_or(true, |metadata| {
         metadata.is_file() && metadata.len() <= MAX_RULES_BYTES
     })
 }
 
-/// Every file of a tree, links and submodules among them.
+/// Lists all files of a tree, including links and submodules.
 pub(super) fn tracked(git: &git2::Repository, tree: &git2::Tree<'_>) -> Result<Files, Problem> {
     let mut files = Files::new();
     let mut queue = vec![(PathBuf::new(), git.find_tree(tree.id())?)];
@@ -377,7 +381,7 @@ struct Node {
     folders: BTreeMap<PathBuf, Node>,
 }
 
-/// The tree of these files.
+/// Writes the tree of these files.
 pub(super) fn write(git: &git2::Repository, files: &Files) -> Result<Oid, Problem> {
     let mut root = Node::default();
     for (path, (id, mode)) in files {

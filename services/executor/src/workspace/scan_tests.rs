@@ -1,4 +1,4 @@
-//! Worktrees that cannot be looked at in full.
+//! Tests of worktrees that cannot be scanned completely.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::tools::tests::World;
 
-/// Does something on a thread to which file modes apply even when the tests run as root.
+/// Runs work on a thread to which file permissions apply, even when the tests run as root.
 fn as_ordinary_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let done = scope.spawn(|| {
@@ -156,7 +156,7 @@ fn rules_that_are_too_large_leave_their_folder_out_with_a_word() {
     );
 }
 
-/// Paths of the snapshot's tree that the base does not have.
+/// Returns the paths of the snapshot's tree that the base lacks.
 fn new_paths(world: &World) -> Vec<String> {
     let diff = world.call.workspace.diff(1 << 20).unwrap().text;
     let added = diff.lines().filter_map(|line| line.strip_prefix("+++ b/"));

@@ -1,6 +1,6 @@
-//! A scratch tree: files for one check, made from git's objects and from what the setup left. The model's commands never see
-//! it, and while its own command runs it lies at the workspace's place, because tools write their place into what they
-//! install.
+//! Scratch tree: the files of one check, made from git objects and the results of setup. Commands of the
+//! model never see it. During the check's command it is at the workspace's path, because tools write absolute
+//! paths into installed files.
 
 use std::{
     collections::HashSet,
@@ -21,41 +21,42 @@ use crate::{
     sandbox::{Folder, Session, Stage, Task},
 };
 
-/// Which files a check sees.
+/// Files that a check sees.
 #[derive(Clone, Debug)]
 pub(crate) enum Wanted {
-    /// The base commit's.
+    /// Files of the base commit.
     Base,
-    /// The workspace's as they are.
+    /// Current files of the workspace.
     Head,
-    /// The base commit's with these of the workspace.
+    /// Files of the base commit, with these of the workspace.
     BaseWith(Vec<PathBuf>),
-    /// The workspace's, which must be this tree, without these hunks.
+    /// Files of the workspace, which must have this tree, without these hunks.
     HeadWithout(TreeId, Vec<usize>),
-    /// The workspace's, which must be this tree, with these files of the base and without these hunks of others.
+    /// Files of the workspace, which must have this tree, with these of the base and without these hunks of
+    /// others.
     HeadWithBase(TreeId, Vec<PathBuf>, Vec<usize>),
 }
 
-/// The files of one check. They go when it is dropped.
+/// Files of one check. Dropping it deletes them.
 pub(crate) struct Scratch {
     pub(crate) tree: Oid,
-    /// Files of the setup that were changed since, and are not here: some of them.
+    /// Some of the files of setup that were changed since and are therefore missing here.
     pub(crate) tampered: Vec<String>,
     root: Root,
     way: Way,
-    /// Its place is used, so it must not go first.
+    /// Keeps the workspace, whose folder the check uses.
     workspace: Arc<Workspace>,
 }
 
-/// Whose files they are.
+/// Location of the files: in this process's folders, or at the runner.
 enum Way {
     Ours(Stage),
     Runners(Arc<Session>),
 }
 
 impl Scratch {
-    /// Makes the files in a folder of their own, `beside`, which is on the file system of the workspace. No tool and no
-    /// command may run in the workspace as long as this lives. Blocks.
+    /// Creates the files in a new folder in `beside`, which must be on the file system of the workspace. No
+    /// tool and no command may run in the workspace during its lifetime. Blocks.
     pub(crate) fn make(workspace: Arc<Workspace>, beside: &Path, wanted: &Wanted) -> Result<Self, Problem> {
         if workspace.adopted.is_some() {
             return Err(Problem::Unkeepable(
@@ -85,7 +86,7 @@ impl Scratch {
         workspace.show_git_to_check(repository, &self.root, scratch)
     }
 
-    /// Puts the files into the workspace's place. Blocks.
+    /// Swaps the files into the workspace's path. Blocks.
     pub(crate) fn enter(&mut self) -> Result<(), Problem> {
         match &mut self.way {
             Way::Ours(stage) => Ok(stage.enter()?),
@@ -93,12 +94,13 @@ impl Scratch {
         }
     }
 
-    /// The files, wherever they lie.
+    /// Root of the files, before and after the swap.
     pub(crate) fn root(&self) -> &Root {
         &self.root
     }
 
-    /// Gives the place back and deletes the files; on failure the workspace is of no use any more. Blocks.
+    /// Restores the workspace's folders and deletes the files. After a failure the workspace is unusable.
+    /// Blocks.
     pub(crate) fn end(mut self) -> Result<(), Problem> {
         self.give_back()
     }
@@ -107,7 +109,7 @@ impl Scratch {
         match &mut self.way {
             Way::Ours(stage) => {
                 stage.leave()?;
-                // Leftovers of its command cost room and nothing else; they go at the next start.
+                // Leftovers only take space; the next start of the executor deletes them.
                 if let Err(error) = disk::remove(stage.beside()) {
                     tracing::warn!(error = %chain(&error), "a scratch tree stays behind");
                 }
@@ -140,7 +142,7 @@ fn begin(workspace: &Workspace, beside: &Path) -> Result<(Way, [Root; 2]), Probl
 }
 
 impl Workspace {
-    /// The base's and the head's tree.
+    /// Returns the trees of the base and of the current files.
     pub(super) fn both_trees(&self, git: &git2::Repository) -> Result<(Oid, Oid), Problem> {
         Ok((self.base_tree(git)?, self.tree(git)?))
     }
@@ -164,7 +166,7 @@ impl Workspace {
             Wanted::HeadWithBase(counted, paths, numbers) => {
                 let (base, head) = self.counted_trees(git, counted)?;
                 let mut taken = numbered(git, base, head, numbers)?;
-                // Their files are as in the base anyway.
+                // Hunks of these files need no revert, because the whole files come from the base.
                 taken.retain(|hunk| !paths.iter().any(|named| hunk.path.starts_with(named)));
                 let less = without(git, base, head, &taken)?;
                 overlaid(git, less, base, paths)
@@ -172,7 +174,8 @@ impl Workspace {
         }
     }
 
-    /// The base's and the head's tree, which must be the one whose hunks were counted.
+    /// Returns both trees. The current tree must be the one whose hunks were counted, or the hunk numbers
+    /// would be wrong.
     fn counted_trees(&self, git: &git2::Repository, counted: &TreeId) -> Result<(Oid, Oid), Problem> {
         let (base, head) = self.both_trees(git)?;
         if head.to_string() != counted.to_string() {
@@ -185,7 +188,7 @@ impl Workspace {
     }
 }
 
-/// The hunks of a change with these numbers.
+/// Returns the hunks of a change with these numbers.
 fn numbered(
     git: &git2::Repository,
     base: Oid,
@@ -207,7 +210,8 @@ fn numbered(
     numbers.iter().map(one).collect()
 }
 
-/// A tree with what is at these paths in another one; what is not there goes.
+/// Returns a tree in which these paths have the content of another tree. Paths that the other tree lacks are
+/// removed.
 fn overlaid(git: &git2::Repository, tree: Oid, other: Oid, paths: &[PathBuf]) -> Result<Oid, Problem> {
     let mut files = tracked(git, &git.find_tree(tree)?)?;
     let other = tracked(git, &git.find_tree(other)?)?;
@@ -215,7 +219,7 @@ fn overlaid(git: &git2::Repository, tree: Oid, other: Oid, paths: &[PathBuf]) ->
     files.retain(|path, _| !is_named(path));
     let named: Vec<_> = other.into_iter().filter(|(path, _)| is_named(path)).collect();
     for (path, _) in &named {
-        // A file of the one where the other has a folder, or the other way round.
+        // One tree may have a file where the other has a folder.
         files.retain(|other, _| !other.starts_with(path) && !path.starts_with(other));
     }
     files.extend(named);

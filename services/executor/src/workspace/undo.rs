@@ -1,4 +1,4 @@
-//! From one tree of files to another: only what differs is touched.
+//! Changes the files from one tree to another. Only differing files are written.
 
 use std::{io, path::Path};
 
@@ -9,16 +9,16 @@ use super::{
     Kind, Problem, Workspace, checkout::write_blob, omitted::MAX_NAMED, paths::is_plain_name, scan::StatCache,
 };
 
-/// Changes that can be undone.
+/// Limit of recorded undo steps.
 pub(super) const MAX_UNDO: usize = 50;
-/// Mode of a submodule's entry.
+/// File mode of a submodule's tree entry.
 const SUBMODULE: i32 = 0o160_000;
 
 impl Workspace {
-    /// Puts the files back to what they were before the latest change, and the branch to the head that it had. Blocks.
+    /// Restores the files from before the latest change, and the head that the branch had. Blocks.
     ///
     /// # Errors
-    /// A text for the model.
+    /// Returns a text for the model.
     pub(crate) fn undo(&self) -> Result<String, String> {
         let Some((tree, branch, head)) = self.lock().undo.pop() else {
             return Err("There is nothing to undo.".to_owned());
@@ -45,7 +45,8 @@ impl Workspace {
         Ok(text)
     }
 
-    /// Puts a branch back to an earlier head; the commit that is taken back. Another branch by now stays as it is.
+    /// Moves a branch back to an earlier head. Returns the dropped commit. If another branch is checked out
+    /// by now, nothing changes.
     fn take_back(&self, branch: Option<String>, head: Option<CommitId>) -> Result<Option<CommitId>, Problem> {
         let (now, newest) = self.branch();
         let (Some(branch), Some(head)) = (branch, head) else {
@@ -61,11 +62,11 @@ impl Workspace {
     fn restore_files(&self, wanted: Oid) -> Result<Vec<String>, Problem> {
         let repository = self.git()?;
         let now = self.tree(repository.objects())?;
-        // The next look at the files fills the cache.
+        // The cache is discarded: the next scan fills it.
         self.change_files(repository.objects(), now, wanted, &mut StatCache::default())
     }
 
-    /// Makes files that are `now` into what is `wanted`, and says which paths differ.
+    /// Changes the files from `now` to `wanted`. Returns the differing paths.
     pub(super) fn change_files(
         &self,
         git: &git2::Repository,
@@ -76,7 +77,7 @@ impl Workspace {
         self.change_some_files(git, now, wanted, cache, &|_| true)
     }
 
-    /// The same, but of the files that are not wanted only those go that `is_to_go` names.
+    /// Like [`Workspace::change_files`], but deletes only those files for which `is_to_go` is true.
     pub(super) fn change_some_files(
         &self,
         git: &git2::Repository,
@@ -93,7 +94,7 @@ impl Workspace {
             delta.status() != Delta::Deleted || delta.old_file().path().is_some_and(is_to_go)
         };
         let deltas: Vec<DiffDelta<'_>> = diff.deltas().filter(is_plain).filter(is_wanted).collect();
-        // All that goes goes first: a folder may stand where a file shall be.
+        // Deletions precede writes, because a folder may be at the path of a new file.
         for delta in deltas.iter().filter(|delta| delta.status() != Delta::Added) {
             if let Some(path) = delta.old_file().path() {
                 self.take_away(path)?;
@@ -121,18 +122,19 @@ impl Workspace {
             .collect())
     }
 
-    /// A pipe, a socket or an ignored file in the place of a file: it is in no tree, so no difference takes it away.
+    /// Removes a pipe, a socket or an ignored file at the path of a file. No tree contains it, so no
+    /// difference removes it.
     fn clear_place(&self, path: &Path) -> Result<(), Problem> {
         match self.root().stat(path) {
             Ok(Some(stat)) if stat.kind != Kind::Folder => Ok(self.root().remove(path)?),
-            // What is wrong with the path is told when the file is written.
+            // Other errors of the path appear when the file is written.
             Ok(_) | Err(_) => Ok(()),
         }
     }
 
     fn take_away(&self, path: &Path) -> Result<(), Problem> {
         match self.root().remove(path) {
-            // A submodule's folder, or something that has gone by itself.
+            // A submodule's folder, or a file that was deleted meanwhile.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -144,7 +146,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// What setup leaves behind is the starting point: no change, and nothing to undo. Blocks.
+    /// Makes the result of setup the starting point: it is not a change and cannot be undone. Blocks.
     pub(crate) fn settle(&self) -> Result<(), Problem> {
         self.has_changed()?;
         self.lock().undo.clear();

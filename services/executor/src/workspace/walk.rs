@@ -1,4 +1,4 @@
-//! A walk over everything in a folder that is not trusted: no link is followed.
+//! Walk over an untrusted folder that follows no symbolic link.
 
 use std::{
     ffi::OsStr,
@@ -14,23 +14,25 @@ use rustix::{
 use super::{Problem, Root, copy};
 use crate::sandbox::PLAIN;
 
-/// Folders within folders; each holds a descriptor.
+/// Limit of nested folders; each level holds a descriptor.
 const MAX_DEPTH: usize = 100;
-/// Entries of one walk.
+/// Limit of entries in one walk.
 const MAX_ENTRIES: u64 = 2_000_000;
 
-/// What a walk met.
+/// Entry that a walk found.
 pub(super) struct Met {
-    /// Relative to where it began.
+    /// Path relative to the start of the walk.
     pub(super) path: PathBuf,
     pub(super) kind: FileType,
     pub(super) executable: bool,
     pub(super) size: u64,
-    /// What changes with every write, rename or change of the mode, and what no command can set.
+    /// Inode, change time and size. They change with every write, rename and change of mode, and commands
+    /// cannot set them.
     pub(super) stamp: [u64; 3],
 }
 
-/// Shows every file, link and folder beneath `start` but what `is_wanted` refuses; of a refused folder nothing.
+/// Visits every file, link and folder below `start` for which `is_wanted` is true. The content of a refused
+/// folder is not visited.
 pub(super) fn walk(
     root: &Root,
     start: &Path,

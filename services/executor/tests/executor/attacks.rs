@@ -1,11 +1,11 @@
-//! From one command, attempts at the next one in the same workspace, by anything but the worktree.
+//! Attempts of one command to influence the next one in the same workspace, by any means but the worktree.
 
 use super::*;
 
 const LOOK: &str = include_str!("attacks/look.py");
 const PRELUDE: &str = include_str!("attacks/prelude.py");
 
-/// What is attempted, how, and what the attempt says of itself: that it was done, or how it was refused.
+/// Name of the attempt, its script, and the message that it prints: success, or the kind of refusal.
 const ATTACKS: &[(&str, &str, &str)] = &[
     (
         "a daemon that ignores every signal",

@@ -1,4 +1,4 @@
-//! What one caller can take from the others: nothing.
+//! Tests that one caller cannot take resources from others.
 
 use std::sync::{
     Arc,
@@ -13,7 +13,7 @@ use tokio::{
 
 use super::*;
 
-/// A served call takes far less, on a machine that does much else as well.
+/// Generous time limit for a served call, on a machine that may have other work.
 const SOON: Duration = Duration::from_secs(20);
 
 async fn another_client(world: &World) -> ExecutorServiceClient<Channel> {
@@ -22,7 +22,7 @@ async fn another_client(world: &World) -> ExecutorServiceClient<Channel> {
         .unwrap()
 }
 
-/// A good caller, by a connection of its own.
+/// Asserts that another caller is served over its own connection.
 async fn is_served(world: &World) {
     let token = world.status_token();
     let mut client = another_client(world).await;
@@ -119,7 +119,7 @@ async fn check_64_ten_thousand_streams_of_one_caller_leave_others_served() {
             drop(stream);
         });
     }
-    // As many as one connection may have; the others wait at the caller.
+    // The server limits the streams of one connection, so further calls wait at the caller.
     let deadline = tokio::time::Instant::now() + SOON;
     while open.load(Ordering::Relaxed) < 512 {
         assert!(tokio::time::Instant::now() < deadline, "{open:?} are open");
@@ -139,7 +139,7 @@ async fn connections_of_one_address_beyond_its_share_are_closed_and_other_addres
         socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
         held.push(socket.connect(world.address).await.unwrap());
     }
-    // The first ones hold their seats; the last has none.
+    // The first connections hold their permits; the last one gets none.
     let refused = tokio::time::timeout(SOON, held.last_mut().unwrap().read(&mut [0; 1])).await;
     assert!(matches!(refused.expect("closed"), Ok(0) | Err(_)));
     is_served(&world).await;
@@ -157,7 +157,7 @@ async fn check_24_health_is_answered_while_a_command_forks_as_fast_as_it_can() {
         })
         .await;
         let session = world.open(1).await;
-        // Many, but not without end: where root has no namespaces the kernel limits nothing.
+        // The number is limited, because without namespaces the kernel does not limit root.
         let bomb = "import os, time\nfor _ in range(1500):\n    try:\n        if os.fork() == 0: time.sleep(60); os._exit(0)\n    \
                     except OSError: print('refused')\ntime.sleep(60)\n";
         let bomb = json!({ "command": format!("python3 -c \"{bomb}\"") });
@@ -181,7 +181,7 @@ async fn check_24_health_is_answered_while_a_command_forks_as_fast_as_it_can() {
             text.contains("more than 300 processes") || text.contains("refused"),
             "{text}"
         );
-        // A second on an idle machine; this one may have other work.
+        // Takes about a second on an idle machine; this one may have other work.
         assert!(slowest < Duration::from_secs(10), "{slowest:?}");
         println!(
             "| 24 health during a fork bomb | {level} | held, slowest answer {} ms |",

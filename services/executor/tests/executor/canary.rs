@@ -1,4 +1,4 @@
-//! Secrets are planted wherever an executor could have some, and looked for in everything that comes out of it.
+//! Plants secrets wherever an executor could have some, and searches for them in all output.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 
 use super::{own::Process, *};
 
-/// Where attempts are made.
+/// Sandbox level at which attempts run.
 #[derive(Clone, Copy, PartialEq)]
 enum Level {
     Full,
@@ -17,7 +17,7 @@ enum Level {
     Runner,
 }
 
-/// What is planted, by the word that all of it shares, and what has come out so far.
+/// Planted secrets, which share one word, with the output so far.
 struct Canary {
     word: String,
     tokens: Vec<String>,
@@ -26,7 +26,7 @@ struct Canary {
 
 impl Canary {
     fn new() -> Self {
-        // Not in this file, which commands may be able to read.
+        // A random word, because commands may be able to read this file.
         let word = format!("{:016x}", RandomState::new().build_hasher().finish());
         Self {
             word,
@@ -53,7 +53,7 @@ impl Canary {
         self.seen.push((what.into(), text.into()));
     }
 
-    /// What of it came out, and where.
+    /// Returns the leaked secrets with the place of each leak.
     fn found(&self) -> Vec<String> {
         let secrets = || self.tokens.iter().chain([&self.word]);
         let found = self.seen.iter().filter_map(|(what, text)| {
@@ -73,7 +73,7 @@ impl Canary {
     }
 }
 
-/// Every tool that takes a path, with this one.
+/// Returns an input with this path for every tool that takes a path.
 fn inputs(path: &str) -> Vec<(&'static str, Value)> {
     let edits = "<<<<<<< SEARCH\ndef canary():\n    return ''\n=======\nx\n>>>>>>> REPLACE";
     let patch = format!(
@@ -94,7 +94,7 @@ fn inputs(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// An executor with secrets around it, and where they are.
+/// An executor that is surrounded by secrets.
 struct Planted {
     world: World,
     process: Process,
@@ -120,7 +120,7 @@ async fn start(level: Level, canary: &Canary) -> Planted {
         lines.push_str(&format!("hidden = [{:?}]\n", folder.join("hidden")));
         lines.push_str(match level {
             Level::Full => "slots = 2\n",
-            // As root nothing limits processes there.
+            // At this level the kernel does not limit root's processes.
             Level::Pod => "slots = 2\nwithout = [\"namespaces\"]\nallow_unlimited_processes = true\n",
             Level::Runner => "slots = 1\nwithout = [\"namespaces\"]\n",
         });
@@ -147,7 +147,8 @@ async fn start(level: Level, canary: &Canary) -> Planted {
     }
 }
 
-/// A workspace of another repository, with a secret in it; where that is, unless the runner keeps it.
+/// Opens a workspace of another repository that contains a secret. Its path is returned unless the runner
+/// holds it.
 async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) {
     let world = &planted.world;
     let remote = world.folder.path().join("remote/acme");
@@ -216,7 +217,7 @@ async fn open_another(planted: &mut Planted, canary: &mut Canary, level: Level) 
     }
 }
 
-/// Commands that look for it everywhere.
+/// Returns commands that search for the secrets everywhere.
 fn looks(planted: &Planted) -> Vec<String> {
     let folder = planted.world.folder.path().display();
     let executor = planted.process.0.id();
@@ -316,7 +317,7 @@ async fn attempt(planted: &Planted, canary: &mut Canary) {
     session.close().await;
 }
 
-/// A snapshot: every object in its pack.
+/// Records a snapshot with every object in its pack.
 async fn kept(session: &Session, canary: &mut Canary, world: &World) {
     let (info, pack) = session.snapshot().await;
     canary.saw("snapshot", format!("{info:?}"));
@@ -349,7 +350,7 @@ async fn kept(session: &Session, canary: &mut Canary, world: &World) {
     canary.saw("objects of the snapshot", objects);
 }
 
-/// The difference, the statuses and refusals.
+/// Records the diff, the statuses and refusals.
 async fn said_beside(session: &Session, canary: &mut Canary, status_token: &str) {
     let mut client = session.client.clone();
     let diff = session.call("diff", "diff", json!({})).await.content;

@@ -1,4 +1,4 @@
-//! Checks in scratch trees: what they see, what they cannot reach, and what they leave.
+//! Tests of checks in scratch trees: their input, their isolation, and their leftovers.
 
 use proto::executor::{
     BaseTree, BaseWith, CheckOutcome, CheckResult, CheckTree, FindChecksRequest, HeadTree, HeadWithout,
@@ -88,7 +88,8 @@ async fn with_setup(world: &World, commands: &[&str]) -> Session {
     session
 }
 
-/// Worlds at the levels of this machine: with namespaces, without, and at a runner where the user allows it.
+/// Returns worlds at the levels of this machine: with namespaces, without, and with a runner where the user
+/// permits it.
 pub(super) async fn worlds() -> Vec<(World, Option<runners::Runner>)> {
     let mut worlds = vec![
         (World::start(1).await, None),
@@ -173,7 +174,7 @@ async fn a_check_and_the_workspace_do_not_touch_each_other() {
             )
             .await;
         assert!(seen.contains("mine# Shop\n3\n"), "{seen}");
-        // Nor does the next check find what this one left.
+        // The next check does not find the leftovers of this one.
         let next = session
             .check(
                 "k2",
@@ -227,7 +228,7 @@ async fn a_repeated_check_runs_once_and_one_whose_caller_goes_away_is_cut_and_cl
     let begun = running.message().await.unwrap().unwrap().event.unwrap();
     assert!(matches!(begun, run_check_response::Event::Output(chunk) if chunk.data == b"begun\n"));
     drop(running);
-    // The next call waits for its turn, so the check is over by then.
+    // The next call waits for its turn, so the check has ended by then.
     assert!(session.shell("1", "cat README.md").await.contains("# Shop"));
     gone("sleep 7531").await;
     assert_eq!(left(&world), 0);
@@ -405,7 +406,7 @@ async fn a_change_is_told_with_its_size_and_what_weakens_its_checks() {
         .into_iter()
         .map(|found| found.command)
         .collect();
-    // The Makefile is the model's, not the base's.
+    // The Makefile comes from the model, not from the base.
     assert_eq!(commands, ["just ci"]);
 }
 

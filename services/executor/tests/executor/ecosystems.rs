@@ -1,18 +1,19 @@
-//! Real runners of several ecosystems in real workspaces: a test fails by its name before the fix and passes after it.
+//! Tests of real runners of several ecosystems in real workspaces: a named test fails before the fix and
+//! passes after it.
 
 use proto::executor::{CheckOutcome, HeadTree, check_tree::Kind};
 
 use super::*;
 
-/// One runner with a product that is wrong, a test that says so, and the fix.
+/// A runner with a wrong product, a test that detects it, and the fix.
 struct RunnerStory {
     name: &'static str,
-    /// Succeeds in the sandbox where the runner can be used.
+    /// Command that succeeds in the sandbox if the runner can be used.
     probe: &'static str,
     files: &'static [(&'static str, &'static str)],
     fixed: (&'static str, &'static str),
     command: &'static str,
-    /// The test that fails before the fix, as its runner names it.
+    /// Name of the test that fails before the fix, as its runner prints it.
     failing: &'static str,
 }
 
@@ -21,7 +22,8 @@ const NODE_WRONG: &str = "exports.total = (lines) => 0;\n";
 const NODE_RIGHT: &str = "exports.total = (lines) => lines.reduce((sum, line) => sum + line, 0);\n";
 const JEST_TEST: &str =
     "const { total } = require('./cart');\ntest('adds up', () => expect(total([1, 2])).toBe(3));\n";
-/// Writes a constant that the crate includes. It names no files, so cargo lists those of the package, by way of git.
+/// Build script that writes a constant for the crate. It names no files, so cargo lists those of the package
+/// through git.
 const BUILD_SCRIPT: &str = "fn main() {\n    let folder = std::env::var(\"OUT_DIR\").unwrap();\n    std::fs::write(std::path::Path::new(&folder).join(\"rate.rs\"), \"pub const RATE: u32 = 1;\").unwrap();\n}\n";
 const RUST_WRONG: &str = "include!(concat!(env!(\"OUT_DIR\"), \"/rate.rs\"));\n\n/// Adds up.\npub fn total(lines: &[u32]) -> u32 {\n    let _ = lines;\n    0\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds_up() {\n        assert_eq!(super::total(&[1, 2]), 3);\n    }\n}\n";
 const RUST_RIGHT: &str = "include!(concat!(env!(\"OUT_DIR\"), \"/rate.rs\"));\n\n/// Adds up.\npub fn total(lines: &[u32]) -> u32 {\n    lines.iter().sum::<u32>() * RATE\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn adds_up() {\n        assert_eq!(super::total(&[1, 2]), 3);\n    }\n}\n";
@@ -209,7 +211,7 @@ async fn missing_packages_are_told_with_the_setup_that_helps() {
         println!("not run: node is not usable here");
         return;
     }
-    // Nobody declared it, and the change itself imports it.
+    // No manifest declares the package, and the change itself imports it.
     session.write("1", "cart.js", "require('left-pad');\n").await;
     session
         .write("2", "cart.test.js", "require('node:test');\nrequire('./cart');\n")

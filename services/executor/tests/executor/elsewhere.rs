@@ -1,10 +1,10 @@
-//! Submodules and files of Git LFS.
+//! Tests of submodules and Git LFS files.
 
 use super::*;
 
 const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
 
-/// The base with one submodule and one file of Git LFS besides.
+/// Commits a base with one submodule and one Git LFS file in addition.
 fn seed(world: &World) -> String {
     let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     let git = remote.objects();
@@ -31,7 +31,7 @@ fn seed(world: &World) -> String {
 async fn what_lies_elsewhere_is_named_when_a_workspace_opens_and_by_the_tools() {
     let world = World::start(2).await;
     let base = seed(&world);
-    // The second one is made from a checkout that was ready.
+    // The second workspace is created from a prepared checkout.
     for number in 1..=2 {
         let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
             spec.base_commit = base.clone()

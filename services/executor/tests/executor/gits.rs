@@ -1,5 +1,5 @@
-//! git in commands: repositories of their own work, the workspace's files and index can be changed, and what moves a
-//! branch is answered with the tool that does it.
+//! Tests of git in commands: repositories that commands create, changes to the workspace's files and index,
+//! and refusals that name the right tool.
 
 use super::*;
 
@@ -16,7 +16,7 @@ async fn git_works_in_folders_of_its_own_and_reads_the_workspace() {
         session.shell("look", look).await,
         "exit code: 0\n M README.md\n-# Shop\n+# Store\nfirst\n1\nBe brief.\n# Shop\nsub/\n"
     );
-    // The file by which git finds it is nobody's change.
+    // The `.git` file of the worktree is not part of the change.
     let listed = session.ok("list", "list_directory", json!({})).await.content;
     assert!(
         !listed.contains(".git\n") && listed.contains(".gitignore"),
@@ -38,7 +38,7 @@ async fn workspace_git_works_on_files_and_index() {
             session.shell("edit", edit).await,
             "exit code: 0\nM\tREADME.md\nA\tnew\n# Shop\n?? new\nfirst\n# Shop\n"
         );
-        // A killed git leaves its lock, and the next one works nevertheless.
+        // A killed git leaves its lock file; the next command must work nevertheless.
         let result = session
             .call(
                 "lock",
@@ -119,7 +119,7 @@ async fn branch_moves_name_the_tools_instead() {
     }
 }
 
-/// Program, what makes its files, and the command that must end well.
+/// Program, the script that creates its files, and the command that must succeed.
 const TOOLS: [(&str, &str, &str); 5] = [
     (
         "cargo",
@@ -234,10 +234,10 @@ async fn by_hand_git_starts_at_the_folders_commit() {
         if options.is_empty() {
             assert_eq!(text, format!("{own}own\n"));
         } else {
-            // There variables tell git, so repositories elsewhere are the same one.
+            // Without namespaces, variables point git to the view, so every folder has the same repository.
             assert!(text.starts_with(own), "{text}");
         }
-        // Nothing of it is in the folder's own repository.
+        // The folder's own repository must contain none of it.
         assert_eq!(git(&["status", "--short"]), "?? b\n");
         assert_eq!(git(&["stash", "list"]), "");
         assert_eq!(git(&["log", "--all", "--format=%s"]), "first\n");

@@ -1,4 +1,4 @@
-//! An executor whose commands reach what they must not takes no work.
+//! Tests that an executor accepts no work while its commands reach forbidden addresses.
 
 use tonic_health::pb::{
     HealthCheckRequest, health_check_response::ServingStatus, health_client::HealthClient,
@@ -33,7 +33,7 @@ async fn check_70_an_executor_is_not_ready_while_commands_reach_a_forbidden_addr
         settings.forbidden_addresses = vec![address.to_string()];
     })
     .await;
-    // Tried for the first time: whoever listens has been called.
+    // The first test has run as soon as the listener accepts its connection.
     forbidden.accept().await.unwrap();
     assert_eq!(health(&world).await, ServingStatus::NotServing);
     let refused = world
@@ -42,7 +42,7 @@ async fn check_70_an_executor_is_not_ready_while_commands_reach_a_forbidden_addr
         .err()
         .unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    // Planners hear why, and when it is over.
+    // Planners receive the reason, and its end.
     let token = world.status_token();
     let mut client = world.client.clone();
     let watched = client.watch_status(with(&token, WatchStatusRequest {})).await;
@@ -84,7 +84,7 @@ async fn check_70_what_the_executor_itself_reaches_does_not_count_where_commands
 
 #[tokio::test(flavor = "multi_thread")]
 async fn check_70_unresolved_names_keep_executor_unready() {
-    // Reserved names (RFC 2606): no name service knows them, and a machine without one knows none.
+    // Reserved names (RFC 2606): no name service resolves them.
     let names = ["nats.invalid:4222", "redis.invalid:6379", "ingest.invalid:7401"].map(str::to_owned);
     for (entries, reason) in [
         (names.to_vec(), "resolves here"),

@@ -1,14 +1,14 @@
-//! Files, lines and objects larger than an executor can hold.
+//! Tests of files, lines and objects that exceed the executor's memory.
 
 use std::{fs, os::unix::fs::FileExt, path::Path, process::Command};
 
 use super::{own::Process, *};
 
-/// What the executor's process may have held at most, in MiB; with nothing to do it holds a third of it.
+/// Limit of the executor's peak memory in MiB; an idle process takes a third of it.
 const MAX_MEMORY_MIB: u64 = 200;
 const MIB: u64 = 1 << 20;
 
-/// The most memory that the process ever held, in MiB.
+/// Returns the peak memory of the process in MiB.
 fn peak(process: &Process) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.0.id())).unwrap();
     let line = status
@@ -18,7 +18,7 @@ fn peak(process: &Process) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
 }
 
-/// A file of holes with this at its end.
+/// Creates a sparse file that ends in `end`.
 fn sparse(path: &Path, length: u64, end: &str) {
     let file = fs::File::create(path).unwrap();
     file.set_len(length).unwrap();
@@ -26,13 +26,13 @@ fn sparse(path: &Path, length: u64, end: &str) {
         .unwrap();
 }
 
-/// The only worktree there is.
+/// Returns the only worktree of the executor.
 fn worktree(world: &World) -> PathBuf {
     let mut found = fs::read_dir(world.folder.path().join("own/workspaces")).unwrap();
     found.next().unwrap().unwrap().path().join("tree")
 }
 
-/// What a tool answers, and soon.
+/// Calls a tool, asserts that it answers in time, and returns the answer.
 async fn answer(session: &Session, id: &str, name: &str, input: Value) -> String {
     let called = session.call(id, name, input);
     let result = tokio::time::timeout(Duration::from_secs(60), called).await;
@@ -75,7 +75,7 @@ async fn files_larger_than_memory_are_refused_or_left_out_with_a_word_and_never_
             );
         }
     }
-    // One line without an end, lines without number, and rules that no memory holds.
+    // One line without an end, millions of lines, and ignore rules larger than the memory.
     fs::write(tree.join("long.txt"), vec![b'a'; 300 << 20]).unwrap();
     fs::write(tree.join("lines.txt"), vec![b'\n'; 6 << 20]).unwrap();
     fs::create_dir(tree.join("sub")).unwrap();
@@ -114,7 +114,7 @@ async fn files_larger_than_memory_are_refused_or_left_out_with_a_word_and_never_
     );
     let (info, pack) = session.snapshot().await;
     assert!(info.files_changed == 2 && (pack.len() as u64) < MIB, "{info:?}");
-    // A tracked file that grew stays in the commit as it was.
+    // A tracked file that grew keeps its committed content.
     answer(
         &session,
         "replace",
@@ -129,7 +129,7 @@ async fn files_larger_than_memory_are_refused_or_left_out_with_a_word_and_never_
     println!("| 13 files of 2 and 10 GB, endless lines and rules: {held} MiB at most | any | held |");
 }
 
-/// A pack with one object that says it has 2 GiB, and has as many MiB of zeros.
+/// Returns a pack with one object that claims 2 GiB and consists of `mib` MiB of zeros.
 fn announced(folder: &Path, mib: u32) -> Vec<u8> {
     let script = format!(
         "import hashlib, struct, sys, zlib\nsize, head = 2 << 30, []\nbyte, size = 0x30 | size & 15, size >> 4\n\

@@ -1,4 +1,4 @@
-//! What a process of its own keeps after many commands.
+//! Tests the resources of a separate executor process after many commands.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::{own::Process, *};
 
 const COMMANDS: u32 = 1000;
 
-/// Descriptors and mounts of the process.
+/// Returns the numbers of descriptors and mounts of the process.
 fn held(process: &Process) -> (usize, usize) {
     let folder = PathBuf::from(format!("/proc/{}", process.0.id()));
     let mounts = fs::read_to_string(folder.join("mountinfo")).unwrap();
@@ -16,7 +16,7 @@ fn held(process: &Process) -> (usize, usize) {
     )
 }
 
-/// Its children, zombies among them.
+/// Returns the number of its children, including zombies.
 fn children(process: &Process) -> usize {
     let tasks = fs::read_dir(format!("/proc/{}/task", process.0.id())).unwrap();
     let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -35,7 +35,7 @@ async fn settles(what: &str, holds: impl Fn() -> bool) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_commands_leave_no_descriptor_mount_or_process_and_one_launcher_waits() {
-    // An index that is built meanwhile opens files of its own.
+    // Indexing in the background would open files too.
     let settings = "slots = 1\nindex = false\n";
     let start = own::start("error", |_, lines, _| lines.push_str(settings));
     let (world, process) = start.await;

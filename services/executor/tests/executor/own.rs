@@ -1,4 +1,4 @@
-//! An executor in a process of its own.
+//! Starts an executor in a separate process.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use super::*;
 
-/// Killed and reaped when it is dropped.
+/// Child process that is killed and reaped when dropped.
 pub(super) struct Process(pub(super) Child);
 
 impl Drop for Process {
@@ -18,8 +18,8 @@ impl Drop for Process {
     }
 }
 
-/// A process with the settings of this world's executor and its own folder `own`, in which the client reaches it.
-/// `change` may add lines to its section and change how it is started.
+/// Starts a process with the settings of this world's executor and a separate folder `own`. `change` may add
+/// lines to its section and change the command.
 pub(super) async fn start(
     log_filter: &str,
     change: impl FnOnce(&Path, &mut String, &mut Command),

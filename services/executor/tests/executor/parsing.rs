@@ -1,10 +1,10 @@
-//! Source files that no parser copes with, met by the real one in its own process.
+//! Tests of source files that no parser can handle, with the real parser process.
 
 use serde_json::json;
 
 use super::*;
 
-/// Files that abort the grammars or eat all memory and time.
+/// Returns files that abort the grammars or exhaust memory and time.
 fn deadly() -> [(&'static str, String); 3] {
     [
         ("s.yaml", "- ".repeat(255) + "\n"),

@@ -1,8 +1,9 @@
-//! What commands plant for git, in the worktree and at home, and tools that commit nevertheless.
+//! Tests that the tools commit correctly after commands planted configuration for git in the worktree and the
+//! home folder.
 
 use super::*;
 
-/// Every way by which git would run a program, or look elsewhere; `RUN` is the program.
+/// All ways by which git would run a program or read another place; `RUN` is the program.
 const PLANT: &str = r##"
 head=$(GIT_DIR=$TMPDIR/checkout.git git rev-parse HEAD)
 rm -rf .git; mkdir -p .git/hooks .git/objects/info .git/refs/replace .git/info "$HOME/.config/git"

@@ -1,4 +1,4 @@
-//! The index of a repository as planners and models meet it.
+//! Tests of a repository's index as planners and models use it.
 
 use proto::executor::{SeedContextRequest, SeedContextResponse};
 use serde_json::json;
@@ -11,7 +11,7 @@ const MANIFEST: &str = r#"{"nodes": {
     "model.shop.stg_orders": {"resource_type": "model", "name": "stg_orders", "original_file_path": "models/stg_orders.sql"},
     "test.shop.orders": {"resource_type": "test", "name": "orders", "original_file_path": "tests/orders.sql"}}}"#;
 
-/// A commit with some files in the remote repository.
+/// Commits some files to the remote repository.
 fn commit(world: &World) -> String {
     let remote = world.folder.path().join("remote/acme/shop.git");
     let git = git2::Repository::open(remote).unwrap();
@@ -66,7 +66,7 @@ async fn seeds(session: &Session, request: SeedContextRequest) -> SeedContextRes
         .into_inner()
 }
 
-/// Asks until the index is there.
+/// Repeats the request until the index is ready.
 async fn ready(session: &Session, query: &str) -> SeedContextResponse {
     let asked_often = async {
         loop {
@@ -123,7 +123,8 @@ async fn a_text_finds_its_code_once_the_repository_is_indexed_and_a_file_that_fe
     assert_eq!(cart.text, CART);
     assert_eq!(cart.blob.len(), 40);
 
-    // Another workspace of this commit finds it ready, and a grant for one opens no other.
+    // Another workspace of this commit finds the index ready. A grant for one workspace does not open the
+    // other.
     let other = open(&world, 2, &base).await;
     assert!(seeds(&other, asked(&other, "cart")).await.ready);
     let mut client = session.client.clone();

@@ -1,4 +1,4 @@
-//! Workspaces whose files and commands are a runner's, under a user of its own.
+//! Tests of workspaces whose files and commands belong to a runner under another user.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use std::{
 
 use super::*;
 
-/// Owns nothing on any machine.
+/// Numeric id of `nobody`, which owns nothing on any machine.
 const USER: u32 = 65_534;
 
-/// Killed and reaped when it is dropped.
+/// Runner process that is killed and reaped when dropped.
 pub(super) struct Runner(Child);
 
 impl Drop for Runner {
@@ -26,14 +26,15 @@ impl Drop for Runner {
     }
 }
 
-/// A runner in a folder of the world; its program and place are made at the first start.
+/// Starts a runner in a folder of the world. The first start creates its program and place.
 pub(super) fn start_runner(folder: &Path) -> (Runner, PathBuf) {
     let (place, program) = (folder.join("runner"), folder.join("launcher"));
     if !place.exists() {
         fs::create_dir(&place).unwrap();
         fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
         chown(&place, Some(USER), Some(USER)).unwrap();
-        // By another process: a file that this one writes stays open in what its other threads start meanwhile.
+        // Another process copies the program: a file that this process writes would stay open in children
+        // that other threads start meanwhile, and `execve` would fail with `ETXTBSY`.
         let copied = std::process::Command::new("cp")
             .arg(env!("CARGO_BIN_EXE_launcher"))
             .arg(&program)
@@ -56,7 +57,7 @@ pub(super) fn start_runner(folder: &Path) -> (Runner, PathBuf) {
     (runner, socket)
 }
 
-/// Whether a runner can have a user of its own here; a row says when a check is not run.
+/// Returns true when a runner can have a separate user here; prints a row for a check that is skipped.
 pub(super) fn is_root(check: &str) -> bool {
     let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !is_root {

@@ -1,16 +1,16 @@
-//! What setup commands leave is kept for the next run over the same files of the base branch.
+//! Tests that results of setup are stored for the next run on the same files of the base branch.
 
 use proto::executor::{BaseTree, check_tree::Kind};
 
 use super::*;
 
-/// Leaves something else each time it runs: ignored, untracked, at home, a link.
+/// Leaves different files at each run: ignored, untracked, in the home folder, and a link.
 const COMMAND: &str = "mkdir -p ignored/deep && head -c 8 /dev/urandom | od -An -tx1 > ignored/deep/value && \
                        ln -s /etc/passwd ignored/link && echo untracked > left.txt && echo home > $HOME/file && \
                        mkdir $HOME/locked && echo x > $HOME/locked/file && chmod 555 $HOME/locked";
 const SHOW: &str = "cat ignored/deep/value left.txt $HOME/file; readlink ignored/link; ls $HOME/locked";
 
-/// A commit on the base with these files besides, as a pull request's branch.
+/// Commits these files on top of the base, as a pull request's branch does.
 pub(super) fn commit_beside(world: &World, files: &[(&str, &str)]) -> String {
     commit_on(world, world.base.as_str(), files)
 }
@@ -33,7 +33,7 @@ fn commit_on(world: &World, on: &str, files: &[(&str, &str)]) -> String {
     made.to_string()
 }
 
-/// The same, as the newest of the base branch.
+/// Commits these files as the newest commit of the base branch.
 pub(super) fn commit(world: &World, files: &[(&str, &str)]) -> String {
     let remote = git::Repository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
     let head = remote.branch_head("main").unwrap().unwrap();
@@ -53,7 +53,7 @@ impl Opened {
         self.log.contains("reused")
     }
 
-    /// Ends the workspace and waits until its place is free again.
+    /// Closes the workspace and waits until its path is free again.
     async fn end(self, world: &World) {
         self.session.close().await;
         let folder = world.folder.path().join("data/workspaces");
@@ -94,7 +94,7 @@ async fn a_setup_runs_once_for_a_lockfile_and_what_a_run_does_afterwards_reaches
     let second = open(&world, 2, &base, COMMAND).await;
     assert!(!second.failed && second.is_reused(), "{}", second.log);
     assert_eq!(second.session.shell("c1", SHOW).await, left);
-    // An untracked file that setup left is nothing that the run changed.
+    // An untracked file of setup is not a change of the run.
     let read = second
         .session
         .ok("c2", "read_file", json!({ "path": "README.md" }))
@@ -113,7 +113,7 @@ async fn a_setup_runs_once_for_a_lockfile_and_what_a_run_does_afterwards_reaches
     assert_eq!(fourth.session.shell("c1", SHOW).await, left);
 }
 
-/// A setup that a script of the repository decides, as `postinstall` does.
+/// Setup command whose effect a script of the repository decides, like `postinstall`.
 const BY_SCRIPT: &str = "sh install.sh";
 
 fn install(words: &str) -> String {
@@ -149,7 +149,7 @@ async fn setup_of_pull_request_reaches_no_other_run() {
         &world,
         &[("package-lock.json", "1"), ("install.sh", &files("forged"))],
     );
-    // The very tree of the base, too: not what is in a commit decides, but whether the base branch has it.
+    // Even with an identical tree, only membership in the base branch decides.
     let same = commit_beside(
         &world,
         &[
@@ -275,7 +275,7 @@ async fn kept_setup_holds_nothing_of_restored_files() {
         log: String::new(),
     };
     restored.end(&world).await;
-    // What is kept was left before the snapshot came.
+    // The stored result precedes the snapshot.
     let kept = open(&world, 2, &base, COMMAND).await;
     assert!(kept.is_reused(), "{}", kept.log);
     assert_eq!(kept.session.shell("c1", SHOW).await, left);
@@ -283,7 +283,7 @@ async fn kept_setup_holds_nothing_of_restored_files() {
     assert!(words.contains("# Shop"), "{words}");
 }
 
-/// At the head of a pull request its author would instruct the model, and choose the checks.
+/// At the head of a pull request, its author could instruct the model and choose the checks.
 #[tokio::test(flavor = "multi_thread")]
 async fn instructions_come_from_the_base_branch_alone() {
     let world = World::start(2).await;
@@ -310,7 +310,7 @@ async fn instructions_come_from_the_base_branch_alone() {
         !found.iter().any(|found| found.command.contains("of_the_head")),
         "{found:?}"
     );
-    // The model reads the files of the head all the same.
+    // The model still reads the files of the head.
     let read = session
         .ok("c1", "read_file", json!({ "path": "AGENTS.md" }))
         .await;

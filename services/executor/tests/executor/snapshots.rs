@@ -1,4 +1,5 @@
-//! Snapshots of changes that are too large, the room that a workspace's git takes, and a disk that is full.
+//! Tests of changes that are too large for a snapshot, of the size of a workspace's git directory, and of a
+//! full disk.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,10 +8,10 @@ use tokio::time::Instant;
 use super::*;
 
 const MIB: u64 = 1 << 20;
-/// Of a snapshot that is refused, on a machine that does much else as well.
+/// Generous time limit for a refused snapshot, on a machine that may have other work.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Bytes of all files beneath a folder.
+/// Returns the bytes of all files below a folder.
 fn bytes_beneath(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.file_type() {
@@ -20,7 +21,7 @@ fn bytes_beneath(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-/// The refusal of a snapshot, or its pack.
+/// Takes a snapshot. Returns its pack or the refusal.
 async fn try_snapshot(session: &Session) -> Result<Vec<u8>, Status> {
     let request = SnapshotWorkspaceRequest {
         workspace_id: session.id.clone(),
@@ -100,13 +101,13 @@ async fn many_files_that_make_a_snapshot_too_large_are_named_by_folder() {
         words.contains("more than 4 MiB") && words.contains("assets/ (") && words.contains(" files)"),
         "{words}"
     );
-    // Text of the same size is no trouble.
+    // Text of the same size compresses well and fits.
     session
         .shell("2", "rm -r assets; seq 1500000 > numbers.txt")
         .await;
     let pack = try_snapshot(&session).await.unwrap();
     assert!((pack.len() as u64) < 4 * MIB, "{}", pack.len());
-    // A commit's file stays in the pack, whatever is deleted later.
+    // A committed file stays in the pack even after its deletion.
     session
         .ok("3", "create_branch", json!({ "branch_name": "feat/x" }))
         .await;
@@ -136,7 +137,7 @@ async fn check_72_files_replaced_again_and_again_stay_within_the_disk_limit() {
         for turn in 0..6 {
             let command = format!("head -c {file_mb}000000 /dev/urandom > big.bin");
             session.shell(&format!("{file_mb} {turn}"), &command).await;
-            // A snapshot that is too large adds nothing either.
+            // A refused snapshot adds no objects either.
             drop(try_snapshot(&session).await);
             most = most.max(bytes_beneath(&data));
         }
@@ -149,7 +150,7 @@ async fn check_72_files_replaced_again_and_again_stay_within_the_disk_limit() {
             .ok(branch, "create_branch", json!({ "branch_name": branch }))
             .await;
     }
-    // Undo goes as far as there was room for, and what is current is whole.
+    // Undo reaches back as far as there was room, and the current files are complete.
     session.shell("small", "echo one > small.txt").await;
     session.shell("smaller", "echo two > small.txt").await;
     session.ok("undo", "undo", json!({})).await;
@@ -158,7 +159,7 @@ async fn check_72_files_replaced_again_and_again_stay_within_the_disk_limit() {
     assert!(pack.len() as u64 > 15 * MIB, "{}", pack.len());
 }
 
-/// A small disk, unmounted when it is dropped; none where this machine does not let this process mount.
+/// A small mounted disk, unmounted when dropped; `None` where this process must not mount.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
@@ -176,12 +177,12 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazy: the executor may still close its files.
+        // A lazy unmount, because the executor may still close its files.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 
-/// The first status that says so.
+/// Waits for the first status whose reason matches.
 async fn status_with(world: &World, is_wanted: impl Fn(&str) -> bool) -> String {
     let mut client = world.client.clone();
     let request = with(&world.status_token(), WatchStatusRequest {});
@@ -213,7 +214,7 @@ async fn check_73_full_disk_stops_new_work_and_is_told_as_such() {
     let session = world.open(1).await;
     session.shell("1", "echo kept > kept.txt").await;
     session.snapshot().await;
-    // Somebody else's files, as of another process on the same disk.
+    // Files of another process on the same disk.
     let filler = disk.0.join("filler");
     fs::write(&filler, vec![1; 30 << 20]).unwrap();
     let mut rest = fs::File::create(disk.0.join("rest")).unwrap();
@@ -226,7 +227,7 @@ async fn check_73_full_disk_stops_new_work_and_is_told_as_such() {
         .err()
         .unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
-    // The open workspace stays, and says what is wrong.
+    // The open workspace stays usable and reports the reason.
     let written = session
         .call(
             "2",

@@ -1,4 +1,4 @@
-//! Spans that an executor keeps for planners: who gets which.
+//! Tests of the spans that an executor holds for planners, and of their owners.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -38,7 +38,7 @@ async fn take_spans(
     taken.map(Response::into_inner)
 }
 
-/// A call that names the trace; `flags` of the W3C Trace Context.
+/// Makes a call within the trace; `flags` are those of the W3C Trace Context.
 async fn call_beneath(session: &Session, id: &str, trace: u128, flags: &str) {
     let call = CallToolRequest {
         workspace_id: session.id.clone(),
@@ -63,7 +63,7 @@ async fn spans_go_to_tickets_that_named_their_trace() {
     let buffer: Arc<SpanBuffer> = SpanBuffer::install();
     let world = World::start(2).await;
     let (own, other) = (world.open(1).await, world.open(2).await);
-    // Of this test alone: the buffer is that of the process.
+    // Traces of this test only, because the buffer belongs to the whole process.
     let (trace, unrecorded) = (0x5eed_0001_u128, 0x5eed_0002_u128);
     call_beneath(&own, "a", trace, "01").await;
     call_beneath(&other, "a", trace + 7, "01").await;
@@ -135,7 +135,7 @@ async fn spans_go_to_tickets_that_named_their_trace() {
             .into_inner()
     };
     assert!(statuses.message().await.unwrap().unwrap().keeps_spans);
-    // The executors of other tests would wait for planners that ask.
+    // Cleans up: executors of other tests would wait for planners to fetch these spans.
     let all = SpanLimits {
         spans: 10,
         bytes: 10_000,

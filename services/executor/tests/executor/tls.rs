@@ -1,4 +1,4 @@
-//! Who may call an executor that has a certificate.
+//! Tests of callers of an executor with a certificate.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use tonic::transport::Endpoint;
 
 use super::*;
 
-/// The three files of a service.
+/// Certificate, key and authority of a service.
 struct Files(TempDir);
 
 impl Files {
@@ -38,7 +38,7 @@ impl Files {
         }
     }
 
-    /// Calls as this service does.
+    /// Returns a client that calls as this service.
     fn client(&self, address: SocketAddr) -> ExecutorServiceClient<Channel> {
         let client = Client::to_service(&self.settings(), Protocol::Http2, "executor").unwrap();
         let connector = tower::service_fn(move |_: hyper::Uri| {
@@ -86,7 +86,7 @@ impl Secured {
         }
     }
 
-    /// Whether a caller with a grant is answered.
+    /// Calls as a client with a grant. Returns the number of tools or the refusal.
     async fn ask(&self, client: &mut ExecutorServiceClient<Channel>) -> Result<usize, Status> {
         let request = with(&self.token, ListToolsRequest {});
         Ok(client.list_tools(request).await?.into_inner().tools.len())
@@ -128,7 +128,7 @@ async fn a_planner_goes_on_while_the_executor_gets_a_new_certificate() {
     let executor = Secured::start(&files).await;
     let mut before = planner.client(executor.address);
     executor.ask(&mut before).await.unwrap();
-    // Another authority altogether, so that a new connection shows which files are in use.
+    // A different authority, so that a new connection shows which files are in use.
     let next = self::authority();
     files.renew(&next, "executor");
     assert!(executor.ask(&mut planner.client(executor.address)).await.is_err());

@@ -1,4 +1,4 @@
-//! The way out of setup commands, and of nothing else.
+//! Tests of the egress of setup commands, which other commands do not have.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,11 +10,11 @@ use tokio::{
 use super::*;
 
 const GRANT: &str = "grant-for-the-proxy";
-/// A request through the proxy that programs are told of, and its whole answer.
+/// Script that sends a request through the proxy of its environment and prints the whole answer.
 const ASK: &str = "exec 3<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:} && \
                    printf 'GET http://packages.example/ HTTP/1.1\\r\\n\\r\\n' >&3 && cat <&3";
 
-/// Speaks a session's opening as the egress proxy does, and in it answers one request with its first line.
+/// Proxy that opens sessions like the egress proxy, and answers one request in each with its first line.
 struct Proxy {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -41,7 +41,7 @@ impl Proxy {
 }
 
 impl Proxy {
-    /// The first lines of the requests that came through sessions.
+    /// Returns the first lines of the requests that came through sessions.
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -87,7 +87,7 @@ async fn answer(mut connection: TcpStream, noted: Arc<Mutex<Vec<String>>>) {
     connection.write_all(text.as_bytes()).await.unwrap();
 }
 
-/// A workspace whose setup is this command, with the proxy as its way out.
+/// Opens a workspace with this setup command and the proxy as its egress.
 async fn open(world: &World, proxy: &Proxy, grant: &str, command: &str) -> (Session, bool, String) {
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
         spec.egress_url = proxy.url.clone();
@@ -99,10 +99,10 @@ async fn open(world: &World, proxy: &Proxy, grant: &str, command: &str) -> (Sess
     (session, setup.failed, setup.log_tail)
 }
 
-/// Held by tests with worlds that have no namespaces: the port of one test's setup is on the loopback of the other's commands.
+/// Lock for tests without namespaces: the egress port of one test is on the loopback of the other's commands.
 static SHARED_LOOPBACK: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// A world at each level that this machine reaches, its name and what runs beside it.
+/// Returns a world for each level that this machine reaches, with its name and its runner.
 async fn levels() -> Vec<(&'static str, World, Option<runners::Runner>)> {
     let without = || vec![executor::Mechanism::Namespaces];
     let mut worlds = vec![
@@ -131,7 +131,7 @@ async fn setup_commands_get_out_through_the_proxy_without_its_grant_and_later_co
         );
         assert!(log.contains("JOURNEYMAN_MIRRORS=http://127.0.0.1:"), "{log}");
         assert!(!log.contains("grant"), "{log}");
-        // Neither the next command nor, in the same place, the one after it.
+        // Neither the next command nor the one after it in the same place has egress.
         let later = format!("env | grep -ic proxy; HTTP_PROXY=$(cat door); {ASK}");
         for call in ["c1", "c2"] {
             let later = session.shell(call, &later).await;
@@ -144,7 +144,7 @@ async fn setup_commands_get_out_through_the_proxy_without_its_grant_and_later_co
     }
 }
 
-/// A script that sends a word out, and one that would.
+/// Returns a script that sends a word through the proxy.
 fn script(word: &str) -> String {
     ASK.replace("packages.example/", &format!("packages.example/{word}"))
 }
@@ -175,7 +175,7 @@ async fn setup_outside_base_history_has_no_network() {
             setup.log_tail
         );
         assert_eq!(proxy.asked(), Vec::<String>::new(), "{name}");
-        // The head's files, with what was prepared.
+        // The files are those of the head, with the result of the preparation.
         let files = session
             .shell("c1", "grep -o packages.example/head install.sh; ls")
             .await;
@@ -243,7 +243,7 @@ async fn setup_never_runs_over_restored_files() {
     }
 }
 
-/// A workspace at a commit, with the proxy as its way out.
+/// Opens a workspace at a commit, with the proxy as its egress.
 async fn open_at(world: &World, proxy: &Proxy, base: &str, command: &str) -> (Session, bool, String) {
     let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
         spec.base_commit = base.to_owned();

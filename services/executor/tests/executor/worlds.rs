@@ -1,4 +1,5 @@
-//! One world serves many commands, and each finds it as the first did.
+//! Tests that the namespaces of a launcher serve many commands, and that each finds them as the first one
+//! did.
 
 use super::*;
 
@@ -10,7 +11,7 @@ async fn a_command_that_leaves_nothing_leaves_its_world_to_the_next() {
     let session = world.open(1).await;
     let first = session.shell("c1", WORLD).await;
     assert_eq!(session.shell("c2", WORLD).await, first);
-    // What it started goes, however far it went; nothing of it is left to be found.
+    // All processes of a command end, including detached ones; the next command finds none.
     session
         .shell("c3", "setsid sh -c 'sleep 987 & exec sleep 986' & true")
         .await;
@@ -21,7 +22,7 @@ async fn a_command_that_leaves_nothing_leaves_its_world_to_the_next() {
         )
         .await;
     assert_eq!(found, format!("{first}0\n"));
-    // Neither does a command change it for the next one.
+    // A command does not change its process environment for the next one.
     session
         .shell("c5", "cd / && umask 0 && ulimit -n 10 && export LEFT=1 && exit 7")
         .await;
@@ -39,7 +40,7 @@ async fn what_a_command_leaves_outside_its_workspace_goes_with_its_world() {
     let world = World::start(1).await;
     let session = world.open(1).await;
     let leave = ["echo x > /tmp/left", "mkdir -p /dev/shm/a/b", "ipcmk -M 100"];
-    // A toolchain in a folder below /tmp shows there.
+    // A toolchain in a folder below `/tmp` appears in the listing.
     let look = format!("ls /tmp /dev/shm; tail -n +2 /proc/sysvipc/shm; {WORLD}");
     let mut before = session.shell("w", &look).await;
     let lines = before.lines().count();
@@ -59,7 +60,8 @@ async fn what_a_command_leaves_outside_its_workspace_goes_with_its_world() {
 async fn a_command_that_ends_its_world_is_told_and_the_next_one_works() {
     let world = World::start(1).await;
     let session = world.open(1).await;
-    // Everything of it is killed, itself as well; the first process of a world takes no signal from inside.
+    // The command kills everything including itself, but process 1 of a PID namespace receives no signal from
+    // inside.
     let killed = session.shell("c1", "kill -9 -1; kill -9 1; kill -9 $$").await;
     assert!(killed.starts_with("exit code: 137"), "{killed}");
     let cut = session

@@ -1,4 +1,4 @@
-//! Terminals, devices and the machine's settings in `/proc`.
+//! Checks of terminals, devices and machine settings in `/proc`.
 
 use std::io::{BufRead, BufReader};
 
@@ -88,7 +88,7 @@ fn with_namespaces_there_are_no_devices_but_those_without_a_state() {
             names.len() > 8 && names.iter().all(|name| known.contains(name)),
             "{text}"
         );
-        // A node that lies in the worktree is no door either; making one takes root.
+        // A device node in the worktree must not give access either. Only root can create one.
         let node = world.path("work/disk");
         let made = Command::new("mknod")
             .arg(&node)

@@ -1,8 +1,8 @@
-//! What each level requires, and that nothing runs below the required one.
+//! Checks of the requirements of each level, and of the refusal below the required level.
 
 use super::*;
 
-/// What `executor doctor` says with some of the machine's mechanisms taken away.
+/// Returns the level from `executor doctor` with some mechanisms disabled.
 fn level_with(arguments: &[&str]) -> String {
     let world = World::new();
     let mut command = world.command("doctor", Level::Full);
@@ -64,7 +64,7 @@ fn doctor_below_the_level_says_what_is_missing_and_how_to_go_on() {
     }
 }
 
-/// An executor's process that is expected to refuse its start; what it says.
+/// Starts an executor that must refuse to start. Returns its message.
 fn refused_start(lines: &str) -> String {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("settings.toml");
@@ -75,7 +75,7 @@ fn refused_start(lines: &str) -> String {
     );
     let keys = grant::generate();
     let user = executors_user();
-    // Only root can give something away.
+    // The error is ignored: only root can change the owner.
     let _ = std::os::unix::fs::chown(folder.path(), Some(user), Some(user));
     fs::write(&file, format!("{text}{:?} = {:?}\n", keys.id, keys.public_key)).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));
@@ -126,7 +126,7 @@ fn check_02_an_executor_refuses_a_runner_below_l2() {
     row("2 no runner below L2", "L2", "held");
 }
 
-/// `executor doctor` as in the executor's container: without arguments, beside the settings of the service.
+/// Runs `executor doctor` as in the executor's container: without arguments, with the service's settings.
 fn doctor_with_settings(world: &World, lines: &str, user: Option<u32>) -> (i32, Value) {
     let file = world.path("settings.toml");
     fs::write(

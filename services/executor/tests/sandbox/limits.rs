@@ -1,8 +1,8 @@
-//! Memory and disk that no process seems to hold, and storms of processes.
+//! Checks of memory and disk space that belong to no process, and of fork bombs.
 
 use super::*;
 
-/// A command that ends only when its limit does it.
+/// Asserts that a command ends because it exceeds a limit.
 fn is_killed_for(level: Level, options: &[&str], script: &str, reason: &str) {
     let world = World::new();
     let started = Instant::now();
@@ -17,7 +17,7 @@ fn is_killed_for(level: Level, options: &[&str], script: &str, reason: &str) {
 
 const MEMORY: &str = "more than 200 MiB of memory";
 
-/// Fills what `write` is given with 8 MiB at a time, as long as it may.
+/// Returns a script that passes chunks of 8 MiB to `write` until it is stopped.
 fn filler(opened: &str) -> String {
     format!(
         "import ctypes, mmap, os, time\n{opened}\nfor number in range(100):\n    write(number, b'x' * (8 << 20)); time.sleep(0.02)\ntime.sleep(60)\n"
@@ -35,7 +35,7 @@ fn check_25_memory_of_files_without_a_name_counts() {
 #[test]
 fn check_25_memory_of_private_folders_counts() {
     for level in levels(Needs::Processes) {
-        // Elsewhere only shared memory is a file system in memory.
+        // Without namespaces only `/dev/shm` is a file system in memory.
         let folders = if level.has_namespaces() {
             "('/tmp', '/var/tmp', '/dev/shm')"
         } else {
@@ -47,7 +47,7 @@ fn check_25_memory_of_private_folders_counts() {
              def write(number, data): open(paths[number % len(paths)], 'ab').write(data)"
         ));
         is_killed_for(level, &["--memory-mib", "200"], &script, MEMORY);
-        // Without namespaces it is the machine's.
+        // Without namespaces the file is in the machine's `/dev/shm`.
         let _ = fs::remove_file(Path::new("/dev/shm").join(name));
         row("25 memory: private folders, /dev/shm", level.name(), "held");
     }
@@ -56,7 +56,8 @@ fn check_25_memory_of_private_folders_counts() {
 #[test]
 fn check_25_memory_of_system_v_objects_counts() {
     at_each_level("25 memory: System V", Needs::Limits, |_, level| {
-        // Filled and left: what is not attached is in no process's memory. Removed at the end even so.
+        // The segments are filled and detached, so they are in no process's memory. They are removed at the
+        // end of the command anyway.
         let script = filler(
             "libc = ctypes.CDLL(None); libc.shmat.restype = ctypes.c_void_p; made = []\n\
              def write(number, data):\n    id = libc.shmget(0, len(data), 0o1600); made.append(id)\n    \
@@ -112,8 +113,8 @@ fn check_26_deleted_files_that_are_open_count() {
 fn check_28_a_storm_of_sessions_ends_with_its_time_limit() {
     at_each_level("28 a storm of sessions", Needs::Limits, |world, level| {
         let marker = format!("62{}", std::process::id() * 10 + level as u32);
-        // Each has a session of its own, starts another, and goes. Their number has an end: where root has no namespaces
-        // the kernel limits nothing.
+        // Each process starts a session, forks, and exits. Their number is limited, because without
+        // namespaces the kernel does not limit root.
         let storm = "import os, time\nfor _ in range(400):\n    if os.fork() == 0:\n        os.setsid()\n        for _ in range(20):\n            \
                      if os.fork() > 0: time.sleep(0.05); os._exit(0)\n            os.setsid()\n        time.sleep(600)\ntime.sleep(600)\n";
         let started = Instant::now();
@@ -123,8 +124,9 @@ fn check_28_a_storm_of_sessions_ends_with_its_time_limit() {
             &["python3", "-c", storm, &marker],
         );
         let took = started.elapsed();
-        // Who holds the limit: the kernel refuses the fork, and the storm goes on until its time is over or gives up with
-        // python's words; or nobody but the launcher's count, which ends it with a word of its own.
+        // Either the kernel enforces the limit: it refuses the fork, and the script runs until its time limit
+        // or ends with Python's message. Or the launcher enforces it and ends the command with its own
+        // message.
         let is_held_by_kernel = text.contains("Resource temporarily unavailable");
         let is_ended_by_launcher =
             text.contains("killed after 1 s") || text.contains("more than 300 processes");
@@ -157,7 +159,7 @@ fn check_28_a_storm_of_sessions_ends_with_its_time_limit() {
 
 #[test]
 fn a_commands_memory_limit_stays_below_the_containers() {
-    // A group of version 1 or 2 stands for the container; making one takes root.
+    // A cgroup of version 1 or 2 represents the container. Only root can create one.
     let Some(group) = Container::make(1024) else {
         row(
             "25 below the container's limit",
@@ -181,7 +183,7 @@ fn a_commands_memory_limit_stays_below_the_containers() {
     row("25 below the container's limit", "any", "held");
 }
 
-/// A memory group, gone when it is dropped.
+/// Memory cgroup that is removed when dropped.
 struct Container(PathBuf);
 
 impl Container {

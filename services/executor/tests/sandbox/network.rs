@@ -1,8 +1,8 @@
-//! What commands reach of the network, and by which kinds of sockets.
+//! Checks of the network access of commands, and of their socket families.
 
 use super::*;
 
-/// Kinds of sockets that no build needs: packets, vsock, crypto, XDP, raw ICMP.
+/// Socket families that no build needs: packets, vsock, crypto, XDP, raw ICMP.
 const FAMILIES: &str = r#"
 for family in (17, 38, 40, 44):
     attempt(f'family_{family}', lambda: socket.socket(family, socket.SOCK_RAW if family == 17 else socket.SOCK_STREAM))
@@ -21,7 +21,7 @@ fn check_16_kinds_of_sockets_that_no_build_needs_are_refused() {
         Needs::Files,
         |world, level| {
             world.all_denied(level, FAMILIES);
-            // What tools do ask for: addresses and routes.
+            // Tools do need addresses and routes (`NETLINK_ROUTE`).
             let text = world.shell(
                 level,
                 "python3 -c 'import socket; socket.socket(16, socket.SOCK_RAW, 0); print(\"routes\")'",

@@ -1,8 +1,8 @@
-//! What commands may read of the machine.
+//! Checks of the files of the machine that commands can read.
 
 use super::*;
 
-/// Planted below a home and read back, by paths that no list of credentials need know.
+/// Files planted below a home folder, at paths that no list of credentials contains.
 const AT_HOME: [&str; 6] = [
     ".dbt/profiles.yml",
     "notes.txt",
@@ -12,7 +12,7 @@ const AT_HOME: [&str; 6] = [
     "projects/other/.env",
 ];
 
-/// A file with the canary in a folder of data, where this test may write there; it goes when this is dropped.
+/// File with the secret in a folder of data, where this test may write; removed when dropped.
 struct Data(PathBuf);
 
 impl Data {
@@ -102,7 +102,7 @@ fn check_09_with_namespaces_the_rest_of_the_machine_does_not_even_exist() {
             "bin", "dev", "etc", "gnu", "home", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc",
             "root", "sbin", "snap", "sys", "tmp", "usr", "var",
         ];
-        // Folders of PATH are visible, wherever they are.
+        // Folders of `PATH` are visible at any location.
         let path = world.shell(level, "echo $PATH");
         let on_path = |name: &str| {
             path.split(':')

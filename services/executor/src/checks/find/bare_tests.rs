@@ -1,4 +1,4 @@
-//! Test files without any configuration: what runs them follows from their texts.
+//! Derives commands for test files without any configuration from their texts.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ static UNITTEST: Pattern = Pattern::new(r"\bunittest\b|\bTestCase\b");
 static BARE_FUNCTION: Pattern =
     Pattern::new(r"(?m)^(?:async\s+)?def\s+test\w*\s*\(|\bimport\s+pytest\b|\bfrom\s+pytest\b");
 
-/// Whether the text of a file decides which runner its tests need.
+/// Returns true for a test file whose text shows the runner that it needs.
 pub(super) fn is_one(path: &str) -> bool {
     PYTHON.is_match(path) || NODE.is_match(path) || BATS.is_match(path)
 }
 
-/// Commands for tests that no other candidate runs.
+/// Returns the commands for tests that no other candidate runs.
 pub(super) fn commands(files: &Files) -> Vec<CheckCandidate> {
     let of = |pattern: &Pattern| -> Vec<(&str, &str)> {
         let read = files
@@ -51,7 +51,8 @@ fn candidate(command: String, why: &str) -> CheckCandidate {
     }
 }
 
-/// pytest runs both kinds of tests, and is not installed everywhere; unittest is, and runs only its own.
+/// Returns the commands for Python tests. pytest runs both kinds but is not installed everywhere; unittest
+/// is, but runs only its own kind.
 fn python_commands(tests: &[(&str, &str)], files: &Files) -> Vec<CheckCandidate> {
     let mut found = Vec::new();
     if tests.iter().any(|(_, text)| BARE_FUNCTION.is_match(text)) {

@@ -144,7 +144,8 @@ impl Lines {
         });
     }
 
-    /// How a new line ends here: as the first that is replaced, as the one before it, as the one after it.
+    /// Returns the end for a new line: that of the first replaced line, else of the line before, else of the
+    /// line after.
     fn neighbour(&self, at: usize, count: usize) -> End {
         let replaced = self.ends.get(at).filter(|_| count > 0);
         let near = [
