@@ -47,7 +47,7 @@ enum Task {
 
 #[derive(Args)]
 struct Machine {
-    /// Path of the launcher's program [default: beside this one]
+    /// Path of the launcher's program [default: the one in this program's folder]
     #[arg(long)]
     launcher: Option<PathBuf>,
     /// Socket of a runner that starts commands instead
@@ -317,6 +317,7 @@ async fn exec(task: Exec) -> anyhow::Result<ExitCode> {
     let call = call(task.machine, &task.dir, limits).await?;
     let mut spec = tools::command_spec(&call, String::new(), Duration::from_secs(task.timeout_s));
     spec.command = task.command;
+    // A full channel drops chunks of output, and the terminal should show all of them.
     let (sink, mut chunks) = mpsc::channel::<Vec<u8>>(4096);
     let printer = tokio::spawn(async move {
         let mut shown = stdout().is_terminal().then(TerminalText::default);

@@ -102,7 +102,7 @@ pub(crate) struct Recorder<R: Kept> {
 }
 
 impl<R: Kept> CallMemory<R> {
-    /// Looks up a call id and records it.
+    /// Finds a call id, or records it as new.
     pub(crate) fn begin(&self, id: &str) -> Begun<R> {
         let mut calls = self.lock();
         match calls.slots.get(id) {
@@ -122,6 +122,7 @@ impl<R: Kept> CallMemory<R> {
         let Some(Some(slot)) = calls.slots.get(id) else {
             return;
         };
+        // The recorder's destructor stores a result too; the first one counts.
         if slot.borrow().is_some() {
             return;
         }
@@ -155,6 +156,7 @@ impl<R> Calls<R> {
                 return;
             };
             self.bytes -= size;
+            // The id stays known, because a repeated call must not run again.
             self.slots.insert(id, None);
         }
     }

@@ -68,7 +68,7 @@ pub struct Executor {
     /// Resource limits of one command with all of its descendants.
     #[serde(default)]
     pub limits: Limits,
-    /// Whether to start although commands run as root without namespaces, and nothing limits their processes.
+    /// Permission to start although commands run as root without namespaces, and nothing limits their processes.
     #[serde(default)]
     pub allow_unlimited_processes: bool,
     /// Limit in MiB of all stored results of setup commands; 0 to store none.
@@ -84,7 +84,7 @@ pub struct Executor {
     /// Limit in MiB of a snapshot's pack, the stored form of a run's change.
     #[serde(default = "default_snapshot_mib")]
     pub snapshot_mib: u64,
-    /// Whether to index repositories in the background for `find_code` and `SeedContext`. Without an index
+    /// Switch for indexing repositories in the background for `find_code` and `SeedContext`. Without an index
     /// both search only paths and literal text.
     #[serde(default = "default_index")]
     pub index: bool,
@@ -159,6 +159,7 @@ impl bootstrap::ServiceConfig for Config {
                 "must be 1 with executor.runner_socket: a runner keeps one workspace at a time".to_owned(),
             );
         }
+        // A larger snapshot could not be restored: the contract limits the pack of a request.
         let largest = proto::executor::MAX_PACK_BYTES as u64 >> 20;
         if !(1..=largest).contains(&self.executor.snapshot_mib) {
             return problem(

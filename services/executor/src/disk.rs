@@ -17,9 +17,10 @@ const LEFT: &str = "left";
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Creates empty folders of these names. Processes of an earlier start that was killed may still write into
-/// the old folders for a moment, so these are moved away and then deleted. The next start deletes what cannot
-/// be deleted within two seconds. Blocks.
+/// Creates empty folders of these names.
+///
+/// Processes of an earlier start that was killed may still write into the old folders for a moment, so these
+/// are moved away and then deleted. The next start deletes what cannot be deleted within two seconds. Blocks.
 ///
 /// # Errors
 /// Fails when a folder cannot be moved or created.

@@ -49,6 +49,7 @@ pub(crate) async fn watch(
             let registry = Arc::clone(&registry);
             move || is_low(&registry, reserve)
         });
+        // A failed measurement must not stop the executor from working.
         let is_low = looked.await.unwrap_or(false);
         if registry.set_disk_low(is_low) {
             if is_low {

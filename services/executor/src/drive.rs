@@ -73,6 +73,7 @@ pub(crate) async fn repeat<R: Clone, A: Answer<R>>(
     if let Some(result) = found {
         tell(&answers, result).await;
     }
+    // The use prevents the deletion of the workspace until the result is sent.
     drop(used);
 }
 
@@ -95,6 +96,7 @@ pub(crate) async fn attend<R, A: Printed>(
                 // The error is ignored: a slow reader misses chunks, but the result has the whole output.
                 let _ = answers.try_send(Ok(A::output(data)));
             }
+            // After a cancellation only the work ends the loop; a branch that stays ready would make it spin.
             () = answers.closed(), if !cancel.is_cancelled() => cancel.cancel(),
             () = &mut deadline, if !cancel.is_cancelled() => cancel.cancel(),
         }
@@ -117,6 +119,7 @@ pub(crate) async fn run(run: ToolRun) {
         duration_ms = result.duration_ms,
         "tool call ended"
     );
+    // Stored before it is sent, so that a caller that misses the response finds the result.
     run.recorder.finish(result.clone());
     tell(&run.answers, result).await;
     if tools::is_command(&run.request.name) {
@@ -151,6 +154,7 @@ async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Ve
         Ok(tool) => tool,
         Err(text) => return result(run, Outcome::failed(text), false),
     };
+    // Tools of one workspace run one at a time, because they share its files.
     let Some(_turn) = cancel.run_until_cancelled(open.turn.lock()).await else {
         return result(run, Outcome::cut("The call was cut before it started."), false);
     };
@@ -163,6 +167,7 @@ async fn execute(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Sender<Ve
         cancel,
     };
     let mut outcome = Box::pin(tools::run(tool, call, &run.request.input_json, &sink)).await;
+    // The scan of the files is slow, and only needed after a tool that may change them.
     if tool.read_only {
         return result(run, outcome, false);
     }

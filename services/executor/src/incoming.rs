@@ -170,6 +170,7 @@ fn seated(listener: TcpListener) -> impl Stream<Item = io::Result<Connection>> {
     let accepted = TcpIncoming::from(listener).with_nodelay(Some(true));
     accepted.filter_map(move |accepted| match accepted {
         Ok(stream) => {
+            // On a dual-stack socket an IPv4 caller has a mapped IPv6 address; both forms count as one.
             let address = stream.peer_addr().ok()?.ip().to_canonical();
             let seat = seats.take(address);
             if seat.is_none() {
@@ -212,6 +213,7 @@ impl Drop for Seat {
         let mut open = self.seats.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = open.get_mut(&self.address) {
             *count -= 1;
+            // Without the removal the map would grow with every address that ever connected.
             if *count == 0 {
                 open.remove(&self.address);
             }
@@ -252,6 +254,7 @@ impl AsyncRead for Connection {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let count = buffer.filled().len() - before;
+        // The timer continues until the whole preface has arrived, so single bytes do not extend it.
         self.preface = self.preface.take().and_then(|(missing, silence)| {
             Some((missing.checked_sub(count).filter(|left| *left > 0)?, silence))
         });

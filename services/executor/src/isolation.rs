@@ -1,5 +1,7 @@
 //! Tests whether the network isolates commands from forbidden addresses, before the executor accepts work and
-//! periodically afterwards. Without the test, a network policy that no component enforces would go unnoticed.
+//! periodically afterwards.
+//!
+//! Without the test, a network policy that no component enforces would go unnoticed.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

@@ -72,14 +72,17 @@ impl Mirrors {
         }
     }
 
-    /// Ensures that the mirror contains the base, and returns its commit. A pinned commit that exists needs
-    /// no network. A fetch continues when the caller is gone, so that the next caller finds its result.
+    /// Ensures that the mirror contains the base, and returns its commit.
+    ///
+    /// A pinned commit that exists needs no network. A fetch continues when the caller is gone, so that the
+    /// next caller finds its result.
     pub(crate) async fn prepare(&self, wanted: &Arc<Wanted>) -> Result<(CommitId, MirrorPath), git::Error> {
         let mirror = self.folder.get(&wanted.repository);
         let (wanted, watch) = (Arc::clone(wanted), FetchWatch::new(self.settings));
         let preparing = tokio::spawn(
             async move {
                 let mut is_clean = mirror.state.lock().await;
+                // The mirror counts as unclean during the work, so that it stays unclean after an abort.
                 make(&mirror.path, std::mem::take(&mut *is_clean)).await?;
                 mirror.touch();
                 let base = fetch(&wanted, &mirror.path, &mut is_clean, watch).await?;
@@ -93,9 +96,11 @@ impl Mirrors {
     }
 }
 
-/// Fetches the base. If the wanted commit is missing, a second fetch follows, because the commit may have
-/// been pushed after the gate's last fetch. While the gate's first clone is in progress, the planner repeats
-/// the call with a new grant and displays the progress.
+/// Fetches the base.
+///
+/// If the wanted commit is missing, a second fetch follows, because the commit may have been pushed after the
+/// gate's last fetch. While the gate's first clone is in progress, the planner repeats the call with a new
+/// grant and displays the progress.
 async fn fetch(
     wanted: &Wanted,
     path: &Path,

@@ -36,6 +36,7 @@ pub(crate) async fn open(
     parts: Streaming<OpenWorkspaceRequest>,
 ) -> Result<OpenWorkspaceResponse, Status> {
     registry.check_fence(&grant.run, fence)?;
+    // A repeated request must not create a second checkout for the run.
     let lock = registry.opening(&grant.run);
     let _one_at_a_time = lock.lock().await;
     let wanted = Arc::new(wanted(grant, &spec, &registry.trust)?);
@@ -99,6 +100,7 @@ pub(crate) async fn open(
     });
     let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
     let store = Arc::clone(&registry.store);
+    // In the background, because this run does not need it.
     drop(tokio::task::spawn_blocking(move || store.make_ready(next)));
     let preparation = Preparation {
         commands: spec.setup,

@@ -49,6 +49,7 @@ impl Pool {
                 let mut ready = self.lock();
                 ready.push_back((key, made));
                 let excess = ready.len().saturating_sub(self.max);
+                // Deleted after the lock is released, because a deletion takes long.
                 let gone: Vec<_> = ready.drain(..excess).collect();
                 drop(ready);
                 drop(gone);

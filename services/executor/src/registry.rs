@@ -89,7 +89,7 @@ pub(crate) struct Registry {
     /// Cancelled when the executor drains and opens no further workspace.
     pub(crate) draining: CancellationToken,
     isolation: Mutex<Isolation>,
-    /// Whether the disk has too little space for new work.
+    /// True when the disk has too little space for new work.
     disk_low: AtomicBool,
     stop: CancellationToken,
     slots: Arc<Semaphore>,
@@ -134,6 +134,7 @@ impl Registry {
     /// older ones.
     pub(crate) fn check_fence(&self, run: &RunId, fence: RunFence) -> Result<(), Status> {
         let mut fences = lock(&self.fences);
+        // A fence is never removed: a planner with an older one may call at any later time.
         let highest = fences.entry(run.ticket().clone()).or_insert(fence);
         if fence < *highest {
             return Err(Status::failed_precondition(format!(
@@ -154,6 +155,7 @@ impl Registry {
     /// Returns the lock that prevents a run from opening two workspaces at once.
     pub(crate) fn opening(&self, run: &RunId) -> Arc<AsyncMutex<()>> {
         let mut opening = lock(&self.opening);
+        // Locks without a waiting call are removed, so that the map does not grow.
         opening.retain(|_, lock| Arc::strong_count(lock) > 1);
         Arc::clone(opening.entry(run.clone()).or_default())
     }
@@ -245,6 +247,7 @@ impl Registry {
     pub(crate) async fn reap(&self) {
         let mut ticks = tokio::time::interval(REAP_EVERY);
         while self.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            // The ids are collected first, because `close` takes the same lock.
             let idle: Vec<RunId> = {
                 let open = lock(&self.open);
                 open.iter()
@@ -390,6 +393,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        // Before the notification, so that planners see the slot as free.
         self.slot.take();
         self.changed.send_replace(());
         self.gone.cancel();
@@ -398,6 +402,7 @@ impl Drop for Open {
 
 impl Drop for Use {
     fn drop(&mut self) {
+        // Before the count is lowered: the reaper must not see an unused workspace with an old time.
         *lock(&self.open.last_used) = Instant::now();
         self.open.running.fetch_sub(1, Ordering::Relaxed);
     }

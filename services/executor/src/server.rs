@@ -88,6 +88,7 @@ pub(crate) async fn serve<F: Future<Output = ()>>(
     .max_encoding_message_size(MAX_MESSAGE);
     let drained = CancellationToken::new();
     let server = tonic::transport::Server::builder()
+        // A peer that vanished without closing would otherwise hold its connection and calls.
         .http2_keepalive_interval(Some(Duration::from_secs(15)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .http2_max_header_list_size(MAX_HEADERS)
@@ -107,6 +108,7 @@ pub(crate) async fn serve<F: Future<Output = ()>>(
             () = watch(readiness.clone()) => shutdown.cancelled().await,
         }
         readiness.set(false).await;
+        // Before the wait: the status streams report the drain, and planners choose other executors.
         registry.drain();
         let deadline = tokio::time::Instant::now() + DRAIN_TIME;
         while registry.is_busy() && tokio::time::Instant::now() < deadline {
@@ -116,6 +118,7 @@ pub(crate) async fn serve<F: Future<Output = ()>>(
         // Planners fetch the spans of their last calls now, over existing connections.
         spans.wait_until_taken(SPAN_LINGER).await;
         drained.cancel();
+        // Streams that do not end must not delay the stop any longer.
         tokio::time::sleep(LINGER).await;
     };
     tokio::select! {

@@ -96,6 +96,7 @@ impl ExecutorService for Service {
         }
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         let limit = time_limit(request.metadata(), MAX_CALL);
+        // The name of an unknown tool is text of the model and must not become the name of a span.
         let name = tools::find(&message.name).map_or("unknown", |tool| tool.name);
         let span = tracing::info_span!(
             "execute_tool",
@@ -119,6 +120,7 @@ impl ExecutorService for Service {
                     recorder,
                     answers,
                 };
+                // A separate task, so that the call continues and stores its result when the caller is gone.
                 drop(tokio::spawn(drive::run(run).instrument(span)));
             }
         }

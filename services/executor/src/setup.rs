@@ -27,9 +27,10 @@ pub(crate) struct Preparation {
     pub(crate) programs: Vec<String>,
     /// Egress of the commands; `None` for no network.
     pub(crate) way_out: Option<Arc<WayOut>>,
-    /// Commit of the base branch's history on which the base builds, and whose files the workspace has. Only
-    /// there do commands have egress, and only its results are stored and reused. `None` if no such commit
-    /// exists; the files are then those of the base.
+    /// Commit of the base branch's history on which the base builds, and whose files the workspace has.
+    ///
+    /// Only there do commands have egress, and only its results are stored and reused. `None` if no such
+    /// commit exists; the files are then those of the base.
     pub(crate) foundation: Option<CommitId>,
 }
 
@@ -58,6 +59,7 @@ pub(crate) async fn run(
         commit_author: domain::CommitAuthor::journeyman(),
         cancel: CancellationToken::new(),
     };
+    // Setup at the base itself is complete after the first round.
     let is_at_base = foundation.as_ref() == Some(&workspace.base);
     let has_way_out = way_out.is_some();
     let mut round = Round::default();
@@ -70,10 +72,13 @@ pub(crate) async fn run(
             let entering = Arc::clone(workspace);
             blocking(move || entering.enter_base()).await?;
         }
+        // Without egress: a stranger may have written the files of a pull request, and setup runs their
+        // scripts.
         let again = run_commands(registry, &call, &commands, None).await?;
         round = round.then(again, foundation.as_ref(), workspace);
     }
     let Round { mut log, mut failed } = round;
+    // After a failed setup, missing programs are no news.
     if let Some(search) = search.filter(|_| !failed) {
         let missing = run_one(registry, &call, search, None).await?.output;
         failed = !missing.trim().is_empty();
@@ -107,8 +112,10 @@ struct Round {
 }
 
 impl Round {
-    /// Combines this run with the one at the base, which had no network. Commands on a base outside of the
-    /// branch's history may need the network. If they fail, the files of the run at the foundation are used.
+    /// Combines this run with the one at the base, which had no network.
+    ///
+    /// Commands on a base outside of the branch's history may need the network. If they fail, the files of
+    /// the run at the foundation are used.
     fn then(self, again: Self, foundation: Option<&CommitId>, workspace: &Workspace) -> Self {
         let (base, branch) = (workspace.base.short(), workspace.base_branch());
         let mut log = format!(

@@ -1,5 +1,6 @@
-//! Cache of the results of setup commands, for later runs with the same commands on the same files. Only
-//! commits in the history of the base branch use it, so a pull request cannot influence other runs.
+//! Cache of the results of setup commands, for later runs with the same commands on the same files.
+//!
+//! Only commits in the history of the base branch use it, so a pull request cannot influence other runs.
 
 use std::{
     fs, io,
@@ -88,9 +89,10 @@ impl SetupCache {
         }
     }
 
-    /// Returns the key for these commands in a workspace in which no command has run. Commands may read every
-    /// file, so the key contains all of them. `None` when there are no commands, when no lockfile pins the
-    /// installed versions, or when a runner holds the files.
+    /// Returns the key for these commands in a workspace in which no command has run.
+    ///
+    /// Commands may read every file, so the key contains all of them. `None` when there are no commands, when
+    /// no lockfile pins the installed versions, or when a runner holds the files.
     ///
     /// # Errors
     /// Fails when the workspace's files cannot be read.
@@ -103,13 +105,14 @@ impl SetupCache {
             return Ok(None);
         }
         let (place, tree) = (workspace.place(), origin.tree);
+        // The workspace's path is part of the key, because tools write it into installed files.
         let known_by = format!("{}\n{place:?}\n{commands:?}\n{tree}", self.identity);
         let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes())?;
         let entry = self.of(&workspace.repository).join(key.to_string());
         Ok(Some(Key { entry, origin }))
     }
 
-    /// Restores a stored result into a new workspace. Returns false when there is none. An unusable result is
+    /// Restores a stored result into a new workspace. Returns false when the cache has none. An unusable result is
     /// deleted.
     ///
     /// # Errors
@@ -159,6 +162,7 @@ impl SetupCache {
             return Ok(false);
         };
         let note = format!("{} {} {}\n", key.origin.tree, amount.files, amount.bytes);
+        // The note is written last: an entry without it is incomplete and unused.
         fs::write(unfinished.join(NOTE), note)?;
         if !self.floor.has_room(&self.folder) {
             return Ok(false);

@@ -16,6 +16,7 @@ pub(crate) fn follow(registry: &Arc<Registry>) {
     let mut known = REGISTRIES.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|registry| registry.strong_count() > 0);
     known.push(Arc::downgrade(registry));
+    // A second registration would report every gauge twice.
     OBSERVED.call_once(observe);
 }
 

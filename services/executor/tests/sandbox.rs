@@ -1,5 +1,7 @@
-//! Checks of the sandbox, one test each, at every level that this machine reaches. Attempts to escape touch
-//! only files that the test planted. With `--nocapture` each check prints a table row: check, level, outcome.
+//! Checks of the sandbox, one test each, at every level that this machine reaches.
+//!
+//! Attempts to escape touch only files that the test planted. With `--nocapture` each check prints a table
+//! row: check, level, outcome.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,

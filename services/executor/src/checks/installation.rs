@@ -166,7 +166,7 @@ pub(super) fn install_hint(
 
 fn node_command(has: &impl Fn(&str) -> bool, declared: &[(String, String)]) -> &'static str {
     // Yarn 1 and later releases share the name of the lock file but not the option that keeps it unchanged;
-    // the first line of the file shows the release.
+    // a comment in the file shows the release.
     let is_classic = || {
         let lock = declared.iter().find(|(path, _)| path == "yarn.lock");
         lock.is_none_or(|(_, text)| text.contains("# yarn lockfile v1"))

@@ -205,9 +205,8 @@ async fn execute(
         store.make_room();
         let mut scratch = Scratch::make(workspace, &beside, &wanted)?;
         let reports = Reports::before(scratch.root(), &patterns)?;
+        // The swap is the last step, so that a failure before it leaves the workspace untouched.
         scratch.enter()?;
-        // The scratch tree takes the place of the worktree only after the report files were listed, so that
-        // the listing does not change what the command finds.
         Ok((scratch, reports))
     });
     let (scratch, reports) = failpoint::around("executor.check.make", made).await?;

@@ -1,6 +1,7 @@
 //! Detects what a machine lacks to run a check: packages, toolchains, interpreters, programs, or access to a
-//! registry. An import that the change adds without a declaration is a mistake of the change, not of the
-//! machine.
+//! registry.
+//!
+//! An import that the change adds without a declaration is a mistake of the change, not of the machine.
 
 use std::collections::BTreeSet;
 
@@ -186,7 +187,7 @@ pub(super) struct MissingSetup {
     /// Line of the output that reports the lack.
     pub(super) line: String,
     pub(super) hint: SetupHint,
-    /// Whether nothing else is wrong: the command could not run at all.
+    /// True when nothing else is wrong: the command could not run at all.
     pub(super) is_all: bool,
 }
 

@@ -68,6 +68,7 @@ impl Reports {
     /// Reads the reports that are new since the command started; `None` when none is new. A report that
     /// cannot be read or parsed, or is incomplete, makes the whole incomplete, so the check cannot pass.
     pub(super) fn read(&self, root: &Root) -> Option<TestReport> {
+        // A report that the command rewrote has another state, so it counts as new.
         let is_new = |found: &(PathBuf, Stat)| !self.before.contains(found);
         let new = self.find(root).into_iter().filter(is_new);
         let unread = || TestReport {

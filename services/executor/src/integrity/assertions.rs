@@ -156,6 +156,7 @@ pub(super) fn unreachable(path: &str, text: &str, before: Option<&Case>, after: 
                 .map(|(_, line)| line)
                 .take_while(|inner| indentation(inner) > indentation(line))
                 .collect();
+            // One use is the definition itself.
             uses == 1 && !is_fixture && (asserts(words) || inner.iter().any(|line| asserts(line)))
         });
         let is_anonymous = ANONYMOUS.is_match(words) && is_statement(&own, place);

@@ -1,5 +1,7 @@
-//! Corpus of changes in all languages with the required severity: `Block` for changes that weaken checks or
-//! can forge results, `Flag` for changes that reviewers must see, and at most a flag for honest ones.
+//! Corpus of changes in all languages, with the required severity of each.
+//!
+//! `Block` is for changes that weaken checks or can forge results, and `Flag` for changes that reviewers must
+//! see. Honest changes have at most a flag.
 
 use domain::check::Severity::{self, Block, Flag};
 

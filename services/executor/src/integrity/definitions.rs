@@ -14,7 +14,7 @@ static WORD: Pattern = Pattern::new(r"[A-Za-z_]\w+");
 pub(super) struct Definitions {
     before: BTreeSet<String>,
     gone: BTreeSet<String>,
-    /// Whether the change adds no name. If it does, a removed name may be renamed instead of a removed
+    /// True when the change adds no name. If it does, a removed name may be renamed instead of a removed
     /// feature.
     has_shrunk: bool,
 }
@@ -36,7 +36,7 @@ impl Definitions {
     }
 
     /// Returns true when the change removes everything that a test used of the changed product. If the change
-    /// only removes names, one removed name is enough. Such a test goes with its feature.
+    /// only removes names, one removed name is enough. Such a test is removed with its feature.
     pub(super) fn are_gone(&self, body: &[String]) -> bool {
         let words = body
             .iter()

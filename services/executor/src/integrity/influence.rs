@@ -29,7 +29,7 @@ static SUPPORT: Pattern = Pattern::new(
     )$",
 );
 
-/// New files that runners import instead of their own modules.
+/// New files that runners import instead of the real modules.
 static SHADOW: Pattern = Pattern::new(
     r"^(?:src/)?(?:_?pytest|unittest|doctest|nose2?|pluggy|hypothesis|mock|xdist|coverage|assertpy)(?:\.py|/__init__\.py)$",
 );
@@ -39,6 +39,7 @@ fn is_support(file: &ChangedFile) -> bool {
     match role(&file.path) {
         Role::Config | Role::Expected => true,
         Role::Product | Role::Generated | Role::Docs => {
+            // An existing file with such a name belongs to the project and shadows nothing new.
             SUPPORT.is_match(&file.path) || (file.before.is_none() && SHADOW.is_match(&file.path))
         }
         Role::Test | Role::Ci | Role::Lock => false,
@@ -194,7 +195,7 @@ fn code_alone(language: Language, text: &str) -> String {
                 end = None;
             }
             let Some((at, found)) = comment_begin(rest, line_marks, block) else {
-                // In Python, a string as a statement of its own is documentation.
+                // In Python, a string as a statement is documentation.
                 let bare = rest.trim();
                 let quote = ["\"\"\"", "'''"]
                     .into_iter()

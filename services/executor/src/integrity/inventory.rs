@@ -207,7 +207,7 @@ fn count_helper_calls(line: &str, helpers: &BTreeSet<String>) -> usize {
         return 0;
     }
     let calls = CALL.all(line).filter(|call| helpers.contains(&call[1]));
-    // A helper whose name looks like an assertion is already counted as one.
+    // A helper whose name matches the pattern of assertions is already counted as one.
     calls.filter(|call| !ASSERTION.is_match(&call[0])).count()
 }
 

@@ -1,5 +1,7 @@
 //! Detects changes that weaken the checks of a change: removed or weaker tests, disabled checks, and product
-//! code that depends on tests. Pure: computed from the texts of changed files before and after.
+//! code that depends on tests.
+//!
+//! Pure: computed from the texts of changed files before and after.
 
 mod answers;
 mod assertions;

@@ -33,6 +33,7 @@ pub(super) struct CasePairs<'c> {
 /// Pairs tests of the same name, in order where a name occurs twice. If the body under a name differs
 /// completely, the most similar added test takes its place in the pair.
 pub(super) fn pair_cases<'c>(before: &'c [Case], after: &'c [Case]) -> CasePairs<'c> {
+    // The tests of a name are pushed in reverse order, so that `pop` returns the first one.
     let mut named: BTreeMap<&str, Vec<&Case>> = BTreeMap::new();
     for case in after.iter().rev() {
         named.entry(&case.name).or_default().push(case);

@@ -76,8 +76,10 @@ fn of(file: &ChangedFile, values: &BTreeSet<String>) -> Vec<Finding> {
             };
             Some(("product_uses_test_double", severity))
         } else if EQUALITY.is_match(line) {
+            // An object that equals anything passes every comparison of a test.
             Some(("equality_defined", Severity::Block))
         } else if EXIT.is_match(line) {
+            // A product that exits with 0 ends the runner before a test can fail.
             Some(("exit_called", Severity::Block))
         } else if SPECIAL_CASE.is_match(line) {
             Some(("special_case_added", Severity::Flag))

@@ -1,6 +1,7 @@
-//! Detects code that lets a change decide the results of its own tests: hooks of runners, code that starts
-//! before them, modules that replace their parts, and patches. New files count like changed ones; a reviewer
-//! decides at the approval gate.
+//! Detects code that lets a change decide the results of the tests for it: hooks of runners, code that starts
+//! before them, modules that replace their parts, and patches.
+//!
+//! New files count like changed ones; a reviewer decides at the approval gate.
 
 use domain::check::{Finding, Severity};
 

@@ -1,4 +1,4 @@
-//! Detects effects of a change outside of its own files: dependencies, pins, data migrations, and replaced
+//! Detects effects of a change outside of the changed files: dependencies, pins, data migrations, and replaced
 //! modules. All are flags for reviewers, because a ticket may ask for each of them.
 
 use std::collections::BTreeMap;
@@ -75,6 +75,7 @@ fn of_file(file: &ChangedFile) -> Vec<Finding> {
     );
     for (key, version) in &after {
         let (kind, words) = match before.get(key) {
+            // Overrides and patches change the code of a dependency, not the list of dependencies.
             None if REPLACED.is_match(key) => ("module_replaced", format!("{key} is {}", shown(version))),
             None => ("dependency_added", format!("{} is a new dependency", shown(key))),
             Some(known) if is_looser(known, version) => (

@@ -64,6 +64,7 @@ pub(crate) fn modules(files: &[ChangedFile], paths: &[String]) -> Vec<String> {
     let folders: BTreeSet<&str> = all
         .filter_map(|path| {
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            // A nested package belongs to the module of its top-level package.
             let is_top_level = matches!(folder.split('/').collect::<Vec<_>>()[..], [_] | ["src", _]);
             let is_package = name == "__init__.py" && is_top_level && role(path) != Role::Test;
             (is_manifest(name) || is_package).then_some(folder)

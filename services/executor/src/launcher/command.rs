@@ -74,6 +74,7 @@ pub(crate) fn run(policy: &Policy, control: &UnixStream, activity: PipeWriter) -
     if policy.confinement.namespaces {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(|error| error.to_string())?;
     }
+    // Standard input is the control socket, which commands must not inherit.
     rustix::stdio::dup2_stdin(&null).map_err(|error| error.to_string())?;
     if policy.confinement.namespaces {
         return serve(policy, control, &Activity::new(activity));
@@ -170,6 +171,8 @@ fn told(output: &OwnedFd, words: &[String], error: &io::Error) -> String {
 /// Listens on the loopback interface of the network namespace. The executor receives the socket over
 /// `control` and accepts connections outside of the namespace.
 fn open_door(policy: &Policy, control: &UnixStream) -> Result<(), String> {
+    // A socket stays in the network namespace in which it was created, also after it is sent to another
+    // process.
     let Some(port) = policy.door else { return Ok(()) };
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| format!("door: {error}"))?;
@@ -187,9 +190,10 @@ fn reap_until(child: u32) -> u8 {
     }
 }
 
-/// Kills every process of the PID namespace except this one, which is process 1. When no child remains, the
-/// namespace is empty, because process 1 becomes the parent of every orphan. Returns false when waiting
-/// fails.
+/// Kills every process of the PID namespace except this one, which is process 1.
+///
+/// When no child remains, the namespace is empty, because process 1 becomes the parent of every orphan.
+/// Returns false when waiting fails.
 fn end_all() -> bool {
     loop {
         sys::kill_everything_else();

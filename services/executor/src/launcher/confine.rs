@@ -79,7 +79,6 @@ pub(crate) fn confine(policy: &Policy) -> Result<(), String> {
         }
     }
     if policy.confinement.seccomp {
-        // The seccomp filter is last, because it denies calls that the steps before it use.
         seccomp::apply().map_err(|error| format!("seccomp: {error}"))?;
     }
     Ok(())
@@ -111,6 +110,7 @@ fn restrict(policy: &Policy, abi: ABI) -> Result<RestrictionStatus, landlock::Ru
         (visible, Vec::new(), &[][..])
     };
     let ruleset = Ruleset::default()
+        // The caller checks the resulting status, so an older kernel may drop rules here.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)?;
     let scopes = Scope::from_all(abi);

@@ -84,7 +84,9 @@ impl Drop for Group {
 fn set_limits(folder: &Path, limits: &Limits) -> io::Result<()> {
     let settings = [
         ("memory.max", limits.memory_mib.saturating_mul(1 << 20)),
+        // Swap would let a command exceed its limit and slow down the machine.
         ("memory.swap.max", 0),
+        // The kernel kills the whole group: a command without some of its processes could hang.
         ("memory.oom.group", 1),
         ("pids.max", limits.processes),
     ];
@@ -170,9 +172,10 @@ fn place(groups: &str, mark: &str, mounts: &str, is_it: impl Fn(&str) -> bool) -
     Some((mount, group))
 }
 
-/// Enables a controller for groups inside the folder. A group with such child groups must not contain
-/// processes itself (cgroup v2), so this process and its parent move into a child group, provided that no
-/// other process is in the folder.
+/// Enables a controller for groups inside the folder.
+///
+/// A group with such child groups must not contain processes itself (cgroup v2), so this process and its
+/// parent move into a child group, provided that no other process is in the folder.
 fn enable(folder: &Path, controller: &str) -> bool {
     let turn_on = || fs::write(folder.join("cgroup.subtree_control"), format!("+{controller}"));
     let is_on = || {

@@ -19,6 +19,7 @@ pub(crate) fn remove() {
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
         }
     }
+    // System V objects have no file, so the kernel's tables are the only list of them.
     for kind in Shared::ALL {
         let table = fs::read_to_string(kind.table()).unwrap_or_default();
         for id in ids_of(&table, user) {

@@ -6,6 +6,7 @@
 //! supports. `launcher runner` runs commands for an executor of another user. `launcher alive` tests whether
 //! a runner listens.
 
+// The launcher does not link the executor's library, so it includes shared files by their path.
 #[path = "../sandbox/beneath.rs"]
 mod beneath;
 mod command;

@@ -56,6 +56,7 @@ impl Tree {
                 fs::File::create(path)?;
             }
         }
+        // The target may be a symbolic link; the mount belongs to the folder behind it.
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
         Ok(move_mount(&self.mount, "", CWD, path, flags)?)
     }

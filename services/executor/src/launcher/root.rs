@@ -166,6 +166,7 @@ fn attach_all(trees: Trees<'_>) -> Result<(), String> {
 
 /// Replaces the root by an empty one with a `/proc` of the current PID namespace.
 fn replace_root() -> io::Result<()> {
+    // The root contains only mount points and links, so 4 MiB suffice.
     in_memory(Path::new(STAGE), "size=4m,mode=0755")?;
     chdir(STAGE)?;
     // With equal arguments, `pivot_root` stacks the old root over the new one at the same mount point

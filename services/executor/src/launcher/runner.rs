@@ -94,7 +94,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let peer: u32 = peer
         .parse()
         .map_err(|_| format!("{peer:?} is no user's number"))?;
+    // The executor is another user and must be able to read the worktree.
     umask(Mode::from_raw_mode(0o022));
+    // Before any thread starts, because threads inherit the mask.
     let signals = StopSignals::hold();
     let folder = PathBuf::from(folder);
     let listener = prepare(Path::new(socket), &folder).map_err(|error| format!("{socket}: {error}"))?;
@@ -117,7 +119,7 @@ fn say(text: &str) {
     let _ = writeln!(io::stderr(), "runner: {text}");
 }
 
-/// Tests whether a runner listens on a socket. The runner closes connections of its own user at once.
+/// Tests whether a runner listens on a socket. The runner closes connections of the runner's user at once.
 pub(crate) fn alive(socket: &str) -> Result<ExitCode, String> {
     let connected = UnixStream::connect(socket).map_err(|error| format!("{socket}: {error}"));
     connected.map(|_| ExitCode::SUCCESS)
@@ -178,6 +180,7 @@ impl Server {
         let Some((hello, output)) = wire::receive::<Hello>(&connection)? else {
             return Ok(());
         };
+        // Frames of another version could be misread.
         if hello.version != wire::VERSION {
             return wire::send(&connection, &Answer::Refused(Errno::PROTO.raw_os_error()), None);
         }
@@ -198,6 +201,7 @@ impl Server {
         let served = serve_files(connection, &folder, &beside, tree);
         remove(&folder);
         remove(&beside);
+        // The next workspace has the same user and would find them.
         leftovers::remove();
         served
     }

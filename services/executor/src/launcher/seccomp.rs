@@ -14,11 +14,13 @@ use seccompiler::{
 
 /// Calls that no build or test needs.
 const DENIED: &[i64] = &[
+    // Access to memory and descriptors of other processes.
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
+    // Keyrings are shared by all processes of a user.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
@@ -37,7 +39,9 @@ const DENIED: &[i64] = &[
     libc::SYS_move_mount,
     libc::SYS_mount_setattr,
     libc::SYS_setns,
+    // In a new user namespace a process has all capabilities again.
     libc::SYS_unshare,
+    // A handle opens a file without a path, and therefore also outside of the root.
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
     libc::SYS_init_module,
@@ -65,9 +69,12 @@ const DENIED: &[i64] = &[
 /// Calls that return `ENOSYS`, so that libraries fall back to older calls whose arguments the filter can
 /// check.
 const UNKNOWN: &[i64] = &[
+    // The kernel executes io_uring's operations itself, past the filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
+    // The flags of `clone3` are behind a pointer, which a filter cannot read. `clone` takes them in a
+    // register.
     libc::SYS_clone3,
 ];
 

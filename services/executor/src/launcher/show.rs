@@ -46,6 +46,7 @@ fn show(folder: &OwnedFd, left: &mut usize, depth: usize) -> io::Result<()> {
             )?;
         }
         if kind == FileType::Directory {
+            // A command may replace the folder at any time; an entry that changed is skipped.
             match openat2(folder, name, flags, Mode::empty(), PLAIN) {
                 Ok(inner) => show(&inner, left, depth + 1)?,
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}

@@ -14,7 +14,7 @@ use rustix::process::Pid;
 
 /// Forks this process. Returns the child's process id in the parent, and `None` in the child.
 pub(crate) fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: this program never starts a thread, so the child finds no lock that nobody will open.
+    // SAFETY: this program never starts a thread, so no lock is held forever in the child.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         child => Ok(Pid::from_raw(child)),
@@ -23,7 +23,7 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
 
 /// Kills every process of the PID namespace except this one, which must be process 1.
 pub(crate) fn kill_everything_else() {
-    // SAFETY: two plain numbers. That nothing was there to be killed is as good.
+    // SAFETY: two plain numbers. The result is ignored: no process may be left.
     unsafe { libc::kill(-1, libc::SIGKILL) };
 }
 
@@ -50,7 +50,7 @@ impl Shared {
 
 /// Removes an object. The error is ignored: the object may already be removed.
 pub(crate) fn remove_shared(kind: Shared, id: i32) {
-    // SAFETY: plain numbers; removing takes no structure.
+    // SAFETY: plain numbers; `IPC_RMID` reads no structure.
     unsafe {
         match kind {
             Shared::Memory => libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()),
@@ -76,7 +76,7 @@ pub(crate) fn set_mount_attributes(mount: BorrowedFd<'_>, attributes: u64) -> io
         propagation: 0,
         userns_fd: 0,
     };
-    // SAFETY: path and attributes live across the call, and the size is theirs.
+    // SAFETY: path and attributes outlive the call, and the size is that of the attributes.
     checked(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -98,7 +98,7 @@ pub(crate) fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
         gid: u32::MAX,
     };
     let mut length = libc::socklen_t::try_from(size_of::<libc::ucred>()).map_err(io::Error::other)?;
-    // SAFETY: the structure and its length live across the call, which writes no more than that length.
+    // SAFETY: the structure and its length outlive the call, which writes at most that length.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -117,7 +117,7 @@ pub(crate) struct StopSignals(libc::sigset_t);
 impl StopSignals {
     pub(crate) fn hold() -> Self {
         let mut set = MaybeUninit::uninit();
-        // SAFETY: the set is initialised by the first call before the others use it; there is no other memory.
+        // SAFETY: the first call initializes the set before the others use it; no other memory is touched.
         unsafe {
             libc::sigemptyset(set.as_mut_ptr());
             let mut set = set.assume_init();
@@ -131,7 +131,7 @@ impl StopSignals {
     /// Unblocks the signals in a process whose parent blocked them.
     pub(crate) fn release() {
         let held = Self::hold();
-        // SAFETY: the set lives across the call.
+        // SAFETY: the set outlives the call.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const held.0, std::ptr::null_mut()) };
     }
 
@@ -139,7 +139,7 @@ impl StopSignals {
     /// the kernel discards signals without a handler.
     pub(crate) fn wait(&self) {
         let mut signal = 0;
-        // SAFETY: both live across the call. It fails for an invalid set only.
+        // SAFETY: both outlive the call, which fails only for an invalid set.
         unsafe { libc::sigwait(&raw const self.0, &raw mut signal) };
     }
 }

@@ -49,6 +49,7 @@ const LONGEST: usize = 100;
 /// Reads the toolchains from the files of this machine or container.
 pub(crate) fn here() -> Toolchain {
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    // The caller passes the search path of commands.
     let path = env::var_os("PATH").unwrap_or_else(|| PATH.into());
     Toolchain {
         system: system(&release),

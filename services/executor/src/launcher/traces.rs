@@ -23,6 +23,7 @@ impl Left {
     /// Reads an entry. The flag is true for a folder whose content belongs to the namespaces.
     fn find(path: PathBuf, device: u64) -> Option<(Self, bool)> {
         let metadata = path.symlink_metadata().ok()?;
+        // A mount inside a private folder, such as an exposed toolchain, has another device.
         let is_mounted_on = metadata.dev() != device;
         let (mode, attributes) = if is_mounted_on {
             (0, 0)

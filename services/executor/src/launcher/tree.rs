@@ -61,8 +61,10 @@ impl Watched {
     }
 }
 
-/// Waits for the end of the child, the end of standard input, or a breach of a limit. Kills the remaining
-/// processes and returns the command's exit code. Limits are checked only while a command runs.
+/// Waits for the end of the child, the end of standard input, or a breach of a limit.
+///
+/// Kills the remaining processes and returns the command's exit code. Limits are checked only while a command
+/// runs.
 pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8, String> {
     let pidfd = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     let stdin = rustix::stdio::stdin();
@@ -83,6 +85,7 @@ pub(crate) fn wait(child: Pid, activity: PipeReader, watch: &Watch) -> Result<u8
                 .iter()
                 .map(|teller| PollFd::new(teller, PollFlags::IN)),
         );
+        // Without a running command there is no usage to check, so the wait has no time limit.
         let polled = poll(&mut fds, watched.is_active.then_some(&WATCH_EVERY));
         let is_over = fds.iter().take(2).any(|fd| !fd.revents().is_empty());
         match polled {
@@ -122,7 +125,7 @@ fn kill_all(child: Pid) -> u8 {
         }
         pause();
     }
-    // 137 is 128 + SIGKILL, for a child whose status another wait took.
+    // Without a status of the child: 128 + SIGKILL, the signal sent above.
     code.unwrap_or(137)
 }
 

@@ -57,8 +57,10 @@ pub(crate) fn resident(pid: Pid) -> Option<u64> {
 /// Identity of a file, independent of its name: device and inode.
 pub(crate) type FileId = (u64, u64);
 
-/// Memory of a process in bytes, with its share of shared pages. Mappings of files in memory that are counted
-/// elsewhere are left out: those in `counted`, System V objects, and all files on the devices of `folders`.
+/// Memory of a process in bytes, with its share of shared pages.
+///
+/// Mappings of files in memory that are counted elsewhere are left out: those in `counted`, System V objects,
+/// and all files on the devices of `folders`.
 pub(crate) fn own_memory(pid: Pid, counted: &HashSet<FileId>, folders: &HashSet<u64>) -> Option<u64> {
     let text = fs::read_to_string(of(pid, "smaps")).ok()?;
     Some(mapped(&text, |mapping| {
@@ -132,9 +134,11 @@ impl Nameless {
                     continue;
                 };
                 let id = (file.dev(), file.ino());
+                // The walk over its folder counts a file that still has a name.
                 if file.nlink() > 0 || !file.is_file() || !seen.insert(id) {
                     continue;
                 }
+                // `st_blocks` counts units of 512 bytes, whatever the block size (stat(2)).
                 let bytes = file.blocks() * 512;
                 let name = fs::read_link(entry.path()).unwrap_or_default();
                 if name.to_string_lossy().starts_with(IN_MEMORY) {

@@ -203,6 +203,7 @@ impl Watch {
             .sum();
         let devices = usage::devices(&self.folders);
         let used = self.beside + named + self.nameless.borrow().deleted_on(&devices);
+        // The disk is measured rarely, so the previous value is that of 20 rounds before.
         let before = self.disk.replace(used);
         let limit = self.limits.disk_mib.saturating_mul(MIB);
         (used > limit && used > before).then(|| {

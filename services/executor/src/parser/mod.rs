@@ -43,6 +43,7 @@ fn socket() -> io::Result<UnixStream> {
 fn serve(socket: &UnixStream) -> io::Result<()> {
     let mut busy = Duration::ZERO;
     while let Some(request) = wire::receive::<Request>(&mut &*socket)? {
+        // `RLIMIT_CPU` counts the whole process, so the time of earlier requests is added.
         confine::limit_time(busy);
         let start = Instant::now();
         let answer = answer(&request);

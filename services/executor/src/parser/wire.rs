@@ -58,6 +58,7 @@ pub(crate) struct Symbol {
 /// Writes a value as one frame.
 pub(super) fn send(to: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     let body = serde_json::to_vec(value)?;
+    // The receiver closes the connection after a frame beyond the limit, so it is refused here.
     let length = u32::try_from(body.len()).ok().filter(|_| body.len() <= MAX_FRAME);
     let length = length.ok_or(io::ErrorKind::FileTooLarge)?;
     to.write_all(&[length.to_le_bytes().as_slice(), &body].concat())

@@ -38,6 +38,8 @@ pub(crate) fn literally(
     max: usize,
 ) -> Vec<Literal> {
     let end = Instant::now() + LIMIT;
+    // The model waits for the answer, so a partial result within the time limit is better than a complete
+    // one.
     let is_over = || is_cut() || Instant::now() >= end;
     let listed = workspace.paths(FileType::is_file).take(MAX_FILES);
     let paths: Vec<String> = listed

@@ -47,6 +47,7 @@ fn with_models(mut answer: SeedContextResponse, models: Vec<SeedChunk>) -> SeedC
         answer.note.clear();
     }
     let is_new = |chunk: &SeedChunk| models.iter().all(|model| model.path != chunk.path);
+    // A model that the index found too would otherwise appear twice.
     answer.chunks.retain(is_new);
     answer.chunks.truncate(MAX_CHUNKS.saturating_sub(models.len()));
     answer.chunks.splice(0..0, models);

@@ -81,6 +81,7 @@ impl Indexes {
     pub(crate) fn want(&self, mirror: &MirrorPath, commit: &CommitId) -> Option<Arc<Searchable>> {
         let jobs = self.jobs.as_ref()?;
         let mut shelves = locked(&self.shelves);
+        // The map holds weak references, so entries of closed indexes are removed here.
         shelves.retain(|_, shelf| shelf.strong_count() > 0);
         let shelf = shelves.get(mirror).and_then(Weak::upgrade).unwrap_or_else(|| {
             let shelf = Arc::new(Shelf::new(mirror));

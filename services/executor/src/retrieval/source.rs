@@ -108,6 +108,7 @@ impl Blobs {
         }
         let id = Oid::from_bytes(&blob.0).ok()?;
         let content = content(self.git.objects(), id, MAX_FILE_BYTES).ok()?;
+        // Beyond the limit, contents are read again instead of being cached.
         if self.bytes + content.len() <= MAX_KEPT {
             self.bytes += content.len();
             self.kept.insert(blob, content.clone());

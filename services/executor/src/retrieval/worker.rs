@@ -125,6 +125,7 @@ fn try_build(job: &Searchable, stop: &CancellationToken) -> Result<Took, Problem
     );
     // The index is searchable now. The remaining steps make searches better and faster.
     drop(parser);
+    // The parser process is not needed any more, so it ends before the merge.
     index.tidy()?;
     index.connect(&tree)?;
     Ok(Took {

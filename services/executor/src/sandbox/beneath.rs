@@ -114,6 +114,7 @@ impl Beneath {
             Err(Errno::NOENT) => 0o644,
             Err(error) => return Err(error.into()),
         };
+        // A random name, so that simultaneous replacements do not collide.
         let temporary = format!(".{}.tmp", uuid::Uuid::new_v4());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         // Only this user may open the file until it is complete. `finish` sets the final mode.

@@ -161,7 +161,6 @@ impl Spare {
 
     fn put(&self, launched: Launched) {
         let before = self.lock().replace(launched);
-        // The value is dropped after the lock is released, because ending a launcher takes time.
         drop(before);
     }
 
@@ -201,7 +200,7 @@ pub(crate) struct CommandEnd {
     pub(crate) ending: Ending,
     /// Head and tail of standard output and standard error, in the order written.
     pub(crate) output: String,
-    /// Whether a part of the output is missing in `output`.
+    /// True when a part of the output is missing in `output`.
     pub(crate) truncated: bool,
     /// Beginning of a truncated output, up to the requested limit; empty for a complete output.
     pub(crate) whole: Vec<u8>,
@@ -217,6 +216,7 @@ impl Sandbox {
         sink: Option<&mpsc::Sender<Vec<u8>>>,
         spare: &Spare,
     ) -> io::Result<CommandEnd> {
+        // The start of a launcher counts towards the limit.
         let deadline = Instant::now() + spec.limit;
         let mut launched = match spare.take(&spec.place) {
             Some(launched) => launched,

@@ -141,6 +141,7 @@ impl Sandbox {
         let offers = self.probe.offers;
         // A complete confinement covers files, other processes and the kernel.
         let is_complete = offers.seccomp && offers.landlock >= offers.landlock_needed();
+        // Under gVisor a command never calls the host's kernel directly.
         if self.probe.gvisor {
             SandboxLevel::L3
         } else if !is_complete {
@@ -254,9 +255,10 @@ impl Sandbox {
     }
 }
 
-/// Lowers the memory limit below the container's. Above it, the kernel would kill any process of the
-/// container without a reason that could be reported. An executor that starts commands itself reserves more
-/// memory than a runner.
+/// Lowers the memory limit below the container's.
+///
+/// Above it, the kernel would kill any process of the container without a reason that could be reported. An
+/// executor that starts commands itself reserves more memory than a runner.
 fn within(limits: Limits, container: Option<u64>, has_runner: bool) -> Limits {
     let Some(container_mib) = container.map(|bytes| bytes >> 20) else {
         return limits;

@@ -86,7 +86,7 @@ pub(crate) struct Cover {
     pub(crate) from: PathBuf,
     /// Path at which the command sees it.
     pub(crate) at: PathBuf,
-    /// Whether the command may write to it.
+    /// True when the command may write to it.
     pub(crate) writable: bool,
 }
 
@@ -133,9 +133,11 @@ impl Default for Limits {
 /// Kernel mechanisms in use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Confinement {
-    /// Landlock ABI in use; 0 for none. The versions add: file access 1, moves between folders 2, truncation
-    /// 3, ioctl on devices 5, signals and abstract sockets 6, named sockets 9. TCP rules (4) are not used:
-    /// they match ports without addresses, so they would also block the loopback servers of tests.
+    /// Landlock ABI in use; 0 for none.
+    ///
+    /// The versions add: file access 1, moves between folders 2, truncation 3, ioctl on devices 5, signals
+    /// and abstract sockets 6, named sockets 9. TCP rules (4) are not used: they match ports without
+    /// addresses, so they would also block the loopback servers of tests.
     pub(crate) landlock: u32,
     /// Deny list of system calls.
     pub(crate) seccomp: bool,
@@ -156,9 +158,9 @@ impl Confinement {
 pub(crate) struct Cgroup {
     /// Parent folder of the groups.
     pub(crate) folder: PathBuf,
-    /// Whether the kernel limits memory.
+    /// True when the kernel limits memory.
     pub(crate) memory: bool,
-    /// Whether the kernel limits the number of processes.
+    /// True when the kernel limits the number of processes.
     pub(crate) processes: bool,
 }
 
@@ -177,7 +179,7 @@ pub(crate) struct Probe {
     pub(crate) process_limit: Option<u64>,
     /// Reason why namespaces do not work.
     pub(crate) namespaces_problem: Option<String>,
-    /// Whether the kernel is gVisor.
+    /// True when the kernel is gVisor.
     pub(crate) gvisor: bool,
     /// User of commands, as seen on the machine.
     pub(crate) uid: u32,

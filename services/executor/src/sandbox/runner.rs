@@ -132,6 +132,7 @@ impl Session {
 
     /// Lists the entries of a folder, sorted: at most `max`, and at most 2,000.
     pub(crate) fn list(&self, folder: Folder, path: &Path, max: usize) -> io::Result<Vec<Entry>> {
+        // The runner applies the same limit.
         let max = max.min(MAX_ENTRIES);
         match self.call(folder, path, Task::List { max })? {
             (Answer::Entries(entries), _) => Ok(entries),

@@ -1,5 +1,7 @@
-//! A second pair of folders that replaces the folders of a workspace while one command runs. Tools write
-//! absolute paths into installed files, so the result of setup works only at the path at which it was made.
+//! A second pair of folders that replaces the folders of a workspace while one command runs.
+//!
+//! Tools write absolute paths into installed files, so the result of setup works only at the path at which it
+//! was made.
 
 use std::{
     fs, io,
@@ -52,6 +54,7 @@ impl Stage {
     /// Swaps the second pair in. On failure, all folders are at their previous paths.
     pub(crate) fn enter(&mut self) -> io::Result<()> {
         let moves = self.moves();
+        // Each folder moves by a rename, so both pairs must be on one file system.
         for (done, (from, to)) in moves.iter().enumerate() {
             if let Err(error) = fs::rename(from, to) {
                 back(&moves[..done])?;

@@ -77,6 +77,7 @@ impl View {
             path: std::env::var_os("PATH").unwrap_or_default(),
             toolchains: VARIABLES.iter().filter_map(std::env::var_os).collect(),
         };
+        // The working directory may be below a visible folder.
         hidden.extend(std::path::absolute(SETTINGS_HERE).ok());
         hidden.extend(private_settings(Path::new(SETTINGS)));
         let system = SYSTEM.iter().chain(SHARED_TOOLCHAINS).map(PathBuf::from);

@@ -65,6 +65,7 @@ impl Door {
     /// Port for commands that share this process's loopback: the usual one if it is free, otherwise any.
     pub(crate) fn here() -> io::Result<Self> {
         let bind = |port| std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        // Setup of another workspace may hold the usual port.
         let listener = bind(PORT).or_else(|_| bind(0))?;
         Ok(Self {
             port: listener.local_addr()?.port(),
@@ -129,6 +130,7 @@ impl WayOut {
             let mut connections = JoinSet::new();
             loop {
                 tokio::select! {
+                    // At the limit, further connections wait in the kernel's backlog.
                     accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                         Ok((connection, _)) => {
                             let way_out = Arc::clone(&way_out);

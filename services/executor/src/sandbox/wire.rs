@@ -151,8 +151,8 @@ pub(crate) fn receive<T: DeserializeOwned>(
     let mut length = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    // Only the four bytes of the length are requested: reading further could consume the descriptor of the
-    // next frame.
+    // Only the four bytes of the length are requested, so that the next frame stays in the socket with its
+    // descriptor.
     let mut parts = [IoSliceMut::new(&mut length)];
     let count = recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes;
     let mut file = None;

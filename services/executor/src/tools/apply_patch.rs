@@ -48,7 +48,7 @@ struct Change {
     path: PathBuf,
     before: Option<String>,
     after: Option<String>,
-    /// Whether a new file is executable, like the file that it was moved from.
+    /// True when a new file is executable, like the file that it was moved from.
     is_executable: bool,
     /// Text about the change for the answer.
     shown: String,

@@ -146,6 +146,7 @@ fn apply(lines: &mut Lines, edit: &Edit) -> Result<Vec<String>, String> {
 }
 
 fn replace_text(lines: &mut Lines, old: &str, new: &str, all: bool) -> Result<Option<String>, String> {
+    // The body has `\n` only; unchanged lines keep the line ends of the file.
     let (old, new) = (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"));
     let body = lines.body();
     if old.is_empty() {
@@ -157,6 +158,7 @@ fn replace_text(lines: &mut Lines, old: &str, new: &str, all: bool) -> Result<Op
     }
     let at: Vec<usize> = body.match_indices(&old).map(|(at, _)| at).collect();
     match at.as_slice() {
+        // The texts may differ in white space only, which the search by lines tolerates.
         [] if !all => replace_lines(lines, &Block::plain(&old, &new)),
         [] => Err(missing(lines, &old)),
         [_, _, ..] if !all => {

@@ -90,6 +90,7 @@ fn searched(
     request.kind = kind;
     request.scope = Some(is_wanted);
     request.max = MAX_FOUND;
+    // The model asks for the best matches anywhere, so a single module may supply all of them.
     request.max_in_module = MAX_FOUND;
     index
         .search(&request)?

@@ -15,8 +15,10 @@ pub(super) struct Globs {
 }
 
 impl Globs {
-    /// Parses patterns separated by commas. A pattern may begin with `./` or the absolute path of the
-    /// workspace. Without a slash it matches in every folder. The name of a folder matches all files in it.
+    /// Parses patterns separated by commas.
+    ///
+    /// A pattern may begin with `./` or the absolute path of the workspace. Without a slash it matches in
+    /// every folder. The name of a folder matches all files in it.
     ///
     /// # Errors
     /// Returns a text for the model when a pattern is invalid.
@@ -25,6 +27,7 @@ impl Globs {
         for pattern in split(patterns) {
             is_plain &= !pattern.contains(['*', '?', '[', '{']);
             for pattern in meant(call, pattern) {
+                // `*` must not match across folders; `**` does.
                 let glob = GlobBuilder::new(&pattern).literal_separator(true).build();
                 set.add(glob.map_err(|error| {
                     format!(

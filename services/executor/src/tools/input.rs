@@ -197,6 +197,7 @@ fn whole(value: &Value) -> Option<i64> {
         Value::Number(number) => number.as_i64().or_else(|| {
             let float = number
                 .as_f64()
+                // Below 2^53 every integer has an exact float; 1e15 is safely below it.
                 .filter(|float| float.fract() == 0.0 && float.abs() < 1e15)?;
             format!("{float:.0}").parse().ok()
         }),

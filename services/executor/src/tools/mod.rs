@@ -49,7 +49,7 @@ pub(crate) struct Tool {
     pub(crate) description: &'static str,
     /// JSON Schema of the input.
     pub(crate) schema: fn() -> Value,
-    /// Whether the tool never changes the workspace.
+    /// True when the tool never changes the workspace.
     pub(crate) read_only: bool,
     run: Run,
 }
@@ -92,7 +92,7 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 struct Reply {
     text: String,
-    /// Whether the text is incomplete.
+    /// True when the text is incomplete.
     truncated: bool,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Outcome {
     pub(crate) text: String,
     /// Exit code of a command that ran to its end.
     pub(crate) exit_code: Option<i32>,
-    /// Whether the text is only a part of the result.
+    /// True when the text is only a part of the result.
     pub(crate) truncated: bool,
     /// Complete result as far as it is stored, if the text is only a part; otherwise empty.
     pub(crate) whole: Vec<u8>,
@@ -244,6 +244,7 @@ pub(crate) async fn run(
 /// Converts an input to the schema of its tool.
 fn read_input(tool: &Tool, input: &str) -> Result<input::Read, String> {
     let schema = (tool.schema)();
+    // Only `apply_patch` is also called with plain text.
     if tool.name != apply_patch::TOOL.name {
         return input::read(input, &schema);
     }

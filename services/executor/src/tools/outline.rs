@@ -177,6 +177,7 @@ fn ranked(files: &[FileOutline]) -> Vec<&FileOutline> {
     }
     let score = |file: &FileOutline| -> usize {
         let of = |symbol: &Symbol| match defining.get(symbol.name.as_str()) {
+            // The defining file contains the name too.
             Some(1) => naming.get(symbol.name.as_str()).map_or(0, |count| count - 1),
             Some(_) | None => 0,
         };

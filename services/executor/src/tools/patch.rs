@@ -5,7 +5,7 @@ pub(super) const EXAMPLE: &str = "Examples:\n\
     {\"patch\": \"--- a/src/cart.py\\n+++ b/src/cart.py\\n@@ -1,2 +1,2 @@\\n def total(items):\\n-    return 0\\n+    return sum(items)\\n\"}\n\
     {\"patch\": \"*** Begin Patch\\n*** Update File: src/cart.py\\n@@ def total(items):\\n-    return 0\\n+    return sum(items)\\n*** End Patch\"}";
 
-/// Path in a diff that stands for a missing file.
+/// Path in a diff for a missing file.
 pub(super) const NOWHERE: &str = "/dev/null";
 
 /// Changes of one file in a diff.
@@ -26,7 +26,7 @@ pub(super) struct Hunk {
     /// Text after the numbers: usually the enclosing function.
     pub(super) heading: String,
     pub(super) lines: Vec<Line>,
-    /// Whether the patch marks the last line of the old file, and of the new file, as lacking a line end.
+    /// Two flags: the patch marks the last line of the old file, and of the new file, as lacking a line end.
     pub(super) open: (bool, bool),
 }
 
@@ -158,6 +158,7 @@ pub(super) fn read(text: &str) -> Result<Vec<FilePatch>, String> {
         } else if let (Some(numbers), Some(file)) = (line.strip_prefix("@@"), files.last_mut()) {
             file.hunks.push(Hunk::opened(numbers));
             in_hunk = true;
+        // These lines end a hunk, whatever number of lines its header announced.
         } else if is_between(line) {
             refuse(line)?;
             in_hunk = false;

@@ -39,7 +39,7 @@ pub(super) struct Chunk {
     /// Lines of the file above the location, the outermost first.
     pub(super) anchors: Vec<String>,
     pub(super) hunk: Hunk,
-    /// Whether its last line is the last one of the file.
+    /// True when its last line is the last one of the file.
     pub(super) is_at_end: bool,
 }
 

@@ -96,7 +96,7 @@ fn run(call: &Call, input: Value) -> Result<Reply, String> {
             None => return Err(format!("The pattern is not a regular expression: {error}.")),
         },
     };
-    // A pattern of files that matches none would otherwise look like a search without a match.
+    // A pattern of files that matches none would otherwise give the same answer as a search without a match.
     if found.searched == 0 {
         return Ok(nothing_searched(&input).into());
     }
@@ -185,6 +185,7 @@ fn otherwise(call: &Call, scope: &Scope, pattern: &str) -> Option<(Found, String
 
 fn search(call: &Call, scope: &Scope, regex: &RegexMatcher) -> Found {
     let mut searcher = SearcherBuilder::new()
+        // A NUL byte marks a binary file.
         .binary_detection(BinaryDetection::quit(0))
         .line_terminator(LineTerminator::crlf())
         .line_number(true)

@@ -66,6 +66,7 @@ fn matching(call: &Call, folder: &Path, globs: &Globs) -> Vec<String> {
         if path.starts_with(folder) && globs.is_match(&path) {
             found.push(path.display().to_string());
         }
+        // One more than the limit, so that the answer can report further files.
         if found.len() > MAX_FOUND || call.cancel.is_cancelled() {
             break;
         }

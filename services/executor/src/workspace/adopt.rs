@@ -1,5 +1,7 @@
-//! A workspace over an existing folder, for one tool or command from a terminal. Its git starts at the
-//! checked-out commit of the folder. If the folder is not a repository, it starts at the files as they are.
+//! A workspace over an existing folder, for one tool or command from a terminal.
+//!
+//! Its git starts at the checked-out commit of the folder. If the folder is not a repository, it starts at
+//! the files as they are.
 
 use std::{
     fs, io,
@@ -64,9 +66,11 @@ struct Beginning {
 }
 
 impl Workspace {
-    /// Opens a workspace over `tree`. The git directory of `tree` is not written to, and only objects and
-    /// `HEAD` are read from it. All other files are in a folder below `workspaces`, which is deleted with the
-    /// workspace. `can_cover`: commands have a separate mount namespace. Blocks.
+    /// Opens a workspace over `tree`.
+    ///
+    /// The git directory of `tree` is not written to, and only objects and `HEAD` are read from it. All other
+    /// files are in a folder below `workspaces`, which is deleted with the workspace. `can_cover`: commands
+    /// have a separate mount namespace. Blocks.
     pub(crate) fn adopt(
         workspaces: &Path,
         tree: &Path,

@@ -137,6 +137,7 @@ fn find_kind(path: &Path) -> Option<(PathBuf, String)> {
     if let Some(folder) = find_folder(path) {
         return Some((folder.to_owned(), String::new()));
     }
+    // Names are compared in lower case, because `Thumbs.db` and `.DS_Store` occur in several spellings.
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let end = ENDS
         .iter()

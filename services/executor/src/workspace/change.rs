@@ -33,7 +33,7 @@ pub(crate) struct Change {
     pub(crate) hunks: Vec<TreeHunk>,
     /// All paths of the workspace.
     pub(crate) paths: Vec<String>,
-    /// Whether some files or hunks are missing because of a limit.
+    /// True when some files or hunks are missing because of a limit.
     pub(crate) is_cut: bool,
 }
 
@@ -45,6 +45,7 @@ impl Workspace {
         let (base, head) = self.both_trees(git)?;
         let (before, after) = (git.find_tree(base)?, git.find_tree(head)?);
         let diff = git.diff_tree_to_tree(Some(&before), Some(&after), Some(&mut DiffOptions::new()))?;
+        // A truncated change is reported as such, so that gates know that the inspection is incomplete.
         let mut is_cut = diff.deltas().len() > MAX_FILES;
         let mut files = Vec::new();
         for delta in diff.deltas().take(MAX_FILES) {

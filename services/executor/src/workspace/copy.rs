@@ -141,6 +141,7 @@ impl<'a> Copy<'a> {
         depth: usize,
     ) -> io::Result<()> {
         let inner_from = openat2(from, name, FOLDER, Mode::empty(), PLAIN)?;
+        // Private and writable until its content is copied; `dress` sets the final mode.
         let is_new = match mkdirat(to, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
@@ -174,6 +175,7 @@ impl<'a> Copy<'a> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let source = File::from(openat2(from, name, flags, Mode::empty(), PLAIN)?);
         let size = source.metadata()?.len();
+        // Counted before the copy, so that one large file cannot exceed the limit.
         self.count(size)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let target = File::from(openat2(to, name, flags, Mode::from_raw_mode(0o600), PLAIN)?);

@@ -1,6 +1,7 @@
 //! Records the files that setup created outside of the repository's files (`node_modules`, `.venv`, `target`,
-//! the home folder). A check gets a copy of those that are unchanged, by inode and change time, which
-//! commands cannot set.
+//! the home folder).
+//!
+//! A check gets a copy of those that are unchanged, by inode and change time, which commands cannot set.
 
 use std::{
     collections::HashMap,
@@ -148,6 +149,7 @@ impl Copying<'_> {
         let path = start.join(&met.path);
         match self.environment.since(known, &met) {
             Since::New => return Ok(()),
+            // The model's commands may have changed it to influence checks, so it is reported and not copied.
             Since::Changed => {
                 self.note(&path);
                 return Ok(());

@@ -1,6 +1,8 @@
 //! Repository as git in commands finds it: a `.git` file in the worktree names a git directory in the scratch
-//! space. Commands write git's files there (index, configuration, new objects, stashes). They can only read
-//! the existing objects in the real git directory.
+//! space.
+//!
+//! Commands write git's files there (index, configuration, new objects, stashes). They can only read the
+//! existing objects in the real git directory.
 //!
 //! The executor reads no content of this folder. It writes `HEAD` and branches again when their files differ
 //! from those that it wrote.
@@ -111,6 +113,7 @@ impl Workspace {
             .lock()
             .shown
             .iter()
+            // Compared by inode and times, because the content belongs to commands and is never read.
             .any(|(name, file)| view.file(name) != *file);
         if is_moved {
             self.show_references(&view);

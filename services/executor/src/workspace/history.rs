@@ -361,9 +361,12 @@ impl Workspace {
     }
 
     /// Returns the commit from which the repository's own instructions are read: the newest commit of the
-    /// base branch that is an ancestor of the base. At the head of a pull request, its author could instruct
-    /// the model. `None` if the base branch is unknown.
+    /// base branch that is an ancestor of the base.
+    ///
+    /// At the head of a pull request, its author could instruct the model. `None` if the base branch is
+    /// unknown.
     fn instructing_commit(&self) -> Result<Option<CommitId>, Problem> {
+        // The folder belongs to the user who started the command, so all of its files are trusted.
         if self.adopted.is_some() {
             return Ok(Some(self.base.clone()));
         }

@@ -43,6 +43,7 @@ pub(super) fn hunks(git: &git2::Repository, base: Oid, head: Oid) -> Result<Vec<
             continue;
         };
         for hunk in 0..patch.num_hunks() {
+            // Truncation keeps the order, so the numbers of the remaining hunks stay valid.
             if found.len() == MAX_HUNKS {
                 return Ok(found);
             }

@@ -58,9 +58,10 @@ impl Workspace {
         &self.folder.0
     }
 
-    /// Copies all files of the worktree and the home folder that are not in the origin. `None` when a file of
-    /// the origin changed, because the copy would then be incomplete. The caller must call it after the scan
-    /// of the files. Blocks.
+    /// Copies all files of the worktree and the home folder that are not in the origin.
+    ///
+    /// `None` when a file of the origin changed, because the copy would then be incomplete. The caller must
+    /// call it after the scan of the files. Blocks.
     pub(crate) fn take_out(
         &self,
         origin: &Origin,
@@ -70,6 +71,7 @@ impl Workspace {
         let repository = self.git()?;
         let seen = self.lock().seen.as_ref().map_or(origin.tree, |(tree, ..)| *tree);
         let now = tracked(repository.objects(), &repository.objects().find_tree(seen)?)?;
+        // A setup that changes tracked files would need these changes too, and the cache does not store them.
         if origin.files.iter().any(|(path, was)| now.get(path) != Some(was)) {
             return Ok(None);
         }

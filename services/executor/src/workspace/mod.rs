@@ -190,7 +190,7 @@ struct State {
     seen: Option<Seen>,
     /// Files, branch and head before the latest changes, the newest last.
     undo: Vec<Seen>,
-    /// Whether the next change is an undo, which is not recorded as a step.
+    /// True when the next change is an undo, which is not recorded as a step.
     undone: bool,
     /// Files of `HEAD` and branches that commands see, with their state after the last write.
     shown: Vec<(String, Option<Stat>)>,
@@ -391,6 +391,7 @@ impl Workspace {
             ("TMPDIR", tmp.into()),
             // Not `LC_ALL`: a shell reads a file for each further category at every start.
             ("LC_CTYPE", "C.UTF-8".into()),
+            // The model reads the output, so programs must not print terminal escapes.
             ("TERM", "dumb".into()),
             ("CI", "1".into()),
         ];

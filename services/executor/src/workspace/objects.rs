@@ -296,6 +296,8 @@ impl Workspace {
                 }
                 loose += bytes;
                 let path = file.path().unwrap_or(Path::new(""));
+                // A deleted file still belongs to an earlier commit, and the message must name that as the
+                // reason.
                 let is_there = last
                     .as_ref()
                     .is_some_and(|tree| tree.get_path(path).is_ok_and(|entry| entry.id() == file.id()));
@@ -346,6 +348,7 @@ impl Workspace {
             reached.add_seen(seen)?;
         }
         let mut kept = 0;
+        // The newest steps first, because the oldest are dropped at the limit.
         for step in steps.iter().rev() {
             let mut more = reached.clone();
             more.add_seen(step)?;

@@ -10,8 +10,8 @@ use domain::RepositoryName;
 
 // Limit of checkouts of one repository at a time; there are far fewer slots.
 const MAX_PLACES: u32 = 10_000;
-// Limit in bytes of each part of the name. Unix socket paths are limited to 108 bytes, and tests create
-// sockets in the workspace.
+// Limit in bytes of each part of the name. Paths of Unix sockets are limited to 108 bytes (unix(7)), and commands
+// may create sockets in the workspace.
 const MAX_PART: usize = 24;
 
 /// Creates the folder with the lowest free number. Repositories whose truncated names are equal share the

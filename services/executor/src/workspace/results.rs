@@ -50,6 +50,7 @@ impl Results {
             kept.bytes -= size;
             fs::remove_file(self.file(oldest))?;
         }
+        // Numbers are never reused: the model may ask for a result that was deleted.
         let number = kept.last + 1;
         fs::create_dir_all(&self.folder)?;
         fs::write(self.file(number), whole)?;

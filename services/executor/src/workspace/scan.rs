@@ -218,6 +218,7 @@ impl Workspace {
             }
             None => {
                 let content = self.root().read(path, MAX_FILE_BYTES)?;
+                // A new executable binary is a build result that a compiler wrote next to the sources.
                 let is_made = tracked.is_none() && mode == 0o100_755 && byproduct::is_program(&content);
                 if is_made {
                     look.omitted.add(path, byproduct::WHY);
@@ -328,6 +329,7 @@ impl Workspace {
             .parents(false)
             .git_global(false)
             .git_exclude(false)
+            // Commands can delete the `.git` file, so it must not decide whether ignore rules apply.
             .require_git(false);
         walk.follow_links(false)
             .max_depth(Some(MAX_DEPTH))
@@ -349,9 +351,10 @@ impl Workspace {
     }
 }
 
-/// Returns true when the ignore file of a folder can be read safely. A link could lead outside, a pipe would
-/// block the walk, and a large file would exhaust the memory. New files in a folder without safe rules do not
-/// count; tracked files still do.
+/// Returns true when the ignore file of a folder can be read safely.
+///
+/// A link could lead outside, a pipe would block the walk, and a large file would exhaust the memory. New
+/// files in a folder without safe rules do not count; tracked files still do.
 fn has_safe_rules(folder: &Path) -> bool {
     std::fs::symlink_metadata(folder.join(".gitignore")).map_or(true, |metadata| {
         metadata.is_file() && metadata.len() <= MAX_RULES_BYTES

@@ -1,6 +1,7 @@
-//! Scratch tree: the files of one check, made from git objects and the results of setup. Commands of the
-//! model never see it. During the check's command it is at the workspace's path, because tools write absolute
-//! paths into installed files.
+//! Scratch tree: the files of one check, made from git objects and the results of setup.
+//!
+//! Commands of the model never see it. During the check's command it is at the workspace's path, because
+//! tools write absolute paths into installed files.
 
 use std::{
     collections::HashSet,
@@ -58,6 +59,7 @@ impl Scratch {
     /// Creates the files in a new folder in `beside`, which must be on the file system of the workspace. No
     /// tool and no command may run in the workspace during its lifetime. Blocks.
     pub(crate) fn make(workspace: Arc<Workspace>, beside: &Path, wanted: &Wanted) -> Result<Self, Problem> {
+        // The folder belongs to the user and is in use, so it cannot be swapped.
         if workspace.adopted.is_some() {
             return Err(Problem::Unkeepable(
                 "checks need a workspace of their own, not a folder that was there before".to_owned(),

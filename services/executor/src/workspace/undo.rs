@@ -26,6 +26,7 @@ impl Workspace {
         let restored = self.restore_files(tree).map_err(|problem| {
             format!("Not everything could be put back: {problem}. Look with diff and repair by hand.")
         });
+        // Without the mark, the next scan would record the undo as a step.
         self.lock().undone = true;
         let mut paths = restored?;
         let uncommitted = self.take_back(branch, head).map_err(|problem| {

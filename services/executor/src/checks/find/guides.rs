@@ -109,7 +109,7 @@ struct GuideReader {
     heading: String,
     /// Sentence or comment before a command.
     sentence: String,
-    /// Whether the open fenced block contains commands; `None` outside of a block.
+    /// True when the open fenced block contains commands; `None` outside of a block.
     is_shell: Option<bool>,
     /// Beginning of a command that continues after a backslash.
     open: String,

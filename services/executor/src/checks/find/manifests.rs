@@ -165,6 +165,7 @@ fn cargo(text: &str, place: &Place<'_>) -> Vec<String> {
 }
 
 fn gradle(place: &Place<'_>) -> Vec<String> {
+    // The root project's command also runs the tests of its subprojects.
     let is_part = !place.is_outermost("build.gradle") || !place.is_outermost("build.gradle.kts");
     if is_part || !place.is_outermost("gradlew") {
         return Vec::new();

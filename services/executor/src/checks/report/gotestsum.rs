@@ -14,6 +14,7 @@ static SECTION: Pattern = Pattern::new(r"^=== (FAIL|SKIP): (\S+) (\S+) \([\d.]+s
 
 pub(super) fn parse(output: &str) -> Option<TestReport> {
     let done = DONE.captures(output)?;
+    // The parser of Go has already counted these tests.
     if go::parse(output).is_some() {
         return None;
     }

@@ -120,6 +120,7 @@ pub(super) fn plain(output: &str) -> String {
         match c {
             '\u{1b}' => skip_escape(&mut rest),
             '\r' if rest.peek() == Some(&'\n') => {}
+            // Progress bars rewrite their line after a carriage return.
             '\r' => text.push('\n'),
             c if c.is_control() && c != '\n' && c != '\t' => {}
             c => text.push(c),

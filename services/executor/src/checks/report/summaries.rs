@@ -46,6 +46,7 @@ fn read_prove(output: &str) -> Option<TestReport> {
         report.failed = report.failed.saturating_add(bad);
         report.failing.push(failed(&found[1], format!("{bad} failed")));
     }
+    // The sum of prove counts all tests, including failed ones.
     report.passed = report.passed.saturating_sub(report.failed);
     // A script that died before its plan names no test, so only the verdict shows the failure.
     report.collection_error = has_failed && report.failed == 0;

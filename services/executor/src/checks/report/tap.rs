@@ -37,6 +37,7 @@ pub(super) fn parse(output: &str) -> Option<TestReport> {
         .iter()
         .filter_map(|line| PLAN.first(line)?.parse().ok())
         .collect();
+    // Other output contains lines that begin with `ok` too; only a version or a plan proves TAP.
     let is_tap = VERSION.is_match(output) || !plans.is_empty();
     let points = lines.iter().filter_map(|line| read_point(line));
     let top_level = points.filter(|point| point.indentation == 0).count();

@@ -39,7 +39,7 @@ pub(in crate::tools) struct Splice {
     /// Number of replaced lines.
     pub(in crate::tools) count: usize,
     pub(in crate::tools) new: Vec<String>,
-    /// Whether the text ends with a line end, if the new lines include its last line; `None` keeps the
+    /// True when the text ends with a line end, if the new lines include its last line; `None` keeps the
     /// previous state.
     pub(in crate::tools) ends: Option<bool>,
 }
@@ -81,6 +81,7 @@ impl Lines {
         let mut ends: Vec<End> = kept
             .into_iter()
             .map(|kept| kept.map_or(neighbour, |at| old[at]))
+            // Only the last line of a text may lack an end, and this one may precede new lines.
             .map(|end| if end == End::None { neighbour } else { end })
             .collect();
         // Lines that follow a last line without an end require that line to get one.

@@ -67,6 +67,7 @@ pub(in crate::tools) fn places(lines: &[String], wanted: &[String]) -> Result<Op
         return Ok(None);
     }
     let mut work = 0_usize;
+    // The strictest rule with a match decides, so that a looser one adds no locations.
     for by in Match::ALL {
         let mut at = Vec::new();
         for start in 0..=lines.len() - wanted.len() {
@@ -105,6 +106,7 @@ pub(in crate::tools) fn nearest(lines: &[String], wanted: &[String]) -> String {
             .sum()
     };
     let scored = (0..lines.len().min(MAX_COMPARED)).map(|start| (score(start), start));
+    // Of equal scores, the first one in the file.
     let best = scored.max_by_key(|(score, start)| (*score, usize::MAX - start));
     let Some((_, best)) = best.filter(|(score, _)| *score > 0) else {
         return "Read the file again.".to_owned();
