@@ -1,4 +1,5 @@
-//! What the settings must be like. It stands apart from them because only the model's dialects know what they need.
+//! Validation of the planner's settings. It is separate from `config`, because the dialects in `model` know
+//! which keys they need.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The planner's settings.
+//! Settings of the planner.
 
 mod budget;
 mod embeddings;
@@ -16,76 +16,76 @@ pub use embeddings::EmbeddingSettings;
 pub use model::{ModelSettings, Price, RoleSettings, RoleTable, Thinking};
 pub use snapshots::SnapshotSettings;
 
-/// The sections that the planner reads.
+/// Configuration sections that the planner reads.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
-    /// NATS.
+    /// `[nats]`: connection to NATS.
     #[serde(default)]
     pub nats: queue::Settings,
-    /// Redis.
+    /// `[redis]`: connection to Redis.
     #[serde(default)]
     pub redis: lease::Settings,
-    /// Logs, traces and metrics.
+    /// `[telemetry]`: logs, traces and metrics.
     #[serde(default)]
     pub telemetry: bootstrap::telemetry::Settings,
-    /// `[tls]`; absent: executors are spoken to in the clear.
+    /// `[tls]`; absent: connections to executors are not encrypted.
     #[serde(default)]
     pub tls: Option<bootstrap::tls::Settings>,
-    /// The planner itself.
+    /// `[planner]`: the planner itself.
     pub planner: PlannerSettings,
-    /// The model.
+    /// `[model]`: models and their providers.
     pub model: ModelSettings,
 }
 
-/// `[planner]`.
+/// `[planner]`: settings of the planner itself.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannerSettings {
-    /// Where `/healthz` and `/readyz` are served.
+    /// Address that serves `/healthz` and `/readyz`.
     #[serde(default = "default_listen")]
     pub listen: SocketAddr,
-    /// Tickets worked on at once.
+    /// Number of tickets that the planner works on at once.
     #[serde(default = "default_slots")]
     pub slots: usize,
-    /// The first wait before a failed run is tried again, in milliseconds; it doubles each time.
+    /// First pause before a failed run is retried, in milliseconds; it doubles each time.
     #[serde(default = "default_retry_base_ms")]
     pub retry_base_ms: u64,
-    /// The longest wait between two tries, in milliseconds.
+    /// Longest pause between two attempts, in milliseconds.
     #[serde(default = "default_retry_longest_ms")]
     pub retry_longest_ms: u64,
-    /// Retries in a row before a run gives up, at most 100; the rules of a repository may say otherwise.
+    /// Retries in a row before a run gives up, at most 100; the rules of a repository may override it.
     #[serde(default = "default_max_retries")]
     pub max_retries: u32,
-    /// True when a run whose model has not answered yet waits for a provider that fails, and is tried again. Without it the run
-    /// ends at once, for a person who sits in front of it.
+    /// True: a run whose model has never answered waits for a failing provider and retries. False: the run
+    /// ends at once, for a user who waits at a terminal.
     #[serde(default = "default_wait_for_model")]
     pub wait_for_model: bool,
-    /// Tokens of one conversation, from which on it is made shorter; absent: as the models of its role bear it; 0: not before
-    /// the provider refuses it.
+    /// Tokens from which on a conversation is shortened. Absent: the limit of the role's models; 0: only
+    /// after the provider refuses a prompt as too long.
     #[serde(default)]
     pub context_tokens: Option<u64>,
-    /// What a run may spend where its repository's rules say nothing.
+    /// Budget of a run where the repository's rules set none.
     #[serde(default)]
     pub budget: BudgetSettings,
-    /// What a run may spend whatever the rules say.
+    /// Ceiling of a run's budget, which no rule can raise.
     #[serde(default)]
     pub budget_ceiling: CeilingSettings,
-    /// Room for snapshots of changes in the object store.
+    /// Limits of snapshots in the object store.
     #[serde(default)]
     pub snapshots: SnapshotSettings,
-    /// Executors by pool: `dns://host:port` for every address behind a name, or `https://host:port` with the section `[tls]` and
-    /// `http://host:port` without it.
+    /// Addresses of executors by pool. `dns://host:port` means every address of a name; `https://host:port`
+    /// needs the section `[tls]`, `http://host:port` its absence.
     #[serde(default = "default_pools")]
     pub pools: BTreeMap<String, TextList>,
-    /// The git gate, as executors reach it.
+    /// URL of the git gate, as executors reach it.
     #[serde(default = "default_gate_url")]
     pub gate_url: String,
-    /// The egress proxy, as executors reach it; absent: setup commands reach nothing.
+    /// URL of the egress proxy, as executors reach it; absent: setup commands have no network.
     #[serde(default)]
     pub egress_url: Option<String>,
-    /// The name of the grant-signing key.
+    /// Name of the key that signs grants.
     pub grant_key_id: String,
-    /// The grant-signing key: PKCS#8, base64.
+    /// Key that signs grants: PKCS#8, base64.
     pub grant_key: SecretString,
 }
 
@@ -125,10 +125,10 @@ fn default_gate_url() -> String {
 }
 
 impl PlannerSettings {
-    /// Whether these settings can work, with or without TLS to executors.
+    /// Validates these settings; `tls` is true when the section `[tls]` exists.
     ///
     /// # Errors
-    /// The first one that cannot, by key.
+    /// The first invalid key and its problem.
     pub(crate) fn check(&self, tls: bool) -> Result<(), Error> {
         let problem = |key: &str, problem: &str| Err(Error::new(key, problem));
         if self.slots == 0 {

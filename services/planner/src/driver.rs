@@ -1,4 +1,4 @@
-//! Performs what a run decided and says what came of it.
+//! Performs the actions that a run decides on, and returns their outcomes as facts.
 
 mod check;
 mod history;
@@ -29,28 +29,29 @@ use crate::telemetry;
 pub(crate) use crate::trouble::Trouble;
 use recover::{Cut, failed, unkept, workspace_failed};
 
+// The executor keeps a workspace for five minutes after the last keepalive.
 const KEEPALIVE: Duration = Duration::from_secs(60);
-/// How often an executor is asked again while a repository is cloned for the first time.
+// Pause between two requests for a workspace while the repository's first clone runs.
 const CLONE_PAUSE: Duration = Duration::from_secs(3);
-/// A first clone that stays where it is for this long has failed.
+// A first clone without progress for this long counts as failed.
 const CLONE_LIMIT: Duration = Duration::from_secs(20 * 60);
-/// The ticket is told of every so many percent.
+// Percent of clone progress between two updates of the status comment.
 const CLONE_STEP: u8 = 10;
 const TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// What became of an action.
+/// Outcome of an action.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// To be written down.
+    /// A fact for the journal.
     Fact(Box<Fact>),
-    /// The report is in the reporter's log.
+    /// The report is in the log of the reporter.
     Sent(ReportId),
-    /// The run waits for the outside.
+    /// The run waits for an event from outside.
     Parked,
-    /// The run waits for a slot of an executor; nothing is written down, the same step comes again.
+    /// The run waits for a slot of an executor. The journal gets no entry; the same step repeats.
     AwaitsSlot,
-    /// The run is over.
+    /// The run is finished.
     Over,
 }
 
@@ -60,7 +61,7 @@ impl From<Fact> for Outcome {
     }
 }
 
-/// The hands of every run.
+/// Executes the actions of all runs.
 pub(crate) struct Driver {
     pub(crate) queue: Queue,
     pub(crate) models: Models,
@@ -74,11 +75,11 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Performs one action. Dropping the future cancels what it does outside. `kept_elsewhere`: bytes of the snapshots that
+    /// Performs one action. Dropping the future cancels it. `kept_elsewhere`: bytes of the snapshots that
     /// other runs of the ticket keep.
     ///
     /// # Errors
-    /// [`Trouble`]; whatever else goes wrong is a fact.
+    /// [`Trouble`]; every other failure is a fact.
     pub(crate) async fn perform(
         &self,
         action: Action,
@@ -142,7 +143,8 @@ impl Driver {
         Ok(Outcome::Sent(id))
     }
 
-    /// What needs a request and mostly a workspace, which is kept alive meanwhile.
+    /// Performs an action that needs a request and mostly a workspace, and keeps the run's workspaces alive
+    /// meanwhile.
     async fn work(
         &self,
         action: Action,
@@ -226,7 +228,8 @@ impl Driver {
         }
     }
 
-    /// Asks for a workspace as long as the repository's first clone makes progress, and has the ticket told how far it is.
+    /// Requests a workspace while the repository's first clone makes progress, and reports the progress to
+    /// the ticket.
     async fn open_when_cloned(
         &self,
         caller: &Caller,
@@ -297,7 +300,8 @@ impl Driver {
         fact
     }
 
-    /// Asks the model that works, whatever the conversation's own is: what a summary leaves out is gone for the work.
+    /// Summarizes a conversation with the model of the work role, because the work depends on a good
+    /// summary.
     async fn sum_up(&self, state: &RunState, id: CallId) -> Fact {
         let Some(shown) = to_sum_up(state, &id) else {
             let detail = "there was nothing to sum up".to_owned();
@@ -310,7 +314,7 @@ impl Driver {
                 return Fact::SummaryFailed { id, detail };
             }
         };
-        // The next turn finds the same budget without room, and says so.
+        // Not fatal: the next turn finds the same budget without room and reports that.
         let reserved = self.reserve_summary(state, &id, shown.dialog.phase, &transcript);
         let reservation = match reserved.await {
             Ok(reservation) => reservation,
@@ -333,7 +337,7 @@ impl Driver {
         fact
     }
 
-    /// Puts the planner's answer to a call into words.
+    /// Renders the planner's answer to a tool call.
     fn answer(&self, state: &RunState, id: CallId, answer: &Answer) -> Result<Outcome, Trouble> {
         let Some(open) = state.open_call() else {
             return Err(self.impossible(state, "no call is open"));
@@ -384,7 +388,7 @@ impl Driver {
         let room = self.snapshots.room(state, kept_elsewhere);
         let taken = match retried(|| self.executors.snapshot(caller, info, state.last_at, &room)).await {
             Ok(taken) => taken,
-            // Waiting for room here would hold the run's slot for as long as no operator adds some.
+            // Waiting for room here would hold the run's slot until an operator adds some.
             Err(CallError::Store(error @ queue::Error::Full { .. })) => {
                 tracing::error!(run = %caller.run, error = %chain(&error), "the object store is full");
                 let detail = format!("the workspace could not be stored: {error}");
@@ -416,8 +420,8 @@ impl Driver {
         }))
     }
 
-    /// Ends the workspaces of a run that needs them no more, and its wait for a slot. What fails is ended by the slots'
-    /// keeper.
+    /// Closes the workspaces of a run and removes its entry from the slot queue. The slot maintenance
+    /// closes what fails here.
     pub(crate) async fn close(&self, state: &RunState, fence: RunFence) {
         if let (Some(request), true) = (state.request(), state.finished.is_some())
             && let Err(error) = self.slots.leave(&request.rules.executor.pool, &state.run).await
@@ -434,7 +438,7 @@ impl Driver {
     }
 }
 
-/// Each open workspace of a run, with who calls there.
+/// Each open workspace of a run, with the caller for its executor.
 fn callers(state: &RunState, fence: RunFence) -> impl Iterator<Item = (Caller, &WorkspaceInfo)> {
     state.open_workspaces().map(move |(repository, info)| {
         let caller = Caller {
@@ -446,7 +450,8 @@ fn callers(state: &RunState, fence: RunFence) -> impl Iterator<Item = (Caller, &
     })
 }
 
-/// Tries again while the executor is only in trouble. A tool call keeps its id, so it never runs twice.
+/// Retries a call while the executor is in trouble. A tool call keeps its id, so the executor never runs it
+/// twice.
 async fn retried<T, F, Fut>(mut call: F) -> Result<T, CallError>
 where
     F: FnMut() -> Fut,

@@ -1,4 +1,5 @@
-//! Budgets of repositories and organizations: what every planner's calls take, in Redis.
+//! Shared budgets of repositories and organizations. Redis holds the amounts that the model calls of all
+//! planners take.
 
 mod rebuild;
 
@@ -14,32 +15,33 @@ use crate::config::{BudgetSettings, PeriodSettings};
 use crate::run::RunState;
 use crate::telemetry;
 
-/// How long a reservation outlasts the longest call: for what comes between the two.
+// A reservation outlasts the longest call by this time: rendering, connecting and settling happen outside
+// of the call's limit.
 const SLACK: Duration = Duration::from_secs(60);
 
-/// The budgets of repositories and organizations.
+/// Shared budgets with the limits that the settings give to repositories and organizations.
 pub(crate) struct Budgets {
     store: lease::Budgets,
     repository: PeriodSettings,
     organization: PeriodSettings,
 }
 
-/// A call that is about to be made.
+/// Request to reserve room for a model call.
 pub(crate) struct Wish<'a> {
     pub(crate) id: &'a CallId,
-    /// What it may take at most.
+    /// Upper bound of the call's cost and tokens.
     pub(crate) most: Amount,
-    /// How long it may last.
+    /// Time limit of the call, from which the end of the reservation follows.
     pub(crate) longest: Duration,
 }
 
-/// What is set aside for a call.
+/// Room that is reserved for one model call.
 pub(crate) struct Reservation {
     call: String,
     accounts: Vec<Account>,
 }
 
-/// Whose an account is.
+/// Owner and period of an account.
 struct Owner {
     of: BudgetOf,
     name: String,
@@ -55,7 +57,7 @@ impl Budgets {
         }
     }
 
-    /// The accounts that a call of a repository's run is counted in, each with its owner.
+    /// Returns the accounts that a call of this repository's run counts in, each with its owner.
     fn accounts(&self, repository: &RepositoryName, at: Timestamp) -> (Vec<Owner>, Vec<Account>) {
         let owners = [
             (BudgetOf::Repository, repository.to_string(), &self.repository),
@@ -79,10 +81,11 @@ impl Budgets {
         each.unzip()
     }
 
-    /// Sets aside what a call may take at most.
+    /// Reserves the upper bound of a call in every account of the run's repository.
     ///
     /// # Errors
-    /// Which budget has no room, or that money is limited and a model has no price.
+    /// The budget without room, or [`StopReason::PriceUnknown`] when money is limited and a model has no
+    /// price.
     pub(crate) async fn reserve(&self, state: &RunState, wish: Wish<'_>) -> Result<Reservation, StopReason> {
         let now = bootstrap::now();
         let repository = state.request().map(|request: &JobRequest| &request.repository);
@@ -90,6 +93,7 @@ impl Budgets {
             .map(|name| self.accounts(name, now))
             .unwrap_or_default();
         let limits_money = accounts.iter().any(|account| account.limit.cost_micros > 0);
+        // An unpriced reply costs nothing in the accounts, so a limit in money could never be reached.
         if let (true, Some(model)) = (limits_money, &state.spending.unpriced) {
             let model = model.clone();
             return Err(StopReason::PriceUnknown { model });
@@ -118,7 +122,8 @@ impl Budgets {
         }
     }
 
-    /// Counts what a call took in place of its reservation; one that failed took nothing that is known.
+    /// Replaces a reservation by the amount that the call took. A failed call counts as nothing, because
+    /// its usage is unknown.
     pub(crate) async fn settle(&self, reservation: &Reservation, fact: &Fact) {
         let amount = fact.taken().unwrap_or_default();
         let Reservation { call, accounts } = reservation;
@@ -141,7 +146,8 @@ impl Owner {
     }
 }
 
-/// There is room again at the end of the period, unless the call is larger than the whole budget.
+/// Returns the stop reason for a refused reservation. A call within the limit fits again when the period
+/// ends; a larger one never does, so `resets` is absent.
 fn refused(refusal: &Refusal, owners: &[Owner], accounts: &[Account], call: &Call) -> StopReason {
     let Refusal { place, budget, used } = *refusal;
     let (Some(owner), Some(account)) = (owners.get(place), accounts.get(place)) else {

@@ -1,4 +1,4 @@
-//! What Redis lost is told again from the journals of the running month.
+//! Rebuilds the amounts of shared budgets from this month's journals after Redis lost them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::Budgets;
 
-/// The longest that one planner is at it; then another may begin anew.
+// Limit of one planner's rebuild. After it another planner may start one.
 const LIMIT: Duration = Duration::from_secs(600);
-/// The shortest pause between two looks.
+// Shortest pause between two checks for lost amounts.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Clocks differ: entries may be stored a little before the instant that they carry.
+// Clocks of planners and NATS differ: an entry may be stored a little before the time that it carries.
 const CLOCKS_MS: i64 = 60_000;
 
-/// Repositories of runs, as far as they were looked up.
+/// Repository of each run that the rebuild met; `None` for runs without a job request.
 type Repositories = HashMap<RunId, Option<RepositoryName>>;
 
 impl Budgets {
-    /// Rebuilds amounts whenever they are lost, until the shutdown.
+    /// Rebuilds amounts whenever they are lost, until shutdown.
     pub(crate) async fn keep(&self, queue: Queue, shutdown: CancellationToken) {
         let keep = async {
             loop {
@@ -35,7 +35,7 @@ impl Budgets {
     }
 
     async fn look(&self, journal: &Journal) {
-        // Redis that does not answer is said where it is asked.
+        // An unreachable Redis is logged where a call reserves its budget.
         let Ok(Some(rebuild)) = self.store.rebuild(LIMIT).await else {
             return;
         };
@@ -48,7 +48,8 @@ impl Budgets {
         }
     }
 
-    /// Counts every call of the month; gives how many there were, or nothing when the amounts are lost once more.
+    /// Counts every call of the month. Returns their number, or `None` when Redis lost the amounts during
+    /// the rebuild.
     async fn recount(
         &self,
         rebuild: Rebuild,
@@ -62,6 +63,8 @@ impl Budgets {
             let page = journal.page(here).await?;
             for (run, entry) in page.entries {
                 note(&mut repositories, &run, &entry);
+                // The page begins before the month by the clock tolerance, so its first entries may belong
+                // to the previous month.
                 let Some((id, amount)) = call_of(&entry).filter(|_| entry.at >= first) else {
                     continue;
                 };
@@ -81,7 +84,7 @@ impl Budgets {
         Ok(rebuild.finish().await?.then_some(calls))
     }
 
-    /// Counts a call in those of its periods that still run.
+    /// Counts a call in those of its periods that are still running.
     async fn count(
         &self,
         rebuild: &Rebuild,
@@ -114,7 +117,7 @@ fn note(repositories: &mut Repositories, run: &RunId, entry: &Entry) {
     }
 }
 
-/// The repository of a run; one that began before the month is looked up.
+/// Returns the repository of a run. A run that began before this month is read from its journal.
 async fn repository_of(
     repositories: &mut Repositories,
     journal: &Journal,
@@ -122,6 +125,7 @@ async fn repository_of(
 ) -> Result<Option<RepositoryName>, queue::Error> {
     if !repositories.contains_key(run) {
         let entries = match journal.read(run).await {
+            // An unreadable journal must not keep every other run from being counted.
             Err(queue::Error::Corrupt { .. }) => Vec::new(),
             entries => entries?,
         };

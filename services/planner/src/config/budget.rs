@@ -1,5 +1,5 @@
-//! `[planner.budget]` and `[planner.budget_ceiling]`: what a run, a ticket, a repository and an organization may spend. 0 is
-//! no limit.
+//! `[planner.budget]` and `[planner.budget_ceiling]`: spending limits of runs, tickets, repositories and
+//! organizations. 0 means no limit.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use serde::Deserialize;
 use super::PlannerSettings;
 use crate::run::Allowance;
 
-/// `[planner.budget]`.
+/// `[planner.budget]`: limits where the repository's rules set none.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetSettings {
-    /// Dollars for models.
+    /// Cost of models in US dollars.
     #[serde(default)]
     pub cost_usd: Dollars,
     /// Tokens that models read and write.
@@ -22,34 +22,34 @@ pub struct BudgetSettings {
     /// Minutes in which models, tools and checks run.
     #[serde(default = "default_minutes")]
     pub minutes: u64,
-    /// What all runs of one ticket may spend together.
+    /// Limit of all runs of one ticket together.
     #[serde(default)]
     pub ticket: AmountSettings,
-    /// What may be spent for each repository.
+    /// Limits for each repository.
     #[serde(default)]
     pub repository: PeriodSettings,
-    /// What may be spent for all repositories of one owner.
+    /// Limits for all repositories of one owner together.
     #[serde(default)]
     pub organization: PeriodSettings,
 }
 
-/// Dollars and tokens.
+/// Limits in dollars and tokens.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AmountSettings {
-    /// Dollars for models.
+    /// Cost of models in US dollars.
     pub cost_usd: Dollars,
     /// Tokens that models read and write.
     pub tokens: u64,
 }
 
-/// The same for each day and each month, UTC.
+/// Limits for each day and each month, in UTC.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeriodSettings {
-    /// From midnight to midnight.
+    /// Limit of a day, from midnight to midnight.
     pub day: AmountSettings,
-    /// From the first of a month to the next.
+    /// Limit of a month, from its first day to the next.
     pub month: AmountSettings,
 }
 
@@ -66,17 +66,17 @@ impl Default for BudgetSettings {
     }
 }
 
-/// `[planner.budget_ceiling]`.
+/// `[planner.budget_ceiling]`: limits that no rule can raise.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CeilingSettings {
-    /// Dollars for models.
+    /// Cost of models in US dollars.
     pub cost_usd: Dollars,
     /// Tokens that models read and write.
     pub tokens: u64,
     /// Minutes in which models, tools and checks run.
     pub minutes: u64,
-    /// What all runs of one ticket may spend together.
+    /// Limit of all runs of one ticket together.
     pub ticket: AmountSettings,
 }
 
@@ -89,9 +89,9 @@ fn default_minutes() -> u64 {
 }
 
 impl PlannerSettings {
-    /// The same for runs.
+    /// Converts the settings to the allowance of runs.
     ///
-    /// `by_role` has the limits of conversations where the settings name none.
+    /// `by_role` has the conversation limits that apply where `planner.context_tokens` is absent.
     pub(crate) fn allowance(&self, by_role: BTreeMap<ModelRole, u64>) -> Allowance {
         let (usual, most) = (&self.budget, &self.budget_ceiling);
         Allowance {
@@ -120,7 +120,7 @@ impl AmountSettings {
         }
     }
 
-    /// As an account has it: 0 is no limit.
+    /// Returns the limit of an account; 0 means no limit.
     pub(crate) const fn amount(self) -> Amount {
         Amount {
             cost_micros: self.cost_usd.micros(),
@@ -130,7 +130,7 @@ impl AmountSettings {
 }
 
 impl PeriodSettings {
-    /// The limit of a period.
+    /// Returns the limit of a period.
     pub(crate) const fn of(self, period: Period) -> Amount {
         match period {
             Period::Day => self.day.amount(),

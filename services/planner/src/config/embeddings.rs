@@ -1,31 +1,31 @@
-//! `[model.embeddings]`: who compares a ticket with places of the code by their meaning.
+//! `[model.embeddings]`: server that compares a ticket with code by meaning.
 
 use bootstrap::settings::Error;
 use secrecy::SecretString;
 use serde::Deserialize;
 
-/// A server with `/v1/embeddings`, as `OpenAI` describes it.
+/// Server with `/v1/embeddings`, as `OpenAI` describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmbeddingSettings {
-    /// The model.
+    /// Name of the model.
     pub name: String,
-    /// The server's address, with or without `/v1`.
+    /// Address of the server, with or without `/v1`.
     #[serde(default = "default_base_url")]
     pub base_url: String,
-    /// The key, sent as a bearer token; absent: none.
+    /// API key, sent as a bearer token; absent: no authorization.
     #[serde(default)]
     pub api_key: Option<SecretString>,
-    /// The length of a vector, for models that can choose; absent: the model's own.
+    /// Length of a vector, for models that support a choice; absent: the model's default.
     #[serde(default)]
     pub dimensions: Option<u32>,
-    /// Texts in one request.
+    /// Texts in one request, 1 to 2,048.
     #[serde(default = "default_batch")]
     pub batch: usize,
-    /// Limit for all requests of one ticket, in milliseconds. After it the search's own order counts.
+    /// Limit for all requests of one ticket, in milliseconds. After it the order of the search applies.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
-    /// Plain `http://` to another machine is allowed, although the key and the code can be read on the way.
+    /// Allows plain `http://` to another machine, although the key and the code are readable on the way.
     #[serde(default)]
     pub allow_insecure: bool,
 }
@@ -43,10 +43,10 @@ fn default_timeout_ms() -> u64 {
 }
 
 impl EmbeddingSettings {
-    /// Whether these settings can work.
+    /// Validates these settings.
     ///
     /// # Errors
-    /// The first one that cannot, by key.
+    /// The first invalid key and its problem.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let problem = |key: &str, problem: &str| Err(Error::new(format!("model.embeddings.{key}"), problem));
         let base = self.base_url.as_str();

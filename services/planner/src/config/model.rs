@@ -1,4 +1,4 @@
-//! `[model]`: which models are asked, where, and what they cost.
+//! `[model]`: providers, models and their prices.
 
 use std::collections::BTreeMap;
 
@@ -11,164 +11,165 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelSettings {
-    /// How the provider is spoken to: `anthropic`, `openai` or `bedrock`.
+    /// API of the provider: `anthropic`, `openai` or `bedrock`.
     #[serde(default = "default_dialect")]
     pub dialect: String,
-    /// The provider's address, with or without `/v1`; absent: the dialect's own provider.
+    /// Address of the provider, with or without `/v1`; absent: the dialect's default provider.
     #[serde(default)]
     pub base_url: Option<String>,
-    /// Plain `http://` to another machine is allowed, although the key and what is said can be read on the way.
+    /// Allows plain `http://` to another machine, although the key and the prompts are readable on the way.
     #[serde(default)]
     pub allow_insecure: bool,
-    /// The model, as the provider names it.
+    /// Name of the model, as the provider spells it.
     pub name: String,
-    /// The provider's key.
+    /// API key of the provider.
     #[serde(default)]
     pub api_key: Option<SecretString>,
-    /// Where the key comes from, as messages name it: `ANTHROPIC_API_KEY`; absent: the setting itself.
+    /// Source of the key for error messages, such as `ANTHROPIC_API_KEY`; absent: the setting itself.
     #[serde(default)]
     pub key_source: Option<String>,
-    /// An OAuth token, sent as a bearer token in place of the key.
+    /// OAuth token, sent as a bearer token instead of the key.
     #[serde(default)]
     pub auth_token: Option<SecretString>,
-    /// Headers that are sent along, by name.
+    /// Additional headers by name.
     #[serde(default)]
     pub headers: BTreeMap<String, SecretString>,
-    /// Azure's `api-version`; with it the deployment is part of the path.
+    /// `api-version` of Azure; with it the deployment is part of the path.
     #[serde(default)]
     pub api_version: Option<String>,
-    /// The AWS region of Bedrock.
+    /// AWS region of Bedrock.
     #[serde(default)]
     pub region: Option<String>,
-    /// The AWS profile whose credentials are used; absent: the standard chain.
+    /// AWS profile with the credentials; absent: the standard credential chain.
     #[serde(default)]
     pub aws_profile: Option<String>,
-    /// An AWS access key, in place of the standard chain.
+    /// AWS access key, instead of the standard credential chain.
     #[serde(default)]
     pub aws_access_key_id: Option<String>,
-    /// Its secret.
+    /// Secret of the AWS access key.
     #[serde(default)]
     pub aws_secret_access_key: Option<SecretString>,
-    /// Its session token, when the key is temporary.
+    /// Session token of a temporary AWS access key.
     #[serde(default)]
     pub aws_session_token: Option<SecretString>,
-    /// The most tokens in one reply, thinking included.
+    /// Maximum of tokens in one reply, thinking included.
     #[serde(default = "default_max_output_tokens")]
     pub max_output_tokens: u32,
-    /// Whether the model thinks first; absent: as the model itself has it.
+    /// Thinking before a reply; absent: the model's default.
     #[serde(default)]
     pub thinking: Option<Thinking>,
-    /// How much effort a reply gets, in the provider's words: `low`, `medium`, `high` …; absent: its default.
+    /// Effort for a reply, as the provider spells it: `low`, `medium`, `high` …; absent: its default.
     #[serde(default)]
     pub effort: Option<String>,
-    /// Whether what tickets share is kept in the provider's cache for an hour; absent: where the provider is Anthropic.
+    /// Caches the part of prompts that tickets share for an hour at the provider; absent: true for
+    /// Anthropic.
     #[serde(default)]
     pub long_cache: Option<bool>,
     /// Limit for the connection, in milliseconds.
     #[serde(default = "default_connect_timeout_ms")]
     pub connect_timeout_ms: u64,
-    /// Longest pause in a reply, in milliseconds.
+    /// Longest pause within a reply, in milliseconds.
     #[serde(default = "default_idle_timeout_ms")]
     pub idle_timeout_ms: u64,
     /// Limit for one whole reply, in milliseconds.
     #[serde(default = "default_total_timeout_ms")]
     pub total_timeout_ms: u64,
-    /// Who is asked when this provider fails, in order: names of providers, or `provider:model`.
+    /// Providers for calls that this provider fails, in order: provider names, or `provider:model`.
     #[serde(default)]
     pub fallbacks: TextList,
-    /// Further providers by name.
+    /// Additional providers by name.
     #[serde(default)]
     pub providers: BTreeMap<String, ModelSettings>,
     /// Models for special work.
     #[serde(default)]
     pub roles: RoleTable,
-    /// Prices of models by name; they come before the known ones.
+    /// Prices by model name; they take precedence over the built-in ones.
     #[serde(default)]
     pub prices: BTreeMap<String, Price>,
-    /// Who ranks places of the code by meaning; absent: nobody.
+    /// Server that ranks code by meaning; absent: the order of the search applies.
     #[serde(default)]
     pub embeddings: Option<Box<EmbeddingSettings>>,
-    /// How many tokens models can read, by name; they come before the known ones.
+    /// Context windows in tokens by model name; they take precedence over the built-in ones.
     #[serde(default)]
     pub windows: BTreeMap<String, u64>,
 }
 
-/// `[model.roles]`; a role that is not there is the one of `[model]` itself.
+/// `[model.roles]`; a missing role uses `[model]` itself.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleTable {
-    /// Classifying, triage, summaries.
+    /// Model that classifies, triages and summarizes.
     #[serde(default)]
     pub fast: RoleSettings,
-    /// The second opinion on a change.
+    /// Model that reviews a change.
     #[serde(default)]
     pub reviewer: RoleSettings,
 }
 
-/// `[model.roles.<role>]`: what differs from its provider.
+/// `[model.roles.<role>]`: overrides of the provider's settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleSettings {
-    /// One of `[model.providers]`; absent: `[model]` itself.
+    /// Name from `[model.providers]`; absent: `[model]` itself.
     #[serde(default)]
     pub provider: Option<String>,
-    /// Another model.
+    /// Model name that replaces the provider's.
     #[serde(default)]
     pub name: Option<String>,
-    /// Another limit for one reply.
+    /// Limit of tokens in one reply that replaces the provider's.
     #[serde(default)]
     pub max_output_tokens: Option<u32>,
-    /// Other thinking.
+    /// Thinking that replaces the provider's.
     #[serde(default)]
     pub thinking: Option<Thinking>,
-    /// Other effort.
+    /// Effort that replaces the provider's.
     #[serde(default)]
     pub effort: Option<String>,
-    /// Other fallbacks.
+    /// Fallbacks that replace the provider's.
     #[serde(default)]
     pub fallbacks: Option<TextList>,
 }
 
-/// What a model costs: dollars for a million tokens.
+/// Price of a model, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens read.
+    /// Price of tokens in the prompt.
     pub input: f64,
-    /// Tokens written.
+    /// Price of tokens in the reply.
     pub output: f64,
-    /// Tokens read from the cache; absent: as `input`.
+    /// Price of tokens read from the cache; absent: as `input`.
     #[serde(default)]
     pub cache_read: Option<f64>,
-    /// Tokens written to the cache for five minutes; absent: as `input`.
+    /// Price of tokens cached for five minutes; absent: as `input`.
     #[serde(default)]
     pub cache_write: Option<f64>,
-    /// Tokens written to the cache for an hour; absent: as `cache_write`.
+    /// Price of tokens cached for an hour; absent: as `cache_write`.
     #[serde(default)]
     pub cache_write_1h: Option<f64>,
-    /// Prompts with more tokens than this cost more, all of their tokens.
+    /// Number of prompt tokens above which the factors apply to the whole call.
     #[serde(default)]
     pub long_above: Option<u64>,
-    /// The factor for what such a prompt reads and caches.
+    /// Factor for the prompt and cache prices of such a call.
     #[serde(default = "one")]
     pub long_input_factor: f64,
-    /// The factor for what is written after such a prompt.
+    /// Factor for the reply price of such a call.
     #[serde(default = "one")]
     pub long_output_factor: f64,
 }
 
-/// Whether the model thinks before it answers.
+/// Thinking of the model before it replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
-    /// No thinking, where the model can be without.
+    /// No thinking, where the model supports that.
     Disabled,
-    /// As much as the model finds right.
+    /// Adaptive thinking: the model chooses the amount.
     Adaptive,
-    /// At most so many tokens; for models before adaptive thinking.
+    /// Maximum of thinking tokens, for models without adaptive thinking.
     Budget(u32),
 }
 
-/// The fewest tokens that a thinking budget may have.
+// Anthropic refuses a smaller `budget_tokens`.
 const LEAST_BUDGET: u32 = 1024;
 
 impl<'de> Deserialize<'de> for Thinking {

@@ -1,15 +1,15 @@
-//! `[planner.snapshots]`: room for snapshots of changes in the object store.
+//! `[planner.snapshots]`: limits of snapshots in the object store.
 
 use bootstrap::settings::Error;
 use serde::Deserialize;
 
-/// `[planner.snapshots]`.
+/// `[planner.snapshots]`: limits of snapshots in the object store.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SnapshotSettings {
     /// Snapshots that one run keeps, in MiB.
     pub run_mib: u64,
-    /// Snapshots that all runs of a ticket that are not over keep together, in MiB.
+    /// Snapshots that all live runs of a ticket keep together, in MiB.
     pub ticket_mib: u64,
 }
 

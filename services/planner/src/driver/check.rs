@@ -1,4 +1,5 @@
-//! Questions to an executor about code and checks. What cannot be answered there is an answer as well: nothing was shown.
+//! Requests to an executor for code and checks. A request that it cannot answer has an empty result; it
+//! does not fail the run.
 
 use domain::check::{CheckOutcome, CheckRun, CheckSpec, TreeKind};
 use domain::{CallId, Fact, JobRequest, News, WorkspaceInfo, cause::chain};
@@ -9,9 +10,9 @@ use crate::embeddings::Embeddings;
 use crate::executors::{CallError, Caller, SeedQuery, Seeds};
 use crate::live;
 
-/// Places that are ranked by their meaning; the executor gives no more.
+// Number of code places to rank by meaning; the executor returns no more.
 const CANDIDATES: u32 = 200;
-/// Characters of the ticket's text that an executor compares a change with.
+// Characters of the ticket's text that an executor compares a change with.
 const TICKET_CHARS: usize = 60_000;
 
 impl Driver {
@@ -43,7 +44,7 @@ impl Driver {
         self.or_nothing(caller, state, found, nothing).await
     }
 
-    /// Who ranks what was found by its meaning.
+    /// Returns the embeddings client, if it is configured and the repository's rules allow it.
     fn ranking(&self, request: &JobRequest) -> Option<&Embeddings> {
         self.embeddings
             .as_ref()
@@ -56,7 +57,7 @@ impl Driver {
             Some(embeddings) => embeddings.rank(text, found, &request.rules).await,
             None => found.chunks,
         };
-        // That there was no confident match is no longer so.
+        // The search's note reports that there was no confident match; the ranking found some.
         let note = if had_none && !seeds.is_empty() {
             String::new()
         } else {
@@ -120,7 +121,7 @@ impl Driver {
             .await
     }
 
-    /// A lost workspace is opened again; everything else that fails comes to `nothing`.
+    /// Recovers a lost workspace. Every other failure has the result `nothing`.
     async fn or_nothing(
         &self,
         caller: &Caller,
@@ -144,7 +145,7 @@ impl Driver {
     }
 }
 
-/// What the ticket asks for, in its own words: its text, and what people who may instruct have said since.
+/// Wording of the ticket: its text and the comments of users who may instruct, new ones included.
 fn ticket_text(state: &RunState, request: &JobRequest) -> String {
     let mut text = format!("{}\n\n{}", request.text.summary, request.text.description);
     let comments = request
@@ -163,13 +164,13 @@ fn ticket_text(state: &RunState, request: &JobRequest) -> String {
     truncate(&text, TICKET_CHARS).to_owned()
 }
 
-/// The first characters of a text.
+/// Truncates a text to its first `most` characters.
 fn truncate(text: &str, most: usize) -> &str {
     let end = text.char_indices().nth(most).map_or(text.len(), |(at, _)| at);
     text.get(..end).unwrap_or_default()
 }
 
-/// What to look for: the ticket's text, and the files that the first look at it expects to change.
+/// Query for code: the ticket's text, and the files that its triage expects to change.
 fn wanted(state: &RunState, request: &JobRequest) -> String {
     let expected = state.intake().flatten().map(|intake| intake.files.join("\n"));
     format!(
@@ -180,7 +181,8 @@ fn wanted(state: &RunState, request: &JobRequest) -> String {
     )
 }
 
-/// A run without a part of the change is asked only what fails in it: names of what passes would fill the journal.
+/// Clears the names of passing tests from a run without a part of the change: only its failures matter, and
+/// the names would fill the journal.
 fn without_names(mut run: CheckRun) -> CheckRun {
     if let (TreeKind::HeadWithout { .. }, Some(tests)) = (&run.tree_kind, &mut run.tests) {
         tests.passing.clear();
@@ -189,7 +191,7 @@ fn without_names(mut run: CheckRun) -> CheckRun {
     run
 }
 
-/// A check that nothing is known of.
+/// Result of a check that did not run.
 fn not_run(check: &CheckSpec, reason: String, info: &WorkspaceInfo) -> CheckRun {
     CheckRun {
         command: check.command.clone(),

@@ -1,5 +1,5 @@
-//! What earlier work took is kept by repository, and looked up before the next. It is an estimate: nothing waits for it, and
-//! nothing fails with it.
+//! Effort of earlier runs by repository, and the forecast for the next one. A forecast is an estimate:
+//! nothing waits for it, and its failure is only logged.
 
 use domain::{Fact, Forecast, History, Job, PastRun, RepositoryName, StopReason, cause::chain};
 use queue::{Bucket, Error};
@@ -7,11 +7,12 @@ use queue::{Bucket, Error};
 use super::Driver;
 use crate::run::{RunState, effort};
 
-/// How often an addition is tried against others.
+// Attempts to add a run to the history. Other planners add at the same time, and each one makes the others'
+// compare-and-set fail.
 const TRIES: u32 = 20;
 
 impl Driver {
-    /// What to expect of the run's work.
+    /// Forecasts the effort of the run.
     pub(super) async fn forecast(&self, state: &RunState) -> Fact {
         let forecast = match state.request() {
             Some(request) => self.look_up(state, &request.repository).await,
@@ -32,7 +33,7 @@ impl Driver {
         }
     }
 
-    /// Keeps what a run took that ends with a pull request.
+    /// Adds the effort of a run that ends with a pull request to the history.
     pub(super) async fn remember(&self, fact: &Fact, state: &RunState) {
         let is_done = matches!(
             fact,

@@ -1,4 +1,4 @@
-//! What a run may spend, and what a call of the model may take before it is made.
+//! Limits of a run, and reservations for model calls.
 
 use domain::{Amount, CallId, Dollars, Fact, ModelRole, Phase, StopReason, TicketLimits, cause::chain};
 
@@ -8,7 +8,7 @@ use crate::model::Choice;
 use crate::run::{DialogSpec, RunState, dialogs, known_length, no_room, tokens_of};
 use crate::transcript::Transcript;
 
-/// Who is asked in a conversation: the role's model, unless the rules name another for its phase.
+/// Returns the model of a conversation: the role's, unless the rules name another for its phase.
 pub(super) fn choice(state: &RunState, phase: Phase, role: ModelRole) -> Choice {
     let models = state.request().map(|request| &request.rules.agent.models);
     Choice {
@@ -17,7 +17,7 @@ pub(super) fn choice(state: &RunState, phase: Phase, role: ModelRole) -> Choice 
     }
 }
 
-/// Who sums a conversation up: the model that works, whatever the conversation's own is.
+/// Returns the model that summarizes: the one of the work phase, whatever model the conversation uses.
 pub(super) fn summing_up(state: &RunState) -> Choice {
     choice(state, Phase::Work, ModelRole::Default)
 }
@@ -32,7 +32,7 @@ impl Driver {
             None => None,
         };
         let mut limits = self.allowance.limits(request);
-        // A model that the rules name may bear less than its role's own.
+        // A model that the rules name may have a smaller context window than its role's.
         for dialog in dialogs(state) {
             if let Some(limit) = limits.context_by_role.get_mut(&dialog.role) {
                 let choice = choice(state, dialog.phase, dialog.role);
@@ -42,7 +42,8 @@ impl Driver {
         Ok(Fact::LimitsSet { limits, ticket }.into())
     }
 
-    /// A ticket's limits with what its other runs took. One whose journal cannot be read counts nothing.
+    /// Adds the spending of the ticket's other runs to its limits. A run with an unreadable journal counts
+    /// as nothing.
     async fn with_spent(&self, state: &RunState, limits: TicketLimits) -> Result<TicketLimits, Trouble> {
         let journal = self.queue.journal();
         let mut spent = Amount::default();
@@ -67,10 +68,10 @@ impl Driver {
         })
     }
 
-    /// Sets aside what a call may take at most.
+    /// Reserves the upper bound of a call.
     ///
     /// # Errors
-    /// Which budget has no room.
+    /// The budget without room.
     pub(super) async fn reserve(
         &self,
         state: &RunState,
@@ -83,7 +84,7 @@ impl Driver {
         self.reserve_for(state, id, (dialog.phase, &choice), input).await
     }
 
-    /// The same for a summary of a conversation, which the model that works makes.
+    /// Reserves the upper bound of a summary's call.
     pub(super) async fn reserve_summary(
         &self,
         state: &RunState,

@@ -1,4 +1,4 @@
-//! What people see of a run while it works. None of it is in the journal: a report of it that is lost or comes twice
+//! Progress of a run for users. The journal contains none of it: a lost or duplicate progress report
 //! changes nothing.
 
 use domain::{
@@ -9,7 +9,7 @@ use domain::{
 use super::{Driver, Trouble};
 use crate::run::{Action, RunState};
 
-/// How far a run is; absent for notices, which are no work.
+/// Returns the progress of a run; absent for notices, which do no work.
 pub(super) fn of(state: &RunState) -> Option<Progress> {
     let job = state.request()?.job;
     let spending = &state.spending;
@@ -24,7 +24,8 @@ pub(super) fn of(state: &RunState) -> Option<Progress> {
     })
 }
 
-/// The call that begins a conversation which the status comment should tell of: later turns say nothing new.
+/// Returns the first call of a conversation, if the status comment already shows the run. Later turns have
+/// no news for it.
 fn begun<'a>(action: &'a Action, state: &RunState) -> Option<&'a CallId> {
     let Action::AskModel { id } = action else {
         return None;
@@ -35,7 +36,7 @@ fn begun<'a>(action: &'a Action, state: &RunState) -> Option<&'a CallId> {
 }
 
 impl Driver {
-    /// Has the status comment show how far the first clone is that the run waits for.
+    /// Shows the progress of the first clone in the status comment.
     pub(super) async fn show_clone(
         &self,
         state: &RunState,
@@ -61,7 +62,7 @@ impl Driver {
         Ok(self.queue.reports().append(&report).await.map(drop)?)
     }
 
-    /// Has the status comment show how far the run is, when this step changes that.
+    /// Shows the progress of the run in the status comment, if this action changes it.
     pub(super) async fn show_progress(
         &self,
         action: &Action,

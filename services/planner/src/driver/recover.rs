@@ -1,4 +1,4 @@
-//! What a failed call to an executor comes to.
+//! Recovery after a failed call to an executor.
 
 use domain::{CallId, Fact, Snapshot, WorkspaceInfo, cause::chain};
 
@@ -8,8 +8,8 @@ use crate::prompts;
 use crate::run::RunState;
 
 impl Driver {
-    /// After a failed call: another planner has the ticket, the workspace is still there, or it is restored from the
-    /// last snapshot at any executor.
+    /// Recovers a failed call. The ticket may belong to another planner, the workspace may still be open,
+    /// or any executor restores it from the last snapshot.
     pub(super) async fn recover(
         &self,
         caller: &Caller,
@@ -17,6 +17,8 @@ impl Driver {
         error: CallError,
         cut: Cut,
     ) -> Result<Outcome, Trouble> {
+        // Only a newer fence and a broken queue end the session; every other failure becomes a fact of the
+        // run.
         let is_gone = match error {
             CallError::Stale => return Err(Trouble::Lost),
             CallError::Invalid(words) | CallError::Refused(words) | CallError::Unkeepable(words) => {
@@ -57,7 +59,8 @@ impl Driver {
             .open(caller, request, base.as_ref(), restore.as_ref())
             .await
         {
-            // Nothing was lost, so nothing is run again: a command may have had its effects already.
+            // The workspace survived, so the call does not run again: its command may already have had
+            // effects.
             Ok(workspace) if !is_gone && before.is_some_and(|before| before.id == workspace.id) => {
                 Ok(still_open(caller, &error, cut).into())
             }
@@ -72,7 +75,7 @@ impl Driver {
 }
 
 impl Driver {
-    /// Opens the workspace anew with an earlier state of the change.
+    /// Reopens the workspace with an earlier state of the change.
     pub(super) async fn go_back(
         &self,
         caller: &Caller,
@@ -97,15 +100,15 @@ impl Driver {
     }
 }
 
-/// Which call to an executor failed.
+/// Call to an executor that failed.
 pub(super) enum Cut {
     Tool(CallId),
     Snapshot,
-    /// A question about checks, and what it comes to without an answer.
+    /// A check or search request, with the fact to record if it has no answer.
     Check(Box<Fact>),
 }
 
-/// What a failed call comes to when its workspace is still there.
+/// Fact for a failed call whose workspace is still open.
 fn still_open(caller: &Caller, error: &CallError, cut: Cut) -> Fact {
     match cut {
         Cut::Tool(id) => Fact::ToolFinished {

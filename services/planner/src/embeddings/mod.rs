@@ -1,5 +1,5 @@
-//! Places of the code are ranked once more by their meaning, where a server for embeddings is configured. It is never waited
-//! for longer than its limit, and nothing fails with it: the search's own order counts then.
+//! Ranking of code places by meaning with an optional embeddings server. Its limit and its failures never
+//! delay or fail a run: the order of the search applies instead.
 
 mod rank;
 mod wire;
@@ -20,9 +20,9 @@ use crate::config::EmbeddingSettings;
 use crate::executors::{Candidate, Seeds};
 use crate::telemetry;
 
-/// Vectors that are kept in memory: with 1,536 numbers each 50 MB.
+// Vectors in memory. With 1,536 numbers each they take 50 MB.
 const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(8_191);
-/// Of a ticket no more is compared, in characters: servers refuse texts that are too long for their model.
+// Characters of the ticket's text in a request: servers refuse texts that are too long for their model.
 const QUERY_CHARS: usize = 8_000;
 const AT_ONCE: usize = 4;
 
@@ -31,24 +31,24 @@ type Vector = Arc<[f32]>;
 /// Content and lines of a chunk.
 type Chunk = (String, Option<(u32, u32)>);
 
-/// Why there are no vectors.
+/// Failure of the embeddings server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The request failed.
+    /// The connection failed or broke.
     #[error("the server for embeddings cannot be reached")]
     Http(#[from] reqwest::Error),
-    /// The server said no.
+    /// The server returned an error status.
     #[error("the server for embeddings answered {0}")]
     Status(u16),
-    /// The answer is not what was asked for.
+    /// The response is not the expected JSON.
     #[error("the server for embeddings gave an answer that cannot be read: {0}")]
     Unreadable(&'static str),
-    /// It took too long.
+    /// The request exceeded `timeout_ms`.
     #[error("the server for embeddings did not answer within {0} ms")]
     Late(u64),
 }
 
-/// A server for embeddings, and the vectors that are known.
+/// Client of an embeddings server, with a cache of vectors.
 pub(crate) struct Embeddings {
     http: reqwest::Client,
     url: String,
@@ -57,12 +57,12 @@ pub(crate) struct Embeddings {
 }
 
 impl Embeddings {
-    /// A client; nothing is sent yet.
+    /// Creates a client without sending a request.
     ///
     /// # Errors
-    /// When the key is no header value or TLS cannot be set up.
+    /// The key is not a valid header value, or TLS setup fails.
     pub(crate) fn new(settings: &EmbeddingSettings) -> anyhow::Result<Self> {
-        // The first one wins; another service of the same process may have been faster.
+        // Fails if another service of the same process installed a provider first, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut headers = HeaderMap::new();
         if let Some(key) = &settings.api_key {
@@ -88,7 +88,8 @@ impl Embeddings {
         })
     }
 
-    /// The best places for a text, of what the search found. As they were when the server does not help.
+    /// Ranks the places that the search found by their similarity to a text. Returns the order of the
+    /// search if the server fails.
     pub(crate) async fn rank(&self, text: &str, found: Seeds, rules: &Rules) -> Vec<CodeSeed> {
         if found.candidates.is_empty() {
             return found.chunks;
@@ -106,7 +107,7 @@ impl Embeddings {
         }
     }
 
-    /// The vector of a text and one for each candidate.
+    /// Returns the vector of a text and one for each candidate.
     async fn vectors(&self, text: &str, candidates: &[Candidate]) -> Result<(Vector, Vec<Vector>), Trouble> {
         let query: String = text.chars().take(QUERY_CHARS).collect();
         let new: Vec<&Candidate> = {
@@ -130,6 +131,8 @@ impl Embeddings {
         for (one, vector) in new.into_iter().zip(vectors) {
             known.put(key(one), vector);
         }
+        // A cache entry may be evicted meanwhile or have the length of another model; both count as
+        // unusable.
         let all = candidates.iter().map(|one| known.get(&key(one)).cloned());
         let all: Option<Vec<Vector>> = all.collect();
         let all = all.filter(|all| all.iter().all(|vector| vector.len() == query.len()));

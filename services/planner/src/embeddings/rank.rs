@@ -1,4 +1,4 @@
-//! The order of the search and the order by meaning become one.
+//! Fusion of the search's order with the order by meaning.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use domain::{CodeSeed, Rules, Scope};
 use super::Vector;
 use crate::executors::{Candidate, Seeds};
 
-/// As the search itself fuses its lists.
+// Constant of reciprocal rank fusion, the same as in the executor's search.
 const K: f64 = 60.0;
 const MOST: usize = 10;
 const OF_A_MODULE: usize = 4;
 const OF_A_FILE: usize = 2;
-/// A place that the search is not sure of must stand out by so many standard deviations.
+// A place without a confident match needs a similarity this many standard deviations above the mean.
 const STANDS_OUT: f64 = 2.0;
 
 struct Ranked<'a> {
@@ -22,7 +22,7 @@ struct Ranked<'a> {
     is_sure: bool,
 }
 
-/// The best places: at most 10, 4 of a module and 2 of a file.
+/// Returns the best places: at most 10, of these 4 from a module and 2 from a file.
 pub(super) fn best(query: &Vector, found: &Seeds, vectors: &[Vector], rules: &Rules) -> Vec<CodeSeed> {
     let likeness: Vec<f64> = vectors.iter().map(|vector| cosine(query, vector)).collect();
     let floor = floor(&likeness);
@@ -50,7 +50,7 @@ pub(super) fn best(query: &Vector, found: &Seeds, vectors: &[Vector], rules: &Ru
         .filter(|one| one.is_sure || one.likeness >= floor)
         .collect();
     ranked.sort_by(|one, other| other.score.total_cmp(&one.score));
-    // What the text names outright is no candidate of the search and stays first.
+    // Places that the text names are not candidates of the search; they keep their rank before all others.
     let is_candidate = |seed: &&CodeSeed| {
         let mut all = found.candidates.iter();
         all.any(|one| one.seed.path == seed.path && one.seed.lines == seed.lines)
@@ -97,7 +97,7 @@ fn seed(one: &Ranked<'_>, reason: &str) -> CodeSeed {
     let meaning = format!("meaning {:.2}", one.likeness);
     let most = 2.0 * weight(0);
     CodeSeed {
-        // Between 0 and 1, as both ranks are.
+        // Normalized to the best rank in both orders, which scores 100.
         score: (one.score / most * 100.0).round() as u32,
         reason: match reason.is_empty() {
             true => meaning,
@@ -111,7 +111,7 @@ fn weight(rank: usize) -> f64 {
     1.0 / (K + 1.0 + rank as f64)
 }
 
-/// What a place that only its meaning speaks for must reach.
+/// Similarity that a place needs if only its meaning supports it.
 fn floor(likeness: &[f64]) -> f64 {
     let count = likeness.len() as f64;
     let mean = likeness.iter().sum::<f64>() / count;
@@ -149,7 +149,8 @@ mod tests {
         }
     }
 
-    /// The best of candidates with these likenesses to the query, of which the search is sure of the first `sure`.
+    /// Returns the best of candidates with these similarities to the query. The search is confident of the
+    /// first `sure`.
     fn ranked(likeness: &[(&str, f32)], sure: usize) -> Vec<String> {
         let query: Vector = vec![1.0, 0.0].into();
         let vector = |like: f32| -> Vector { vec![like, (1.0 - like * like).sqrt()].into() };

@@ -1,11 +1,11 @@
-//! `/v1/embeddings`, as `OpenAI` describes it and compatible servers speak it.
+//! Wire format of `/v1/embeddings`, as `OpenAI` describes it and compatible servers implement it.
 
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::{Trouble, Vector};
 
-/// An answer is not larger, in bytes: 2,048 vectors of 3,072 numbers with 10 digits.
+// Maximum size of a response in bytes: 2,048 vectors of 3,072 numbers with 10 digits.
 const MOST: usize = 64 << 20;
 
 #[derive(Serialize)]
@@ -28,7 +28,7 @@ struct Embedding {
     embedding: Vec<f32>,
 }
 
-/// The vectors in the order of the texts.
+/// Reads a response. The vectors have the order of the texts.
 pub(super) async fn read(response: reqwest::Response, texts: usize) -> Result<Vec<Vector>, Trouble> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
@@ -60,7 +60,8 @@ fn ordered(answer: Answer, texts: usize) -> Result<Vec<Vector>, Trouble> {
 mod tests {
     use super::*;
 
-    /// A number beyond what a vector holds is refused by some builds of the parser, and by us in the others.
+    /// Some builds of the parser refuse a number beyond the range of `f32`; `ordered` refuses it in the
+    /// others.
     fn given(json: &str, texts: usize) -> Result<usize, Trouble> {
         let answer = serde_json::from_str(json).map_err(|_| Trouble::Unreadable("no such JSON"))?;
         ordered(answer, texts).map(|all| all.len())

@@ -1,4 +1,4 @@
-//! Checks at an executor: what to run, what it showed, and what a change amounts to.
+//! Calls to an executor about checks: search for candidates, check runs, and inspection of a change.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use super::{
     client::Executors,
 };
 
-/// A little longer than the executor's own limit for a check, so that its answer is heard.
+// A little longer than the executor's limit for a check, so that its own result arrives first.
 const CHECK_LIMIT: Duration = Duration::from_secs(36 * 60);
-/// Looking at files: a large workspace takes its time.
+// Reading the files of a large workspace takes time.
 const LOOK_LIMIT: Duration = Duration::from_secs(120);
 
 impl Executors {
-    /// Runs a check in a scratch tree to its result; what it prints meanwhile goes to `output`.
+    /// Runs a check in a scratch tree and waits for its result. Its output goes to `output` meanwhile.
     ///
     /// # Errors
-    /// [`CallError`]; the check may then still run, and asking again with the same id finds out.
+    /// [`CallError`]; the check may still be running. A call with the same id returns its result.
     pub(crate) async fn run_check(
         &self,
         caller: &Caller,
@@ -55,7 +55,7 @@ impl Executors {
                     return result.of(check).map_err(|why| CallError::trouble(&why));
                 }
                 Some(wire::run_check_response::Event::Output(chunk)) => {
-                    // Whoever looks misses what comes too fast.
+                    // A viewer misses chunks that arrive too fast; the result has the whole output.
                     let _ = output.try_send(chunk.data);
                 }
                 None => {}
@@ -64,10 +64,10 @@ impl Executors {
         Err(CallError::trouble("the check ended without a result"))
     }
 
-    /// Commands that may serve as checks at the base commit, `given` first.
+    /// Returns commands that may serve as checks at the base commit, `given` first.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]
     pub(crate) async fn find_checks(
         &self,
         caller: &Caller,
@@ -88,10 +88,11 @@ impl Executors {
         Ok(found.candidates.into_iter().map(CheckCandidate::from).collect())
     }
 
-    /// What the workspace's change amounts to, and what in it weakens its checks. `ticket_text`: what the ticket asks for.
+    /// Inspects the workspace's change and the parts of it that weaken checks. `ticket_text`: wording of
+    /// the ticket.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]
     pub(crate) async fn inspect_change(
         &self,
         caller: &Caller,

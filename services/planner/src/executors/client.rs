@@ -30,7 +30,7 @@ use crate::config::PlannerSettings;
 use crate::snapshots::SnapshotRoom;
 use crate::telemetry::{self, PoolSlots};
 
-/// A little longer than the executor's own limit for a tool, so that its answer is heard.
+// A little longer than the executor's limit for a tool, so that its own result arrives first.
 const TOOL_LIMIT: Duration = Duration::from_secs(11 * 60);
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
@@ -38,26 +38,26 @@ const MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 pub(super) type Client = ExecutorServiceClient<Channel>;
 
-/// Every executor that this planner talks to.
+/// Client of every executor in the configured pools.
 pub(crate) struct Executors {
     pub(super) settings: PlannerSettings,
     pub(super) signer: Signer,
     pub(super) dial: Dial,
     pub(super) directory: Directory,
     channels: Mutex<HashMap<String, Channel>>,
-    /// Absent: this planner sends no traces.
+    /// Absent: this planner exports no traces.
     pub(super) relay: Option<SpanRelay>,
 }
 
-/// A snapshot's description, and its pack in the object store.
+/// Description of a snapshot, and its pack in the object store.
 pub(crate) struct Taken {
     pub(crate) info: wire::SnapshotInfo,
     pub(crate) pack: StoredObject,
 }
 
 impl Executors {
-    /// Starts to watch the executors of every pool, until the shutdown. With a forwarder they are asked for their spans, until
-    /// [`Executors::finish_spans`].
+    /// Watches the executors of every pool until shutdown. With a forwarder it also fetches their spans,
+    /// until [`Executors::finish_spans`].
     pub(crate) fn start(
         settings: PlannerSettings,
         signer: Signer,
@@ -86,22 +86,22 @@ impl Executors {
         executors
     }
 
-    /// Wakes when an executor's status changed after this call.
+    /// Wakes when the status of an executor changes after this call.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.directory.changes()
     }
 
-    /// The slots of each pool.
+    /// Returns the slots of each pool.
     pub(crate) fn slots(&self) -> BTreeMap<String, PoolSlots> {
         self.directory.slots()
     }
 
-    /// Every workspace that is open at an executor.
+    /// Returns every workspace that is open at an executor.
     pub(crate) fn held(&self) -> Vec<HeldWorkspace> {
         self.directory.held()
     }
 
-    /// A client for one address; the channel dials by itself and is shared.
+    /// Returns a client for one address. Its channel is shared and connects by itself.
     pub(super) fn client(&self, address: &str) -> Result<Client, CallError> {
         let mut channels = self
             .channels
@@ -120,8 +120,8 @@ impl Executors {
             .max_encoding_message_size(MESSAGE_BYTES))
     }
 
-    /// Leaves an executor that says nothing of itself within one connect limit; true when it was left. Its workspaces are opened
-    /// elsewhere until it answers again.
+    /// Leaves an executor that sends no status within the connect limit. Returns true if it did; other
+    /// executors then open its workspaces until it responds again.
     pub(crate) async fn leave_if_silent(&self, address: &str) -> bool {
         let word = async {
             let request = self.status_request(wire::WatchStatusRequest {})?;
@@ -141,12 +141,13 @@ impl Executors {
             )) => false,
         };
         if is_silent {
+            // A new channel, because the old one may wait for a lost node's TCP timeout.
             self.leave(address);
         }
         is_silent
     }
 
-    /// Takes an executor for lost until it is heard over a new connection.
+    /// Marks an executor as lost until its status arrives over a new connection.
     pub(super) fn leave(&self, address: &str) {
         let mut channels = self
             .channels
@@ -158,7 +159,7 @@ impl Executors {
             .lose(address, "it does not answer", bootstrap::now());
     }
 
-    /// A signed grant.
+    /// Signs a grant for a call.
     pub(super) fn grant(
         &self,
         caller: &Caller,
@@ -194,7 +195,7 @@ impl Executors {
         Ok(request)
     }
 
-    /// A request that any executor answers about itself; it has no deadline.
+    /// Creates a request for an executor's own status, without a deadline.
     pub(super) fn status_request<T>(&self, message: T) -> Result<Request<T>, CallError> {
         let token = self.signer.sign_status(bootstrap::now());
         granted(
@@ -203,10 +204,10 @@ impl Executors {
         )
     }
 
-    /// Runs one tool to its result; what it prints meanwhile goes to `output`.
+    /// Runs one tool and waits for its result. Its output goes to `output` meanwhile.
     ///
     /// # Errors
-    /// [`CallError`]; the call may then still run, and asking again with the same id finds out.
+    /// [`CallError`]; the call may still be running. A call with the same id returns its result.
     pub(crate) async fn call_tool(
         &self,
         caller: &Caller,
@@ -236,7 +237,7 @@ impl Executors {
             match event.event {
                 Some(wire::call_tool_response::Event::Result(result)) => return Ok(tool_result(result)),
                 Some(wire::call_tool_response::Event::Output(chunk)) => {
-                    // Whoever looks misses what comes too fast.
+                    // A viewer misses chunks that arrive too fast; the journal has the whole result.
                     let _ = output.try_send(chunk.data);
                 }
                 None => {}
@@ -245,10 +246,10 @@ impl Executors {
         Err(CallError::trouble("the call ended without a result"))
     }
 
-    /// Everything that differs from the base, as a pack that goes from the executor to the object store in parts.
+    /// Streams the difference from the base as a pack from the executor to the object store.
     ///
     /// # Errors
-    /// [`CallError`].
+    /// [`CallError`]
     pub(crate) async fn snapshot(
         &self,
         caller: &Caller,
@@ -280,7 +281,7 @@ impl Executors {
         }
     }
 
-    /// Keeps the workspace for five more minutes. A failure shows at the next call.
+    /// Extends the life of the workspace by five minutes. A failure shows at the next call.
     pub(crate) async fn keep_alive(&self, caller: &Caller, info: &WorkspaceInfo) {
         let message = wire::KeepAliveRequest {
             workspace_id: info.id.clone(),
@@ -298,9 +299,9 @@ impl Executors {
         }
     }
 
-    /// Ends the workspace. After a failure the slots' keeper finds it open and ends it later.
+    /// Closes the workspace. After a failure the slot maintenance finds it open and closes it later.
     pub(crate) async fn close(&self, caller: &Caller, executor: &str, workspace: &str) {
-        // Spans that ended with the workspace.
+        // Requests the spans that ended with the workspace.
         let _noted = self.note_call(executor, caller);
         let message = wire::CloseWorkspaceRequest {
             workspace_id: workspace.to_owned(),
@@ -324,7 +325,7 @@ impl Executors {
     }
 }
 
-/// Passes a pack on to the object store; the description that came with it.
+/// Forwards a pack to the object store and returns its description.
 async fn receive_snapshot(
     events: &mut Streaming<wire::SnapshotWorkspaceResponse>,
     upload: &mut ObjectUpload,
@@ -347,7 +348,7 @@ async fn receive_snapshot(
     info.ok_or_else(|| CallError::trouble("the snapshot came without its description"))
 }
 
-/// A request with a grant in its metadata.
+/// Creates a request with a grant in its metadata.
 pub(super) fn granted<T>(token: &SecretString, message: T) -> Result<Request<T>, CallError> {
     let mut bearer: tonic::metadata::MetadataValue<_> =
         format!("Bearer {}", token.expose_secret())
@@ -367,7 +368,7 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
     };
     ToolResult {
         status,
-        // An executor may be of an earlier release, or not ours any more.
+        // Executors are less trusted: one may run an earlier release or be compromised.
         content: legible(&result.content).into_owned(),
         changed: result.changed,
         branch: Some(result.branch).filter(|branch| !branch.is_empty()),
@@ -379,7 +380,7 @@ fn tool_result(result: wire::ToolResult) -> ToolResult {
     }
 }
 
-/// A commit id; `None` for an empty or impossible one.
+/// Parses a commit id; `None` for an empty or invalid one.
 pub(crate) fn commit(text: &str) -> Option<CommitId> {
     text.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! How executors are reached: with the planner's certificate, where there are certificates.
+//! Connections to executors, with the planner's certificate where `[tls]` is configured.
 
 use std::{collections::BTreeSet, io, time::Duration};
 
@@ -18,34 +18,37 @@ use tower::service_fn;
 use super::call::CallError;
 
 pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(3);
-/// Between two signs of life, and how long one may take: a lost node closes no connection, and a call notices it in twice this time.
+// Interval and timeout of HTTP/2 pings: a lost node closes no connection, so a call fails after twice this
+// time.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const RESOLVE_LIMIT: Duration = Duration::from_secs(3);
 
-/// The way to executors.
+/// Connector for executors; holds the TLS client if there are certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct Dial(Option<Client>);
 
 impl Dial {
-    /// With certificates, every connection uses them, whatever its address says.
+    /// Creates a connector. With certificates it uses TLS for every connection, whatever scheme an address
+    /// has.
     ///
     /// # Errors
-    /// When their files cannot be used.
+    /// The certificate files are not usable.
     pub(crate) fn new(settings: Option<&Settings>) -> Result<Self, Error> {
         let client = settings.map(|settings| Client::to_service(settings, Protocol::Http2, "executor"));
         Ok(Self(client.transpose()?))
     }
 
-    /// A channel that dials by itself, again and again.
+    /// Creates a channel that connects and reconnects by itself.
     pub(super) fn channel(&self, address: &str) -> Result<Channel, CallError> {
-        // The connector does what the scheme asks for.
+        // The connector does TLS; with the scheme https tonic would require a TLS setup in the endpoint as
+        // well.
         let plain = address.replacen("https://", "http://", 1);
         let endpoint = Endpoint::from_shared(plain)
             .map_err(|_| CallError::Refused(format!("{address} is not an address")))?
             .connect_timeout(CONNECT_LIMIT)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .keep_alive_timeout(KEEP_ALIVE)
-            // An executor that was cut off is noticed before a call needs it.
+            // Detects a dead executor before a call needs it.
             .keep_alive_while_idle(true)
             .tcp_nodelay(true);
         Ok(match &self.0 {
@@ -57,7 +60,7 @@ impl Dial {
         })
     }
 
-    /// One address, or every address behind a `dns://` name; `None` when the name does not resolve.
+    /// Resolves an address, or every address behind a `dns://` name; `None` if the name does not resolve.
     pub(super) async fn resolve(&self, address: &str) -> Option<BTreeSet<String>> {
         let Some(name) = address.strip_prefix("dns://") else {
             return Some([address.to_owned()].into());

@@ -1,4 +1,5 @@
-//! What every executor says of itself, heard on one long-lived stream each.
+//! Directory of executors with the last status of each, which arrives on one long-lived stream per
+//! executor.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -14,13 +15,13 @@ use tokio::sync::watch;
 
 use crate::telemetry::PoolSlots;
 
-/// How long a newly found executor may take to say what it offers before others are chosen without it.
+// Time that a new executor has for its first status before the planner chooses among the others.
 const FIRST_WORD: Duration = Duration::from_secs(3);
-/// Characters of what an executor says in words, and how many programs it may name.
+// Limits for text from an executor, which is less trusted: characters of a text, number of programs.
 const WORDS: usize = 200;
 const PROGRAMS: usize = 50;
 
-/// A workspace that is open at an executor.
+/// Workspace that is open at an executor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OpenRun {
     pub(super) run: RunId,
@@ -28,7 +29,7 @@ pub(super) struct OpenRun {
     pub(super) workspace: String,
 }
 
-/// The last status of one executor.
+/// Last status of one executor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Status {
     pub(super) free: u32,
@@ -36,20 +37,20 @@ pub(super) struct Status {
     pub(super) warm: BTreeSet<String>,
     pub(super) draining: bool,
     pub(super) open: Vec<OpenRun>,
-    /// Unix seconds.
+    /// Start of the executor, in Unix seconds.
     pub(super) started_at: i64,
-    /// Why it opens nothing; empty: it may.
+    /// Reason that the executor does not accept work; empty: it is ready.
     pub(super) unready: String,
     pub(super) version: String,
     pub(super) system: String,
     pub(super) programs: Vec<String>,
     pub(super) sandbox: Option<SandboxLevel>,
-    /// It wants to be asked for its spans.
+    /// True if the executor keeps its spans until a planner requests them.
     pub(super) keeps_spans: bool,
 }
 
 impl Status {
-    /// The status in a message; an open run that this release cannot name is left out.
+    /// Converts a message. An open run whose id this release cannot parse is omitted.
     pub(super) fn new(message: wire::WatchStatusResponse) -> Self {
         let open = message.open_runs.into_iter().filter_map(|open| {
             Some(OpenRun {
@@ -79,7 +80,7 @@ impl Status {
         }
     }
 
-    /// What of it outlives its stream.
+    /// Returns the part of the status that outlives its stream.
     fn past(&self) -> Past {
         Past {
             make: Some(ExecutorMake {
@@ -116,7 +117,7 @@ impl Status {
         }
     }
 
-    /// Slots that a new run may take.
+    /// Returns the slots that a new run may take.
     pub(super) fn usable(&self) -> u32 {
         if self.draining { 0 } else { self.free }
     }
@@ -126,7 +127,7 @@ impl Status {
     }
 }
 
-/// What is remembered of an executor that does not answer.
+/// Last known properties of an executor that does not respond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Past {
     make: Option<ExecutorMake>,
@@ -151,9 +152,11 @@ impl Past {
     }
 }
 
-/// The executors of a pool that may open a run's workspace, best first: those that hold it already (a planner that fell
-/// opened it), then those with a free slot, of these the ones that have the repository warm, then those with more room, then
-/// the older ones. An autoscaler removes the youngest pods first, and so finds them idle.
+/// Ranks the executors of a pool that may open a run's workspace, best first.
+///
+/// The order: executors that already hold the workspace (a crashed planner opened it), then those with a
+/// free slot; of these the ones with a warm repository, then those with more room, then the older ones. An
+/// autoscaler removes the youngest pods first, and so finds them idle.
 pub(super) fn ranked<'a>(
     executors: impl IntoIterator<Item = (&'a str, &'a Status)>,
     repository: &RepositoryName,
@@ -172,7 +175,7 @@ pub(super) fn ranked<'a>(
     fit.into_iter().map(|(address, _)| address.to_owned()).collect()
 }
 
-/// An open workspace and the executor that holds it.
+/// Open workspace and the executor that holds it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HeldWorkspace {
     pub(crate) executor: String,
@@ -183,14 +186,14 @@ pub(crate) struct HeldWorkspace {
 
 #[derive(Default)]
 struct Known {
-    /// The addresses of each pool, as last resolved.
+    /// Addresses of each pool, as last resolved.
     pools: BTreeMap<String, BTreeSet<String>>,
     statuses: HashMap<String, Status>,
-    /// Addresses that have answered, or failed to, at least once.
+    /// Addresses that have responded or failed at least once.
     heard: HashSet<String>,
-    /// Of those that do not answer.
+    /// Executors that do not respond, by address.
     past: HashMap<String, Past>,
-    /// Names of pools that stand for no address now.
+    /// DNS names of pools that currently have no address.
     unresolved: BTreeSet<String>,
 }
 
@@ -201,7 +204,7 @@ impl Known {
     }
 }
 
-/// Every executor that was found, with its last status.
+/// Every executor that the planner found, with its last status.
 pub(super) struct Directory {
     known: Mutex<Known>,
     changed: watch::Sender<()>,
@@ -219,12 +222,12 @@ impl Directory {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes when anything changed after this call.
+    /// Wakes when the directory changes after this call.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Sets what the pools resolve to; gives the addresses of all of them.
+    /// Replaces the addresses of the pools. Returns all addresses.
     pub(super) fn set_pools(&self, pools: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
         let all: BTreeSet<String> = pools.values().flatten().cloned().collect();
         let mut known = self.known();
@@ -239,7 +242,7 @@ impl Directory {
         all
     }
 
-    /// Records which names of pools stand for no address.
+    /// Records the names of pools that currently have no address.
     pub(super) fn set_unresolved(&self, unresolved: BTreeSet<String>) {
         let mut known = self.known();
         if known.unresolved != unresolved {
@@ -249,7 +252,7 @@ impl Directory {
         }
     }
 
-    /// Records what an executor said.
+    /// Records the status that an executor sent.
     pub(super) fn hear(&self, address: &str, status: Status) {
         let mut known = self.known();
         known.heard.insert(address.to_owned());
@@ -261,7 +264,7 @@ impl Directory {
         }
     }
 
-    /// Records that an executor does not answer, and why.
+    /// Records that an executor does not respond, and the reason.
     pub(super) fn lose(&self, address: &str, why: &str, now: Timestamp) {
         let mut known = self.known();
         known.heard.insert(address.to_owned());
@@ -284,12 +287,12 @@ impl Directory {
         }
     }
 
-    /// True when the last message of the executor was a status.
+    /// Returns true if the last message of the executor was a status.
     pub(super) fn knows(&self, address: &str) -> bool {
         self.known().statuses.contains_key(address)
     }
 
-    /// The version of an executor that keeps its spans until it is asked; absent: it is not to be asked.
+    /// Returns the version of an executor that keeps its spans for planners; absent: it does not.
     pub(super) fn span_keeper(&self, address: &str) -> Option<String> {
         let known = self.known();
         let status = known.statuses.get(address);
@@ -298,8 +301,8 @@ impl Directory {
             .map(|status| status.version.clone())
     }
 
-    /// Every executor of a pool that has answered or failed to, those that take work last; and which of these names stand for no
-    /// address.
+    /// Returns every executor of a pool that has responded or failed, ready ones last, and those of `names`
+    /// that have no address.
     pub(super) fn seen(&self, pool: &str, names: &[String]) -> (Vec<ExecutorSeen>, Vec<String>) {
         let known = self.known();
         let addresses = known.pools.get(pool).into_iter().flatten();
@@ -314,8 +317,8 @@ impl Directory {
         (executors, unresolved.cloned().collect())
     }
 
-    /// Waits until each executor of a pool has answered or failed to, at most three seconds: right after the start
-    /// nothing is known yet.
+    /// Waits until each executor of a pool has responded or failed, at most three seconds: right after
+    /// start the directory is empty.
     pub(super) async fn heard_of(&self, pool: &str) {
         let mut changes = self.changes();
         let heard = async {
@@ -325,7 +328,7 @@ impl Directory {
                 }
             }
         };
-        // What is known after that is what there is.
+        // After the timeout the executors that responded are enough.
         let _ = tokio::time::timeout(FIRST_WORD, heard).await;
     }
 
@@ -337,17 +340,18 @@ impl Directory {
             .is_some_and(|addresses| addresses.iter().all(|address| known.heard.contains(address)))
     }
 
-    /// As [`ranked`], of one pool.
+    /// Ranks the executors of one pool, see [`ranked`].
     pub(super) fn ranked(&self, pool: &str, repository: &RepositoryName, run: &RunId) -> Vec<String> {
         ranked(self.known().of_pool(pool), repository, run)
     }
 
-    /// Whether the run may open its workspace without waiting for others: an executor holds it already.
+    /// Returns true if an executor already holds the run's workspace, so that the run need not wait for a
+    /// slot.
     pub(super) fn holds(&self, pool: &str, run: &RunId) -> bool {
         self.known().of_pool(pool).any(|(_, status)| status.holds(run))
     }
 
-    /// The slots of each pool.
+    /// Returns the slots of each pool.
     pub(super) fn slots(&self) -> BTreeMap<String, PoolSlots> {
         let known = self.known();
         let slots = known.pools.keys().map(|pool| {
@@ -363,7 +367,7 @@ impl Directory {
         slots.collect()
     }
 
-    /// Every open workspace.
+    /// Returns every open workspace.
     pub(super) fn held(&self) -> Vec<HeldWorkspace> {
         let known = self.known();
         let each = known.statuses.iter().flat_map(|(address, status)| {

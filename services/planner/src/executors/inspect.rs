@@ -1,4 +1,4 @@
-//! What the pools offer, for an operator who checks an installation.
+//! Inspection of the pools for an operator who checks an installation.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use tonic::Code;
 use super::{client::granted, dial::Dial};
 use crate::config::Config;
 
-/// Asks each executor of each pool for its tools: their names, or the problem in words for the operator.
+/// Requests the tools of each executor of each pool. Returns their names, or the problem in words for the
+/// operator.
 pub async fn inspect_pools(config: &Config, limit: Duration) -> Vec<(String, Result<Vec<String>, String>)> {
     let signer = match Signer::new(&config.planner.grant_key_id, &config.planner.grant_key) {
         Ok(signer) => signer,

@@ -1,4 +1,4 @@
-//! Executors: which one to ask, and what is asked of it.
+//! Executors: discovery, choice of one, and calls to it.
 
 mod call;
 mod checks;
