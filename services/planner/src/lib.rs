@@ -1,5 +1,7 @@
-//! The planner: the only service that talks to the model. It takes a ticket's wake-up token, folds new triggers into
-//! the ticket's row and drives the ticket's runs: decide, act, record, apply.
+//! Planner service, the only one that calls the model.
+//!
+//! It takes a ticket's wake-up token, folds new triggers into the ticket's row and drives the ticket's
+//! runs: decide, act, record, apply.
 
 mod budgets;
 mod checks;
@@ -45,13 +47,14 @@ pub use executors::inspect_pools;
 pub use model::{Tried, try_model};
 use ticket::TicketDesk;
 
-/// The longest that a shutdown waits for tickets in hand.
+// Longest time that a shutdown waits for active tickets.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
 
-/// Runs the planner until `shutdown`: tickets in hand are given back at once, where another planner carries on.
+/// Runs the planner until `shutdown`. It returns active tickets at once, so that another planner continues
+/// them.
 ///
 /// # Errors
-/// When NATS stays unreachable for a minute at the start, or a stream is not as it must be.
+/// NATS stays unreachable for a minute at start, or a stream is not as the topology requires.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
     let limits = bootstrap::http::Limits::default();
@@ -63,6 +66,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     );
     let http = tokio::spawn(health_checks);
     let worked = Box::pin(work(&config, &health, &shutdown)).await;
+    // Not ready first: readiness must not report a planner that takes no tickets.
     health.set_ready(false);
     shutdown.cancel();
     http.await?;
@@ -79,6 +83,7 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
     let watched = readiness::watch(queue.clone(), leases, health.clone(), shutdown.clone());
     let _watching = AbortOnDropHandle::new(tokio::spawn(watched));
     while !shutdown.is_cancelled() {
+        // Each turn of the loop is one shift: it ends at shutdown or when an admin stops all planners.
         stop_all::switched_off(&queue, shutdown).await;
         let shift = shutdown.child_token();
         let stop = async {
@@ -98,9 +103,9 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
     Ok(())
 }
 
-/// Takes tickets until the end of the shift, which an error ends.
+/// Takes tickets until the end of the shift. An error ends the shift.
 ///
-/// A server that is slow for a moment ends no planner, and in one process with it no other service.
+/// A server that is slow for a moment must not end the planner, nor the other services of one process.
 async fn keep_taking<F: Future<Output = ()>>(
     queue: &Queue,
     shift: &CancellationToken,
@@ -116,7 +121,7 @@ async fn keep_taking<F: Future<Output = ()>>(
     kept
 }
 
-/// Works on tickets until the end of the shift, then gives back those in hand.
+/// Works on tickets until the end of the shift, then returns the active ones.
 async fn take_tickets(
     config: &Config,
     desk: &Arc<TicketDesk>,
@@ -126,6 +131,7 @@ async fn take_tickets(
     let slots = Arc::new(Semaphore::new(config.planner.slots));
     let tickets = TaskTracker::new();
     loop {
+        // The slot comes first: a token in hand without a slot would expire.
         let slot = tokio::select! {
             slot = slots.clone().acquire_owned() => slot,
             () = shift.cancelled() => break,

@@ -1,4 +1,4 @@
-//! What a tool prints while it runs, on its way to people who look: gathered, bounded, never kept and never waited for.
+//! Best-effort streaming of tool output to viewers; batched, size-limited, not persisted.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// Pieces are gathered for this long.
+// Time in which chunks are batched.
 const GATHER: Duration = Duration::from_millis(100);
-/// A connection that takes nothing for this long loses a piece.
+// A connection that accepts nothing for this long loses a batch.
 const TELL_LIMIT: Duration = Duration::from_millis(500);
-/// Pieces from the executor that wait to be gathered.
+// Chunks from the executor that wait for a batch.
 const WAITING: usize = 64;
-/// Shown of one call, in bytes in a second and in all.
+// Limits of the output of one call: bytes per second, bytes in total.
 const PER_SECOND: usize = 32 * 1024;
 const PER_CALL: usize = 1024 * 1024;
 
-/// Where the output of one call goes; it ends when this is dropped.
+/// Returns the sender for the output of one call. The stream ends when it is dropped.
 pub(crate) fn output_of(live: queue::Live, run: RunId, call: CallId) -> mpsc::Sender<Vec<u8>> {
     let (sender, pieces) = mpsc::channel(WAITING);
     tokio::spawn(tell(live, run, call, pieces));
@@ -37,6 +37,7 @@ async fn tell(live: queue::Live, run: RunId, call: CallId, mut pieces: mpsc::Rec
             call: call.clone(),
             text: legible(&text).into_owned(),
         };
+        // A lost batch is not retried: the journal keeps the whole result of the call.
         let told = tokio::time::timeout(TELL_LIMIT, live.tell(&run, &output)).await;
         if !matches!(told, Ok(Ok(()))) {
             tracing::debug!(%run, "a piece of live output was lost");
@@ -44,7 +45,7 @@ async fn tell(live: queue::Live, run: RunId, call: CallId, mut pieces: mpsc::Rec
     }
 }
 
-/// Takes the next piece and what comes shortly after it; true when there will be no more.
+/// Takes the next chunk and those that follow shortly; returns true after the last one.
 async fn gather(pieces: &mut mpsc::Receiver<Vec<u8>>, bounded: &mut Bounded) -> bool {
     let Some(first) = pieces.recv().await else {
         return true;
@@ -63,28 +64,28 @@ async fn gather(pieces: &mut mpsc::Receiver<Vec<u8>>, bounded: &mut Bounded) -> 
     }
 }
 
-/// Output within its bounds.
+/// Output within its limits.
 #[derive(Default)]
 struct Bounded {
     pending: Vec<u8>,
-    /// Bytes that are missing before and after what is pending.
+    /// Omitted bytes before and after the pending ones.
     missing_before: usize,
     missing_after: usize,
     shown: usize,
-    /// When the current second began, and what was taken in it.
+    /// Start of the current second, and the bytes taken in it.
     second: Option<Instant>,
     in_second: usize,
 }
 
 impl Bounded {
-    /// Takes of the bytes what has room.
+    /// Takes as many bytes as the limits allow.
     fn push(&mut self, bytes: &[u8], now: Instant) {
         let is_past = |begun: Instant| now.duration_since(begun) >= Duration::from_secs(1);
         if self.second.is_none_or(is_past) {
             (self.second, self.in_second) = (Some(now), 0);
         }
         let room = (PER_SECOND - self.in_second).min(PER_CALL - self.shown);
-        // Once something is missing, the next piece begins behind the gap.
+        // After a gap begins, nothing is taken until the gap is reported.
         let taken = if self.missing_after > 0 {
             0
         } else {
@@ -96,7 +97,8 @@ impl Bounded {
         self.missing_after += bytes.len() - taken;
     }
 
-    /// What there is to show; of a character that is not complete yet the rest is awaited, unless this is the end.
+    /// Returns the text to show. An incomplete character at the end waits for its rest, unless this is the
+    /// end.
     fn take(&mut self, is_end: bool) -> Option<String> {
         let whole = if is_end || self.missing_after > 0 {
             self.pending.len()
@@ -124,11 +126,11 @@ fn gap(missing: usize) -> String {
     }
 }
 
-/// The length without a character at the end that has only begun.
+/// Returns the length without an incomplete character at the end.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // What is no text at all does not become one by waiting.
+        // Invalid UTF-8 does not become valid by waiting.
         Ok(_) | Err(_) => bytes.len(),
     }
 }

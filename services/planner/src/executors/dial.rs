@@ -40,8 +40,7 @@ impl Dial {
 
     /// Creates a channel that connects and reconnects by itself.
     pub(super) fn channel(&self, address: &str) -> Result<Channel, CallError> {
-        // The connector does TLS; with the scheme https tonic would require a TLS setup in the endpoint as
-        // well.
+        // The connector does TLS itself, so the scheme must not ask tonic for it.
         let plain = address.replacen("https://", "http://", 1);
         let endpoint = Endpoint::from_shared(plain)
             .map_err(|_| CallError::Refused(format!("{address} is not an address")))?

@@ -1,4 +1,4 @@
-//! Opening a workspace: where the repository is warm and a slot is free, else the next executor, else wait.
+//! Opens a workspace at the executor that is warm and has a free slot, else at the next one, else waits.
 
 use std::time::Duration;
 
@@ -16,32 +16,32 @@ use super::{
 };
 
 const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Trouble of an executor or the git gate is given this long.
+// Time for an executor or the git gate to recover before opening fails.
 const TROUBLE_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Why no workspace was opened; texts that it holds are for people.
+/// Reason that no workspace was opened. Its texts are for users.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// A newer planner has the ticket.
+    /// A newer planner owns the ticket.
     #[error("a newer fence was seen")]
     Stale,
-    /// No slot is free, or others came first: the run waits.
+    /// No slot is free, or other runs are first: the run waits.
     #[error("no slot is free")]
     NoSlot,
-    /// NATS is in trouble.
+    /// NATS did not answer or refused.
     #[error(transparent)]
     Queue(#[from] queue::Error),
-    /// No executor opened one.
+    /// No executor opened a workspace.
     #[error("{0}")]
     Unavailable(String),
-    /// The repository is being fetched for the first time; asking again helps.
+    /// The first clone of the repository is running; a retry helps.
     #[error("the repository is being fetched for the first time")]
     NotReady {
-        /// How far that is, of a hundred.
+        /// Progress of the clone in percent.
         percent: Option<u8>,
     },
-    /// The same comes at every try, of every executor.
+    /// Every executor fails in the same way; a retry does not help.
     #[error("{0}")]
     Permanent(String),
     /// The setup commands failed; the end of their log.
@@ -49,17 +49,17 @@ pub(crate) enum OpenError {
     Setup(String),
 }
 
-/// A snapshot to restore, with its pack.
+/// Snapshot to restore, with its pack.
 pub(crate) struct Restore {
     pub(crate) snapshot: Snapshot,
     pub(crate) pack: bytes::Bytes,
 }
 
-/// What one executor said.
+/// Refusal of one executor to open a workspace.
 enum Refusal {
     Full,
     Trouble(String),
-    /// Nothing came back from it, or the connection broke.
+    /// The executor did not respond, or the connection broke.
     Silent(String),
     Final(OpenError),
 }
@@ -68,7 +68,7 @@ impl Executors {
     /// Opens the run's workspace at the best executor of the repository's pool.
     ///
     /// # Errors
-    /// [`OpenError`].
+    /// [`OpenError`]
     pub(crate) async fn open(
         &self,
         caller: &Caller,
@@ -93,6 +93,7 @@ impl Executors {
                     Err(Refusal::Full) => {}
                     Err(Refusal::Trouble(detail)) => trouble = Some(detail),
                     Err(Refusal::Silent(detail)) => {
+                        // Leaves it first, so that the next round ranks the others without it.
                         self.leave(&address);
                         trouble = Some(detail);
                     }
@@ -108,10 +109,10 @@ impl Executors {
         }
     }
 
-    /// How many slots of the pool a run may count on; one that holds a workspace already needs none.
+    /// Returns the number of slots that a run may count on; a run whose workspace is open needs none.
     pub(crate) async fn free_slots(&self, pool: &str, run: &RunId) -> u32 {
         if !self.settings.pools.contains_key(pool) {
-            // Opening says so; waiting would not end.
+            // Opening reports the unknown pool; a wait for a slot would never end.
             return u32::MAX;
         }
         self.directory.heard_of(pool).await;
@@ -121,8 +122,11 @@ impl Executors {
         self.directory.slots().get(pool).map_or(0, |slots| slots.free)
     }
 
-    /// Way out for setup commands, and the grant for it; both empty when there are none or they do not. The executor lets
-    /// them out only over files of the base branch's history, because only it has the history.
+    /// Returns the egress URL and its grant for setup commands; both are empty without a proxy or without
+    /// setup commands.
+    ///
+    /// The executor grants network only if the setup files come from the history of the base branch,
+    /// because it alone has the history.
     fn way_out(&self, caller: &Caller, rules: &ExecutorRules) -> Result<(String, String), Refusal> {
         if rules.setup.is_empty() {
             return Ok((String::new(), String::new()));
@@ -194,7 +198,7 @@ impl Executors {
     }
 }
 
-/// Told to the ticket.
+// Shown on the ticket.
 const NO_PROXY: &str = "The rules name hosts for the setup (executor.network), and this installation has no egress proxy: \
                         planner.egress_url is not set.\n";
 
@@ -209,6 +213,7 @@ fn refusal(status: &tonic::Status) -> Refusal {
         Code::DataLoss => Refusal::Final(OpenError::Permanent(words)),
         Code::ResourceExhausted => Refusal::Full,
         Code::FailedPrecondition => Refusal::Final(OpenError::Stale),
+        // A source means that the connection failed, not that an executor sent this status.
         Code::Unavailable | Code::Unknown | Code::Cancelled
             if std::error::Error::source(status).is_some() =>
         {

@@ -1,4 +1,4 @@
-//! The code that a ticket is about, as the executor's index has it.
+//! Search for code that matches a ticket in the executor's index.
 
 use std::time::Duration;
 
@@ -10,51 +10,51 @@ use super::{
     client::Executors,
 };
 
-/// Longer than the executor looks at files when it has no index.
+// Longer than the executor's fallback search without an index.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Of a ticket no more is sent, in bytes; the executor reads no more.
+// Bytes of the ticket's text in a query; the executor reads no more.
 const MAX_QUERY: usize = 64 * 1024;
 
-/// What to look for.
+/// Query for code of a ticket.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SeedQuery {
-    /// The text of the ticket.
+    /// Text of the ticket.
     pub(crate) text: String,
-    /// Folders of the modules that matter; empty: everywhere.
+    /// Folders of the relevant modules; empty: all.
     pub(crate) modules: Vec<String>,
-    /// Projects whose models are looked up.
+    /// dbt projects whose models the executor searches.
     pub(crate) dbt: Vec<DbtProject>,
-    /// Places with their text that are wanted beside, for another ranking.
+    /// Number of additional candidates with their text, for a second ranking.
     pub(crate) candidates: u32,
 }
 
-/// A place with its text.
+/// Code place with its text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Candidate {
-    /// Which; without a reason.
+    /// The place, without a reason.
     pub(crate) seed: CodeSeed,
-    /// Names the content of its file.
+    /// Id of the file's content.
     pub(crate) blob: String,
-    /// Its lines.
+    /// Lines of the place.
     pub(crate) text: String,
 }
 
-/// What was found.
+/// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Seeds {
-    /// The best first. None: no confident match.
+    /// Confident matches, best first; may be empty.
     pub(crate) chunks: Vec<CodeSeed>,
-    /// What else may fit, the best first, those above among them.
+    /// All candidates, best first; includes the confident matches.
     pub(crate) candidates: Vec<Candidate>,
-    /// What else there is to say, such as why the index was not used; may be empty.
+    /// Additional information, such as the reason that the index was not used; may be empty.
     pub(crate) note: String,
 }
 
 impl Executors {
-    /// Asks for the code that a text is about. Never waits for the index to be built.
+    /// Searches for code that matches a text. It never waits until an index is built.
     ///
     /// # Errors
-    /// [`CallError`]. An executor of an earlier release refuses the call.
+    /// [`CallError`]; an executor of an earlier release refuses the call.
     pub(crate) async fn seed_context(
         &self,
         caller: &Caller,
@@ -112,7 +112,7 @@ fn seed(chunk: wire::SeedChunk) -> CodeSeed {
         lines: (chunk.start_line > 0).then_some((chunk.start_line, chunk.end_line)),
         path: chunk.path,
         symbol: chunk.symbol,
-        // Between 0 and 1 on the wire; a number out of bounds is cut.
+        // Executors are less trusted: a score out of bounds is clamped.
         score: (chunk.score.clamp(0.0, 1.0) * 100.0).round() as u32,
         reason: chunk.reason,
     }

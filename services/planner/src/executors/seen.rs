@@ -1,4 +1,4 @@
-//! What is seen of the pools.
+//! Records of the pools' state for other services.
 
 use bootstrap::settings::TextList;
 use domain::{LeftOut, PoolRecord, Timestamp};
@@ -6,10 +6,11 @@ use domain::{LeftOut, PoolRecord, Timestamp};
 use super::client::Executors;
 
 impl Executors {
-    /// What is seen of each pool now, to be written down.
+    /// Returns a record of each pool's current state.
     pub(crate) fn seen(&self, planner: &str, now: Timestamp) -> Vec<PoolRecord> {
         let one = |(pool, names): (&String, &TextList)| {
             let (mut executors, unresolved) = self.directory.seen(pool, names);
+            // A record has a size limit; the remaining executors only count.
             let listed = executors.len().min(PoolRecord::MOST);
             let rest = executors.split_off(listed);
             let left_out = rest.iter().fold(LeftOut::default(), LeftOut::with);

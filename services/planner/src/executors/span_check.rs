@@ -1,4 +1,5 @@
-//! Check of the spans that an executor hands over: it is less trusted than this planner, and what it says ends in a collector.
+//! Validation of spans from an executor. It is less trusted than the planner, and the spans end in a
+//! collector.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,39 +8,40 @@ use domain::{RunId, TicketKey};
 use opentelemetry::trace::{SpanId, TraceId};
 use proto::executor as wire;
 
-/// The longest that a span may be over before a planner asks, and the longest that it may have taken.
+// Maximum age of a span when the planner requests it, its own duration included.
 const OLDEST: Duration = Duration::from_secs(6 * 3600);
-/// Largest lead of an executor's clock.
+// Largest lead of an executor's clock.
 const AHEAD: Duration = Duration::from_secs(300);
-/// Characters of a tool's name.
+// Maximum length of a tool's name.
 const TOOL_CHARACTERS: usize = 64;
-/// Attributes of one span that are looked at.
+// Attributes of one span that the check reads.
 const MOST_ATTRIBUTES: usize = 16;
 
 const TOOL_SPAN: &str = "execute_tool";
-/// The name of a span that this release does not know: its place in the trace is kept, its words are not.
+// Name of a span that this release does not know: the trace keeps its place, not its name.
 const UNKNOWN_SPAN: &str = "unknown";
 
 /// Conditions for a span of an executor.
 pub(super) struct SpanTerms<'a> {
-    /// The trace that was asked for.
+    /// Trace that the planner requested.
     pub(super) trace: TraceId,
     pub(super) ticket: &'a TicketKey,
     pub(super) now: SystemTime,
-    /// Spans of this planner that executors know.
+    /// Returns true for spans of this planner that executors know.
     pub(super) is_ours: &'a dyn Fn(SpanId) -> bool,
 }
 
 /// Reason to refuse a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SpanRefusal {
-    /// No id, no parent, its own parent, or the id of a span of this planner.
+    /// The id or parent is missing, both are equal, or the id belongs to a span of this planner.
     Identity,
-    /// It ended before it began, or was at another time than the run.
+    /// The span ends before it begins, or has a time outside of the run.
     Time,
 }
 
-/// The span as it may be sent on. Its texts are words of this release, ids of the ticket's own runs and names of tools.
+/// Validates a span for the collector. Its texts are words of this release, run ids of the ticket, and tool
+/// names.
 pub(super) fn check_span(span: wire::FinishedSpan, terms: &SpanTerms<'_>) -> Result<KeptSpan, SpanRefusal> {
     let id = span_id(&span.span_id)?;
     let parent = span_id(&span.parent_span_id)?;
@@ -103,6 +105,7 @@ fn filter_attributes(found: Vec<wire::SpanAttribute>, ticket: &TicketKey) -> Vec
         _ => false,
     };
     let mut allowed: Vec<(String, String)> = Vec::new();
+    // A duplicate key would let a collector choose which value counts.
     for attribute in found.into_iter().take(MOST_ATTRIBUTES).filter(is_allowed) {
         if allowed.iter().all(|(key, _)| *key != attribute.key) {
             allowed.push((attribute.key, attribute.value));
@@ -186,7 +189,7 @@ mod tests {
             |span| span.parent_span_id.clear(),
             |span| span.parent_span_id = vec![0; 8],
             |span| span.parent_span_id = span.span_id.clone(),
-            // It would stand in the place of the planner's own.
+            // The span would replace the planner's own.
             |span| (span.span_id, span.parent_span_id) = (CALL.to_be_bytes().to_vec(), vec![3; 8]),
         ];
         for (number, case) in cases.into_iter().enumerate() {

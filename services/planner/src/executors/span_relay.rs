@@ -1,7 +1,7 @@
-//! Spans of executors on their way to the collector.
+//! Relay of executors' spans to the collector.
 //!
-//! Executors must not reach it, because commands of the model run beside them, so the planner asks for their spans after each
-//! call and sends them on.
+//! Executors must not reach the collector, because commands of the model run next to them. So the planner
+//! requests their spans after each call and forwards them.
 
 use std::{
     sync::{Arc, PoisonError},
@@ -28,26 +28,26 @@ use super::{
 use crate::telemetry;
 
 const TAKE_LIMIT: Duration = Duration::from_secs(5);
-/// Limit of sending the last spans at shutdown.
+// Limit for sending the last spans at shutdown.
 const FINISH_LIMIT: Duration = Duration::from_secs(3);
-/// Of one answer, in bytes and spans: a little more than an honest executor gives.
+// Limits of one response in bytes and spans: a little more than an honest executor sends.
 const ANSWER_BYTES: usize = 256 * 1024;
 const ANSWER_SPANS: usize = 256;
-/// Answers to one question.
+// Responses to one request.
 const MOST_ANSWERS: usize = 16;
-/// Executors that are asked at the same time.
+// Executors that serve a request at the same time.
 const MOST_AT_ONCE: usize = 16;
 impl Executors {
-    /// Has the executor asked for its spans beneath the current one when the note is dropped; absent where nothing is traced, or
-    /// the executor sends its spans itself.
+    /// Requests the executor's spans beneath the current span when the note is dropped. Absent if nothing
+    /// is traced, or if the executor exports its spans itself.
     pub(super) fn note_call(&self, executor: &str, caller: &Caller) -> Option<CallNote<'_>> {
-        // Without a relay the span is left as it is.
+        // Without a relay, reading the context would only cost time.
         self.relay.as_ref()?;
         let context = Span::current().context();
         self.note_beneath(executor, caller, context.span().span_context())
     }
 
-    /// The same beneath a given span.
+    /// Requests the executor's spans beneath a given span.
     pub(crate) fn note_beneath(
         &self,
         executor: &str,
@@ -71,7 +71,7 @@ impl Executors {
         })
     }
 
-    /// Asks executors for their spans and sends them on, until [`Executors::finish_spans`].
+    /// Requests spans from executors and forwards them, until [`Executors::finish_spans`].
     pub(super) async fn relay_spans(
         self: Arc<Self>,
         mut forwarder: SpanForwarder,
@@ -84,6 +84,7 @@ impl Executors {
             while is_last && let Ok(wanted) = wanted.try_recv() {
                 due.add(wanted);
             }
+            // At shutdown the remaining requests are due now; they do not wait for their time.
             let until = Instant::now() + if is_last { LONGEST_WAIT } else { Duration::ZERO };
             while asked.len() < MOST_AT_ONCE
                 && let Some(wanted) = due.take(until)
@@ -108,7 +109,7 @@ impl Executors {
         relay.ended.cancel();
     }
 
-    /// Asks for the last spans and waits until they are sent, for a short time.
+    /// Requests the last spans and waits a short time until they are sent.
     pub(crate) async fn finish_spans(&self) {
         if let Some(relay) = &self.relay {
             relay.stop.cancel();
@@ -121,7 +122,7 @@ impl Executors {
         }
     }
 
-    /// The spans of an executor that may be sent on.
+    /// Returns the spans of an executor that pass the check.
     async fn take_spans(&self, wanted: &WantedSpans) -> Vec<KeptSpan> {
         let (mut passed, mut refused) = (Vec::new(), 0);
         for _ in 0..MOST_ANSWERS {

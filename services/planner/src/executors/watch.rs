@@ -1,4 +1,5 @@
-//! Keeps the directory up to date: finds the executors of each pool and listens to each of them.
+//! Keeps the directory up to date: resolves the addresses of each pool and follows the status of each
+//! executor.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,26 +14,26 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{call::CallError, client::Executors, directory::Status};
 
-/// Between two look-ups of the pools' names.
+// Pause between two resolutions of the pools' names.
 const RESOLVE_EVERY: Duration = Duration::from_secs(3);
-/// An executor that does not answer is asked again after this long, then twice as long, and so on.
+// First pause before the planner reconnects to an executor; it doubles up to the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 
-/// Between half of a pause and the whole, so that planners do not come back to an executor in step.
+/// Spreads a pause between its half and its whole, so that planners do not reconnect at the same time.
 fn spread_pause(address: &str, pause: Duration) -> Duration {
     pause / 2 + jitter::own_start_delay(&format!("{address} after {pause:?}"), pause / 2)
 }
 
 impl Executors {
-    /// Watches every executor of every pool until the shutdown.
+    /// Follows every executor of every pool until shutdown.
     pub(super) async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
         let mut watched: HashMap<String, AbortOnDropHandle<()>> = HashMap::new();
         let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         while !shutdown.is_cancelled() {
             let mut unresolved = BTreeSet::new();
             for (name, resolved) in self.resolve_all().await {
-                // A name that does not resolve for a moment does not end what is known.
+                // A name that fails to resolve for a moment keeps its last addresses.
                 match resolved {
                     Some(resolved) => drop(found.insert(name, resolved)),
                     None => drop(unresolved.insert(name)),
@@ -62,7 +63,7 @@ impl Executors {
         futures::future::join_all(resolved).await
     }
 
-    /// Listens to one executor, for ever.
+    /// Follows one executor until the task is aborted.
     async fn listen(self: Arc<Self>, address: String) {
         let mut pause = FIRST_PAUSE;
         tokio::time::sleep(jitter::own_start_delay(&address, FIRST_PAUSE)).await;
@@ -83,7 +84,7 @@ impl Executors {
         }
     }
 
-    /// One stream to its end.
+    /// Follows one status stream until it ends.
     async fn hear(&self, address: &str) -> Result<(), CallError> {
         let request = self.status_request(wire::WatchStatusRequest {})?;
         let mut statuses = self.client(address)?.watch_status(request).await?.into_inner();
@@ -98,6 +99,7 @@ impl Executors {
                     None => return Ok(()),
                 },
                 Ok(()) = changes.changed() => {
+                    // A call found the executor silent, and the stream of a dead node need not end.
                     if is_known && !self.directory.knows(address) {
                         return Err(CallError::trouble("Unavailable: it did not answer a call"));
                     }
@@ -107,7 +109,7 @@ impl Executors {
     }
 }
 
-/// Why an executor tells nothing, for an operator.
+/// Describes the reason that an executor is silent, for an operator.
 fn silence(error: &CallError) -> String {
     match error {
         CallError::Refused(words) => format!("it refuses this planner: {words}"),
@@ -122,7 +124,7 @@ fn silence(error: &CallError) -> String {
     }
 }
 
-/// Nobody answers there, or the connection broke.
+/// Returns true if no process responds at the address, or the connection broke.
 fn is_out_of_reach(words: &str) -> bool {
     ["Unavailable", "Unknown", "Cancelled"]
         .iter()

@@ -1,25 +1,25 @@
-//! The model that is asked, as messages for people name it.
+//! Model, host and credential of a call, as messages for users name them.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{dialect, quotation::HIDDEN, roles::MAIN};
 use crate::config::ModelSettings;
 
-/// A shorter text may be a word of any sentence.
+// A shorter secret may be part of an ordinary word.
 const LEAST_SECRET_CHARS: usize = 6;
 
-/// One model at one address, and the credential that it is asked with.
+/// One model at one address, with the credential of its calls.
 #[derive(Clone)]
 pub(super) struct Addressee {
     pub(super) model: String,
     pub(super) host: String,
-    /// The credential by the place that it comes from, such as `the key in ANTHROPIC_API_KEY`.
+    /// Credential by its source, such as `the key in ANTHROPIC_API_KEY`.
     pub(super) credential: String,
     secrets: Vec<SecretString>,
 }
 
 impl Addressee {
-    /// The addressee that these settings of a provider name.
+    /// Returns the addressee that the settings of a provider describe.
     pub(super) fn of(provider: &str, settings: &ModelSettings) -> Self {
         let secrets = [
             &settings.api_key,
@@ -40,7 +40,7 @@ impl Addressee {
         }
     }
 
-    /// A text without the credentials of these settings.
+    /// Replaces the credentials of these settings in a text.
     pub(super) fn without_secrets(&self, text: &str) -> String {
         let secrets = self.secrets.iter().map(|secret| secret.expose_secret().trim());
         let mut text = text.to_owned();
@@ -51,7 +51,7 @@ impl Addressee {
     }
 }
 
-/// Host and port; the path may carry a gateway's key.
+/// Returns host and port; the path may contain a gateway's key.
 fn host(url: &reqwest::Url) -> Option<String> {
     let host = url.host_str()?;
     Some(match url.port() {

@@ -1,5 +1,7 @@
-//! AWS credentials and signatures. The libraries decide where credentials come from (environment, profile, web identity,
-//! container, instance); what they fetch goes through our own HTTP client, so that no second one is linked.
+//! AWS credentials and signatures.
+//!
+//! The AWS libraries choose the source of credentials (environment, profile, web identity, container,
+//! instance). Their requests use our HTTP client, so that no second client is linked.
 
 use std::time::{Duration, SystemTime};
 
@@ -31,21 +33,21 @@ use super::{ClientError, dialect::Sign, failure::Failure};
 use crate::config::ModelSettings;
 
 const SERVICE: &str = "bedrock";
-/// Credentials are fetched again this long before they end.
+// Time before the expiry at which credentials are refreshed.
 const BEFORE_EXPIRY: Duration = Duration::from_secs(300);
-/// Credentials without an end are looked up again after this time: a profile may have changed.
+// Credentials without expiry are reloaded after this time: a profile may have changed.
 const LOOK_AGAIN: Duration = Duration::from_secs(300);
-/// Limit for one request for credentials.
+// Limit for one request for credentials.
 const FETCH_LIMIT: Duration = Duration::from_secs(10);
 
-/// Signs requests to Bedrock.
+/// Signer of requests to Bedrock.
 pub(super) struct Signer {
     region: String,
     source: Source,
     held: Mutex<Option<Held>>,
 }
 
-/// Makes the chain, once it is asked for.
+/// Factory of the credential chain.
 type Loader = Box<dyn Fn() -> ConfigLoader + Send + Sync>;
 
 enum Source {
@@ -62,10 +64,10 @@ struct Held {
 }
 
 impl Signer {
-    /// A signer with the key of the settings, or with the standard chain; nothing is fetched yet.
+    /// Creates a signer with the key of the settings or with the standard chain. It fetches nothing yet.
     ///
     /// # Errors
-    /// [`ClientError::Http`] when TLS cannot be set up.
+    /// [`ClientError::Http`] when TLS setup fails.
     pub(super) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
         let region = settings.region.clone().unwrap_or_default();
         if let (Some(id), Some(secret)) = (&settings.aws_access_key_id, &settings.aws_secret_access_key) {
@@ -79,7 +81,7 @@ impl Signer {
         Ok(Self::chain(region, loader))
     }
 
-    /// A signer whose credentials come from a chain.
+    /// Creates a signer whose credentials come from a chain.
     fn chain(region: String, loader: Loader) -> Self {
         let provider = OnceCell::new();
         Self::from(region, Source::Chain { loader, provider })
@@ -93,12 +95,13 @@ impl Signer {
         }
     }
 
-    /// Credentials that are good for this request.
+    /// Returns credentials that are valid for this request.
     async fn credentials(&self) -> Result<Credentials, Failure> {
         let (loader, provider) = match &self.source {
             Source::Fixed(credentials) => return Ok(credentials.clone()),
             Source::Chain { loader, provider } => (loader, provider),
         };
+        // The lock is held over the fetch, so that concurrent calls share one fetch.
         let mut held = self.held.lock().await;
         let now = SystemTime::now();
         if let Some(held) = held.as_ref().filter(|held| held.until > now) {
@@ -168,7 +171,7 @@ impl Signer {
     }
 }
 
-/// The standard chain over our HTTP client.
+/// Returns the factory of the standard chain over our HTTP client.
 fn standard(connector: Connector, region: String, profile: Option<String>) -> Loader {
     Box::new(move || {
         let connector = connector.clone();
@@ -196,12 +199,12 @@ fn no_credentials() -> Failure {
     Failure::unsent(ModelFault::CredentialsRefused, "no AWS credentials were found")
 }
 
-/// Our HTTP client in the place of the libraries' own.
+/// HTTP client that replaces the one of the AWS libraries.
 #[derive(Clone, Debug)]
 struct Connector {
-    /// For services of AWS.
+    /// Client for AWS services.
     outside: reqwest::Client,
-    /// For the metadata of a container or an instance, which no proxy reaches.
+    /// Client for the metadata of a container or an instance, which no proxy reaches.
     beside: reqwest::Client,
 }
 
@@ -278,7 +281,7 @@ mod tests {
         Connector::new().unwrap()
     }
 
-    /// A signer whose profile asks a program, which notes each time that it is asked.
+    /// Creates a signer whose profile runs a program that notes each of its calls.
     fn asking_a_program(folder: &Path, expiry: &str) -> Signer {
         let credentials = serde_json::json!({
             "Version": 1, "AccessKeyId": "AKIAPROGRAM", "SecretAccessKey": "secret", "SessionToken": "session",

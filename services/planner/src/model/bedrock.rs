@@ -17,14 +17,14 @@ use super::{
 use crate::config::ModelSettings;
 
 const VERSION: &str = "bedrock-2023-05-31";
-/// What a path segment may hold as it is.
+/// Characters that a path segment needs escaped: model ids contain `:` and `/`.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// `InvokeModelWithResponseStream`.
+/// Dialect for `InvokeModelWithResponseStream`.
 pub(super) struct Bedrock;
 
 impl Dialect for Bedrock {

@@ -1,38 +1,38 @@
-//! The reason for which a reply ended, in whatever words its server has.
+//! Normalizes the stop reason of a reply, which servers spell in many ways.
 
 use domain::ReplyStop;
 
 use super::failure::Failure;
 
-/// What a reply holds when it ends.
+/// Content of a reply at its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Held {
-    /// Tool calls.
+    /// Number of tool calls.
     pub(super) calls: usize,
-    /// Calls whose arguments are not complete JSON.
+    /// Number of calls whose arguments are not complete JSON.
     pub(super) broken: usize,
-    /// Whether there is any text.
+    /// True if the reply has text.
     pub(super) text: bool,
 }
 
-/// The reasons that a stream gives for its end, in order; an empty one is none.
+/// Stop reasons of a stream, in order, without empty ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reasons(Vec<String>);
 
-/// What a known reason means.
+/// Meaning of a known stop reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meaning {
     Ended,
     Limit,
     Refused,
-    /// The server's own failure.
+    /// Failure of the server.
     Trouble,
-    /// The server could not read what the model wrote as a call.
+    /// The server failed to parse a call that the model wrote.
     Malformed,
 }
 
 impl Reasons {
-    /// Takes a reason; a stream has one, and some repeat it or add an empty one.
+    /// Adds a reason. A stream has one, but some servers repeat it or add an empty one.
     pub(super) fn take(&mut self, reason: Option<&str>) {
         let reason = reason.unwrap_or_default().trim().to_ascii_lowercase();
         if !reason.is_empty() && !self.0.contains(&reason) && self.0.len() < MOST_REASONS {
@@ -40,15 +40,15 @@ impl Reasons {
         }
     }
 
-    /// Whether the stream said that it ends.
+    /// Returns true if the stream has a stop reason.
     pub(super) fn is_given(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Why the reply ended. A reason that is not known counts for nothing where the reply itself is complete.
+    /// Returns the stop of a reply. An unknown reason is ignored where the reply itself is complete.
     ///
     /// # Errors
-    /// [`Failure`] when it is not certain that the reply is whole.
+    /// [`Failure`] when the reply may be incomplete.
     pub(super) fn stop(&self, held: Held) -> Result<ReplyStop, Failure> {
         let meanings: Vec<Meaning> = self.0.iter().filter_map(|reason| meaning(reason)).collect();
         let means = |meaning| meanings.contains(&meaning);
@@ -57,6 +57,8 @@ impl Reasons {
         } else {
             ReplyStop::EndTurn
         };
+        // The order is by severity: a refusal or failure outweighs a regular end that the server reports as
+        // well.
         if means(Meaning::Refused) {
             Ok(ReplyStop::Refusal)
         } else if means(Meaning::Trouble) {
@@ -87,7 +89,7 @@ impl Reasons {
     }
 }
 
-/// More reasons in one reply say nothing.
+// More reasons of one reply add nothing.
 const MOST_REASONS: usize = 8;
 
 fn meaning(reason: &str) -> Option<Meaning> {

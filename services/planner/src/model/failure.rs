@@ -1,4 +1,4 @@
-//! Failures of model calls, and their words for people.
+//! Failures of model calls, and their wording for users.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use serde::Deserialize;
 
 use super::{addressee::Addressee, quotation::quote};
 
-/// The same call may work later.
+/// Returns true if the same call may succeed later.
 pub(crate) const fn is_transient(kind: ModelFault) -> bool {
     matches!(kind, ModelFault::Unavailable | ModelFault::Unreadable)
 }
 
-/// Another provider may answer the same question.
+/// Returns true if another provider may answer the same request.
 pub(super) const fn is_of_the_provider(kind: ModelFault) -> bool {
     !matches!(kind, ModelFault::ContextTooLong | ModelFault::Refused)
 }
 
-/// The name in telemetry.
+/// Returns the name in telemetry.
 pub(super) const fn name(kind: ModelFault) -> &'static str {
     match kind {
         ModelFault::Unavailable => "unavailable",
@@ -29,60 +29,60 @@ pub(super) const fn name(kind: ModelFault) -> &'static str {
     }
 }
 
-/// A model call that failed for good, in words for people; never a body.
+/// Model call that failed for good, worded for users. It never contains a response body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{words}")]
 pub(crate) struct ModelError {
     pub(crate) words: String,
     pub(crate) kind: ModelFault,
-    /// The tokens that the provider accepts in one request, where it refused more and said so.
+    /// Tokens that the provider accepts in one request, where its refusal names them.
     pub(crate) limit: Option<u64>,
 }
 
-/// One try that failed.
+/// Failure of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Worth trying again, not before `after` when the provider says so.
+    /// A retry may succeed, not before `after` if the provider names a time.
     Transient {
         what: String,
         after: Option<Duration>,
-        /// Nothing answers at the address, so a few tries show all.
+        /// No process listens at the address, so a few attempts are enough.
         is_unreachable: bool,
     },
-    /// The answer was not what the dialect says.
+    /// The response violates the dialect.
     Garbage(&'static str),
-    /// The provider does not take back the thinking that it is shown.
+    /// The provider refuses the thinking of its earlier reply.
     StaleThinking,
-    /// No try will help.
+    /// A retry never succeeds.
     Final(Refusal),
 }
 
-/// A refusal: its kind, and what the provider says about it.
+/// Refusal: its kind, and the provider's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) cause: RefusalCause,
-    /// Status and class.
+    /// Status and error class.
     pub(super) class: String,
-    /// The provider's own sentence; empty where it has none.
+    /// Message of the provider; may be empty.
     pub(super) quote: String,
 }
 
-/// Causes of a refusal, as far as a person acts differently on them.
+/// Causes of a refusal, as far as a user reacts differently to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RefusalCause {
     ContextTooLong,
     CredentialsRefused,
-    /// There is no such model for this account.
+    /// The account has no such model.
     NoModel,
     NoCredit,
-    /// One request asks for more tokens than the account's limit for a minute: waiting heals nothing.
+    /// One request needs more tokens than the account's limit per minute, so waiting does not help.
     AboveRateLimit {
         limit: u64,
         requested: u64,
     },
-    /// The request itself.
+    /// The request itself is invalid.
     Request,
-    /// Nothing was sent.
+    /// The request was not sent.
     Unsent(ModelFault),
 }
 
@@ -99,7 +99,7 @@ impl RefusalCause {
 }
 
 impl Failure {
-    /// Worth trying again.
+    /// Creates a failure that a retry may heal.
     pub(super) fn transient(what: &str) -> Self {
         Self::Transient {
             what: what.to_owned(),
@@ -108,7 +108,7 @@ impl Failure {
         }
     }
 
-    /// A request that cannot be sent.
+    /// Creates the failure of a request that cannot be sent.
     pub(super) fn unsent(kind: ModelFault, problem: &str) -> Self {
         Self::Final(Refusal {
             cause: RefusalCause::Unsent(kind),
@@ -117,7 +117,7 @@ impl Failure {
         })
     }
 
-    /// The kind of the failure.
+    /// Returns the kind of the failure.
     pub(super) const fn kind(&self) -> ModelFault {
         match self {
             Self::Transient { .. } => ModelFault::Unavailable,
@@ -127,7 +127,7 @@ impl Failure {
         }
     }
 
-    /// In words for people.
+    /// Renders the failure for users.
     pub(super) fn told(&self, asked: &Addressee) -> ModelError {
         let (host, model) = (&asked.host, &asked.model);
         let words = match self {
@@ -193,7 +193,8 @@ impl Failure {
 
 impl From<reqwest::Error> for Failure {
     fn from(error: reqwest::Error) -> Self {
-        // The error's own text would show the URL, which may carry a gateway's key; its causes are for the operator.
+        // The text of the error would contain the URL, which may carry a gateway's key. Its causes go to
+        // the operator's log.
         let causes = domain::cause::with_causes("the connection failed", std::error::Error::source(&error));
         tracing::warn!(error = causes, "no reply from the model provider");
         Self::Transient {
@@ -209,7 +210,7 @@ impl From<reqwest::Error> for Failure {
     }
 }
 
-/// What an error says of itself, in any dialect.
+/// Error as the provider words it, in any dialect.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     class: Option<String>,
@@ -226,7 +227,7 @@ struct ErrorBody {
     detail: Option<String>,
 }
 
-/// A text, or nothing where a server sends something else.
+/// Deserializes a text; any other type counts as absent.
 fn text_only<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let value = serde_json::Value::deserialize(deserializer)?;
     Ok(value.as_str().map(str::to_owned))
@@ -250,13 +251,13 @@ enum ErrorDetail {
 
 const CLASS_CHARS: usize = 64;
 
-/// Whether a class is a name and no text.
+/// Returns true if a class is a name, not a sentence.
 fn is_plain(class: &str) -> bool {
     class.len() <= CLASS_CHARS && class.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 impl Said {
-    /// What a body says. `named` is a class that stands elsewhere, as in a header.
+    /// Reads an error body. `named` is a class from elsewhere, such as a header.
     pub(super) fn read(body: &[u8], named: Option<&str>) -> Self {
         let parsed = serde_json::from_slice::<ErrorBody>(body);
         let is_json = parsed.is_ok();
@@ -283,7 +284,7 @@ impl Said {
         }
     }
 
-    /// An error that came as an event.
+    /// Creates an error from an event.
     pub(super) fn new(class: &str, message: &str) -> Self {
         Self {
             class: Some(class.to_owned()).filter(|class| is_plain(class)),
@@ -291,7 +292,7 @@ impl Said {
         }
     }
 
-    /// A class in words, after the status when there is one. A status that a gateway repeats as the class is one.
+    /// Renders status and class. Some gateways repeat the status as the class; it appears once.
     fn words(&self, status: Option<u16>) -> String {
         let status = status.map(|status| status.to_string());
         let class = self.class.clone().filter(|class| Some(class) != status.as_ref());
@@ -303,7 +304,7 @@ impl Said {
         }
     }
 
-    /// The refusal for a cause.
+    /// Creates the refusal for a cause.
     pub(super) fn refusal(&self, cause: RefusalCause, status: Option<u16>) -> Failure {
         Failure::Final(Refusal {
             cause,
@@ -312,7 +313,7 @@ impl Said {
         })
     }
 
-    /// A failure that may pass, with the provider's sentence.
+    /// Creates a transient failure with the provider's message.
     pub(super) fn passing(&self, what: &str, after: Option<Duration>) -> Failure {
         let quote = quote(&self.message);
         Failure::Transient {
@@ -325,7 +326,7 @@ impl Said {
         }
     }
 
-    /// The failure that an error in the middle of a stream is; only what the request itself causes is final.
+    /// Converts an error in the middle of a stream. It is final only if the request itself causes it.
     pub(super) fn in_stream(&self) -> Failure {
         match self.kind() {
             Some(Kind::Final(cause)) => self.refusal(cause, None),
@@ -334,7 +335,7 @@ impl Said {
         }
     }
 
-    /// The kind of a refusal, where it is more than a refusal.
+    /// Classifies the error, if more than a plain refusal is known.
     pub(super) fn kind(&self) -> Option<Kind> {
         let class = self.class.as_deref().unwrap_or_default().to_ascii_lowercase();
         let message = self.message.to_ascii_lowercase();
@@ -374,15 +375,15 @@ impl Said {
     }
 }
 
-/// What an error is, as far as its words tell.
+/// Class of an error, as far as its text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Final(RefusalCause),
     StaleThinking,
 }
 
-/// The numbers of a limit for a minute below one request: "Limit 30000, Requested 40000". Where less is requested than the
-/// limit, waiting helps.
+/// Parses the numbers of a rate limit that one request exceeds: "Limit 30000, Requested 40000". If the
+/// request is below the limit, waiting helps and the result is `None`.
 fn above_rate_limit(message: &str) -> Option<RefusalCause> {
     let is_rate = [
         "per min",
@@ -403,7 +404,7 @@ fn above_rate_limit(message: &str) -> Option<RefusalCause> {
     (requested > limit).then_some(RefusalCause::AboveRateLimit { limit, requested })
 }
 
-/// The number that follows a word directly, as in `limit: 30,000`.
+/// Returns the number that follows a word directly, as in `limit: 30,000`.
 fn number_after(message: &str, word: &str) -> Option<u64> {
     message.match_indices(word).find_map(|(at, _)| {
         let rest = message[at + word.len()..].trim_start_matches([' ', ':', '=', '`', '"', '\'', '*']);
@@ -416,7 +417,7 @@ fn number_after(message: &str, word: &str) -> Option<u64> {
     })
 }
 
-/// How providers name an account without money.
+// Error classes for an account without credit.
 const NO_CREDIT_CLASSES: [&str; 4] = [
     "insufficient_quota",
     "billing_error",
@@ -424,7 +425,7 @@ const NO_CREDIT_CLASSES: [&str; 4] = [
     "insufficient_balance",
 ];
 
-/// How providers say that an account has no money.
+// Messages for an account without credit.
 const NO_CREDIT: [&str; 5] = [
     "credit balance is too low",
     "exceeded your current quota",
@@ -433,14 +434,14 @@ const NO_CREDIT: [&str; 5] = [
     "requires more credits",
 ];
 
-/// How gateways say that a model is not there, under a class that says less.
+// Messages of gateways for an unknown model, under a less specific class.
 const NO_MODEL: [&str; 3] = [
     "invalid model name",
     "model does not exist",
     "is not a valid model id",
 ];
 
-/// How providers and servers say that a conversation is too long.
+// Messages of providers and servers for a prompt that is too long.
 const TOO_LONG: [&str; 8] = [
     "exceed context limit",
     "prompt is too long",
@@ -452,7 +453,8 @@ const TOO_LONG: [&str; 8] = [
     "too many input tokens",
 ];
 
-/// How Anthropic says that a thinking block does not fit to what is before it, or is not its own.
+// Messages of Anthropic for a thinking block that does not match the messages before it, or is from another
+// model.
 const STALE_THINKING: [&str; 3] = [
     "invalid `signature` in `thinking`",
     "bound to a different",

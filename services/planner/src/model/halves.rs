@@ -1,29 +1,30 @@
-//! Characters that a server cut in two: the halves are kept until the text is whole, then joined.
+//! Characters that a server splits between two events.
 //!
-//! A server that cuts a text by bytes or by UTF-16 units sends half an emoji in one event and the other half in the next: as
-//! bytes that are no UTF-8, or as a lone surrogate, which strict parsers of JSON refuse. Each half is sealed in a character of
-//! the last private plane. A character that is really of that range is sealed byte by byte, so nothing is confused.
+//! A server that splits a text by bytes or by UTF-16 units sends half an emoji in one event and the other
+//! half in the next: as invalid UTF-8, or as a lone surrogate, which strict JSON parsers refuse. Each half
+//! is sealed in a character of the last private plane and joined when the text is complete. A real
+//! character of that range is sealed byte by byte, so nothing is confused.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The first seal: 2,048 for surrogates, then 256 for bytes.
+// First seal: 2,048 for surrogates, then 256 for bytes.
 const SEALS: u32 = 0x0010_F000;
 const BYTE_SEALS: u32 = SEALS + 0x0800;
 const LAST_SEAL: u32 = BYTE_SEALS + 0xFF;
 const HIGH: std::ops::RangeInclusive<u32> = 0xD800..=0xDBFF;
 const LOW: std::ops::RangeInclusive<u32> = 0xDC00..=0xDFFF;
 
-/// Makes UTF-8 of bytes that come in pieces.
+/// Decoder of UTF-8 that arrives in pieces.
 #[derive(Default)]
 pub(super) struct Pieces {
-    /// The beginning of a character whose rest may be in the next piece.
+    /// Start of a character whose rest may be in the next piece.
     rest: Vec<u8>,
 }
 
 impl Pieces {
-    /// The text of the next piece; a character that is not complete yet waits.
+    /// Decodes the next piece; an incomplete character waits.
     pub(super) fn take(&mut self, piece: &[u8]) -> String {
         let mut bytes = std::mem::take(&mut self.rest);
         bytes.extend_from_slice(piece);
@@ -34,7 +35,7 @@ impl Pieces {
                 Ok(valid) => (valid, None),
                 Err(error) => {
                     let (valid, _) = left.split_at(error.valid_up_to());
-                    // It is valid up to there.
+                    // Never fails: the bytes are valid up to there.
                     (
                         std::str::from_utf8(valid).unwrap_or_default(),
                         Some(error.error_len()),
@@ -57,7 +58,7 @@ impl Pieces {
         }
     }
 
-    /// What is left when nothing follows.
+    /// Seals the incomplete rest when no piece follows.
     pub(super) fn finish(&mut self) -> String {
         let mut text = String::new();
         seal_bytes(&std::mem::take(&mut self.rest), &mut text);
@@ -65,7 +66,7 @@ impl Pieces {
     }
 }
 
-/// Copies a text; a character that looks like a seal is sealed itself.
+/// Copies a text and seals real characters of the seals' range.
 fn seal_own(valid: &str, text: &mut String) {
     for c in valid.chars() {
         match (SEALS..=LAST_SEAL).contains(&u32::from(c)) {
@@ -83,7 +84,7 @@ fn seal_bytes(bytes: &[u8], text: &mut String) {
     );
 }
 
-/// JSON whose lone surrogates are sealed, so that a strict parser takes it.
+/// Seals the lone surrogates in JSON, so that a strict parser accepts it.
 pub(super) fn seal(json: &str) -> Cow<'_, str> {
     if !json.contains("\\ud") && !json.contains("\\uD") {
         return Cow::Borrowed(json);
@@ -107,7 +108,8 @@ pub(super) fn seal(json: &str) -> Cow<'_, str> {
                 &escape[6..]
             }
             _ => {
-                // The character behind a backslash belongs to it, another backslash above all.
+                // Copies the escaped character with its backslash, so that `\\` does not start a second
+                // escape.
                 let length = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
                 sealed.push_str(&escape[..length]);
                 &escape[length..]
@@ -118,14 +120,14 @@ pub(super) fn seal(json: &str) -> Cow<'_, str> {
     Cow::Owned(sealed)
 }
 
-/// The UTF-16 unit of an escape such as `\u00e9` at the start of a text.
+/// Returns the UTF-16 unit of an escape such as `\u00e9` at the start of a text.
 fn unit(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
-/// The text with its halves joined; a half without the other one is U+FFFD.
+/// Joins the halves of a text; a half without the other one becomes U+FFFD.
 pub(super) fn join(text: String) -> String {
     let value = |c: char| u32::from(c);
     if !text.chars().any(|c| (SEALS..=LAST_SEAL).contains(&value(c))) {
@@ -166,13 +168,13 @@ pub(super) fn join(text: String) -> String {
     joined
 }
 
-/// The byte of a byte seal.
+/// Returns the byte of a byte seal.
 fn byte(seal: char) -> u8 {
-    // The seals are 256 in a row from a multiple of 256 on.
+    // The 256 byte seals start at a multiple of 256.
     u32::from(seal).to_le_bytes()[0]
 }
 
-/// Every text of a value with its halves joined.
+/// Joins the halves in every text of a JSON value.
 pub(super) fn join_all(value: &mut Value) {
     match value {
         Value::String(text) => *text = join(std::mem::take(text)),
@@ -182,7 +184,7 @@ pub(super) fn join_all(value: &mut Value) {
     }
 }
 
-/// The value of a JSON text; lone surrogates become U+FFFD.
+/// Parses JSON; lone surrogates become U+FFFD.
 pub(super) fn read_json(text: &str) -> Result<Value, serde_json::Error> {
     let sealed = seal(text);
     let mut value = serde_json::from_str(&sealed)?;

@@ -1,4 +1,4 @@
-//! One provider, asked for one model.
+//! Calls to one model of one provider.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,10 +24,10 @@ use super::{
 use crate::config::{ModelSettings, Price};
 use crate::transcript::Transcript;
 
-/// How long a provider that failed comes after the others.
+// Time in which a provider that failed is tried after the others.
 const REST: Duration = Duration::from_secs(60);
 
-/// A provider: a connection and its credentials, shared by everybody who asks there.
+/// Provider: a connection with its credentials, shared by all roles.
 pub(super) struct Provider {
     dialect: &'static dyn Dialect,
     http: reqwest::Client,
@@ -36,12 +36,12 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// A client; nothing is sent yet.
+    /// Creates a client without sending a request.
     ///
     /// # Errors
-    /// [`ClientError`] when a credential is no header value or TLS cannot be set up.
+    /// [`ClientError`] when a credential is not a valid header value or TLS setup fails.
     pub(super) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
-        // The first one wins; another service of the same process may have been faster.
+        // Fails if another service of the same process installed a provider first, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let dialect = dialect::named(&settings.dialect)
             .ok_or_else(|| ClientError::Dialect(settings.dialect.clone()))?;
@@ -58,7 +58,7 @@ impl Provider {
         })
     }
 
-    /// True for a while after it failed.
+    /// Returns true for a while after a failure.
     pub(super) fn is_resting(&self) -> bool {
         let until = *self.resting.lock().unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| until > Instant::now())
@@ -70,7 +70,7 @@ impl Provider {
     }
 }
 
-/// A model of a provider.
+/// Model of a provider.
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) provider: Arc<Provider>,
@@ -79,20 +79,20 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The name of the dialect.
+    /// Returns the name of the dialect.
     pub(super) fn dialect(&self) -> &'static str {
         self.provider.dialect.name()
     }
 
-    /// The model as messages name it.
+    /// Returns the model as messages name it.
     pub(super) fn addressee(&self) -> Addressee {
         Addressee::of(&self.place.provider, &self.place.settings)
     }
 
-    /// Asks, with retries.
+    /// Requests a reply, with retries.
     ///
     /// # Errors
-    /// The last try's failure.
+    /// The failure of the last attempt.
     pub(super) async fn chat(&self, transcript: &Transcript, patience: Patience) -> Result<Reply, Failure> {
         let outcome = match self.asked(transcript, patience, true).await {
             Err(Failure::StaleThinking) => {
@@ -100,6 +100,8 @@ impl Link {
                     provider = self.place.provider,
                     "the provider refused its own thinking; it is asked without"
                 );
+                // Thinking blocks are bound to their context; an edited or shortened conversation may
+                // invalidate them.
                 self.asked(transcript, patience, false).await
             }
             outcome => outcome,
@@ -157,16 +159,16 @@ impl Link {
         Ok(request)
     }
 
-    /// The reply with who sent it and what it cost.
+    /// Adds provider, model and cost to a reply.
     pub(super) fn stamped(&self, mut reply: Reply) -> Reply {
         let asked = &self.place.settings.name;
         reply.provider.clone_from(&self.place.provider);
         if reply.model.is_empty() {
             reply.model.clone_from(asked);
         }
-        // A deployment may have any name; the reply says what stands behind it.
+        // A deployment may have any name; the reply has the name of the real model.
         let price = self.price.or_else(|| prices::known(&reply.model));
-        // A reply that counts nothing is not free: nobody knows what it cost.
+        // A reply without token counts is not free: its cost is unknown.
         let price = price.filter(|_| is_counted(&reply));
         reply.cost_micros = price.map(|price| price.cost_micros(&reply.usage));
         for block in &mut reply.blocks {
@@ -179,7 +181,7 @@ impl Link {
     }
 }
 
-/// Whether a provider counted the tokens of a reply. No prompt is empty.
+/// Returns true if the provider counted the tokens of a reply. No prompt is empty.
 fn is_counted(reply: &Reply) -> bool {
     let usage = &reply.usage;
     usage.input_tokens > 0 && (usage.output_tokens > 0 || reply.blocks.is_empty())

@@ -1,4 +1,4 @@
-//! The model: one question, one reply, whoever provides it.
+//! Models: one request, one reply, from any provider.
 
 mod addressee;
 mod anthropic;
@@ -35,32 +35,33 @@ use roles::{MAIN, Place, ROLES, role_name};
 pub(crate) use roles::{check, conversation_limits};
 pub use trial::{Tried, try_model};
 
-/// A client could not be made.
+/// Error when a client is created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// A key or token holds characters that no HTTP header may hold.
+    /// A key or token contains characters that no HTTP header allows.
     #[error("model: a credential or header holds characters that an HTTP header cannot carry")]
     Credential,
-    /// A header of the settings has no legal name.
+    /// A header of the settings has an invalid name.
     #[error("model.headers: {0:?} is no name of an HTTP header")]
     Header(String),
-    /// There is no such dialect.
+    /// The dialect is unknown.
     #[error("model.dialect: {0:?} is not known")]
     Dialect(String),
-    /// A role names a provider that is not there.
+    /// A role names a provider that does not exist.
     #[error(transparent)]
     Settings(#[from] bootstrap::settings::Error),
-    /// The HTTP client could not be set up.
+    /// The HTTP client setup failed.
     #[error("the client for the model could not be set up: {0}")]
     Http(#[from] reqwest::Error),
 }
 
-/// Who is asked.
+/// Choice of a model for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// What for.
+    /// Role of the model.
     pub(crate) role: ModelRole,
-    /// A model in place of the role's own: its name, `provider`, or `provider:model`. The role's models stay behind it.
+    /// Model instead of the role's own: its name, `provider`, or `provider:model`. The role's models follow
+    /// as fallbacks.
     pub(crate) model: Option<String>,
 }
 
@@ -70,7 +71,7 @@ impl From<ModelRole> for Choice {
     }
 }
 
-/// Every model of the settings.
+/// All models of the settings.
 pub(crate) struct Models {
     settings: ModelSettings,
     providers: BTreeMap<String, Arc<Provider>>,
@@ -78,10 +79,10 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Clients for the configured models; nothing is sent yet.
+    /// Creates clients for the configured models without sending a request.
     ///
     /// # Errors
-    /// [`ClientError`] when settings cannot be used or TLS cannot be set up.
+    /// [`ClientError`] when settings are not usable or TLS setup fails.
     pub(crate) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
         let mut providers = BTreeMap::from([(MAIN.to_owned(), Arc::new(Provider::new(settings)?))]);
         for (name, provider) in &settings.providers {
@@ -96,10 +97,11 @@ impl Models {
         })
     }
 
-    /// Asks the models of a choice in order, each with retries; dropping the future cancels the call.
+    /// Requests a reply from the models of a choice in order, each with retries. Dropping the future
+    /// cancels the call.
     ///
     /// # Errors
-    /// [`ModelError`] when none of them answers, or when the question itself is what fails.
+    /// [`ModelError`] when none of them replies, or when the request itself fails.
     pub(crate) async fn chat(
         &self,
         choice: &Choice,
@@ -109,6 +111,7 @@ impl Models {
         let links = self.links(choice);
         let mut failed: Vec<(Link, ModelError)> = Vec::new();
         for (place, link) in links.iter().enumerate() {
+            // Only the last provider is worth a long wait; before it, the next one may reply at once.
             let patience = if place + 1 == links.len() {
                 Patience::LONG
             } else {
@@ -146,8 +149,8 @@ impl Models {
         Err(told(&failed))
     }
 
-    /// What a call may take at most that reads about so many tokens: the longest reply, at the price of the dearest model
-    /// that may be asked. A model without a price counts its tokens alone.
+    /// Returns the upper bound of a call with this many input tokens: the longest reply, at the price of
+    /// the most expensive model of the chain. A model without a price counts only tokens.
     pub(crate) fn most(&self, choice: &Choice, input: u64) -> Amount {
         let each = self.links(choice).into_iter().map(|link| {
             let output = u64::from(link.place.settings.max_output_tokens);
@@ -160,7 +163,7 @@ impl Models {
         })
     }
 
-    /// The longest that a call takes, with every retry at every model.
+    /// Returns the longest duration of a call, with every retry of every model.
     pub(crate) fn longest(&self, choice: &Choice) -> Duration {
         let links = self.links(choice);
         let last = links.len().saturating_sub(1);
@@ -175,14 +178,15 @@ impl Models {
         each.sum()
     }
 
-    /// Tokens of a conversation from which on it is made shorter: what the smallest model of the chain bears.
+    /// Returns the tokens from which on a conversation is shortened: the limit of the chain's smallest
+    /// model.
     pub(crate) fn conversation_limit(&self, choice: &Choice) -> u64 {
         let names = self.places(choice).into_iter().map(|place| place.settings.name);
         let limits = names.map(|name| prices::conversation_limit(&self.settings, &name));
         limits.min().unwrap_or_default()
     }
 
-    /// The chain of a choice; providers that failed a moment ago come last.
+    /// Returns the chain of a choice; providers that failed recently come last.
     fn links(&self, choice: &Choice) -> Vec<Link> {
         let link = |place: Place| {
             Some(Link {
@@ -206,7 +210,7 @@ impl Models {
     }
 }
 
-/// One error for all that failed: worth another try when one of them is.
+/// Combines all failures into one error, which is transient if one of them is.
 fn told(failed: &[(Link, ModelError)]) -> ModelError {
     let words = match failed {
         [(_, only)] => only.words.clone(),

@@ -1,4 +1,4 @@
-//! The dialect of Anthropic's Messages API.
+//! Dialect of Anthropic's Messages API.
 
 mod reply;
 
@@ -21,10 +21,10 @@ const BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: &str = "2023-06-01";
 const BETA: &str = "anthropic-beta";
 const OAUTH: &str = "oauth-2025-04-20";
-/// The dialect of blocks that only Anthropic's models understand, whoever serves the model.
+// Dialect of blocks that only Anthropic's models understand, at any provider.
 const BLOCKS: &str = "anthropic";
 
-/// Anthropic's own API, and servers compatible with it.
+/// Anthropic's own API, and compatible servers.
 pub(super) struct Anthropic;
 
 impl Dialect for Anthropic {
@@ -51,6 +51,7 @@ impl Dialect for Anthropic {
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
         let mut headers = HeaderMap::new();
         headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
+        // The settings' headers come before the beta header, which repeats the features that they name.
         extra_headers(settings, &mut headers)?;
         if let Some(token) = settings.auth_token.as_ref().filter(|token| is_set(Some(token))) {
             headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?);
@@ -73,7 +74,7 @@ impl Dialect for Anthropic {
     }
 }
 
-/// The beta features that are asked for, OAuth among them.
+/// Returns the value of the beta header: the features of the settings and OAuth.
 fn with_oauth(settings: &ModelSettings) -> Result<HeaderValue, ClientError> {
     let asked = settings
         .headers
@@ -86,7 +87,7 @@ fn with_oauth(settings: &ModelSettings) -> Result<HeaderValue, ClientError> {
     HeaderValue::from_str(&features).map_err(|_| ClientError::Header(BETA.to_owned()))
 }
 
-/// Whether thinking leaves room for an answer.
+/// Validates that thinking leaves room for a reply.
 pub(super) fn check_thinking(settings: &ModelSettings) -> Result<(), Misfit> {
     match settings.thinking {
         Some(Thinking::Budget(tokens)) if tokens >= settings.max_output_tokens => {
@@ -96,8 +97,8 @@ pub(super) fn check_thinking(settings: &ModelSettings) -> Result<(), Misfit> {
     }
 }
 
-/// The request without what names model and transport. `keeps_long` says whether the service caches for an hour when the
-/// settings say nothing.
+/// Builds the request without model and transport. `keeps_long`: the service caches for an hour if the
+/// settings have no `long_cache`.
 pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
     let (settings, transcript) = (ask.settings, ask.transcript);
     let long = settings.long_cache.unwrap_or(keeps_long);
@@ -114,7 +115,7 @@ pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
         .collect();
     let mut messages = messages(ask);
     mark_shared(&mut tools, &mut system, long);
-    // A question without tools is asked once: nothing would read what it stores.
+    // A request without tools is sent once: nothing would read its cache entry.
     if !tools.is_empty() {
         mark_turns(&mut messages);
     }
@@ -137,7 +138,8 @@ pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
     body
 }
 
-/// Marks what tickets share: the first block of the system prompt, which covers the tools before it, and the last one.
+/// Marks the part that tickets share: the first block of the system prompt, whose cache entry includes the
+/// tools, and the last one.
 fn mark_shared(tools: &mut [Value], system: &mut [Value], long: bool) {
     let marker = if long {
         json!({ "type": "ephemeral", "ttl": "1h" })
@@ -158,8 +160,8 @@ fn mark_shared(tools: &mut [Value], system: &mut [Value], long: bool) {
     }
 }
 
-/// Marks the end of the conversation, and the end that the turn before had: what the model added between them may be more
-/// than the provider looks back.
+/// Marks the end of the conversation and the end of the previous turn. The model may add more blocks
+/// between them than the provider's cache lookup goes back.
 fn mark_turns(messages: &mut [Value]) {
     let last_reply = messages
         .iter()
@@ -176,7 +178,8 @@ fn mark_turns(messages: &mut [Value]) {
     }
 }
 
-/// A budget asks that the reply under way began with thinking; after another provider's reply it did not.
+/// Returns the thinking mode. With a budget, Anthropic requires that an open reply begins with thinking;
+/// one of another provider does not.
 fn thinking(settings: &ModelSettings, messages: &[Value]) -> Option<Value> {
     match settings.thinking? {
         Thinking::Disabled => Some(json!({ "type": "disabled" })),
@@ -206,7 +209,7 @@ fn output(ask: &Ask<'_>) -> Option<Value> {
     (!config.is_empty()).then_some(Value::Object(config))
 }
 
-/// Roles alternate: what follows a user message joins it.
+/// Converts the messages. Roles alternate in the API, so a second message of a role joins the first.
 fn messages(ask: &Ask<'_>) -> Vec<Value> {
     let (mut wire, mut replies): (Vec<Value>, usize) = (Vec::new(), 0);
     for message in &ask.transcript.messages {
@@ -216,7 +219,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
                 replies += 1;
                 ("assistant", said(ask, blocks, replies))
             }
-            // Results come in the order of their calls.
+            // The place of a result equals the place of its call, which gives its id.
             Message::ToolResults(results) => {
                 let results = results.iter().enumerate();
                 let shown = results.map(|(place, (_, result))| tool_result(&wire_id(replies, place), result));
@@ -235,7 +238,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
     wire
 }
 
-/// A reply, which is never empty even without the thinking of another provider.
+/// Converts a reply. A reply without its thinking (from another provider) must not become empty.
 fn said(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Vec<Value> {
     let mut calls = 0;
     let mut wire: Vec<Value> = Vec::new();

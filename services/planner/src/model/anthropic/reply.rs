@@ -1,4 +1,4 @@
-//! Replies of Anthropic's models, event by event, as servers compatible with the API really send them.
+//! Replies of the Messages API, event by event, tolerant of what compatible servers send.
 
 use domain::{Block, Reply, ToolCall, Usage};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use crate::model::{
     tool_name::ToolNames,
 };
 
-/// Both events carry cumulative counts; the later one wins where it has any.
+/// Token counts of a reply. Events carry cumulative counts; a later count replaces an earlier one.
 #[derive(Default)]
 struct WireUsage {
     input: Option<u64>,
@@ -24,7 +24,7 @@ struct WireUsage {
 
 impl WireUsage {
     fn update(&mut self, later: &Value) {
-        // A later event counts again, or says nothing: some servers send zeros for what they counted before.
+        // A later event repeats a count or omits it: some servers send zeros for earlier counts.
         let update = |known: &mut Option<u64>, value: &Value| match count(value) {
             Some(0) if known.is_some() => {}
             counted => *known = counted.or(*known),
@@ -39,7 +39,8 @@ impl WireUsage {
         );
     }
 
-    /// The provider counts cached tokens beside the others; here they are part of the tokens read.
+    /// Returns the sum. The provider counts cached tokens separately; here they are part of the input
+    /// tokens.
     fn total(&self) -> Usage {
         let (read, write) = (self.cache_read.unwrap_or(0), self.cache_write.unwrap_or(0));
         Usage {
@@ -52,14 +53,14 @@ impl WireUsage {
     }
 }
 
-/// A block in the making.
+/// Block that is still incomplete.
 struct PartialBlock {
     index: Option<u64>,
     value: Value,
     streamed: String,
 }
 
-/// A reply in the making.
+/// Reply that is still incomplete.
 #[derive(Default)]
 pub(in crate::model) struct Collector {
     tools: ToolNames,
@@ -79,7 +80,7 @@ impl Collector {
     }
 }
 
-/// More blocks than this in one reply are garbage.
+// A reply with more blocks is garbage.
 const MOST_BLOCKS: usize = 4096;
 
 impl Collect for Collector {
@@ -91,7 +92,7 @@ impl Collect for Collector {
             .map_err(|_| Failure::Garbage("an event that is not JSON"))?;
         match event["type"].as_str() {
             Some("message_start") => self.message(&event["message"]),
-            // A server that does not stream sends the message whole.
+            // A server without streaming sends the whole message.
             Some("message") => {
                 self.message(&event);
                 self.reasons.take(event["stop_reason"].as_str());
@@ -173,7 +174,7 @@ impl Collector {
         if self.blocks.len() == MOST_BLOCKS || !value.is_object() {
             return Err(Failure::Garbage("a block that cannot be read"));
         }
-        // The same beginning once more is the same block.
+        // Some servers repeat the start of a block.
         let again = |last: &PartialBlock| {
             last.index == index && last.streamed.is_empty() && last.value == value && value["id"].is_string()
         };
@@ -188,7 +189,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Adds to the last block of this number that can take it; numbers may have gaps, be repeated or missing.
+    /// Appends to the last block of this number that accepts the delta. Numbers may have gaps, repeat or be
+    /// missing.
     fn delta(&mut self, index: Option<u64>, delta: &Value) -> Result<(), Failure> {
         let kind = delta["type"].as_str().unwrap_or_default();
         let (field, wanted): (&str, &[&str]) = match kind {
@@ -205,7 +207,7 @@ impl Collector {
         let named = |block: &PartialBlock| index.is_none() || block.index == index;
         let place = match self.blocks.iter().rposition(|block| named(block) && takes(block)) {
             Some(place) => place,
-            // What begins without a word is certain for text alone: a call has a name.
+            // A missing start is certain for text alone: a call needs a name.
             None if matches!(kind, "text_delta" | "thinking_delta") && !self.blocks.iter().any(named) => {
                 self.begin(index, json!({ "type": wanted[0] }))?;
                 self.blocks.len() - 1
@@ -277,7 +279,7 @@ fn finished_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<Block
     })
 }
 
-/// An error in the middle of a stream; only what the request itself causes is final.
+/// Converts an error in the middle of a stream. It is final only if the request itself causes it.
 fn in_stream(error: &Value) -> Failure {
     let text = |field: &str| error[field].as_str().unwrap_or_default();
     Said::new(text("type"), text("message")).in_stream()

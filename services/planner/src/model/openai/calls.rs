@@ -1,4 +1,4 @@
-//! Tool calls of a Chat Completions stream, put together from fragments as servers really send them.
+//! Assembles the tool calls of a Chat Completions stream from fragments, tolerant of what servers send.
 
 use domain::{Block, ToolCall};
 use serde_json::{Map, Value, json};
@@ -10,14 +10,14 @@ use crate::model::{
     tool_name::ToolNames,
 };
 
-/// The dialect of the block that keeps what a call's own form cannot.
+// Dialect of the block that keeps what a normalized call loses.
 pub(super) const ORIGINALS: &str = "openai_calls";
-/// More calls than this in one reply are garbage.
+// A reply with more calls is garbage.
 const MOST_CALLS: usize = 128;
-/// Longer arguments go back in our own form: the journal keeps them once.
+// Longer arguments are sent back in normalized form, so that the journal keeps them once.
 const MOST_ORIGINAL_BYTES: usize = 16 * 1024;
 
-/// What one event says of a call.
+/// Content of one event about a call.
 #[derive(Default)]
 struct Fragment {
     index: Option<i64>,
@@ -32,12 +32,12 @@ enum Arguments {
     #[default]
     None,
     Text(String),
-    /// The whole of them, not as text.
+    /// Complete arguments as a JSON value instead of text.
     Whole(Value),
 }
 
 impl Fragment {
-    /// Reads what there is; a field of another type counts as absent.
+    /// Reads an event; a field of another type counts as absent.
     fn read(call: &Value) -> Self {
         let function = if call["function"].is_object() {
             &call["function"]
@@ -56,7 +56,7 @@ impl Fragment {
                 Value::Null => Arguments::None,
                 Value::String(text) if text.is_empty() => Arguments::None,
                 Value::String(text) => Arguments::Text(text.clone()),
-                // What follows is more than nothing.
+                // Some servers open a call with `{}` before the real arguments.
                 Value::Object(fields) if fields.is_empty() => Arguments::None,
                 whole => Arguments::Whole(whole.clone()),
             },
@@ -68,7 +68,7 @@ impl Fragment {
         self.id.is_empty() && self.name.is_empty() && self.arguments == Arguments::None
     }
 
-    /// Whether the arguments may be the beginning of a call's.
+    /// Returns true if the arguments may start a call's arguments.
     fn opens(&self) -> bool {
         match &self.arguments {
             Arguments::None | Arguments::Whole(_) => true,
@@ -85,8 +85,8 @@ fn index(value: &Value) -> Option<i64> {
     }
 }
 
-/// The end of a JSON value in a text that grows. Parsing the text again with every fragment would take the square of its
-/// length.
+/// Finds the end of a JSON value in a growing text. Parsing the text for every fragment would be quadratic
+/// in its length.
 #[derive(Default)]
 struct ValueEnd {
     depth: usize,
@@ -106,7 +106,7 @@ impl ValueEnd {
             } else if self.in_string {
                 self.escaped = byte == b'\\';
                 self.in_string = byte != b'"';
-                // JSON that is written as a JSON string in its turn.
+                // JSON that is encoded as a JSON string.
                 self.is_closed = !self.in_string && self.depth == 0;
             } else {
                 match byte {
@@ -123,7 +123,7 @@ impl ValueEnd {
     }
 }
 
-/// A call in the making.
+/// Tool call that is still incomplete.
 #[derive(Default)]
 struct PartialCall {
     index: Option<i64>,
@@ -131,13 +131,13 @@ struct PartialCall {
     name: String,
     arguments: String,
     end: ValueEnd,
-    /// Its name came once more after its arguments: a repetition, or the beginning of a call of the same tool.
+    /// True if the name repeats after the arguments: a repetition, or the start of a call of the same tool.
     is_named_again: bool,
     extra: Value,
 }
 
 impl PartialCall {
-    /// Whether its arguments are complete, so that nothing of it can follow.
+    /// Returns true if the arguments are complete, so that no more of them can follow.
     const fn is_whole(&self) -> bool {
         self.end.is_closed && !self.end.has_more
     }
@@ -147,7 +147,7 @@ impl PartialCall {
         self.arguments.push_str(text);
     }
 
-    /// Whether a fragment says again what is there already.
+    /// Returns true if a fragment repeats known content.
     fn repeats(&self, fragment: &Fragment) -> bool {
         let same_name = fragment.name.is_empty() || fragment.name == self.name;
         let same_arguments = match &fragment.arguments {
@@ -159,20 +159,20 @@ impl PartialCall {
     }
 }
 
-/// What a fragment is to the calls before it.
+/// Relation of a fragment to the calls before it.
 #[derive(Debug, PartialEq, Eq)]
 enum Role {
-    /// More of the call at this place.
+    /// Continuation of the call at this place.
     More(usize),
-    /// The call at this place once more.
+    /// Repetition of the call at this place.
     Again(usize),
-    /// The first of a new call.
+    /// Start of a new call.
     First,
-    /// The first of a new call of the tool that the call at this place names.
+    /// Start of a new call of the tool that the call at this place names.
     Next(usize),
 }
 
-/// The calls of a reply in the making.
+/// Tool calls of a reply that is still incomplete.
 #[derive(Default)]
 pub(super) struct Calls {
     tools: ToolNames,
@@ -187,7 +187,7 @@ impl Calls {
         }
     }
 
-    /// Takes what one event says of one call.
+    /// Adds one event about one call.
     pub(super) fn take(&mut self, call: &Value) -> Result<(), Failure> {
         let fragment = Fragment::read(call);
         if fragment.is_empty() && fragment.extra.is_null() {
@@ -223,14 +223,14 @@ impl Calls {
         Ok(self.calls.len() - 1)
     }
 
-    /// Servers number parallel calls from 0, from 1, all alike or not at all: a new id, or a new name after whole arguments,
-    /// begins a new call.
+    /// Finds the call of a fragment. Servers number parallel calls from 0, from 1, all alike or not at all.
+    /// A new id, or a new name after complete arguments, begins a new call.
     fn role(&self, fragment: &Fragment) -> Role {
         let last = |is_it: &dyn Fn(&PartialCall) -> bool| self.calls.iter().rposition(is_it);
         let by_id = || last(&|call| !call.id.is_empty() && call.id == fragment.id);
         let place = match fragment.index {
             Some(index) => last(&|call| call.index == Some(index)).or_else(|| {
-                // A call whose first fragment came without its number.
+                // The first fragment of the call had no number.
                 let nameless = fragment.name.is_empty() && fragment.id.is_empty();
                 let newest = self.calls.len().checked_sub(1)?;
                 (nameless && self.calls[newest].index.is_none()).then_some(newest)
@@ -244,7 +244,7 @@ impl Calls {
         let Some(place) = place else {
             return Role::First;
         };
-        // Of calls that share a number, a known id names the one that is meant.
+        // If calls share a number, a known id selects one of them.
         let place = match by_id() {
             Some(named) if self.calls[named].index == self.calls[place].index => named,
             _ => place,
@@ -261,7 +261,7 @@ impl Calls {
         }
         let is_next = call.is_whole() && fragment.opens() && fragment.arguments != Arguments::None;
         if is_other_id {
-            // Some servers make up an id for every fragment; a name comes with the first alone.
+            // Some servers create an id for every fragment; only the first has a name.
             return if has_name || is_next {
                 Role::First
             } else {
@@ -315,16 +315,16 @@ impl Calls {
         self.calls.len()
     }
 
-    /// How many calls have arguments that are not complete.
+    /// Returns the number of calls with incomplete arguments.
     pub(super) fn broken(&self) -> usize {
         let is_broken = |call: &&PartialCall| !call.arguments.trim().is_empty() && !call.is_whole();
         self.calls.iter().filter(is_broken).count()
     }
 
-    /// The calls as blocks, then what goes back to the same model as it came.
+    /// Returns the calls as blocks, followed by a block with their original form for the same model.
     ///
     /// # Errors
-    /// [`Failure::Garbage`] where it is not certain what is called with what.
+    /// [`Failure::Garbage`] when the tool or its arguments are ambiguous.
     pub(super) fn blocks(self) -> Result<Vec<Block>, Failure> {
         let (mut blocks, mut originals) = (Vec::new(), Vec::new());
         for (place, call) in self.calls.into_iter().enumerate() {
@@ -365,7 +365,7 @@ fn keep_extra(call: &mut PartialCall, extra: Value) {
     }
 }
 
-/// What goes back in place of our own form of a call; null where there is nothing.
+/// Returns the original form of a call, where it differs from the normalized form; otherwise null.
 fn original(id: &str, text: String, input: &Value, mut extra: Value) -> Value {
     let mut kept = Map::new();
     let is_strict =

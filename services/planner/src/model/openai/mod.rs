@@ -1,4 +1,4 @@
-//! The dialect of Chat Completions: `OpenAI`, Azure, and servers compatible with them.
+//! Dialect of Chat Completions: `OpenAI`, Azure, and compatible servers.
 
 mod calls;
 mod reply;
@@ -19,16 +19,16 @@ use reply::Collector;
 
 const BASE_URL: &str = "https://api.openai.com";
 const PATH: &str = "/chat/completions";
-/// The dialect of blocks that carry reasoning.
+// Dialect of blocks with reasoning.
 const BLOCKS: &str = "openai";
-/// Hosts that want Azure's header.
+// Hosts that expect Azure's `api-key` header.
 const AZURE_HOSTS: [&str; 3] = [
     ".openai.azure.com",
     ".cognitiveservices.azure.com",
     ".services.ai.azure.com",
 ];
 
-/// Chat Completions.
+/// Dialect for Chat Completions.
 pub(super) struct OpenAi;
 
 impl Dialect for OpenAi {
@@ -47,7 +47,7 @@ impl Dialect for OpenAi {
                 "must be set with api_version: the address of the Azure resource",
             ));
         }
-        // A server of one's own may ask for no key.
+        // A private server may need no key.
         if !has_key && settings.base_url.is_none() {
             return Err(missing_key(settings));
         }
@@ -102,8 +102,8 @@ impl Dialect for OpenAi {
                 json!({ "type": "json_schema", "json_schema": schema }),
             );
         }
-        // The provider itself refuses the old name for its newer models; compatible servers know only the old one, and no
-        // cache key.
+        // `OpenAI` refuses `max_tokens` for its newer models; compatible servers know only `max_tokens` and
+        // no cache key.
         if settings.base_url.is_none() || is_azure(settings) {
             put("max_completion_tokens", json!(settings.max_output_tokens));
             put("prompt_cache_key", json!(cache_key(transcript)));
@@ -127,10 +127,11 @@ fn is_azure(settings: &ModelSettings) -> bool {
         || host().is_some_and(|host| AZURE_HOSTS.iter().any(|azure| host.ends_with(azure)))
 }
 
-/// Calls with the same tools and system prompt go to the same cache: those of one phase in one repository.
+/// Returns the cache key. Calls with the same tools and system prompt share a cache: those of one phase in
+/// one repository.
 fn cache_key(transcript: &Transcript) -> String {
     let tools = transcript.tools.iter().map(|tool| &tool.name);
-    // FNV-1a: the same in every release and on every machine.
+    // FNV-1a: stable over releases and machines.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for text in transcript.system.iter().chain(tools) {
         for byte in text.bytes().chain([0]) {
@@ -166,7 +167,7 @@ fn messages(ask: &Ask<'_>) -> Vec<Value> {
                 replies += 1;
                 wire.push(assistant(ask, blocks, replies));
             }
-            // Results come in the order of their calls.
+            // The place of a result equals the place of its call, which gives its id.
             Message::ToolResults(results) => {
                 let results = results.iter().enumerate();
                 wire.extend(
@@ -214,7 +215,7 @@ fn assistant(ask: &Ask<'_>, blocks: &[Block], reply: usize) -> Value {
     message
 }
 
-/// What the same model wrote of its calls, by their place.
+/// Returns the original calls of the same model, by their place.
 fn originals<'a>(ask: &Ask<'_>, blocks: &'a [Block]) -> &'a [Value] {
     let kept = blocks.iter().find_map(|block| match block {
         Block::Opaque {
@@ -228,14 +229,14 @@ fn originals<'a>(ask: &Ask<'_>, blocks: &'a [Block]) -> &'a [Value] {
     kept.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A call as the model wrote it, where that is known: what is sent back otherwise is another text than the provider has in its
-/// cache.
+/// Converts a call, in its original form if that is known: a normalized form differs from the text in the
+/// provider's cache.
 fn tool_call(call: &ToolCall, id: &str, original: &Value) -> Value {
     let arguments = match &call.input {
         input if original["arguments"].is_string() && input.is_object() => {
             original["arguments"].as_str().unwrap_or_default().to_owned()
         }
-        // Some servers parse the arguments of former calls and fail over what is no JSON.
+        // Some servers parse the arguments of earlier calls and fail on invalid JSON.
         Value::String(text) => json!({ "invalid": text }).to_string(),
         input => input.to_string(),
     };

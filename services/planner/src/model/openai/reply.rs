@@ -1,4 +1,4 @@
-//! Replies of Chat Completions, chunk by chunk, as servers compatible with them really send them.
+//! Replies of Chat Completions, chunk by chunk, tolerant of what compatible servers send.
 
 use domain::{Block, Reply, Usage};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use crate::model::{
     tool_name::ToolNames,
 };
 
-/// A reply in the making.
+/// Reply that is still incomplete.
 #[derive(Default)]
 pub(super) struct Collector {
     model: String,
@@ -51,13 +51,14 @@ impl Collect for Collector {
             model.clone_into(&mut self.model);
         }
         self.count(&chunk["usage"]);
-        // Several choices are several answers to one question; some servers divide one answer among choices of one number.
+        // Several choices are alternatives, so the first one counts. Some servers split one reply among
+        // choices with one number.
         let choices = chunk["choices"].as_array();
         self.started |= choices.is_some();
         let is_first = |choice: &&Value| count(&choice["index"]).unwrap_or(0) == 0;
         for choice in choices.into_iter().flatten().filter(is_first) {
             self.reasons.take(choice["finish_reason"].as_str());
-            // A server that does not stream sends the message whole.
+            // A server without streaming sends the whole message.
             let delta = [&choice["delta"], &choice["message"]];
             for delta in delta.into_iter().filter(|delta| delta.is_object()) {
                 self.delta(delta)?;
@@ -116,7 +117,7 @@ impl Collector {
             cache_write_tokens: count(&details["cache_write_tokens"]).unwrap_or(0),
             cache_write_1h_tokens: 0,
         };
-        // Some servers count with every event, and nothing in the last.
+        // Some servers count in every event, and send nothing in the last one.
         if counted != Usage::default() {
             self.usage = counted;
         }
@@ -144,7 +145,7 @@ impl Collector {
             call @ Value::Object(_) => self.calls.take(call)?,
             _ => {}
         }
-        // The form before parallel calls.
+        // The legacy form before parallel calls.
         if delta["function_call"].is_object() {
             self.calls.take(&delta["function_call"])?;
         }
@@ -152,7 +153,7 @@ impl Collector {
     }
 }
 
-/// Thinking, as servers compatible with the provider send it; each field goes back under its own name.
+/// Reasoning as compatible servers send it; each field is sent back under its own name.
 #[derive(Default)]
 struct Reasoning {
     reasoning_content: String,
@@ -160,7 +161,7 @@ struct Reasoning {
     details: Vec<Map<String, Value>>,
 }
 
-/// More parts than this in one reply are garbage.
+// A reply with more parts is garbage.
 const MOST_PARTS: usize = 4096;
 
 impl Reasoning {
@@ -214,7 +215,7 @@ impl Reasoning {
     }
 }
 
-/// Texts of a part come in pieces; of everything else the last counts.
+/// Joins a part that arrives in pieces: texts are appended, of other fields the last value counts.
 fn join_parts(known: &mut Map<String, Value>, more: &Map<String, Value>) {
     for (field, value) in more {
         let grows = matches!(field.as_str(), "text" | "summary" | "data");
@@ -226,7 +227,7 @@ fn join_parts(known: &mut Map<String, Value>, more: &Map<String, Value>) {
     }
 }
 
-/// Whether an error is one: some servers send an empty one with every event.
+/// Returns true for a real error: some servers send an empty one in every event.
 fn is_set(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => false,
@@ -236,7 +237,7 @@ fn is_set(error: &Value) -> bool {
     }
 }
 
-/// An error in the middle of a stream; only what the request itself causes is final.
+/// Converts an error in the middle of a stream. It is final only if the request itself causes it.
 fn in_stream(error: &Value) -> Failure {
     let text = |field: &str| error[field].as_str().unwrap_or_default();
     let class = if error["code"].is_string() {
