@@ -1,4 +1,5 @@
-//! Writes down what this planner sees of the pools of executors, and tells autoscalers what all planners together see.
+//! Publishes this planner's view of the executor pools, and exports the view of all planners to
+//! autoscalers.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -10,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use crate::executors::Executors;
 use crate::telemetry::{self, PoolSlots};
 
-/// Between two rounds: no record is written more often, however much changes.
+// Pause between two rounds: no record is written more often, however much changes.
 const SHORTEST: Duration = Duration::from_secs(2);
 const EVERY: Duration = Duration::from_millis(PoolRecord::EVERY_MS);
 
-/// Keeps one record for each pool that this planner has in its settings.
+/// Keeps one record for each pool in the planner's settings.
 pub(crate) struct PoolKeeper {
     table: Table<PoolRecord>,
     queues: Table<SlotQueue>,
@@ -34,9 +35,9 @@ impl PoolKeeper {
         }
     }
 
-    /// Writes and tells until the shutdown. What was written last stays, and grows old.
+    /// Writes records and exports metrics until shutdown. The last records stay and expire.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
-        // While it lasts, one line is enough.
+        // One log line is enough while the failure lasts.
         let mut is_in_trouble = false;
         loop {
             let round = self.round().await;
@@ -56,7 +57,8 @@ impl PoolKeeper {
         Ok(())
     }
 
-    /// What autoscalers and alerts are told: the same records that people see, those of every planner.
+    /// Returns the figures for autoscalers and alerts, from the same records of all planners that users
+    /// see.
     async fn measured(&self) -> Result<Vec<(String, PoolSlots, u64)>, queue::Error> {
         let now = bootstrap::now();
         let told: Vec<PoolRecord> = self
@@ -94,7 +96,7 @@ impl PoolKeeper {
             let key = Key::pool(&record.pool, &self.planner);
             let last = known.map(|(revision, _)| *revision);
             let revision = match self.table.put(key.clone(), &record, last).await {
-                // The server has forgotten it since, or a process of our name was here before.
+                // The record has expired, or an earlier process with this planner's name wrote it.
                 Err(queue::Error::Conflict) => {
                     let found = self.table.find(key.clone()).await?;
                     let last = found.map(|found| found.revision());
@@ -108,7 +110,7 @@ impl PoolKeeper {
     }
 }
 
-/// Whether there is nothing new to say, and no need yet to say again that we are here.
+/// Returns true if the record has no news and its refresh is not due.
 fn says_enough(known: &PoolRecord, now: &PoolRecord) -> bool {
     // Wake-ups come a little early or late.
     let is_due = now.at.since(known.at) + SHORTEST > EVERY;

@@ -1,5 +1,6 @@
-//! Readiness of the planner: the streams that it needs must answer, not the connection alone. Redis may be away; the answer of
-//! `/readyz` says so.
+//! Readiness of the planner: its streams must respond, a connection alone is not enough.
+//!
+//! Redis may be down; `/readyz` notes that.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// Keeps readiness up to date until shutdown.
+/// Updates the readiness until shutdown.
 pub(crate) async fn watch(queue: Queue, leases: Leases, health: Health, shutdown: CancellationToken) {
     let rounds = async {
         loop {

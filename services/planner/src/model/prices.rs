@@ -1,4 +1,4 @@
-//! What models cost, and how much they can read.
+//! Prices and context windows of known models.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,11 @@ use domain::Usage;
 
 use crate::config::{ModelSettings, Price};
 
-/// A line of the table: name, input, output, cache read, cache write for five minutes and for an hour.
+/// Row of a price table: name, input, output, cache read, cache write for five minutes, cache write for an
+/// hour.
 type Line = (&'static str, f64, f64, f64, f64, f64);
 
-/// Dollars for a million tokens, as Anthropic's price list had them on 2026-11-22.
+/// US dollars per million tokens, from Anthropic's price list of 2026-11-22.
 const ANTHROPIC: [Line; 18] = [
     ("claude-fable-5-1", 10.0, 50.0, 0.25, 12.5, 20.0),
     ("claude-fable-5", 10.0, 50.0, 1.0, 12.5, 20.0),
@@ -31,8 +32,8 @@ const ANTHROPIC: [Line; 18] = [
     ("claude-haiku-4-5", 1.0, 5.0, 0.1, 1.25, 2.0),
 ];
 
-/// Dollars for a million tokens, as `OpenAI`'s prices were reported from 2026-09-03 to 2026-11-05. Writing its cache costs
-/// more than reading from GPT-5.6 on.
+/// US dollars per million tokens, from `OpenAI`'s prices as reported from 2026-09-03 to 2026-11-05. From
+/// GPT-5.6 on, a cache write costs more than an input token.
 const OPENAI: [Line; 22] = [
     ("gpt-6-astra", 10.0, 50.0, 1.0, 12.5, 12.5),
     ("gpt-6.1-sol", 2.0, 10.0, 0.1, 2.5, 2.5),
@@ -58,7 +59,8 @@ const OPENAI: [Line; 22] = [
     ("o4-mini", 1.1, 4.4, 0.275, 1.1, 1.1),
 ];
 
-/// Models whose prompts of more than 272,000 tokens cost twice as much, and half as much again what is written.
+/// Models whose prompts above 272,000 tokens cost twice as much, and their replies one and a half times as
+/// much.
 const LONG_OPENAI: [&str; 9] = [
     "gpt-6-astra",
     "gpt-6.1-sol",
@@ -71,15 +73,16 @@ const LONG_OPENAI: [&str; 9] = [
     "gpt-5.4",
 ];
 
-/// The price of a model: from the settings by its exact name, else the known one.
+/// Returns the price of a model: from the settings by its exact name, else from the tables.
 pub(super) fn price(overrides: &BTreeMap<String, Price>, model: &str) -> Option<Price> {
     overrides.get(model).copied().or_else(|| known(model))
 }
 
-/// The price of the table.
+/// Returns the price from the tables.
 pub(super) fn known(model: &str) -> Option<Price> {
     let name = plain(model);
     let lines = ANTHROPIC.iter().chain(&OPENAI);
+    // A row also covers the dated releases of its model, which providers sell at the same price.
     let line = lines.into_iter().find(|(known, ..)| {
         name.strip_prefix(known)
             .is_some_and(|rest| rest.is_empty() || is_release(rest))
@@ -102,8 +105,8 @@ pub(super) fn known(model: &str) -> Option<Price> {
     })
 }
 
-/// Windows in tokens, by the start of the model's name; the first that fits counts. Where a provider offers a larger window on
-/// request only, the smaller one stands here.
+/// Context windows in tokens by prefix of the model's name; the first match counts. Where a provider offers
+/// a larger window on request only, the table has the smaller one.
 const WINDOWS: [(&str, u64); 16] = [
     ("claude-fable-5", 1_000_000),
     ("claude-mythos-5", 1_000_000),
@@ -123,13 +126,13 @@ const WINDOWS: [(&str, u64); 16] = [
     ("o4-mini", 200_000),
 ];
 
-/// Percent of a window that a conversation may fill before it is made shorter.
+// Percent of the context window that a conversation may fill before it is shortened.
 const FILLED: u64 = 60;
-/// The limit of a conversation with a model whose window is not known, in tokens.
+// Limit of a conversation with a model of unknown context window, in tokens.
 const UNKNOWN: u64 = 100_000;
 
-/// Tokens of a conversation from which on it is made shorter: a part of the model's window, and no more than the length from
-/// which on a prompt costs more.
+/// Returns the tokens from which on a conversation is shortened: a share of the context window, at most the
+/// length above which a prompt costs more.
 pub(super) fn conversation_limit(settings: &ModelSettings, model: &str) -> u64 {
     let window = settings.windows.get(model).copied().or_else(|| window(model));
     let limit = window.map_or(UNKNOWN, |window| window * FILLED / 100);
@@ -137,7 +140,7 @@ pub(super) fn conversation_limit(settings: &ModelSettings, model: &str) -> u64 {
     long.map_or(limit, |above| limit.min(above))
 }
 
-/// The window of the table, for a model whose price is known.
+/// Returns the context window from the table, for models with a known price.
 fn window(model: &str) -> Option<u64> {
     known(model)?;
     let name = plain(model);
@@ -145,8 +148,8 @@ fn window(model: &str) -> Option<u64> {
     Some(line.1)
 }
 
-/// A model's own name, without what a reseller puts before it: `us.anthropic.` on Bedrock, `anthropic/` on routers, whose
-/// names have dots where Anthropic's have hyphens.
+/// Returns the model's name without a reseller's prefix: `us.anthropic.` on Bedrock, `anthropic/` on
+/// routers, whose names have dots where Anthropic's have hyphens.
 fn plain(model: &str) -> String {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = match name.split_once("anthropic.") {
@@ -160,14 +163,15 @@ fn plain(model: &str) -> String {
     }
 }
 
-/// Whether the rest of a name only says which release of the model it is: `-20250929`, `-2025-08-07`, `-v1:0`, `-latest`.
+/// Returns true if the rest of a name is only a release of the model: `-20250929`, `-2025-08-07`, `-v1:0`,
+/// `-latest`.
 fn is_release(rest: &str) -> bool {
     let Some(parts) = rest.strip_prefix(['-', '@']) else {
         return false;
     };
     let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == ':');
     let is_part = |part: &str| part == "latest" || is_number(part.strip_prefix('v').unwrap_or(part));
-    // A short number is a version of the model: 4-5 is no release of 4.
+    // A short number is a model version: 4-5 is not a release of 4.
     let is_version = parts
         .split('-')
         .next()
@@ -176,9 +180,10 @@ fn is_release(rest: &str) -> bool {
 }
 
 impl Price {
-    /// What a call cost, in millionths of a dollar.
+    /// Returns the cost of a call in millionths of a dollar.
     pub(super) fn cost_micros(&self, usage: &Usage) -> u64 {
         let cached = usage.cache_read_tokens + usage.cache_write_tokens;
+        // Saturates: a server may report more cached tokens than input tokens.
         let plain = usage.input_tokens.saturating_sub(cached);
         let long_write = usage.cache_write_1h_tokens.min(usage.cache_write_tokens);
         let short_write = usage.cache_write_tokens - long_write;
@@ -194,26 +199,28 @@ impl Price {
         } else {
             read + written
         };
-        // A dollar for a million tokens is a millionth of a dollar for one. The cast saturates.
+        // One dollar per million tokens is one millionth of a dollar per token. The cast saturates.
         cost.round() as u64
     }
 }
 
 impl Price {
-    /// What a call may cost at most that reads and writes so many tokens, in millionths of a dollar.
+    /// Returns the upper bound of a call with this many input and output tokens, in millionths of a dollar.
     pub(super) fn most_micros(&self, input: u64, output: u64) -> u64 {
         let is_long = self.long_above.is_some_and(|above| input > above);
         let (read, written) = match is_long {
             true => (self.long_input_factor, self.long_output_factor),
             false => (1.0, 1.0),
         };
+        // The most expensive way to read a token is not known before the call, so every token counts at
+        // that price.
         let write = self.cache_write.unwrap_or(self.input);
         let dearest = self.input.max(write).max(self.cache_write_1h.unwrap_or(write));
         (tokens(input) * dearest * read + tokens(output) * self.output * written).ceil() as u64
     }
 }
 
-/// Exact below 2^32.
+/// Converts a token count; exact below 2^32.
 fn tokens(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

@@ -1,17 +1,17 @@
-//! A provider's own sentence, fit to be shown: short, on one line, without credentials.
+//! Quotation of a provider's message for users: short, on one line, without credentials.
 
-/// The longest sentence that is quoted, in characters.
+// Maximum length of a quotation in characters.
 const MOST_CHARS: usize = 200;
-/// The beginnings of credentials.
+// Prefixes of credentials, in lower case.
 const PREFIXES: [&str; 14] = [
     "sk-", "sk_", "pk-", "rk-", "gsk_", "xai-", "pplx-", "aiza", "akia", "asia", "absk", "ghp_", "hf_", "eyj",
 ];
-/// A run of letters and digits of this length is no word.
+// A mixed run of letters and digits of this length is not a word.
 const SECRET_RUN: usize = 20;
-/// What stands in place of a credential.
+/// Placeholder for a credential.
 pub(super) const HIDDEN: &str = "[hidden]";
 
-/// The sentence; empty where a provider says nothing, or sends a page.
+/// Returns the quotation; empty if the provider sends no message or an HTML page.
 pub(super) fn quote(message: &str) -> String {
     if message.trim_start().starts_with('<') {
         return String::new();
@@ -21,7 +21,7 @@ pub(super) fn quote(message: &str) -> String {
         .filter(|word| !word.is_empty());
     let mut text = String::new();
     let mut after_bearer = false;
-    // Words beyond the limit are not worth cleaning.
+    // The result is truncated, so more words need no cleaning.
     for word in words.by_ref().take(MOST_CHARS) {
         let shown = if after_bearer || is_secret(word) {
             HIDDEN.to_owned()
@@ -43,7 +43,7 @@ pub(super) fn quote(message: &str) -> String {
     }
 }
 
-/// A word without characters that hide or format text, or that end the quotation.
+/// Removes characters that hide or format text, and replaces those that end the quotation.
 fn legible(word: &str) -> String {
     let shown = domain::text::without_hidden(word);
     shown
@@ -52,7 +52,7 @@ fn legible(word: &str) -> String {
         .collect()
 }
 
-/// Whether a word holds what may be a credential.
+/// Returns true if a word may contain a credential.
 fn is_secret(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     let parts = || lower.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*')));

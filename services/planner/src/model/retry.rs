@@ -1,4 +1,4 @@
-//! When a model call is tried again.
+//! Retries of model calls.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use super::{
 };
 
 const GARBAGE_TRIES: u32 = 2;
-/// Nothing answers: a name that is not known, a port that is closed, a network that is down.
+// Unreachable: unknown name, closed port, or network down.
 const UNREACHABLE_TRIES: u32 = 3;
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// The longest error body that is read.
+// Maximum of bytes that are read of an error body.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
 
-/// How long one provider is tried.
+/// Attempts and time for one provider.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
     tries: u32,
@@ -26,12 +26,12 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// For the last provider of a chain.
+    /// Patience with the last provider of a chain.
     pub(super) const LONG: Self = Self {
         tries: 5,
         budget: Duration::from_secs(300),
     };
-    /// For a provider that has one to take its place.
+    /// Patience with a provider that has a fallback.
     pub(super) const SHORT: Self = Self {
         tries: 3,
         budget: Duration::from_secs(20),
@@ -39,14 +39,14 @@ impl Patience {
 }
 
 impl Patience {
-    /// The longest that a provider is tried when one try lasts so long: no try begins after the budget, and all of it comes
-    /// twice when the provider refuses its own thinking.
+    /// Returns the longest duration of all attempts if one lasts `attempt`. No attempt starts after the
+    /// budget, and everything repeats when the provider refuses its earlier thinking.
     pub(super) fn longest(self, attempt: Duration) -> Duration {
         (self.budget + attempt) * 2
     }
 }
 
-/// Tries until it works, cannot work, or tries and time are used up.
+/// Repeats the attempt until it succeeds, fails for good, or attempts or time are exhausted.
 pub(super) async fn run<F, Fut>(
     patience: Patience,
     asked: &Addressee,
@@ -84,7 +84,7 @@ where
     }
 }
 
-/// Exponential with jitter; the provider's own wish goes first.
+/// Returns an exponential delay with jitter, or the delay that the provider asks for.
 fn delay(failure: &Failure, tries: u32) -> Duration {
     if let Failure::Transient {
         after: Some(after), ..
@@ -98,7 +98,7 @@ fn delay(failure: &Failure, tries: u32) -> Duration {
     ceiling / 2 + ceiling.mul_f64(fastrand::f64() / 2.0)
 }
 
-/// The response when it is a success; else the failure that its status and its words tell.
+/// Returns a successful response, or the failure that status and body describe.
 pub(super) async fn accepted(
     response: reqwest::Response,
     idle: Duration,
@@ -134,7 +134,8 @@ pub(super) async fn accepted(
     }
     Err(match known {
         Some(Kind::StaleThinking) => Failure::StaleThinking,
-        // What credentials, account and model are is told by the status best, but for a refusal with words of its own.
+        // For credentials, account and model the status is more reliable than the class, unless the message
+        // itself is specific.
         Some(Kind::Final(cause)) if waits_in_vain || !matches!(code, 401..=404) => {
             said.refusal(cause, Some(code))
         }
@@ -182,7 +183,7 @@ fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let seconds = header("retry-after-ms")
         .map(|ms| ms / 1000.0)
         .or_else(|| header("retry-after"))
-        // A proxy passes the header of the provider behind it under a name of its own.
+        // LiteLLM passes the header of its provider with the prefix `llm_provider-`.
         .or_else(|| header("llm_provider-retry-after-ms").map(|ms| ms / 1000.0))
         .or_else(|| header("llm_provider-retry-after"))?;
     Duration::try_from_secs_f64(seconds).ok()

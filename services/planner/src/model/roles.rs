@@ -1,4 +1,4 @@
-//! Which models a role asks, in order.
+//! Chains of models by role.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use domain::ModelRole;
 use super::{dialect, prices};
 use crate::config::{ModelSettings, RoleSettings};
 
-/// The name of the provider that `[model]` itself is.
+/// Name of the provider that `[model]` itself describes.
 pub(super) const MAIN: &str = "default";
 
-/// Every role.
+/// All roles, for the chains that are built at start.
 pub(super) const ROLES: [ModelRole; 3] = [ModelRole::Default, ModelRole::Fast, ModelRole::Reviewer];
 
-/// The name of a role in settings and telemetry.
+/// Returns the name of a role in settings and telemetry.
 pub(super) const fn role_name(role: ModelRole) -> &'static str {
     match role {
         ModelRole::Default => "default",
@@ -31,17 +31,17 @@ fn of_role(model: &ModelSettings, role: ModelRole) -> RoleSettings {
     }
 }
 
-/// One place of a chain: a provider and what it is asked with.
+/// Entry of a chain: a provider and the settings of its calls.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) provider: String,
     pub(super) settings: ModelSettings,
 }
 
-/// The chain of a role.
+/// Builds the chain of a role.
 ///
 /// # Errors
-/// A provider that is not there, by the key that names it.
+/// An unknown provider, by the key that names it.
 pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>, Error> {
     let wanted = of_role(model, role);
     let key = |field: &str| format!("model.roles.{}.{field}", role_name(role));
@@ -69,7 +69,8 @@ pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>
     Ok(chain)
 }
 
-/// Tokens of a conversation from which on it is made shorter, by role: what the smallest model of the chain bears.
+/// Returns the tokens from which on a conversation is shortened, by role: the limit of the chain's smallest
+/// model.
 ///
 /// # Errors
 /// As [`chain`].
@@ -84,7 +85,8 @@ pub(crate) fn conversation_limits(model: &ModelSettings) -> Result<BTreeMap<Mode
     ROLES.into_iter().map(limit).collect()
 }
 
-/// The chain with another model in front: `provider:model`, a provider, or a model of the role's own provider.
+/// Returns the chain with another model in front: `provider:model`, a provider, or a model of the role's
+/// provider.
 pub(super) fn overridden(model: &ModelSettings, chain: &[Place], wanted: &str) -> Vec<Place> {
     let first = named(model, wanted).or_else(|| {
         let mut first = chain.first()?.clone();
@@ -100,7 +102,7 @@ pub(super) fn overridden(model: &ModelSettings, chain: &[Place], wanted: &str) -
     first.into_iter().chain(rest).collect()
 }
 
-/// `provider` or `provider:model`.
+/// Resolves `provider` or `provider:model`.
 fn named(model: &ModelSettings, entry: &str) -> Option<Place> {
     match entry.split_once(':') {
         Some((provider, name)) => place(model, provider, Some(name)),
@@ -125,10 +127,10 @@ fn missing(key: &str, provider: &str) -> Error {
     Error::new(key, format!("there is no [model.providers.{provider}]"))
 }
 
-/// Whether `[model]` can work.
+/// Validates `[model]` with its roles and providers.
 ///
 /// # Errors
-/// The first setting that cannot, by key.
+/// The first invalid setting, by key.
 pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
     check_provider(model, "model")?;
     for (name, provider) in &model.providers {
@@ -174,7 +176,7 @@ pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
     check_prices(model)
 }
 
-/// Tokens; the task alone fills less.
+// Tokens. The task alone fills a smaller window.
 const LEAST_WINDOW: u64 = 1000;
 
 fn check_provider(settings: &ModelSettings, section: &str) -> Result<(), Error> {
@@ -198,7 +200,7 @@ fn check_provider(settings: &ModelSettings, section: &str) -> Result<(), Error> 
     fits(settings, section)
 }
 
-/// Whether the settings fit to their dialect.
+/// Validates the settings for their dialect.
 fn fits(settings: &ModelSettings, section: &str) -> Result<(), Error> {
     let Some(dialect) = dialect::named(&settings.dialect) else {
         let names: Vec<&str> = dialect::DIALECTS.iter().map(|dialect| dialect.name()).collect();

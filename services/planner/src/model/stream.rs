@@ -1,4 +1,4 @@
-//! A streamed reply, event by event.
+//! Reads a streamed reply, event by event.
 
 use std::{
     sync::{
@@ -22,13 +22,13 @@ use super::{
     halves::{self, Pieces},
 };
 
-/// The longest answer that is read, in bytes.
+// Maximum size of a response in bytes.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
-/// How events are told apart in an answer.
+/// Framing of the events in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// `text/event-stream`.
+    /// `text/event-stream`: server-sent events.
     ServerSentEvents,
     /// `application/vnd.amazon.eventstream`: frames with checksums.
     AwsEventStream,
@@ -42,7 +42,7 @@ impl Framing {
         }
     }
 
-    /// Whether an answer says that it is framed so.
+    /// Returns true if the content type of a response names this framing.
     pub(super) fn is_named_by(self, response: &reqwest::Response) -> bool {
         let content_type = response.headers().get(reqwest::header::CONTENT_TYPE);
         content_type
@@ -51,27 +51,27 @@ impl Framing {
     }
 }
 
-/// What becomes of the stream after an event.
+/// State of the stream after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// More to come.
+    /// More events follow.
     More,
-    /// The reply is whole.
+    /// The reply is complete.
     Done,
 }
 
-/// Puts a reply together from one dialect's events.
+/// Collector that builds a reply from one dialect's events.
 pub(super) trait Collect: Send {
-    /// Takes one event's data.
+    /// Adds the data of one event.
     fn take(&mut self, data: &str) -> Result<Next, Failure>;
-    /// Whether the stream has said that the reply ends, so that a missing last event changes nothing.
+    /// Returns true if the stream has a stop reason, so that a missing last event changes nothing.
     fn is_whole(&self) -> bool;
-    /// The reply, after [`Next::Done`].
+    /// Returns the reply, after [`Next::Done`].
     fn finish(self: Box<Self>) -> Result<Reply, Failure>;
 }
 
-/// Reads events until the reply is whole; a pause longer than `idle` counts as a break. A stream that ends without its
-/// closing event was cut, unless it said why the reply ends, or never was a stream.
+/// Reads events until the reply is complete; a pause longer than `idle` counts as a break. A stream without
+/// its closing event is incomplete, unless it has a stop reason or never was an event stream.
 pub(super) async fn collect(
     framing: Framing,
     is_named: bool,
@@ -84,7 +84,7 @@ pub(super) async fn collect(
         let (start, rest) = first_byte(chunks, idle).await?;
         chunks = rest;
         match start {
-            // A gateway's or a proxy's page: a later try may reach the model.
+            // Page of a gateway or proxy: a later attempt may reach the model.
             Some(b'<') => return Err(Failure::Garbage("a page in place of a reply")),
             Some(b'{') => return whole(chunks, idle, collector).await,
             _ => {}
@@ -99,7 +99,7 @@ pub(super) async fn collect(
     loop {
         let event = match tokio::time::timeout(idle, events.next()).await {
             Ok(event) => event,
-            // Some servers keep the connection after the reply.
+            // Some servers keep the connection open after the reply.
             Err(_) if collector.is_whole() => return collector.finish(),
             Err(_) => return Err(Failure::transient("stopped in the middle of its reply")),
         };
@@ -109,7 +109,7 @@ pub(super) async fn collect(
                 match taken {
                     Ok(Next::Done) => return collector.finish(),
                     Ok(Next::More) => is_begun = true,
-                    // An event without its end was cut.
+                    // The end of the stream interrupted this event.
                     Err(Failure::Garbage(_)) if is_over.load(Ordering::Relaxed) => return ended(collector),
                     Err(failure) => return Err(failure),
                 }
@@ -120,7 +120,7 @@ pub(super) async fn collect(
     }
 }
 
-/// The stream is over without its closing event.
+/// Handles a stream that ends without its closing event.
 fn ended(collector: Box<dyn Collect>) -> Result<Reply, Failure> {
     match collector.is_whole() {
         true => collector.finish(),
@@ -130,7 +130,7 @@ fn ended(collector: Box<dyn Collect>) -> Result<Reply, Failure> {
 
 type Chunks<'a> = stream::BoxStream<'a, Result<Bytes, Failure>>;
 
-/// The first byte that is no white space, and the stream with all of it.
+/// Returns the first byte that is not white space, and the complete stream.
 async fn first_byte(mut chunks: Chunks<'_>, idle: Duration) -> Result<(Option<u8>, Chunks<'_>), Failure> {
     let mut read = Vec::new();
     loop {
@@ -147,7 +147,7 @@ async fn first_byte(mut chunks: Chunks<'_>, idle: Duration) -> Result<(Option<u8
     }
 }
 
-/// The reply of a server that answers with one JSON text although it was asked for a stream.
+/// Reads the reply of a server that returns one JSON text instead of a stream.
 async fn whole(
     mut chunks: Chunks<'_>,
     idle: Duration,
@@ -181,7 +181,7 @@ fn limited(
     })
 }
 
-/// The events of a stream. `is_over` is set before an event that the end of the stream completes.
+/// Decodes the events of a stream. Sets `is_over` before an event that the end of the stream completes.
 fn server_sent(
     chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
     is_over: Arc<AtomicBool>,
@@ -196,7 +196,7 @@ fn server_sent(
                     Some((Ok(text), (chunks, Some(pieces))))
                 }
                 Some(Err(failure)) => Some((Err(failure), (chunks, None))),
-                // The last event may lack its blank line.
+                // Some servers omit the blank line after the last event.
                 None => {
                     is_over.store(true, Ordering::Relaxed);
                     let text = Bytes::from(pieces.finish() + "\n\n");
@@ -212,7 +212,7 @@ fn server_sent(
     })
 }
 
-/// The frames of an AWS event stream, each with one event of the model's own dialect inside.
+/// Decodes the frames of an AWS event stream; each contains one event of the model's dialect.
 fn frames(
     chunks: impl Stream<Item = Result<Bytes, Failure>> + Send + Unpin,
 ) -> impl Stream<Item = Result<String, Failure>> + Send {
@@ -229,7 +229,7 @@ fn frames(
             }
             match chunks.next().await {
                 Some(chunk) => buffer.extend_from_slice(&chunk?),
-                // A frame without its end was cut.
+                // The end of the stream interrupted this frame.
                 None if !buffer.is_empty() => return Err(Failure::transient("cut its reply")),
                 None => return Ok(None),
             }
@@ -242,7 +242,7 @@ struct Chunk {
     bytes: String,
 }
 
-/// The event of a frame; nothing for a kind that is not known.
+/// Returns the event of a frame; `None` for an unknown kind.
 fn event_of(message: &aws_smithy_types::event_stream::Message) -> Result<Option<String>, Failure> {
     let header = |name: &str| {
         let found = message
@@ -268,8 +268,8 @@ fn event_of(message: &aws_smithy_types::event_stream::Message) -> Result<Option<
         .map_err(|_| Failure::Garbage("an unknown frame"))
 }
 
-/// A tool's arguments; text that is not JSON stays a JSON string, so that it can be refused as such. An object that was
-/// written as a JSON string in its turn is that object.
+/// Parses a tool's arguments. Invalid JSON becomes a JSON string, so that the planner can refuse it. An
+/// object that is encoded as a JSON string becomes that object.
 pub(super) fn arguments(text: String) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
@@ -285,14 +285,14 @@ pub(super) fn arguments(text: String) -> Value {
     }
 }
 
-/// Whether a text is several JSON objects in a row.
+/// Returns true if a text contains several JSON objects in a row.
 pub(super) fn are_several(text: &str) -> bool {
     let sealed = halves::seal(text);
     let mut values = serde_json::Deserializer::from_str(&sealed).into_iter::<Map<String, Value>>();
     matches!((values.next(), values.next()), (Some(Ok(_)), Some(Ok(_))))
 }
 
-/// A count in whatever form a server writes it.
+/// Parses a count that a server writes as a number, a decimal or a text.
 pub(super) fn count(value: &Value) -> Option<u64> {
     match value {
         // The cast saturates.

@@ -1,10 +1,10 @@
-//! The name of a tool as a model writes it, without what a template left around it.
+//! Normalizes the name of a tool as a model writes it: removes what chat templates leave around it.
 
 use std::sync::Arc;
 
 use domain::ToolSpec;
 
-/// Templates and gateways put these before a name.
+// Prefixes that chat templates and gateways put before a name.
 const PREFIXES: [&str; 6] = [
     "functions.",
     "function.",
@@ -13,10 +13,10 @@ const PREFIXES: [&str; 6] = [
     "default_api.",
     "default_api:",
 ];
-/// The longest name that providers take back.
+// Maximum length of a name that providers accept.
 const MOST_CHARS: usize = 64;
 
-/// The tools that a question offers.
+/// Names of the tools that a request offers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolNames(Arc<[String]>);
 
@@ -25,18 +25,18 @@ impl ToolNames {
         Self(tools.iter().map(|tool| tool.name.clone()).collect())
     }
 
-    /// Whether a name is one of these tools.
+    /// Returns true if a name is one of these tools.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|known| known == name)
     }
 
-    /// Whether the name of a tool begins so.
+    /// Returns true if the name of a tool starts with this text.
     pub(super) fn begins(&self, name: &str) -> bool {
         self.0.iter().any(|known| known.starts_with(name))
     }
 
-    /// The tool that a name means: `functions.read_file<|channel|>commentary` is `read_file`. A name that is not certain stays,
-    /// so that the model gets the list of tools.
+    /// Returns the tool that a name means: `functions.read_file<|channel|>commentary` is `read_file`. An
+    /// ambiguous name stays, so that the model gets the list of tools.
     pub(super) fn meant(&self, name: &str) -> String {
         if self.has(name) {
             return name.to_owned();
@@ -52,13 +52,15 @@ impl ToolNames {
             .iter()
             .find(|known| is_repeated(bare, known))
             .map(String::as_str);
+        // From the most literal reading to the least, so that a tool whose name has a dot or number stays
+        // reachable.
         let readings = [Some(bare), unnumbered.map(|(name, _)| name), Some(last), repeated];
         let known = readings.into_iter().flatten().find(|reading| self.has(reading));
         known.unwrap_or(bare).to_owned()
     }
 }
 
-/// A name without prefixes, and without special tokens behind it.
+/// Returns a name without prefixes and without special tokens after it.
 fn bare(name: &str) -> &str {
     let name = name.rsplit_once("to=").map_or(name, |(_, rest)| rest);
     let name = name.trim_start_matches("<|").trim();
@@ -71,7 +73,7 @@ fn bare(name: &str) -> &str {
     name
 }
 
-/// Whether a name is another one twice or more.
+/// Returns true if a name is a repetition of another one.
 fn is_repeated(name: &str, other: &str) -> bool {
     !other.is_empty()
         && name.len() > other.len()
@@ -79,7 +81,7 @@ fn is_repeated(name: &str, other: &str) -> bool {
         && name.replace(other, "").is_empty()
 }
 
-/// A name as every provider takes it back.
+/// Returns a name in the form that every provider accepts.
 pub(super) fn wire_name(name: &str) -> String {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let legal: String = name

@@ -1,4 +1,4 @@
-//! One short question, to see whether a model answers before any ticket depends on it.
+//! Trial of a model: one short request before a ticket depends on it.
 
 use bootstrap::settings::TextList;
 use domain::{ModelRole, cause::chain};
@@ -9,12 +9,12 @@ use crate::{
     transcript::{Message, Transcript},
 };
 
-/// What a short question showed.
+/// Result of a trial request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// The model that answered, as the provider names it.
+    /// Model that replied, as the provider names it.
     pub model: String,
-    /// What the answer cost, in millionths of a dollar; absent: the model's price is not known.
+    /// Cost of the reply in millionths of a dollar; absent: the model's price is unknown.
     pub cost_micros: Option<u64>,
     /// Host and port of the provider.
     pub host: String,
@@ -22,10 +22,10 @@ pub struct Tried {
     pub credential: String,
 }
 
-/// Asks the model of these settings a short question, without those that would be asked in its place.
+/// Sends a short request to the model of these settings, without its fallbacks.
 ///
 /// # Errors
-/// A setting that is wrong, or what the provider says, in words for people.
+/// An invalid setting, or the provider's failure, worded for users.
 pub async fn try_model(settings: &ModelSettings) -> Result<Tried, String> {
     let alone = ModelSettings {
         fallbacks: TextList::default(),

@@ -1,4 +1,4 @@
-//! The words of the planner's own answers to tool calls.
+//! Wording of the planner's own answers to tool calls.
 
 use std::fmt::Write as _;
 
@@ -9,16 +9,16 @@ use super::refusals::{self, Ground};
 use super::reviews;
 use crate::run::{Answer, Argument};
 
-/// The answer to a call whose result never came although the workspace is still there.
+/// Answer to a call whose result is lost although the workspace is still open.
 pub(crate) const CUT_CALL: &str = "The result of this call did not arrive; whether it took effect is not known. Look at \
      the files before you repeat it.";
-/// The answer to a call that took longer than its limit.
+/// Answer to a call that exceeded its limit.
 pub(crate) const TOO_LONG: &str = "The call took too long and was cut.";
 
 const NAME_CHARS: usize = 80;
 const OUTSIDE_FILES: usize = 20;
 
-/// What the model reads of a call that the planner answers.
+/// Renders the planner's answer to a call for the model.
 pub(crate) fn answer(call: &ToolCall, answer: &Answer) -> ToolResult {
     match answer {
         Answer::CutReply => ToolResult::error(
@@ -143,7 +143,7 @@ fn argument(wrong: &Argument) -> String {
     }
 }
 
-/// What is wrong with what was chosen for a ticket.
+/// Renders a problem with the choices for a ticket.
 fn of_a_triage(wrong: &Argument) -> String {
     match wrong {
         Argument::UnknownTicket(shown) if shown.is_empty() => {
@@ -175,7 +175,7 @@ fn of_a_triage(wrong: &Argument) -> String {
     }
 }
 
-/// The model's work is not safe as it is.
+/// Renders the note that the workspace's changes could not be stored.
 pub(super) fn unkept(reason: &str) -> String {
     format!(
         "[The changes in the workspace could not be saved: {reason}. They cannot be pushed, and they are lost if the \
@@ -183,7 +183,7 @@ pub(super) fn unkept(reason: &str) -> String {
     )
 }
 
-/// A reply that has not the form that was asked for.
+/// Renders the note that a reply does not have the requested form.
 pub(super) fn unusable(problem: &Argument) -> String {
     let problem = match problem {
         Argument::Malformed(problem) => problem.clone(),
@@ -195,7 +195,7 @@ pub(super) fn unusable(problem: &Argument) -> String {
     )
 }
 
-/// What the checks showed, for the reviewer.
+/// Renders the results of the checks for the reviewer.
 pub(super) fn proof(proof: &Proof) -> String {
     let mut text = String::new();
     for row in &proof.rows {
@@ -234,7 +234,7 @@ pub(super) fn proof(proof: &Proof) -> String {
     text
 }
 
-/// Why the work is not accepted, and what to do.
+/// Renders the reason that the work is returned, and the next step.
 pub(super) fn returned(why: &Return, ground: Ground<'_>) -> String {
     match why {
         Return::Refused(refusal) => refusals::returned(refusal, ground),
@@ -348,7 +348,7 @@ fn questioned(doubts: &[ChangeDoubt]) -> String {
     text
 }
 
-/// The place of a finding; line 0 stands for the whole file.
+/// Renders the place of a finding; line 0 means the whole file.
 fn place(finding: &Finding) -> String {
     match finding.line {
         0 => finding.path.clone(),

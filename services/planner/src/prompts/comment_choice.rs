@@ -1,11 +1,12 @@
-//! Choice of the comments that a prompt has room for: the newest of each kind of author, so that nobody fills a conversation and
-//! people without rights take no room of those who have them.
+//! Choice of the comments that a prompt has room for: the newest of each kind of author.
+//!
+//! So no author fills a conversation, and users without rights take no room from those who have them.
 
 use domain::TicketComment;
 
-/// Of one text by somebody.
+/// Characters of one text by another author.
 pub(super) const COMMENT_CHARS: usize = 8 * 1024;
-/// Of one comment by a person without rights.
+// Characters of one comment by an author without rights.
 const STRANGER_CHARS: usize = 2_000;
 
 /// Room for the comments of one kind of author.
@@ -14,13 +15,13 @@ struct CommentShare {
     chars: usize,
 }
 
-/// Room for comments in one message.
+/// Room for the comments of one message.
 pub(super) struct CommentRoom {
     instructors: CommentShare,
     strangers: CommentShare,
 }
 
-/// Room beside the ticket's text.
+/// Room for comments next to the ticket's text.
 pub(super) const TICKET_ROOM: CommentRoom = CommentRoom {
     instructors: CommentShare {
         comments: 50,
@@ -31,7 +32,7 @@ pub(super) const TICKET_ROOM: CommentRoom = CommentRoom {
         chars: 24 * 1024,
     },
 };
-/// Room between two turns.
+/// Room for comments between two turns.
 pub(super) const NEWS_ROOM: CommentRoom = CommentRoom {
     instructors: CommentShare {
         comments: 50,
@@ -43,18 +44,18 @@ pub(super) const NEWS_ROOM: CommentRoom = CommentRoom {
     },
 };
 
-/// Comments of which some are shown.
+/// Comments of which a part is shown.
 #[derive(Debug)]
 pub(super) struct CommentChoice<'a> {
-    /// In the order in which they were said.
+    /// Shown comments, in order of time.
     pub(super) shown: Vec<&'a TicketComment>,
-    /// Number of comments by people who may instruct that are not shown.
+    /// Number of omitted comments by authors who may instruct.
     instructions: usize,
-    /// Number of comments by other people that are not shown.
+    /// Number of omitted comments by other authors.
     others: usize,
 }
 
-/// Characters of a comment that are shown.
+/// Returns the characters of a comment that are shown.
 pub(super) const fn most_chars(comment: &TicketComment) -> usize {
     if comment.may_instruct {
         COMMENT_CHARS
@@ -81,7 +82,7 @@ pub(super) fn choose_comments<'a>(comments: Vec<&'a TicketComment>, room: &Comme
     }
 }
 
-/// Number of the oldest comments by one kind of author that do not fit.
+/// Returns the number of the oldest comments by one kind of author that do not fit.
 fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &CommentShare) -> usize {
     let theirs: Vec<_> = comments
         .iter()
@@ -90,6 +91,7 @@ fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &CommentS
     let (mut count, mut chars) = (0, 0);
     for comment in theirs.iter().rev() {
         chars += comment.text.chars().take(most_chars(comment)).count();
+        // The first one always fits: `most_chars` limits it.
         if count > 0 && (chars > share.chars || count >= share.comments) {
             break;
         }
@@ -98,7 +100,7 @@ fn first_shown(comments: &[&TicketComment], may_instruct: bool, share: &CommentS
     theirs.len() - count
 }
 
-/// Note about the comments that are not shown; empty when all are.
+/// Renders the note about omitted comments; empty if all are shown.
 pub(super) fn left_out(choice: &CommentChoice<'_>) -> String {
     let note = |count: usize, of: &str| match count {
         0 => String::new(),

@@ -1,8 +1,8 @@
-//! What the model is told beside the results of its calls.
+//! Wording of hints for the model between its calls.
 
 use domain::{Hint, Repetition, RepetitionKind, RunLimits};
 
-/// A hint in words.
+/// Renders a hint for the model.
 pub(super) fn hint(hint: &Hint) -> String {
     match hint {
         Hint::Repeating(repetition) => repeating(repetition),

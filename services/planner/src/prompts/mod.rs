@@ -1,6 +1,8 @@
-//! The words that the model is given. Each phase has a template with the blocks `product` (the same for every repository),
-//! `repository`, `task` (the first message) and `unfinished` (after a reply that ends too early). Planner tools are described
-//! under their names in `tools/`.
+//! Renders prompts for the model.
+//!
+//! Each phase has a template with the blocks `product` (the same for every repository), `repository`,
+//! `task` (the first message) and `unfinished` (after a reply that ends too early). The files in `tools/`
+//! describe the planner's tools by name.
 
 mod answers;
 mod comment_choice;
@@ -25,19 +27,19 @@ use crate::run::{Conversation, Item, Nudge, Output};
 use crate::structured::OutputSchema;
 use crate::transcript::{Message, Transcript};
 
-/// After a reply that was cut at its token limit.
-/// What the model is told of a tool call in the text of its reply.
+/// Nudge after a tool call in the text of a reply.
 const CALL_AS_TEXT: &str = "The reply has a tool call written as text, and nothing was run. Call tools through the tool \
                             interface of the API, one call object for each, and write none in the text.";
+/// Nudge after a reply that reached its token limit.
 pub(crate) const SMALLER_STEPS: &str =
     "Your reply was cut at its token limit. Carry on in smaller steps: fewer and smaller edits per reply.";
 
 const INSTRUCTION_CHARS: usize = 32 * 1024;
 const PATH_CHARS: usize = 200;
-/// About 24,000 tokens.
+// About 24,000 tokens.
 const DIFF_CHARS: usize = 72 * 1024;
 
-/// Every template: name and text.
+/// All templates: name and text.
 const TEMPLATES: [(&str, &str); 19] = [
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
@@ -60,7 +62,7 @@ const TEMPLATES: [(&str, &str); 19] = [
     ("widen_scope", include_str!("tools/widen_scope.json")),
 ];
 
-/// A template with an error in it is left out, and found missing by the first call and by a test.
+/// Parsed templates. An invalid one is omitted; the first call and a test fail then.
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -72,10 +74,10 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// A model call in words, and the SHA-256 of what comes before the turns.
+/// Renders a model call, and returns the SHA-256 of the part before the turns.
 ///
 /// # Errors
-/// When a template does not fit its data, which the tests rule out.
+/// A template does not match its data; the tests rule that out.
 pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, String), Error> {
     let values = values(conversation);
     let template = ENVIRONMENT.get_template(conversation.dialog.phase.as_str())?;
@@ -121,6 +123,7 @@ pub(crate) fn render(conversation: &Conversation<'_>) -> Result<(Transcript, Str
         Item::SumUp => Message::User(summary::ASKED.to_owned()),
     }));
     let form_of = conversation.dialog.output.as_ref();
+    // A summary is free text, so the form of the conversation's own reply does not apply.
     let form_of = form_of.filter(|_| conversation.items.last() != Some(&Item::SumUp));
     let transcript = Transcript {
         system,
@@ -196,7 +199,7 @@ fn values(conversation: &Conversation<'_>) -> Value {
     }
 }
 
-/// The repository's instructions for contributors; empty for none.
+/// Renders the repository's instructions for contributors; empty without any.
 fn instructions(conversation: &Conversation<'_>, tags: &Tags<'_>) -> String {
     match conversation
         .workspace
@@ -207,8 +210,8 @@ fn instructions(conversation: &Conversation<'_>, tags: &Tags<'_>) -> String {
     }
 }
 
-/// The modules of the rules, and whether this ticket may change them: as it was in the beginning, so that the first message
-/// stays the same.
+/// Returns the modules of the rules, and whether this ticket may change them. The values are those of the
+/// run's start, so that the first message stays the same and the provider's cache applies.
 fn modules(request: &JobRequest) -> Vec<Value> {
     let scope = Scope::new(&request.rules.modules, &request.text.kind, &[]);
     let modules = request.rules.modules.iter();
@@ -217,7 +220,7 @@ fn modules(request: &JobRequest) -> Vec<Value> {
         .collect()
 }
 
-/// The form of a conversation's reply.
+/// Returns the schema of a conversation's reply.
 fn form(output: &Output) -> Result<OutputSchema, Error> {
     let text = ENVIRONMENT
         .get_template(&format!("{}_form", output.name))?
@@ -233,9 +236,9 @@ fn json<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
         .map_err(|error| Error::new(minijinja::ErrorKind::BadSerialization, error.to_string()))
 }
 
-/// What the model reads of one of the planner's tools; nothing for one that is of no use in this repository.
+/// Renders the description of a planner tool; `None` for one that is useless in this repository.
 fn described(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
-    /// The content of a file in `tools/`.
+    /// Content of a file in `tools/`.
     #[derive(Deserialize)]
     struct Description {
         description: String,
@@ -256,12 +259,13 @@ fn described(name: &str, values: &Value) -> Result<Option<ToolSpec>, Error> {
     }))
 }
 
-/// Names what a model was shown, so that two runs can be compared.
+/// Returns a digest of the model's input, so that two runs can be compared.
 fn digest(system: &str, tools: &Vec<ToolSpec>, task: &[Message]) -> String {
     let tools = serde_json::to_string(tools).unwrap_or_default();
     let mut digest = Context::new(&SHA256);
     for part in [system, &tools] {
         digest.update(part.as_bytes());
+        // Separates the parts, so that text that moves from one part to the next changes the digest.
         digest.update(&[0]);
     }
     for message in task {
@@ -273,7 +277,7 @@ fn digest(system: &str, tools: &Vec<ToolSpec>, task: &[Message]) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A reply without words or calls may not be sent back as it is: providers refuse an empty message.
+/// Returns the blocks of a reply with a placeholder if they are blank: providers refuse an empty message.
 fn never_empty(blocks: &[Block]) -> Vec<Block> {
     let is_blank = |block: &Block| matches!(block, Block::Text { text } if text.trim().is_empty());
     if blocks.iter().all(is_blank) {
@@ -284,7 +288,7 @@ fn never_empty(blocks: &[Block]) -> Vec<Block> {
     blocks.to_vec()
 }
 
-/// A path of the repository, cut.
+/// Truncates a path of the repository.
 fn quoted(text: &str) -> String {
     text.chars().take(PATH_CHARS).collect()
 }

@@ -1,27 +1,27 @@
-//! What the model reads of a refusal: what is wrong, and what it can do about it.
+//! Wording of refusals for the model: the problem, and the possible correction.
 
 use domain::{JobRequest, Outside, Refusal, SecretPlace, Violation, text::visible};
 
-/// Things that are named.
+// Number of files or violations that a text lists.
 const NAMED: usize = 20;
 
-/// What may be done about commits that must not leave.
+/// Freedom of the model to choose another branch for refused commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ground<'a> {
-    /// The branch is the model's own to choose.
+    /// The model chooses the branch.
     Free,
     /// The work is on this branch of an open pull request, and on no other.
     Branch(&'a str),
 }
 
 impl<'a> Ground<'a> {
-    /// Where a job works.
+    /// Returns the freedom that a job gives.
     pub(super) fn of(request: &'a JobRequest) -> Self {
         let ours = request.about.pull_request();
         ours.map_or(Self::Free, |(ours, _)| Self::Branch(&ours.branch))
     }
 
-    /// How a commit is taken out of the branch.
+    /// Renders the way to remove a commit from the branch.
     const fn anew(self) -> &'static str {
         match self {
             Self::Free => "create a new branch with create_branch and commit there",
@@ -37,7 +37,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// The change was refused.
+/// Renders the refusal of a finished change.
 pub(super) fn returned(refusal: &Refusal, ground: Ground<'_>) -> String {
     format!(
         "The change was refused: {}\n\nCorrect it, then call finish again. If that cannot be done, call give_up.",
@@ -45,14 +45,14 @@ pub(super) fn returned(refusal: &Refusal, ground: Ground<'_>) -> String {
     )
 }
 
-/// The work would have left the branch of its pull request.
+/// Renders the refusal of a branch other than the pull request's.
 pub(super) fn other_branch(branch: &str) -> String {
     format!(
         "Not done: this work belongs to an open pull request. Create the branch {branch} if it is not there yet, and commit there."
     )
 }
 
-/// A refusal in words.
+/// Renders a refusal with advice for the model.
 pub(super) fn refused(refusal: &Refusal, ground: Ground<'_>) -> String {
     match refusal {
         Refusal::Policy { violations } => breaches(violations, ground),
@@ -81,12 +81,12 @@ pub(super) fn refused(refusal: &Refusal, ground: Ground<'_>) -> String {
     }
 }
 
-/// What people read of it, and what the model can do about it.
+/// Renders a refusal as users read it, with advice for the model.
 fn with_advice(refusal: &Refusal, advice: &str) -> String {
     format!("{}; {advice}", refusal.words())
 }
 
-/// What stands in the way of branch or pull request.
+/// Renders a refusal because of the branch or the pull request.
 fn place(refusal: &Refusal, ground: Ground<'_>) -> String {
     match refusal {
         Refusal::ForeignBranch { branch } => format!(
@@ -162,7 +162,7 @@ fn breaches(violations: &[Violation], ground: Ground<'_>) -> String {
     format!("the change may not leave:\n{}{more}{history}", list.join("\n"))
 }
 
-/// True for files that stay in the history of the branch when a later commit removes them.
+/// Returns true for files that stay in the history of the branch after a later commit removes them.
 const fn is_in_history(violation: &Violation) -> bool {
     match violation {
         Violation::Protected { .. }
@@ -310,7 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// Every stored refusal, one of each code at least: a test of `domain` sees to that.
+    /// Every stored refusal, at least one for each code; a test of `domain` ensures that.
     fn every() -> Vec<Refusal> {
         let lines = include_str!("../../../../crates/domain/tests/stored/v1/outcome.jsonl").lines();
         let outcomes = lines.map(|line| domain::stored::decode(line.as_bytes()).unwrap());

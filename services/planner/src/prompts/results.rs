@@ -1,4 +1,4 @@
-//! What the model reads of the results of its calls, in full and shortened.
+//! Wording of tool results for the model, in full and shortened.
 
 use domain::{ReportOutcome, ToolResult, ToolStatus};
 
@@ -6,13 +6,13 @@ use super::answers::unkept;
 use super::refusals::{self, Ground};
 use crate::run::CallResult;
 
-/// An old result up to this length is not worth leaving out.
+// An old result up to this length is not worth omitting.
 const SHORT_CHARS: usize = 400;
 const LINE_CHARS: usize = 160;
-/// Lines at a result's end that may say where it is kept.
+// Lines at the end of a result that may name the place of its full text.
 const KEPT_LINES: usize = 6;
 
-/// The results of one reply's calls.
+/// Renders the results of one reply's calls.
 pub(super) fn results(
     calls: &[(&str, Option<&CallResult>)],
     not_kept: Option<&str>,
@@ -27,7 +27,7 @@ pub(super) fn results(
     results
 }
 
-/// Old results in one line each, to make room. Short ones stay.
+/// Shortens old results to one line each; short ones stay.
 pub(super) fn cleared(calls: &[(&str, Option<&CallResult>)]) -> Vec<(String, ToolResult)> {
     let mut results = results(calls, None);
     for (_, result) in &mut results {
@@ -44,7 +44,7 @@ pub(super) fn cleared(calls: &[(&str, Option<&CallResult>)]) -> Vec<(String, Too
     results
 }
 
-/// The line in which a tool says where the whole of a long result is kept, after a line end.
+/// Returns the line in which a tool names the place of the full result, after a line break.
 fn kept_as(content: &str) -> String {
     let mut lines = content.lines().rev().take(KEPT_LINES);
     let line = lines.find(|line| line.starts_with("[result ") && line.ends_with("with read_result]"));
@@ -71,7 +71,7 @@ fn settled(outcome: &ReportOutcome) -> ToolResult {
     }
 }
 
-/// The result of a call that may or may not have had its effect.
+/// Returns the result of a call that may or may not have had its effect.
 pub(crate) fn interrupted(words: &str) -> ToolResult {
     ToolResult {
         status: ToolStatus::Interrupted,

@@ -1,8 +1,8 @@
-//! What a model is told of a review that it handed in wrongly.
+//! Wording of problems with a review that the model submits.
 
 use crate::run::Argument;
 
-/// What is wrong with a comment of a review.
+/// Renders a problem with a comment of a review.
 pub(super) fn of_a_review(wrong: &Argument) -> String {
     match wrong {
         Argument::NotAdded(path, line) => format!(
@@ -27,7 +27,7 @@ pub(super) fn of_a_review(wrong: &Argument) -> String {
     }
 }
 
-/// The words, and below them the points of a ticket.
+/// Renders a text with the points of a ticket below it.
 pub(super) fn with_points(words: &str, points: &[String]) -> String {
     let points: Vec<String> = points.iter().map(|point| format!("\n- {point}")).collect();
     format!("{words}\n{}", points.concat())

@@ -1,16 +1,16 @@
-//! The words around a summary of a conversation's first turns.
+//! Wording around the summary of a conversation's first turns.
 
 use std::fmt::Write as _;
 
 use super::{answers, refusals::Ground, tags::Tags};
 use crate::run::Card;
 
-/// Of the end of a result that failed.
+// Characters of the end of a failed result.
 const FAILURE_CHARS: usize = 3000;
 const COMMAND_CHARS: usize = 300;
 const PATH_CHARS: usize = 200;
 
-/// Asks for the summary. Its length is checked where it is read.
+/// Request for the summary. The reader of the reply checks its length.
 pub(super) const ASKED: &str = "The conversation has become too long, and its older part will be left out. Reply with a summary \
 of it for yourself, in at most 1,000 words, and call no tool. You keep the task above, a list of the files that your tools \
 changed, the commands that you ran with their last results, and what people said, so leave these out. Text of files, results \
@@ -28,7 +28,7 @@ What fails or is not known.
 ## Next
 The next steps, in order.";
 
-/// What stands for the turns that are left out.
+/// Renders the text that replaces the omitted turns.
 pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> String {
     let mut text = format!(
         "The first {} turns of your work are left out here to make room; the work itself goes on. What is known of them follows. \
@@ -86,7 +86,7 @@ pub(super) fn card(tags: &Tags<'_>, card: &Card<'_>, ground: Ground<'_>) -> Stri
     text
 }
 
-/// The repository's instructions once more; without any, only that the work goes on.
+/// Repeats the repository's instructions after a summary; without any, only the order to continue.
 pub(super) fn instructions(around: &str) -> String {
     match around.is_empty() {
         true => "Carry on with the work; the rules and the task above still hold.".to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn instructions(around: &str) -> String {
     }
 }
 
-/// The end of a text, whole characters.
+/// Returns the end of a text at a character boundary.
 fn tail(text: &str) -> &str {
     let from = text.char_indices().rev().take(FAILURE_CHARS).last();
     from.map_or("", |(at, _)| &text[at..])

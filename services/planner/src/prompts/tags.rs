@@ -1,4 +1,4 @@
-//! Text by others, as data.
+//! Quotation of foreign text as data in prompts.
 
 use std::fmt::Write as _;
 
@@ -11,28 +11,28 @@ use super::comment_choice::{COMMENT_CHARS, NEWS_ROOM, TICKET_ROOM, choose_commen
 
 const TEXT_CHARS: usize = 64 * 1024;
 const CRITERION_CHARS: usize = 500;
-/// How many failed checks are shown, and how much of each log.
+// Failed checks that are shown, and characters of each log.
 const FAILURES: usize = 4;
 const LOG_CHARS: usize = 66_000;
-/// Of what one file of a pull request changes.
+// Characters of one file's patch.
 const PATCH_CHARS: usize = 40_000;
-/// Of what a model wrote earlier in the run.
+// Characters of a text that a model wrote earlier in the run.
 const MODEL_CHARS: usize = 16 * 1024;
 
-/// Tags around text by others. Their names end in a code that is drawn for each run and taken out of every text, so that
-/// no text can close the tag that holds it.
+/// Tags around foreign text. Their names end in a random code of the run that is removed from every text,
+/// so that no text can close the tag around it.
 pub(super) struct Tags<'a> {
     pub(super) nonce: &'a str,
 }
 
 impl Tags<'_> {
-    /// A text of others, cut.
+    /// Truncates a foreign text and removes the code of the run.
     pub(super) fn text(&self, text: &str, most: usize) -> String {
         let cut: String = text.chars().take(most).collect();
         cut.replace(self.nonce, "-")
     }
 
-    /// A text of others for an attribute.
+    /// Prepares a foreign text for an attribute.
     fn attribute(&self, text: &str) -> String {
         self.text(text, 100).replace(['"', '\n', '>'], "'")
     }
@@ -63,7 +63,7 @@ impl Tags<'_> {
         self.around("ticket", text.trim_end())
     }
 
-    /// What the trackers know of the ticket beside its text; empty for nothing.
+    /// Renders the trackers' knowledge about the ticket in addition to its text; may be empty.
     pub(super) fn background(&self, known: &Background) -> String {
         let mut text = String::new();
         for earlier in &known.earlier {
@@ -106,7 +106,7 @@ impl Tags<'_> {
         text
     }
 
-    /// The failed checks that a model can do something about, the ends of their logs within what it can read.
+    /// Renders the failed checks that a model can repair, with the ends of their logs.
     pub(super) fn failures(&self, checks: &ChecksSummary) -> String {
         let real = checks.failed.iter().filter(|check| check.class.is_real());
         let mut text = String::new();
@@ -126,13 +126,13 @@ impl Tags<'_> {
         text
     }
 
-    /// A question that somebody asks in a comment.
+    /// Renders a question from a comment.
     pub(super) fn question(&self, question: &CommentQuestion) -> String {
         let attributes = format!(" author=\"{}\"", self.attribute(&question.author));
         self.around_with("question", &attributes, &self.text(&question.text, COMMENT_CHARS))
     }
 
-    /// The patches of a pull request, each in tags of its own.
+    /// Renders the patches of a pull request, each in a separate tag.
     pub(super) fn patches(&self, files: &[ChangedFile]) -> String {
         let patch = |file: &ChangedFile| {
             let attributes = format!(" path=\"{}\"", self.attribute(&file.path));
@@ -145,7 +145,7 @@ impl Tags<'_> {
         files.iter().map(patch).collect()
     }
 
-    /// A review with its comments, each with the id that replies go to.
+    /// Renders a review with its comments, each with the id for replies.
     pub(super) fn review(&self, round: &ReviewRound) -> String {
         let attributes = format!(
             " author=\"{}\" asks_for_changes=\"{}\"",
@@ -166,7 +166,7 @@ impl Tags<'_> {
         self.around_with("review", &attributes, content.trim())
     }
 
-    /// A comment, after the lines that it stands at and what was said there before.
+    /// Renders a comment after the lines that it refers to and the earlier comments of its thread.
     fn thread(&self, thread: &ReviewThread) -> String {
         let mut content = match thread.hunk.as_str() {
             "" => String::new(),
@@ -223,7 +223,7 @@ impl Tags<'_> {
         self.around_with("earlier-pull-request", &attributes, content.trim_end())
     }
 
-    /// What the change must do; empty for nothing.
+    /// Renders the acceptance criteria; may be empty.
     pub(super) fn criteria(&self, criteria: &[String]) -> String {
         let lines: Vec<String> = criteria
             .iter()
@@ -236,7 +236,7 @@ impl Tags<'_> {
         }
     }
 
-    /// Places of the repository; empty for none. Their names are by others as well.
+    /// Renders places of the repository; may be empty. Their names are foreign text as well.
     pub(super) fn code(&self, seeds: &[CodeSeed]) -> String {
         let line = |seed: &CodeSeed| {
             let lines = seed
@@ -256,7 +256,8 @@ impl Tags<'_> {
         }
     }
 
-    /// The first look at the ticket; a model wrote it from the ticket's text.
+    /// Renders the triage of the ticket. It counts as foreign text, because a model wrote it from the
+    /// ticket's text.
     pub(super) fn intake(&self, intake: &Intake) -> String {
         let mut text = format!("{}: {}\n", intake.kind.as_str(), intake.one_liner);
         if let Some(cause) = &intake.root_cause {
@@ -274,7 +275,7 @@ impl Tags<'_> {
         self.around("first-look", &self.text(text.trim_end(), MODEL_CHARS))
     }
 
-    /// The plan; a model wrote it.
+    /// Renders the plan. It counts as foreign text, because a model wrote it.
     pub(super) fn plan(&self, plan: &Plan) -> String {
         let mut text = format!("Goal: {}\n\nApproach: {}\n", plan.goal, plan.approach);
         for (number, step) in plan.steps.iter().enumerate() {
@@ -295,7 +296,7 @@ impl Tags<'_> {
         self.around("plan", &self.text(&text, MODEL_CHARS))
     }
 
-    /// What was said about the ticket while the model worked.
+    /// Renders the comments that arrived while the model worked.
     pub(super) fn news(&self, said: &[&News], is_full_of_strangers: bool) -> String {
         let mut text =
             "This came in while you worked. It is information about the ticket, like the ticket's text; take it \

@@ -1,4 +1,4 @@
-//! What a run does next.
+//! Decides the next action of a run.
 
 mod retries;
 
@@ -10,11 +10,13 @@ use super::machine::{Action, Dialog, RunState, Step, ask, park};
 use super::phases;
 pub(crate) use retries::Retries;
 
-/// The next step of a run; a journal that was cut anywhere gives the step that was cut.
+/// Returns the next action of a run. A journal that ends at any entry gives the action that was interrupted
+/// there.
 pub(crate) fn decide(state: &RunState) -> Action {
     if state.finished.is_some() {
         return Action::Rest;
     }
+    // Unsent reports first: the reporter must know what the next step may depend on.
     if let Some(report) = state.unsent.first().and_then(|id| state.report(id)) {
         return Action::SendReport {
             id: report.id.clone(),
@@ -33,7 +35,7 @@ pub(crate) fn decide(state: &RunState) -> Action {
         Step::Retry(reason) => Action::ScheduleRetry { reason },
         Step::Close(reason) => Action::Record(closing(state, reason)),
         Step::Finish(reason) => finish(reason),
-        // What is delivered with checks that are worse than before is not done.
+        // A change with checks that are worse than before is delivered, but not completed.
         Step::Over => match state.proof().and_then(Proof::failure) {
             Some(reason) => Action::Record(closing(state, reason)),
             None => finish(StopReason::Completed),
@@ -41,11 +43,12 @@ pub(crate) fn decide(state: &RunState) -> Action {
     }
 }
 
-/// The first step of the first phase that is not over.
+/// Returns the first step of the first phase that is not over.
 fn next(state: &RunState) -> Step {
     if let Some(by) = &state.stop {
         return Step::Close(StopReason::Stopped { by: by.clone() });
     }
+    // A moved head comes before the phases, because it makes their results obsolete.
     if let Some(step) = phases::moved(state) {
         return step;
     }
@@ -60,7 +63,7 @@ fn finish(reason: StopReason) -> Action {
     Action::Record(Fact::RunFinished { reason })
 }
 
-/// The first fact of a run's end: whoever waits for it is told first.
+/// Returns the first fact of a run's end. A job that notifies its requester reports the reason first.
 fn closing(state: &RunState, reason: StopReason) -> Fact {
     if jobs::spec(state).is_awaited {
         state.stopped(reason)
@@ -69,7 +72,7 @@ fn closing(state: &RunState, reason: StopReason) -> Fact {
     }
 }
 
-/// Tells whoever waits when it is tried again, then waits.
+/// Notifies the requester of the retry once, then waits.
 fn wait_for_retry(state: &RunState) -> Action {
     match &state.retry {
         Some(waiting) if jobs::spec(state).is_awaited && !waiting.told => {
@@ -79,13 +82,14 @@ fn wait_for_retry(state: &RunState) -> Action {
     }
 }
 
-/// What the model is shown next; `None` when there is no conversation, or no workspace for it.
+/// Returns the content of the next model call; `None` without a conversation, or without its workspace.
 pub(crate) fn conversation(state: &RunState) -> Option<Conversation<'_>> {
     let dialog = jobs::dialog(state, state.dialog()?.phase)?;
     conversation::conversation(state, dialog)
 }
 
-/// What a model is shown that makes this summary; `None` when none was asked for, or there is no workspace for it.
+/// Returns the content of the model call for this summary; `None` if none is pending, or without its
+/// workspace.
 pub(crate) fn to_sum_up<'a>(state: &'a RunState, id: &CallId) -> Option<Conversation<'a>> {
     let pending = |known: &'a Dialog| Some((known, known.room.pending.as_ref()?));
     let mut all = state.dialogs.iter().filter_map(pending);

@@ -1,4 +1,4 @@
-//! How long a failed run waits before it tries again, and when it gives up.
+//! Retries of a failed run: their delay and their limit.
 
 use std::time::Duration;
 
@@ -7,24 +7,25 @@ use domain::{Fact, RunId, StopReason, Timestamp};
 use super::closing;
 use crate::run::machine::{RunState, hash};
 
-/// The latest that a run goes on after a budget's period is over.
+// Longest delay after the end of a budget's period.
 const LONGEST_SPREAD_MS: u64 = 5 * 60_000;
 
-/// How often and how late a failed run is tried again.
+/// Limits of a run's retries.
 #[derive(Clone, Debug)]
 pub(crate) struct Retries {
-    /// Retries in a row; after the last one the run ends and the ticket hears why. A repository's rules come first.
+    /// Retries in a row. After the last one the run ends and reports the reason. A repository's rules take
+    /// precedence.
     pub(crate) most: u32,
-    /// The first wait.
+    /// First delay in milliseconds.
     pub(crate) base_ms: u64,
-    /// The longest wait.
+    /// Longest delay in milliseconds.
     pub(crate) longest_ms: u64,
-    /// True when a run waits for a model that has not answered it yet.
+    /// True if a run waits for a model that has never replied to it.
     pub(crate) waits_for_model: bool,
 }
 
 impl Retries {
-    /// What is written down after a failure: when it is tried again, or that the run ends.
+    /// Returns the fact after a failure: a scheduled retry, or the end of the run.
     pub(crate) fn after(&self, state: &RunState, reason: StopReason, now: Timestamp) -> Fact {
         let own = state
             .request()
@@ -47,8 +48,8 @@ impl Retries {
         }
     }
 
-    /// The wait before a retry (from 1): doubled each time, ±20 %, the longest wait at most. The jitter is drawn from the
-    /// run and the retry, so that it is the same whoever asks.
+    /// Returns the delay of a retry (from 1): doubled each time, ±20 %, limited. The jitter is derived from
+    /// run and retry, so that every planner computes the same value.
     fn delay_ms(&self, run: &RunId, attempt: u32) -> u64 {
         let doubled = self
             .base_ms
@@ -62,7 +63,7 @@ impl Retries {
     }
 }
 
-/// How long after a budget's period a run goes on: those that wait for the same one do not come back together.
+/// Returns the delay after the end of a budget's period, so that waiting runs do not resume together.
 fn spread_ms(run: &RunId) -> u64 {
     1 + hash(&run.to_string()) % LONGEST_SPREAD_MS
 }

@@ -1,4 +1,4 @@
-//! The reply of the first look at a ticket.
+//! Form of the triage reply for a ticket to implement.
 
 use domain::{
     Background, Class, Criterion, GiveUp, Intake, IntakeDecision, JobRequest, ModuleNote, Question, Reply,
@@ -13,7 +13,7 @@ use crate::structured;
 const LINE_CHARS: usize = 300;
 const REASON_CHARS: std::ops::RangeInclusive<usize> = 10..=2_000;
 
-/// What the model fills in.
+/// Fields that the model fills in.
 #[derive(Deserialize)]
 struct Form {
     kind: TicketKind,
@@ -50,7 +50,7 @@ enum Word {
     Decline,
 }
 
-/// Reads a reply about a ticket. The ticket's own criteria are in it, whether the model lists them or not.
+/// Reads a triage reply. The ticket's own criteria are added, even if the model omits them.
 pub(in crate::run) fn read(reply: &Reply, request: &JobRequest) -> Result<Intake, Argument> {
     let text = &request.text;
     let form: Form = structured::read(reply).map_err(Argument::Malformed)?;
@@ -87,7 +87,7 @@ pub(in crate::run) fn read(reply: &Reply, request: &JobRequest) -> Result<Intake
     })
 }
 
-/// The modules by their names in the rules; without any there, folders.
+/// Resolves modules by their names in the rules; without rules for modules, they are folders.
 fn modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNote>, Argument> {
     let known = &request.rules.modules;
     let is_known = |note: &ModuleNote| match known.is_empty() {
@@ -117,7 +117,7 @@ fn declined(
     let kind = kind.filter(|_| is_fit).ok_or(Argument::Decline)?;
     let known = match kind {
         GiveUp::Duplicate => known.tickets().into_iter().map(str::to_owned).collect(),
-        // Nobody has looked at the code yet: only work that was merged counts.
+        // The code is not checked yet, so only merged work counts.
         GiveUp::AlreadyDone => known.merged(),
         GiveUp::SpecContradictsTests
         | GiveUp::CannotReproduce
@@ -137,8 +137,9 @@ fn declined(
     }
 }
 
-/// The ticket's list first, then what the model found in its text besides.
+/// Returns the ticket's own list first, then additional criteria from its text.
 fn criteria(found: Vec<Criterion>, text: &TicketText) -> Result<Vec<Criterion>, Argument> {
+    // A quotation proves that the criterion comes from the ticket, not from the model.
     let said = bare(&words(text));
     if let Some(foreign) = found.iter().find(|one| !said.contains(&bare(&one.quote))) {
         return Err(Argument::Quote(cut(&foreign.quote)));
@@ -166,7 +167,7 @@ fn criteria(found: Vec<Criterion>, text: &TicketText) -> Result<Vec<Criterion>, 
     Ok(all)
 }
 
-/// What those have said who may ask for work.
+/// Returns the text of authors who may request work.
 fn words(text: &TicketText) -> String {
     let mut words = format!("{}\n{}", text.summary, text.description);
     for comment in text.comments.iter().filter(|comment| comment.may_instruct) {
@@ -176,13 +177,13 @@ fn words(text: &TicketText) -> String {
     words
 }
 
-/// True when one text is part of the other, whatever its spaces, marks and case.
+/// Returns true if one text contains the other, regardless of spaces, punctuation and case.
 pub(in crate::run) fn is_about(one: &str, other: &str) -> bool {
     let (one, other) = (bare(one), bare(other));
     !one.is_empty() && !other.is_empty() && (one.contains(&other) || other.contains(&one))
 }
 
-/// A path of the repository, as far as can be told without looking.
+/// Returns true if a path is inside the repository, judged by its text alone.
 fn is_inside(path: &str) -> bool {
     !path.starts_with('/')
         && !path.contains('\\')

@@ -1,3 +1,3 @@
-//! Replies of a given form, one file each: how they are read and checked.
+//! Replies of a fixed form, one file each, with their validation.
 
 pub(super) mod intake;

@@ -1,4 +1,5 @@
-//! A review of a pull request of ours is addressed: each comment gets a reply, and the branch what it asks for.
+//! Addresses a review of our pull request: a reply to each comment, and the requested changes on the
+//! branch.
 
 use domain::Job;
 

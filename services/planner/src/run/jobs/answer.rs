@@ -1,4 +1,4 @@
-//! A question in a comment is answered. Nothing is changed.
+//! Answers a question from a comment, without changes.
 
 use domain::Job;
 

@@ -1,4 +1,4 @@
-//! A discussion is researched, summed up, planned or closed. Nothing in the repository is changed.
+//! Researches, summarizes, plans or closes a discussion, without changes in the repository.
 
 use domain::Job;
 

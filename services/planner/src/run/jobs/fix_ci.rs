@@ -1,4 +1,5 @@
-//! Red checks of a pull request of ours are repaired on its branch: by the repository's own repairs, else by the model.
+//! Repairs failed checks of our pull request on its branch, first with the repository's automatic fixes,
+//! then with the model.
 
 use domain::Job;
 

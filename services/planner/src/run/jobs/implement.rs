@@ -1,4 +1,4 @@
-//! From a ticket to a pull request.
+//! Implements a ticket and opens a pull request.
 
 use domain::Job;
 

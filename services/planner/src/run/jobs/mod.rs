@@ -1,4 +1,4 @@
-//! The jobs, one file each; a new one is a row here.
+//! Registry of jobs, one file each. A new job is a row in [`JOBS`].
 
 mod address_review;
 mod answer;
@@ -15,7 +15,7 @@ use domain::Phase;
 
 use super::machine::{DialogSpec, Input, JobSpec, RunState};
 
-/// Every job that somebody can ask for.
+/// Every job that a trigger can request.
 const JOBS: [&JobSpec; 8] = [
     &implement::JOB,
     &triage::JOB,
@@ -27,7 +27,7 @@ const JOBS: [&JobSpec; 8] = [
     &rehearse::JOB,
 ];
 
-/// The job of a run.
+/// Returns the job of a run.
 pub(super) fn spec(state: &RunState) -> &'static JobSpec {
     match &state.input {
         Input::Notice(..) => &notice::JOB,
@@ -38,12 +38,12 @@ pub(super) fn spec(state: &RunState) -> &'static JobSpec {
     }
 }
 
-/// The conversations of a run's job.
+/// Returns the conversations of a run's job.
 pub(crate) fn dialogs(state: &RunState) -> impl Iterator<Item = &'static DialogSpec> {
     spec(state).phases.iter().filter_map(|spec| spec.dialog.as_ref())
 }
 
-/// A run's conversation for a phase.
+/// Returns a run's conversation for a phase.
 pub(super) fn dialog(state: &RunState, phase: Phase) -> Option<&'static DialogSpec> {
     dialogs(state).find(|dialog| dialog.phase == phase)
 }

@@ -1,4 +1,4 @@
-//! Something happened to a pull request of ours: the reporter does what follows from it.
+//! Reports an event of our pull request to the reporter, which performs its effects.
 
 use crate::run::{machine::JobSpec, phases};
 

@@ -1,4 +1,4 @@
-//! A job that is only rehearsed: nobody is told anything, whatever becomes of it.
+//! Rehearses another job without any notification.
 
 use domain::Job;
 

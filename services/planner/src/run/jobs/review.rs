@@ -1,4 +1,4 @@
-//! A pull request of somebody is reviewed. Nothing is changed.
+//! Reviews a foreign pull request, without changes.
 
 use domain::Job;
 

@@ -1,4 +1,4 @@
-//! What fits a new ticket. Nobody waits for it.
+//! Triages a new ticket. Its requester gets no notification.
 
 use domain::Job;
 

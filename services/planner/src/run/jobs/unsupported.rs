@@ -1,4 +1,4 @@
-//! A kind of work that this release cannot do.
+//! Closes a run whose job this release does not support.
 
 use domain::StopReason;
 

@@ -1,4 +1,4 @@
-//! Every legal arrow of a run.
+//! State transitions of a run.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::state::{Heard, Returned};
 use super::work::Work;
 use super::{CallState, Checks, Input, RunState, hash};
 
-/// What is on the remote already of the pull request that a run goes on with.
+/// Returns the remote state of the pull request that a run continues.
 pub(super) fn begun(input: &Input) -> BTreeMap<RepositoryName, Work> {
     let Input::Request(request) = input else {
         return BTreeMap::new();
@@ -29,7 +29,7 @@ pub(super) fn begun(input: &Input) -> BTreeMap<RepositoryName, Work> {
         .collect()
 }
 
-/// A journal entry that cannot follow the ones before it.
+/// Journal entry that is illegal after the previous ones.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("entry {position} of the journal of {run}, {fact}, cannot be there: {problem}")]
 pub(crate) struct IllegalFact {
@@ -42,10 +42,10 @@ pub(crate) struct IllegalFact {
 pub(super) type Applied = Result<(), &'static str>;
 
 impl RunState {
-    /// The run that a journal tells; `None` for an empty one.
+    /// Folds a journal into the state of its run; `None` for an empty journal.
     ///
     /// # Errors
-    /// [`IllegalFact`] for the first entry that cannot follow those before it.
+    /// [`IllegalFact`] for the first entry that is illegal after the previous ones.
     pub(crate) fn fold<'a>(
         run: &RunId,
         entries: impl IntoIterator<Item = &'a Entry>,
@@ -119,11 +119,12 @@ impl RunState {
         })
     }
 
-    /// Takes one entry in.
+    /// Applies one entry of the journal.
     ///
     /// # Errors
-    /// [`IllegalFact`]; the state is then no longer of use.
+    /// [`IllegalFact`]; the state is then unusable.
     pub(crate) fn apply(&mut self, entry: &Entry) -> Result<(), IllegalFact> {
+        // Before `parked` is reset, because the time of a parked run does not count.
         let applied = self.follows(entry).and_then(|()| {
             self.count_time(entry);
             if !matches!(
@@ -221,7 +222,7 @@ impl RunState {
             Fact::Decided { decision, by } => self.decided(decision, by),
             Fact::StopRequested { by } => self.stop_requested(by),
             Fact::NewsArrived { sequence, news, .. } => {
-                // Not `accepts`: a journal from before the limit on comments stays readable.
+                // Not `accepts`: a journal from before the limit on comments must stay readable.
                 let is_new = self.finished.is_none() && self.is_first_report_of(*sequence);
                 legal(is_new, "it is known already")?;
                 self.heard(*sequence, news)
@@ -295,7 +296,7 @@ impl RunState {
         Ok(())
     }
 
-    /// The workspace is as the last snapshot has it: what tools did in it after that is void.
+    /// Resets the workspace to its last snapshot: later results of tools in it are void.
     fn restored(
         &mut self,
         info: &WorkspaceInfo,
@@ -307,9 +308,10 @@ impl RunState {
         let kept = work.snapshot_position;
         let own = self.request().map(|request| request.repository.clone());
         let repository = named.or(own.as_ref());
-        // What a phase has made its output of is not asked for again.
+        // The input of a finished phase is settled, so its calls do not run again.
         let since = kept.max(self.settled);
-        // Earlier turns are behind a snapshot: one is taken before each model call that follows a change.
+        // Only the last turn can be newer than the snapshot: one is taken before each model call after a
+        // change.
         let turn = self.dialogs.last_mut().and_then(|dialog| dialog.turns.last_mut());
         let asked = turn.into_iter().flat_map(|turn| &mut turn.calls);
         for call in asked.chain(&mut self.own) {
@@ -330,11 +332,11 @@ impl RunState {
         Ok(())
     }
 
-    /// Back to the work: what came of it is void, and so is what a person decided about it.
+    /// Returns to the work. Its later outputs are void, and so is a decision about them.
     fn returned(&mut self, why: &Return) -> Applied {
         self.own.clear();
         if matches!(why, Return::Feedback { .. } | Return::Replan { .. }) {
-            // What people want now is something else.
+            // The request of users has changed, so the best state of the old request does not count.
             self.best = None;
         }
         self.went_back = false;
@@ -357,7 +359,7 @@ impl RunState {
         Ok(())
     }
 
-    /// The model hears it with the results of its calls.
+    /// Records the failure; the model reads it with the results of its calls.
     fn snapshot_failed(&mut self, reason: &str, repository: Option<&RepositoryName>) -> Applied {
         self.work_in(repository)?.snapshot_failed(reason)?;
         if let Some(turn) = self.last_turn_mut() {

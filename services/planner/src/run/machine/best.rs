@@ -1,15 +1,15 @@
-//! The best proven state of a change. Work that goes on afterwards may end worse; then that state is delivered.
+//! Best verified state of a change. If later work makes the change worse, the run delivers this state.
 
 use domain::{CheckRow, Exit, PhaseOutput, Proof, Return, Snapshot, WorkspaceInfo};
 
 use super::apply::{Applied, legal};
 use super::{Checks, RunState};
 
-/// A state that was proven.
+/// Verified state of a change.
 #[derive(Clone, Debug)]
 pub(crate) struct Best {
     pub(crate) snapshot: Snapshot,
-    /// What the phases from the work on had brought.
+    /// Outputs of the phases from the work on.
     outputs: Vec<PhaseOutput>,
     checks: Checks,
 }
@@ -24,14 +24,14 @@ impl Best {
 }
 
 impl RunState {
-    /// The best state, where what stands now was proven to be worse.
+    /// Returns the best state if the current one is verified as worse.
     pub(crate) fn better(&self) -> Option<&Best> {
         let best = self.best.as_ref()?;
         let is_worse = is_worse(self.proof()?, best.proof()?);
         (is_worse && self.work().snapshot.as_ref() != Some(&best.snapshot)).then_some(best)
     }
 
-    /// After a proof or a review.
+    /// Keeps the current state after a proof or a review, unless the kept one is better.
     pub(super) fn keep_best(&mut self) {
         let (Some(proof), Some(snapshot), false) =
             (self.proof(), self.work().snapshot.clone(), self.work().dirty)
@@ -54,11 +54,12 @@ impl RunState {
         });
     }
 
-    /// The workspace has the best state again.
+    /// Resets the run to the best state, which the workspace has again.
     pub(super) fn went_back(&mut self, info: &WorkspaceInfo, snapshot: &Snapshot, position: u64) -> Applied {
         let best = self.better().filter(|best| best.snapshot == *snapshot).cloned();
         let best = best.ok_or("it is not the best state")?;
         legal(self.open_workspace().is_some(), "there is no workspace")?;
+        // The reason that the work ended early still holds, although its change is replaced.
         let ended_early = self.cut_short().cloned();
         self.outputs.retain(|output| !is_about_the_change(output));
         self.outputs.extend(
@@ -93,7 +94,8 @@ fn is_about_the_change(output: &PhaseOutput) -> bool {
     !output.outlasts(&Return::NothingChanged)
 }
 
-/// Whether one proof says less for its change than another: first what needs a person, then what is broken.
+/// Returns true if one proof is worse than another: first it needs a person, then checks fail, then its
+/// level is lower.
 fn is_worse(one: &Proof, other: &Proof) -> bool {
     let worth = |proof: &Proof| {
         (
