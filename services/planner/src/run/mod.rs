@@ -1,4 +1,5 @@
-//! The run: pure data and decisions, without I/O, clock or words. The machine knows no job; a job is a list of phases.
+//! Run: data and decisions without I/O, clock or wording. The machine knows no job; a job is a list of
+//! phases.
 
 mod decide;
 mod forms;

@@ -1,4 +1,4 @@
-//! What a run has spent, what it may spend, and what the model is told of it.
+//! Spending of a run, its limits, and the hints about them for the model.
 
 use domain::{
     About, Amount, Budget, BudgetOf, Dollars, Entry, Fact, Hint, JobRequest, Phase, Reply, RunLimits,
@@ -7,24 +7,24 @@ use domain::{
 
 use super::{Call, DialogSpec, RunState, Turn};
 
-/// Percent of the run's limits that the work leaves for what comes after it.
+// Percent of the run's limits that the work leaves for the phases after it.
 const RESERVED: u64 = 10;
-/// Percent of a limit at which the model is told what is left.
+// Percent of a limit at which the model gets a hint about the rest.
 const TOLD_AT: [u8; 3] = [95, 80, 50];
-/// Percent after which only the tools that end the work are accepted.
+// Percent after which only the tools that end the work are accepted.
 const EXITS_ONLY_AT: u8 = 95;
 const MINUTE_MS: u64 = 60_000;
-/// More turns do not repair red checks: the failure is known from the beginning.
+// More turns do not repair failed checks: the failure is known from the start.
 const REPAIR_TURNS: u32 = 30;
 
-/// What a run has spent.
+/// Spending of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spending {
     pub(crate) tokens: u64,
     pub(crate) cost: u64,
-    /// A model that answered and whose price is not known.
+    /// Model that replied although its price is unknown.
     pub(crate) unpriced: Option<String>,
-    /// Time that the run was at work, in milliseconds.
+    /// Milliseconds that the run was at work.
     pub(crate) busy_ms: u64,
 }
 
@@ -42,7 +42,7 @@ impl Spending {
 }
 
 impl RunState {
-    /// The time up to an entry, unless the run waited for people, a slot or a planner.
+    /// Counts the time up to an entry, unless the run waited for users, a slot or a planner.
     pub(super) fn count_time(&mut self, entry: &Entry) {
         let waited = matches!(
             entry.fact,
@@ -58,20 +58,20 @@ impl RunState {
     }
 }
 
-/// The settings of the planner.
+/// Limits from the planner's settings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Allowance {
-    /// What a run may spend where its rules say nothing.
+    /// Limits of a run where its rules set none.
     pub(crate) usual: RunLimits,
-    /// What it may spend whatever its rules say.
+    /// Ceiling of a run's limits, which no rule can raise.
     pub(crate) most: RunLimits,
-    /// The same for all runs of a ticket.
+    /// Both for all runs of a ticket together.
     pub(crate) usual_ticket: TicketLimits,
     pub(crate) most_ticket: TicketLimits,
 }
 
 impl Allowance {
-    /// The limits of a run.
+    /// Returns the limits of a run.
     pub(crate) fn limits(&self, request: &JobRequest) -> RunLimits {
         let wanted = &request.rules.agent.budget;
         let (usual, most) = (&self.usual, &self.most);
@@ -84,7 +84,7 @@ impl Allowance {
         }
     }
 
-    /// The limits of a run's ticket, where it has any, before anything was spent.
+    /// Returns the limits of a run's ticket without its spending; `None` if it has none.
     pub(crate) fn ticket_limits(&self, request: &JobRequest) -> Option<TicketLimits> {
         let wanted = &request.rules.agent.budget.ticket;
         let (usual, most) = (&self.usual_ticket, &self.most_ticket);
@@ -104,7 +104,7 @@ fn least<T: Ord>(wanted: Option<T>, most: Option<T>) -> Option<T> {
     }
 }
 
-/// How many turns the work may have.
+/// Returns the maximum of turns of the work.
 pub(crate) fn turn_limit(state: &RunState, request: &JobRequest) -> u32 {
     let turns = request.rules.agent.turns(state.class());
     match request.about {
@@ -123,7 +123,7 @@ struct Measure {
     of: Of,
     budget: Budget,
     spent: u64,
-    /// What a conversation may spend.
+    /// Share of the limit that a conversation may spend.
     own: u64,
     limit: u64,
 }
@@ -178,14 +178,15 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     })
 }
 
-/// The model that answered and has no price, where money is limited for the run or its ticket.
+/// Returns the model without a known price that replied, if money is limited for the run or its ticket.
 fn unpriced(state: &RunState) -> Option<&String> {
     let limits = state.limits.as_ref()?;
     let ticket = state.ticket_limits.and_then(|ticket| ticket.cost_usd);
     limits.cost_usd.or(ticket).and(state.spending.unpriced.as_ref())
 }
 
-/// Why a conversation may not go on: what it may spend is spent, or nobody can tell, or a budget beyond the run has no room.
+/// Returns the reason that a conversation must end: its share is spent, the price is unknown, or a shared
+/// budget has no room.
 pub(crate) fn spent(state: &RunState, phase: Phase) -> Option<StopReason> {
     if let Some(model) = unpriced(state) {
         let model = model.clone();
@@ -197,13 +198,14 @@ pub(crate) fn spent(state: &RunState, phase: Phase) -> Option<StopReason> {
         .or_else(|| state.refused().cloned())
 }
 
-/// Why the ticket's budget has no room for a call that may take so much.
+/// Returns the reason that the ticket's budget has no room for a call with this upper bound.
 pub(crate) fn no_room(state: &RunState, phase: Phase, most: Amount) -> Option<StopReason> {
     let needs = |budget| match budget {
         Budget::Cost => most.cost_micros,
         Budget::Tokens => most.tokens,
         Budget::Minutes => 0,
     };
+    // Only the ticket's measures: limits of the run itself end the work by `spent`, after the call.
     let mut of_ticket = measures(state, phase).filter(|measure| measure.of == Of::Ticket);
     let full = of_ticket.find(|measure| measure.spent.saturating_add(needs(measure.budget)) > measure.own)?;
     Some(full.reason(state, needs(full.budget)))
@@ -233,14 +235,14 @@ impl Measure {
 }
 
 impl RunState {
-    /// Why the last call was not made, as long as waiting has not taken the reason away.
+    /// Returns the reason that the last call was not made, unless the budget's period has ended since.
     pub(crate) fn refused(&self) -> Option<&StopReason> {
         let is_over = |reason: &&StopReason| reason.resets().is_some_and(|resets| resets <= self.last_at);
         self.refused.as_ref().filter(|reason| !is_over(reason))
     }
 }
 
-/// What the model is to be told of its limits, each part once.
+/// Returns the hint about limits that the model lacks; each part appears once.
 pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
     let turns = match dialog.phase {
         Phase::Work => state.turns_of(dialog),
@@ -271,7 +273,7 @@ fn percent(spent: u64, limit: u64) -> u64 {
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
-/// The largest part of the limits that the model was told of with these turns; 0: none.
+/// Returns the largest percentage that these turns reported to the model; 0: none.
 fn told(turns: &[Turn]) -> u8 {
     let hints = turns.iter().flat_map(|turn| &turn.hints);
     let parts = hints.filter_map(|hint| match hint {
@@ -297,7 +299,8 @@ fn left(state: &RunState, phase: Phase) -> RunLimits {
     left
 }
 
-/// Whether a call of the last turn comes too late: the model knew that only ending the work is left to it.
+/// Returns true if a call of the last turn is too late: the model knew that only the tools that end the
+/// work are accepted.
 pub(crate) fn is_late(state: &RunState, dialog: &DialogSpec, call: &Call) -> bool {
     let is_exit = dialog
         .tools
@@ -306,7 +309,7 @@ pub(crate) fn is_late(state: &RunState, dialog: &DialogSpec, call: &Call) -> boo
     !is_exit && has_exits_only(state, dialog.phase)
 }
 
-/// Whether the model was told, before its last turn, that only ending the work is left to it.
+/// Returns true if the model knew before its last turn that only the tools that end the work are accepted.
 pub(crate) fn has_exits_only(state: &RunState, phase: Phase) -> bool {
     let last = state.dialogs.iter().rev().find(|dialog| dialog.phase == phase);
     let turns = last.map_or(&[][..], |dialog| &dialog.turns);

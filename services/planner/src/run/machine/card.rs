@@ -1,36 +1,37 @@
-//! What the journal knows of turns that a summary stands for. It is drawn from those turns alone, so it stays the same as the
-//! run goes on.
+//! Digest of the turns that a summary replaces.
+//!
+//! It is derived from those turns alone, so it stays the same while the run continues.
 
 use domain::{News, Return, ToolResult};
 
 use super::shorter::Summary;
 use super::{Call, CallResult, CallState, DialogSpec, RunState, Turn};
 
-/// Newest commands that are told of.
+// Newest commands that the digest lists.
 const COMMANDS: usize = 10;
-/// Files that are told of.
+// Files that the digest lists.
 const FILES: usize = 50;
 
-/// What stands for the first turns of a conversation.
+/// Digest of the first turns of a conversation.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Card<'a> {
-    /// For how many.
+    /// Number of the turns.
     pub(crate) turns: usize,
-    /// In a model's words.
+    /// Summary that a model wrote.
     pub(crate) summary: &'a str,
-    /// What people said meanwhile.
+    /// Comments that arrived meanwhile.
     pub(crate) news: Vec<&'a News>,
-    /// Why the work came back.
+    /// Reasons for which the work was returned.
     pub(crate) returned: Vec<&'a Return>,
     /// Files that tools changed.
     pub(crate) files: Vec<&'a str>,
-    /// Commands that ran, each once, the newest last, with its last exit code.
+    /// Commands with their last exit codes, each once, newest last.
     pub(crate) commands: Vec<(&'a str, i32)>,
-    /// The last command that failed and was not run with success after it, and its result.
+    /// Last command that failed without a later success, with its result.
     pub(crate) failure: Option<(&'a str, &'a ToolResult)>,
 }
 
-/// What stands for the first turns of a conversation.
+/// Builds the digest of the first turns of a conversation.
 pub(super) fn card<'a>(
     state: &'a RunState,
     spec: &DialogSpec,
@@ -38,7 +39,7 @@ pub(super) fn card<'a>(
     made: &'a Summary,
 ) -> Card<'a> {
     let old = turns.get(..made.turns).unwrap_or_default();
-    // What came just before the first turn that is shown is not shown with it.
+    // Items before the first shown turn are not shown with it, so they belong to the digest.
     let until = turns.get(made.turns).map_or(0, |turn| turn.after);
     let news = state.shown_news().filter(|heard| heard.after_turns <= until);
     let returns = state.returns.iter();
@@ -63,7 +64,7 @@ pub(super) fn card<'a>(
     }
 }
 
-/// A call with the result of its tool.
+/// Returns a call with the result of its tool.
 fn ran(call: &Call) -> Option<(&Call, &ToolResult)> {
     match &call.state {
         CallState::Finished {
@@ -86,7 +87,7 @@ fn files<'a>(calls: &[(&'a Call, &'a ToolResult)]) -> Vec<&'a str> {
     files
 }
 
-/// Each command with its last result.
+/// Returns each command with its last result.
 fn commands<'a>(calls: &[(&'a Call, &'a ToolResult)]) -> Vec<(&'a str, &'a ToolResult)> {
     let mut commands: Vec<(&str, &ToolResult)> = Vec::new();
     for (call, result) in calls.iter().rev() {

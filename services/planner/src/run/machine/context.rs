@@ -1,43 +1,45 @@
-//! How long a conversation has become, and how it becomes shorter: old results leave it in big, rare steps, since each step
-//! costs the provider's cache once; then a summary stands for its first turns.
+//! Length of a conversation, and the steps that shorten it.
+//!
+//! Old results are omitted in large, rare steps, because each step invalidates the provider's cache once.
+//! After that a summary replaces the first turns.
 
 use domain::{Block, Fact, Repetition, RepetitionKind, ReportOutcome, StopReason};
 
 use super::{Call, CallResult, CallState, Dialog, DialogSpec, RunState, Turn};
 
-/// Percent of the limit that the newest results may keep.
+// Percent of the limit that the newest results may keep.
 const KEPT: u64 = 50;
-/// Percent of the limit that the last turns keep beside a summary.
+// Percent of the limit that the last turns keep next to a summary.
 const KEPT_BESIDE_SUMMARY: u64 = 25;
-/// Percent of the limit that must come free; less is not worth the cache.
+// Percent of the limit that a step must free; a smaller step is not worth the loss of the cache.
 const WORTH: u64 = 30;
-/// Percent of the limit that a conversation may have with a summary; instructions and task stay, and where they alone fill the
-/// limit a summary would soon have to be followed by the next one.
+// Percent of the limit that a conversation may have with a summary. Instructions and task stay; if they
+// alone fill the limit, the next summary would follow soon.
 const FITS: u64 = 75;
-/// Bytes of ten tokens, code and words taken together.
+// Bytes of ten tokens, an average of code and prose.
 const BYTES_OF_TEN: u64 = 32;
-/// Turns after a summary that failed before another one is asked for.
+// Turns between a failed summary and the next one.
 const REST: usize = 5;
-/// A provider that refuses the conversation for its length so often in a row ends it.
+// Number of refusals in a row for length after which the conversation ends.
 const MOST_OVERFLOWS: u32 = 3;
 
-/// What is to be done about a conversation's length before its next turn.
+/// Next step that a conversation's length requires.
 pub(super) enum Room {
-    /// Nothing.
+    /// The conversation fits as it is.
     Enough,
-    /// Old results are left out of it.
+    /// Results of the first turns are omitted.
     Clear { turns: usize, tokens: u64 },
-    /// A summary stands for its first turns.
+    /// A summary replaces the first turns.
     Summary { turns: usize, tokens: u64 },
-    /// A summary is under way.
+    /// A summary is pending.
     Awaited,
-    /// It was summed up, nothing was done, and it is as long again; so many turns.
+    /// The conversation is as long again after a summary, without progress; with the number of turns since.
     Idle(usize),
-    /// The provider does not take it, and it cannot become shorter.
+    /// The provider refuses the conversation, and it cannot be shortened.
     Full,
 }
 
-/// What is to be done about a conversation's length before its next turn.
+/// Returns the next step that a conversation's length requires.
 pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
     let Some(dialog) = state.known(spec) else {
         return Room::Enough;
@@ -52,7 +54,7 @@ pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
         .limits
         .as_ref()
         .and_then(|limits| limits.context_of(spec.role));
-    // What was just made shorter is tried before it is made shorter again.
+    // The shortened conversation is tried before it is shortened again.
     let learned = state.learned_limit(dialog).filter(|_| dialog.room.overflows == 0);
     let limits = [limit, learned];
     match limits.into_iter().flatten().min() {
@@ -61,7 +63,7 @@ pub(super) fn room(state: &RunState, spec: &DialogSpec) -> Room {
     }
 }
 
-/// What follows when the conversation has reached its own limit.
+/// Returns the step when the conversation reaches its own limit.
 fn wanted(state: &RunState, dialog: &Dialog, limit: u64) -> Room {
     let turns = &dialog.turns;
     let length = length(dialog, turns);
@@ -86,8 +88,8 @@ fn wanted(state: &RunState, dialog: &Dialog, limit: u64) -> Room {
     }
 }
 
-/// The provider found the conversation too long: every result but the last turn's goes, then a summary stands for all turns but
-/// the last one.
+/// Returns the step after the provider refused the conversation for its length. First all results except
+/// the last turn's are omitted, then a summary replaces all turns except the last.
 fn forced(state: &RunState, dialog: &Dialog) -> Room {
     let old = dialog.turns.len().saturating_sub(1);
     let (results, first) = (of_old_results(dialog, old), of_first_turns(dialog, old));
@@ -106,12 +108,12 @@ fn forced(state: &RunState, dialog: &Dialog) -> Room {
     }
 }
 
-/// Whether the provider refuses a conversation that cannot become shorter.
+/// Returns true if the provider refuses a conversation that cannot be shortened.
 pub(crate) fn is_full(state: &RunState, spec: &DialogSpec) -> bool {
     matches!(room(state, spec), Room::Full)
 }
 
-/// The reason for which a run ends whose conversation cannot become shorter.
+/// Returns the stop reason of a run whose conversation cannot be shortened.
 pub(crate) fn full_reason(state: &RunState) -> StopReason {
     let refusal = state.dialog().and_then(|dialog| dialog.room.refusal.clone());
     refusal.map_or(StopReason::ContextTooLong, |detail| StopReason::ModelFailed {
@@ -119,7 +121,7 @@ pub(crate) fn full_reason(state: &RunState) -> StopReason {
     })
 }
 
-/// For what a conversation ends that only grows.
+/// Returns the repetition of a conversation that grows without progress.
 pub(crate) fn idle(state: &RunState, spec: &DialogSpec) -> Option<Repetition> {
     let Room::Idle(turns) = room(state, spec) else {
         return None;
@@ -131,7 +133,7 @@ pub(crate) fn idle(state: &RunState, spec: &DialogSpec) -> Option<Repetition> {
     })
 }
 
-/// The step that makes a conversation shorter.
+/// Returns the fact that shortens a conversation.
 pub(super) fn fact(state: &RunState, spec: &DialogSpec, room: &Room) -> Option<Fact> {
     let phase = spec.phase;
     let count = |turns: usize| u32::try_from(turns).unwrap_or(u32::MAX);
@@ -151,13 +153,14 @@ pub(super) fn fact(state: &RunState, spec: &DialogSpec, room: &Room) -> Option<F
     }
 }
 
-/// A summary failed a moment ago.
+/// Returns true shortly after a failed summary.
 fn is_at_rest(dialog: &Dialog) -> bool {
     let failed = dialog.room.failed_at;
     failed.is_some_and(|at| dialog.turns.len() < at + REST)
 }
 
-/// The turns since the last summary, when nothing came of them: no file changed, no phase ended.
+/// Returns the number of turns since the last summary if they made no progress: no file changed, no phase
+/// ended.
 fn idle_since_summary(state: &RunState, dialog: &Dialog) -> Option<usize> {
     let last = dialog.room.summary.as_ref()?;
     let since = dialog.turns.get(last.made_after..)?;
@@ -166,8 +169,8 @@ fn idle_since_summary(state: &RunState, dialog: &Dialog) -> Option<usize> {
     is_idle.then_some(since.len())
 }
 
-/// Tokens of the next call: what the provider counted last, what came since and what left since. One that counts nothing is
-/// estimated.
+/// Returns the tokens of the next call: the provider's last count, plus added turns, minus omitted ones.
+/// Without a count the length is estimated.
 pub(super) fn length(dialog: &Dialog, turns: &[Turn]) -> u64 {
     let last = turns.last().and_then(|turn| Some((turn, turn.reply.as_ref()?)));
     let room = &dialog.room;
@@ -186,13 +189,13 @@ pub(super) fn length(dialog: &Dialog, turns: &[Turn]) -> u64 {
     }
 }
 
-/// About how many tokens the turn that was begun last reads of what came before it, as far as the provider counted.
+/// Returns the approximate tokens before the last turn, as far as the provider counted them.
 pub(crate) fn known_length(state: &RunState, spec: &DialogSpec) -> u64 {
     let before = |dialog: &Dialog| length(dialog, &dialog.turns[..dialog.turns.len().saturating_sub(1)]);
     state.known(spec).map_or(0, before)
 }
 
-/// How many of the last turns have within so many tokens what counts; the very last one stays in any case.
+/// Returns the number of last turns whose counted tokens fit; at least one.
 fn kept(turns: &[Turn], room: u64, count: fn(&Turn) -> u64) -> usize {
     let mut sum = 0;
     let fits = turns.iter().rev().take_while(|turn| {
@@ -202,7 +205,7 @@ fn kept(turns: &[Turn], room: u64, count: fn(&Turn) -> u64) -> usize {
     fits.count().max(1).min(turns.len())
 }
 
-/// Tokens of the results that leave when those of so many turns are cleared.
+/// Returns the tokens of the results that clearing this many turns omits.
 fn of_old_results(dialog: &Dialog, turns: usize) -> u64 {
     let from = dialog.room.cleared.max(dialog.room.first_shown());
     dialog
@@ -214,7 +217,7 @@ fn of_old_results(dialog: &Dialog, turns: usize) -> u64 {
         .sum()
 }
 
-/// Tokens of what is shown of so many turns.
+/// Returns the tokens of the shown part of this many turns.
 fn of_first_turns(dialog: &Dialog, turns: usize) -> u64 {
     let from = dialog.room.first_shown();
     let shown = dialog.turns.get(from..turns).unwrap_or_default();
@@ -247,12 +250,12 @@ fn of_results(turn: &Turn) -> u64 {
     tokens_of(turn.calls.iter().map(bytes).sum())
 }
 
-/// About how many tokens so many bytes are.
+/// Returns the approximate number of tokens for a number of bytes.
 pub(crate) const fn tokens_of(bytes: usize) -> u64 {
     bytes as u64 * 10 / BYTES_OF_TEN
 }
 
-/// About the length of a refusal in words.
+// Approximate length of a rendered refusal in bytes; its text is not known here.
 const REFUSAL: usize = 500;
 
 const fn bytes(call: &Call) -> usize {

@@ -1,4 +1,4 @@
-//! What the model is to be shown of a conversation, as data: the prompts have the words.
+//! Content of the next model call as data; `prompts` has the wording.
 
 use domain::{
     Block, CodeSeed, Hint, Intake, JobRequest, News, Plan, Proof, Reply, ReplyStop, Return, TicketKey,
@@ -9,75 +9,75 @@ use super::card::{Card, card};
 use super::shorter::Pending;
 use super::{Argument, CallResult, CallState, Dialog, DialogSpec, Heard, RunState, Turn};
 
-/// One model call.
+/// Content of one model call.
 pub(crate) struct Conversation<'a> {
     pub(crate) dialog: &'static DialogSpec,
     pub(crate) ticket: &'a TicketKey,
     pub(crate) request: &'a JobRequest,
-    /// The workspace, for a conversation that has the executor's tools.
+    /// Workspace of a conversation with the executor's tools.
     pub(crate) workspace: Option<&'a WorkspaceInfo>,
-    /// Code that the ticket may be about, and what else there is to say of it.
+    /// Code that may match the ticket, and the note of the search.
     pub(crate) code: Option<(&'a [CodeSeed], &'a str)>,
-    /// The first look at the ticket.
+    /// Triage of the ticket.
     pub(crate) intake: Option<&'a Intake>,
     pub(crate) plan: Option<&'a Plan>,
-    /// The change and what its checks showed, for its review.
+    /// Change and results of its checks, for its review.
     pub(crate) change: Option<(&'a str, &'a Proof)>,
-    /// What the change must do.
+    /// Acceptance criteria of the change.
     pub(crate) criteria: Vec<String>,
-    /// A code that nobody outside the run knows.
+    /// Secret code of the run.
     pub(crate) nonce: &'a str,
-    /// What followed the task.
+    /// Items after the task.
     pub(crate) items: Vec<Item<'a>>,
 }
 
-/// Something that follows the task.
+/// Item after the task.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Item<'a> {
-    /// A reply, verbatim.
+    /// Reply of the model, verbatim.
     Reply(&'a [Block]),
-    /// The results of the reply's tool calls, in its order; a call without one was not run.
+    /// Results of the reply's tool calls, in order; a call without a result did not run.
     Results {
         calls: Vec<(&'a str, Option<&'a CallResult>)>,
-        /// Why what they changed could not be kept.
+        /// Reason that the calls' changes could not be stored.
         unkept: Option<&'a str>,
-        /// Whether they are old, and shown in one line each.
+        /// True for old results, which are shortened to one line.
         is_cleared: bool,
     },
-    /// A word of the planner.
+    /// Reminder from the planner.
     Nudge(Nudge),
-    /// The work is not accepted, and why.
+    /// Return of the work with its reason.
     Returned(&'a Return),
-    /// What the planner tells beside the results.
+    /// Hint that follows the results.
     Hint(&'a Hint),
-    /// What was said about the ticket meanwhile.
+    /// Comments that arrived meanwhile.
     News {
         said: Vec<&'a News>,
-        /// True when the last comment by people without rights that the run takes in is among them.
+        /// True if they include the last comment without rights that the run accepts.
         is_full_of_strangers: bool,
     },
-    /// What stands for turns before.
+    /// Digest of earlier turns.
     Summary(Box<Card<'a>>),
-    /// The repository's instructions once more, after a summary.
+    /// Repetition of the repository's instructions after a summary.
     Instructions,
-    /// The turns so far are to be summed up.
+    /// Request to summarize the turns so far.
     SumUp,
 }
 
-/// Why the planner has a word to say.
+/// Reason for a reminder from the planner.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Nudge {
-    /// The reply was cut at its token limit.
+    /// The reply reached its token limit.
     SmallerSteps,
     /// The reply ended the conversation before its purpose was reached.
     Unfinished,
-    /// The same, and the reply has a call in its text.
+    /// The same, and the text of the reply contains a tool call.
     CallAsText,
-    /// The reply has not the form that was asked for.
+    /// The reply does not have the requested form.
     Unusable(Argument),
 }
 
-/// What the model is shown next; `None` when the conversation needs a workspace and has none.
+/// Returns the content of the next model call; `None` if the conversation needs a workspace and has none.
 pub(crate) fn conversation<'a>(state: &'a RunState, dialog: &'static DialogSpec) -> Option<Conversation<'a>> {
     let items = state
         .known(dialog)
@@ -85,8 +85,8 @@ pub(crate) fn conversation<'a>(state: &'a RunState, dialog: &'static DialogSpec)
     with_items(state, dialog, items.unwrap_or_default())
 }
 
-/// What a model is shown that sums up a conversation's first turns: these as the conversation itself shows them, so that the
-/// provider's cache serves them.
+/// Returns the content of the call that summarizes a conversation's first turns. It shows them as the
+/// conversation does, so that the provider's cache applies.
 pub(crate) fn to_sum_up<'a>(
     state: &'a RunState,
     dialog: &'static DialogSpec,
@@ -125,8 +125,8 @@ fn with_items<'a>(
     })
 }
 
-/// So many turns, or what stands for them; one that ended without a tool call is followed by what came meanwhile, else by a
-/// nudge.
+/// Returns the items of the first `most` turns, or the digest in their place. A turn without a tool call is
+/// followed by new comments, else by a reminder.
 fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: usize) -> Vec<Item<'a>> {
     let (turns, room) = (&known.turns, &known.room);
     let mut items = Vec::new();
@@ -136,7 +136,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: 
     }
     let shown = turns.iter().enumerate().take(most).skip(room.first_shown());
     for (place, turn) in shown {
-        // A call under way is repeated as it was.
+        // A pending call repeats the same content, so its id keeps one meaning.
         let Some(reply) = &turn.reply else { return items };
         items.push(Item::Reply(&reply.blocks));
         if !turn.calls.is_empty() {
@@ -165,7 +165,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: 
     items
 }
 
-/// Marks of calls that models write as text where their server does not take them out.
+// Marks of calls that models write as text if their server fails to extract them.
 const CALL_MARKS: [&str; 9] = [
     "<tool_call",
     "<function_call",
@@ -178,11 +178,11 @@ const CALL_MARKS: [&str; 9] = [
     "```tool_code",
 ];
 
-/// What to say to a reply without a call.
+/// Returns the reminder after a reply without a call.
 fn unfinished(state: &RunState, dialog: &DialogSpec, reply: &Reply) -> Nudge {
     let text = reply.text();
     let has_mark = CALL_MARKS.iter().any(|mark| text.contains(mark));
-    // {"name": "read_file", "arguments": {…}}
+    // Matches {"name": "read_file", "arguments": {…}}.
     let is_json_call = text.contains('{')
         && ["\"arguments\"", "\"parameters\"", "\"input\""]
             .iter()
@@ -194,20 +194,21 @@ fn unfinished(state: &RunState, dialog: &DialogSpec, reply: &Reply) -> Nudge {
     }
 }
 
-/// The tools of a conversation.
+/// Returns the names of a conversation's tools.
 fn names<'a>(state: &'a RunState, dialog: &'a DialogSpec) -> impl Iterator<Item = &'a str> {
     dialog
         .theirs(state)
         .chain(dialog.tools.iter().map(|tool| tool.name))
 }
 
-/// What is wrong with a reply that must have a form.
+/// Returns the problem with a reply that must have a form.
 fn problem(state: &RunState, dialog: &DialogSpec, reply: &Reply) -> Option<Argument> {
     let output = dialog.output.as_ref()?;
     (output.problem)(state, reply)
 }
 
-/// Whether something that came after so many turns of the run stands before the next turn of the conversation.
+/// Returns true if an item after this many turns of the run belongs before the next turn of the
+/// conversation.
 fn is_between(after: usize, from: usize, next: Option<&Turn>) -> bool {
     after >= from && next.is_none_or(|next| after <= next.after)
 }
@@ -235,7 +236,7 @@ fn news<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> Option<Ite
     })
 }
 
-/// True for news by a person who may instruct.
+/// Returns true for comments of an author who may instruct.
 fn is_instruction(item: &Item<'_>) -> bool {
     match item {
         Item::News { said, .. } => said

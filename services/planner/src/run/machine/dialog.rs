@@ -1,4 +1,4 @@
-//! A conversation with the model: its turns, and the tool calls of each.
+//! Conversation with the model: its turns, and the tool calls of each.
 
 use domain::{
     CallId, Hint, Phase, Reply, ReplyStop, ReportId, ReportOutcome, RepositoryName, Timestamp, ToolCall,
@@ -7,60 +7,60 @@ use domain::{
 
 use super::shorter::Shorter;
 
-/// The turns of one conversation; each has a transcript of its own.
+/// Turns of one conversation, which has a separate transcript.
 #[derive(Clone, Debug)]
 pub(crate) struct Dialog {
     pub(crate) phase: Phase,
-    /// Several conversations may serve one phase, one after another.
+    /// Number of the conversation, because a phase may have several in sequence.
     pub(crate) round: u32,
     pub(crate) turns: Vec<Turn>,
     pub(crate) room: Shorter,
 }
 
-/// One model call and its tool calls.
+/// Model call with its tool calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub(crate) id: CallId,
-    /// How many turns the run had before it, in all dialogs.
+    /// Number of turns that the run had before, in all dialogs.
     pub(crate) after: usize,
     pub(crate) reply: Option<Reply>,
     pub(crate) failed: Option<ModelTrouble>,
     pub(crate) calls: Vec<Call>,
-    /// Why what its calls changed could not be kept.
+    /// Reason that the changes of its calls could not be stored.
     pub(crate) unkept: Option<String>,
-    /// What the model is told with its results.
+    /// Hints that follow its results.
     pub(crate) hints: Vec<Hint>,
 }
 
 impl Turn {
-    /// True when the reply stopped for this reason.
+    /// Returns true if the reply stopped for this reason.
     pub(crate) fn stopped_with(&self, stop: ReplyStop) -> bool {
         self.reply.as_ref().is_some_and(|reply| reply.stop == stop)
     }
 }
 
-/// Why a model call failed.
+/// Failure of a model call.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelTrouble {
     pub(crate) detail: String,
-    /// The same call may work later.
+    /// True if the same call may succeed later.
     pub(crate) transient: bool,
 }
 
-/// One tool call of a reply.
+/// Tool call of a reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) call: ToolCall,
-    /// In whose workspace it runs; absent: the run's own repository.
+    /// Repository whose workspace runs the call; absent: the run's own.
     pub(crate) repository: Option<RepositoryName>,
     pub(crate) state: CallState,
-    /// The report that does what the call asks for.
+    /// Report that performs the call.
     pub(crate) report: Option<ReportId>,
-    /// How often its workspace was lost while it ran.
+    /// Number of times that its workspace was lost while it ran.
     pub(crate) losses: u32,
 }
 
-/// A call is not run again once its workspace was lost this often while it ran.
+// Losses of the workspace after which a call does not run again.
 const MOST_LOSSES: u32 = 2;
 
 impl Call {
@@ -74,7 +74,7 @@ impl Call {
         }
     }
 
-    /// The files that it writes by their names; commands write where they like.
+    /// Returns the files that the call names for writing. Commands write anywhere, so they name none.
     pub(crate) fn paths(&self) -> Vec<&str> {
         let text = |field: &str| self.call.input.get(field).and_then(serde_json::Value::as_str);
         match self.call.name.as_str() {
@@ -84,7 +84,7 @@ impl Call {
         }
     }
 
-    /// Whether it probably costs every workspace that it runs in.
+    /// Returns true if the call probably causes the loss of its workspace.
     pub(crate) const fn is_deadly(&self) -> bool {
         self.losses >= MOST_LOSSES
     }
@@ -94,7 +94,7 @@ impl Call {
     }
 }
 
-/// The lines of the `*** Begin Patch` format that name a file.
+/// Line prefixes of the `*** Begin Patch` format that name a file.
 const FILE_MARKS: [&str; 4] = [
     "*** Update File:",
     "*** Add File:",
@@ -102,7 +102,7 @@ const FILE_MARKS: [&str; 4] = [
     "*** Move to:",
 ];
 
-/// The files that a patch names: a unified diff, or one of the `*** Begin Patch` format.
+/// Returns the files that a patch names: a unified diff, or one of the `*** Begin Patch` format.
 fn patched(patch: &str) -> Vec<&str> {
     let is_marked = patch
         .lines()
@@ -124,7 +124,7 @@ fn patched(patch: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Where a tool call stands.
+/// Progress of a tool call.
 #[derive(Clone, Debug)]
 pub(crate) enum CallState {
     Waiting,
@@ -132,12 +132,12 @@ pub(crate) enum CallState {
     Finished { result: CallResult, position: u64 },
 }
 
-/// What came of a tool call.
+/// Outcome of a tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallResult {
-    /// A tool's own result.
+    /// Result of the tool.
     Ran(ToolResult),
-    /// The end of the report that did it.
+    /// Outcome of the report that performed the call.
     Settled(ReportOutcome),
 }
 

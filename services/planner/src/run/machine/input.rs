@@ -1,21 +1,21 @@
-//! What a run works on.
+//! Input of a run, from its trigger.
 
 use domain::{
     About, ChecksSummary, Conclusion, Job, JobRequest, Reason, ReportRequest, Trigger, report,
     report::FailedOn,
 };
 
-/// What a run works on.
+/// Input of a run, from its trigger.
 #[derive(Clone, Debug)]
 pub(crate) enum Input {
-    /// A job that somebody asked for.
+    /// Job that a trigger requests.
     Request(Box<JobRequest>),
-    /// Something that happened to a pull request: one report, then the end.
+    /// Event of a pull request: one report, then the end.
     Notice(Job, Box<ReportRequest>),
 }
 
 impl Input {
-    /// The commit whose checks failed, when that is what is worked on.
+    /// Returns the failed commit, if the run repairs checks.
     pub(crate) fn failed_on(&self) -> Option<FailedOn> {
         match self {
             Self::Request(request) => match &request.about {
@@ -29,7 +29,7 @@ impl Input {
         }
     }
 
-    /// What a trigger opens a run for; `None` when it opens none.
+    /// Returns the input from a trigger; `None` if it opens no run.
     pub(crate) fn of(trigger: &Trigger) -> Option<Self> {
         let tell = |job, request| Some(Self::Notice(job, Box::new(request)));
         match &trigger.reason {
@@ -106,7 +106,7 @@ impl Input {
     }
 }
 
-/// A review whose threads all go to people needs no work, only the word that they do.
+/// Returns the notice for a review whose threads are all left to people: it needs no work.
 fn only_left(request: &JobRequest) -> Option<Input> {
     let round = request.about.round()?;
     let left = round.only_left()?;
@@ -122,7 +122,7 @@ fn only_left(request: &JobRequest) -> Option<Input> {
     Some(Input::Notice(request.job, Box::new(told.into())))
 }
 
-/// What people are told of checks that are complete.
+/// Returns the notice about completed checks.
 fn of_checks(checks: &ChecksSummary) -> Input {
     let (pull_request, head) = (checks.pull_request.clone(), checks.head.clone());
     let page = checks.page.clone();

@@ -1,4 +1,4 @@
-//! What every job is made of: the state that a journal tells, its legal arrows, and the steps.
+//! Job-independent machine: the state that a journal folds into, its transitions, and the steps.
 
 mod apply;
 mod best;

@@ -1,4 +1,4 @@
-//! Somebody pushes to the branch that a run works on.
+//! Handling of a foreign push to the branch that a run works on.
 
 use domain::{CommitId, Fact, ReportRequest};
 
@@ -6,8 +6,10 @@ use super::apply::{Applied, begun, legal};
 use super::{Checks, Input, RunState};
 
 impl RunState {
-    /// Whether the run works towards a push onto another head than this. One that has pushed, or may have, goes on: either its
-    /// commit is beneath this head, or its push is refused and it begins again then.
+    /// Returns true if the run works towards a push onto a head other than this.
+    ///
+    /// A run that has pushed, or whose push is pending, continues: either its commit is beneath this head,
+    /// or its push is refused and it restarts then.
     pub(super) fn begins_again_at(&self, head: &CommitId) -> bool {
         let about = self.request().and_then(|request| request.about.pull_request());
         let Some((ours, known)) = about else {
@@ -22,7 +24,7 @@ impl RunState {
         known != head && is_untouched && !is_on_its_way && self.stop.is_none() && self.closing().is_none()
     }
 
-    /// As if the job were asked for at this head. What it has spent, and what people said and heard, stays.
+    /// Restarts the run as if the job were requested at this head. Spending, comments and reports stay.
     pub(super) fn begin_again(&mut self, head: &CommitId) -> Applied {
         legal(self.begins_again_at(head), "the work needs no new beginning")?;
         if let Input::Request(request) = &mut self.input {
@@ -41,13 +43,13 @@ impl RunState {
             heard.after_turns = 0;
         }
         for report in &mut self.reports {
-            // Nobody decides about a change that is gone.
+            // A decision about the obsolete change must not count.
             report.is_void |= report.request.asks_about().is_some();
         }
         Ok(())
     }
 
-    /// The fact that the branch is at this head, where the run has to begin again for it.
+    /// Returns the fact that the branch is at this head, if the run has to restart for it.
     pub(crate) fn moved_to(&self, head: &CommitId) -> Option<Fact> {
         let fact = Fact::HeadMoved {
             head: head.clone(),

@@ -1,4 +1,4 @@
-//! What phases have brought.
+//! Outputs of phases, as later phases read them.
 
 use domain::{
     About, Answered, Class, Exit, Handover, Intake, PhaseOutput, Plan, Proof, Review, ReviewOfChange,
@@ -9,16 +9,16 @@ use domain::PlannedIssue;
 
 use super::RunState;
 
-/// The executor's tool that shows the change.
+/// Tool of the executor that returns the change.
 pub(crate) const DIFF: &str = "diff";
 
 impl RunState {
-    /// What the last output of a phase brought.
+    /// Returns the newest output of a kind.
     fn output<'a, T>(&'a self, of: impl Fn(&'a PhaseOutput) -> Option<T>) -> Option<T> {
         self.outputs.iter().rev().find_map(of)
     }
 
-    /// The first look at the ticket, once it is over; within: when it was of use.
+    /// Triage of the ticket, once it is finished. The inner value is `None` if it failed.
     pub(crate) fn intake(&self) -> Option<Option<&Intake>> {
         self.output(|output| match output {
             PhaseOutput::Intake { intake } => Some(intake.as_deref()),
@@ -26,7 +26,7 @@ impl RunState {
         })
     }
 
-    /// The answer to a question, once there is one; within: when the model gave one.
+    /// Answer to a question, once it is finished. The inner value is `None` if the model gave none.
     pub(crate) fn answer(&self) -> Option<Option<&Answered>> {
         self.output(|output| match output {
             PhaseOutput::Answer { answer } => Some(answer.as_deref()),
@@ -34,7 +34,7 @@ impl RunState {
         })
     }
 
-    /// The issues that follow from a discussion, once they are planned; none: the model came to no plan.
+    /// Issues planned from a discussion, once they are planned; empty: the model made no plan.
     pub(crate) fn issues(&self) -> Option<&[PlannedIssue]> {
         self.output(|output| match output {
             PhaseOutput::Issues { issues } => Some(issues.as_slice()),
@@ -42,7 +42,8 @@ impl RunState {
         })
     }
 
-    /// The review of somebody's pull request, once there is one; within: when the model came to one.
+    /// Review of a foreign pull request, once it is finished. The inner value is `None` if the model made
+    /// none.
     pub(crate) fn review_of_change(&self) -> Option<Option<&ReviewOfChange>> {
         self.output(|output| match output {
             PhaseOutput::PullRequest { review } => Some(review.as_deref()),
@@ -50,7 +51,7 @@ impl RunState {
         })
     }
 
-    /// The plan, once planning is over; within: when there is one.
+    /// Plan, once planning is finished. The inner value is `None` without a plan.
     pub(crate) fn plan(&self) -> Option<Option<&Plan>> {
         self.output(|output| match output {
             PhaseOutput::Plan { plan } => Some(plan.as_deref()),
@@ -58,13 +59,13 @@ impl RunState {
         })
     }
 
-    /// How much work the ticket is.
+    /// Size class of the ticket.
     pub(crate) fn class(&self) -> Class {
         let seen = self.intake().flatten().map(|intake| intake.class);
         self.raised.or(seen).unwrap_or_default()
     }
 
-    /// How the model ended its work.
+    /// Result of the model's work.
     pub(crate) fn exit(&self) -> Option<&Exit> {
         self.output(|output| match output {
             PhaseOutput::Work { exit } => Some(exit),
@@ -72,7 +73,7 @@ impl RunState {
         })
     }
 
-    /// What the model says of its change.
+    /// Handover of the change by the model.
     pub(crate) fn handover(&self) -> Option<&Handover> {
         match self.exit()? {
             Exit::Finished(handover) | Exit::CutShort { handover, .. } => Some(handover),
@@ -80,7 +81,7 @@ impl RunState {
         }
     }
 
-    /// Why the work ended early, when it did.
+    /// Reason that the work ended early.
     pub(crate) fn cut_short(&self) -> Option<&StopReason> {
         match self.exit()? {
             Exit::CutShort { reason, .. } => Some(reason),
@@ -88,7 +89,7 @@ impl RunState {
         }
     }
 
-    /// What was shown of the change.
+    /// Results of the checks of the change.
     pub(crate) fn proof(&self) -> Option<&Proof> {
         self.output(|output| match output {
             PhaseOutput::Prove { proof } => Some(&**proof),
@@ -96,7 +97,7 @@ impl RunState {
         })
     }
 
-    /// What the reviewer says of the change.
+    /// Review of the change by the reviewer.
     pub(crate) fn review(&self) -> Option<&Review> {
         self.output(|output| match output {
             PhaseOutput::Review { review } => Some(review),
@@ -104,12 +105,12 @@ impl RunState {
         })
     }
 
-    /// The change as text, once it was fetched for its review.
+    /// Change as text, once it is fetched for its review.
     pub(crate) fn diff(&self) -> Option<&str> {
         self.own_result(DIFF).map(|diff| diff.content.as_str())
     }
 
-    /// Whether the work was to answer a review, and changed nothing.
+    /// Returns true if the work was to address a review and changed nothing.
     pub(crate) fn is_words_alone(&self) -> bool {
         let is_review = self
             .request()
@@ -118,11 +119,11 @@ impl RunState {
         is_review && kept.is_none_or(|kept| kept.files_changed == 0)
     }
 
-    /// What the change must do: what the first look found, else what the ticket lists.
+    /// Returns the acceptance criteria: those of the triage, else those that the ticket lists.
     pub(crate) fn criteria(&self) -> Vec<String> {
         match (self.intake().flatten(), self.request()) {
             (Some(intake), _) => intake.criteria.iter().map(|one| one.quote.clone()).collect(),
-            // What the ticket asks was shown before.
+            // The ticket of a foreign pull request is part of its background.
             (None, Some(request)) if request.about.change().is_some() => request.background.criteria(),
             (None, Some(request)) if !request.about.is_ticket() => Vec::new(),
             (None, Some(request)) => acceptance_criteria(&request.text.description),

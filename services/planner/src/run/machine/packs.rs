@@ -6,8 +6,8 @@ use super::RunState;
 use super::state::ReportState;
 
 impl RunState {
-    /// Every pack that a later step may read: last snapshots, the state that was proven best, and what the reporter has not
-    /// pushed yet.
+    /// Returns every pack that a later step may read: last snapshots, the best verified state, and unpushed
+    /// changes of reports.
     pub(crate) fn packs(&self) -> Vec<ObjectRef> {
         let last = self
             .work()
@@ -19,7 +19,7 @@ impl RunState {
         packs
     }
 
-    /// The same without the last snapshot of the run's own repository, which the next one replaces.
+    /// Returns the same without the last snapshot of the run's own repository, which the next one replaces.
     pub(crate) fn packs_beside_snapshot(&self) -> Vec<ObjectRef> {
         let own = self.request().map(|request| &request.repository);
         let others = self
@@ -35,7 +35,7 @@ impl RunState {
     }
 }
 
-/// The pack of a report that may still be performed. One that failed may come back from the dead letters.
+/// Returns the pack of a report that may still be performed. A failed one may return from the dead letters.
 fn unpushed(report: &ReportState) -> Option<ObjectRef> {
     let is_open = !matches!(
         report.outcome,

@@ -1,21 +1,21 @@
-//! What is known of a change's checks.
+//! Checks of a change, as far as they are known.
 
 use domain::check::{ChangeReport, CheckCandidate, CheckRun, CheckSpec, TreeKind};
 use domain::{CallId, Fact};
 
 use super::apply::{Applied, legal};
 
-/// The checks of a run.
+/// Checks of a run, by command and tree.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Checks {
-    /// Commands that may serve as checks, once they were looked for.
+    /// Commands that may serve as checks, once they are searched.
     pub(crate) candidates: Option<Vec<CheckCandidate>>,
     pub(crate) runs: Vec<Check>,
-    /// What the change amounts to, once it was looked at; within: when that could be told.
+    /// Inspection of the change, once it ran. The inner value is `None` if it failed.
     pub(crate) change: Option<Option<ChangeReport>>,
 }
 
-/// One check.
+/// Check with its run.
 #[derive(Clone, Debug)]
 pub(crate) struct Check {
     pub(crate) id: CallId,
@@ -24,23 +24,24 @@ pub(crate) struct Check {
 }
 
 impl Checks {
-    /// What the change amounts to, when that could be told.
+    /// Returns the inspection of the change, if it succeeded.
     pub(crate) fn report(&self) -> Option<&ChangeReport> {
         self.change.as_ref()?.as_ref()
     }
 
-    /// The check under way.
+    /// Returns the running check.
     pub(crate) fn open(&self) -> Option<&Check> {
         self.runs.iter().find(|check| check.run.is_none())
     }
 
-    /// How a check ended.
+    /// Returns the result of a check.
     pub(crate) fn result(&self, spec: &CheckSpec) -> Option<&CheckRun> {
         let found = self.runs.iter().find(|check| check.spec == *spec);
         found.and_then(|check| check.run.as_ref())
     }
 
-    /// What was shown of a change says nothing of a later one; the base stays as it is.
+    /// Forgets the results for the change, because they do not apply to a later one. Results for the base
+    /// stay.
     pub(super) fn forget_change(&mut self) {
         self.change = None;
         self.runs.retain(|check| check.spec.tree == TreeKind::Base);

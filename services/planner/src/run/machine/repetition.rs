@@ -1,19 +1,20 @@
-//! Turns that are alike. A result counts with the files that it was made with: the same command after an edit is work.
+//! Detection of repeated turns. A result counts together with the state of the files: the same command
+//! after an edit is progress.
 
 use domain::{Hint, Repetition, RepetitionKind, ReplyStop, ToolResult};
 
 use super::{Call, CallResult, CallState, DialogSpec, RunState, Turn, hash};
 
-/// Turns with the same calls and results: the model is told, and later its work ends.
+// Turns with the same calls and results: number for a hint, number for the end of the work.
 const SAME: (usize, usize) = (3, 5);
-/// The same of two kinds of turns that alternate.
+// The same for two kinds of turns that alternate.
 const ALTERNATING: (usize, usize) = (4, 6);
-/// Turns in a row without a call that a tool could take, each of which was answered.
+// Turns in a row without a valid call, each of which got an answer.
 const MALFORMED: usize = 3;
 const TOOLS: usize = 4;
 const NAME_CHARS: usize = 80;
 
-/// What the model is to be told of the turns up to now; once for each repetition.
+/// Returns the hint about repeated turns, once for each repetition.
 pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
     let turns = turns(state, dialog);
     let (repetition, (told, _)) = found(&turns)?;
@@ -23,7 +24,7 @@ pub(super) fn hint(state: &RunState, dialog: &DialogSpec) -> Option<Hint> {
     (alike >= told && !is_told).then_some(Hint::Repeating(repetition))
 }
 
-/// The repetition for which a conversation ends.
+/// Returns the repetition that ends a conversation.
 pub(crate) fn stuck(state: &RunState, dialog: &DialogSpec) -> Option<Repetition> {
     let turns = turns(state, dialog);
     let is_malformed = |turn: &&&Turn| is_malformed(state, dialog, turn);
@@ -35,15 +36,15 @@ pub(crate) fn stuck(state: &RunState, dialog: &DialogSpec) -> Option<Repetition>
     (repetition.turns as usize >= most).then_some(repetition)
 }
 
-/// The turns of a conversation since the run came back to it, when all calls have their results.
+/// Returns the turns of a conversation since the run returned to it.
 fn turns<'a>(state: &'a RunState, dialog: &DialogSpec) -> Vec<&'a Turn> {
     let since = state.returns.last().map_or(0, |returned| returned.after_turns);
     let all = state.turns_of(dialog).iter();
     all.filter(|turn| turn.after >= since).collect()
 }
 
-/// How the last turns are alike, and from how many on that counts. Results can be long, so no more turns are looked at than
-/// are alike.
+/// Returns the repetition of the last turns, and its thresholds. Results can be long, so the search stops
+/// at the first turn that differs.
 fn found(turns: &[&Turn]) -> Option<(Repetition, (usize, usize))> {
     let mut changes = 0;
     let mut prints = turns.iter().rev().map(|turn| fingerprint(turn, &mut changes));
@@ -79,14 +80,16 @@ fn repetition(kind: RepetitionKind, alike: usize, turns: &[&Turn]) -> Repetition
     }
 }
 
-/// True when the reply wants tools and none of its calls could be given to one.
+/// Returns true if the reply has calls and none of them is valid.
 fn is_malformed(state: &RunState, dialog: &DialogSpec, turn: &Turn) -> bool {
     let is_wrong = |call: &Call| !call.call.input.is_object() || !dialog.offers(state, &call.call.name);
     !turn.calls.is_empty() && !turn.stopped_with(ReplyStop::MaxTokens) && turn.calls.iter().all(is_wrong)
 }
 
-/// What a turn did and learned; a call that is made twice in it counts once. `None` without calls, or before their results.
-/// Turns are told from the newest back, and `changes` counts what changed files after the call.
+/// Returns a fingerprint of a turn's calls and results; `None` without calls, or before their results.
+///
+/// A duplicate call counts once. The caller goes from the newest turn back, and `changes` counts the
+/// changes of files after the call.
 fn fingerprint(turn: &Turn, changes: &mut u32) -> Option<u64> {
     let calls = turn.calls.iter().rev().map(|call| of_call(call, changes));
     let mut calls: Vec<u64> = calls.collect::<Option<_>>()?;
@@ -107,15 +110,15 @@ fn of_call(call: &Call, changes: &mut u32) -> Option<u64> {
         }
         CallResult::Settled(outcome) => format!("{outcome:?}"),
     };
-    // The arguments are printed with their keys in order.
+    // The JSON map of the arguments is sorted by key, so the text is canonical.
     Some(hash(&format!(
         "{}\n{}\n{learned}",
         call.call.name, call.call.input
     )))
 }
 
-/// Numbers of the text are left out: commands print how long they took. Where the files have no name, the count of what
-/// changed them stands for it.
+/// Omits digits of the text: commands print their duration. Without a tree id, the count of changes
+/// identifies the state of the files.
 fn of_result(result: &ToolResult, changes: u32) -> String {
     let files = result
         .tree

@@ -1,4 +1,4 @@
-//! What a run asks of the reporter, and what comes of it.
+//! Reports that a run requests, and their outcomes.
 
 use domain::{Entry, Receipt, ReportId, ReportOutcome, ReportRequest};
 
@@ -27,7 +27,7 @@ impl RunState {
             retry.told = true;
         }
         if request.asks_about().is_some() {
-            // A decision is about what was asked before.
+            // A decision belongs to the previous request.
             self.decision = None;
         }
         self.unsent.push(id.clone());
@@ -73,7 +73,7 @@ impl RunState {
             | ReportOutcome::Refused(_)
             | ReportOutcome::Failed { .. } => {}
         }
-        // What failed in the end is tried again later; only then the model would be of use.
+        // A failed report is retried later; only its final outcome is useful for the model.
         let is_final = !matches!(outcome, ReportOutcome::Failed { .. });
         let answers = |call: &Call| is_final && call.report.as_ref() == Some(id);
         if self.open_call().is_some_and(answers) {

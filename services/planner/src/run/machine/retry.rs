@@ -1,4 +1,4 @@
-//! The wait between two tries of a run.
+//! Wait between two attempts of a run.
 
 use domain::{ReportId, ReportOutcome, ReportRequest, StopReason, Timestamp, report::Begun};
 
@@ -6,18 +6,18 @@ use super::apply::{Applied, legal};
 use super::work::Work;
 use super::{Input, RunState};
 
-/// A wait between two tries.
+/// Wait between two attempts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Retry {
     pub(crate) attempt: u32,
     pub(crate) most: u32,
     pub(crate) due: Timestamp,
     pub(crate) reason: StopReason,
-    /// The ticket has been told of it.
+    /// True if the ticket already has a notice about it.
     pub(crate) told: bool,
 }
 
-/// FNV-1a: even enough for jitter, and the same in every release.
+/// Returns the FNV-1a hash: uniform enough for jitter, and stable over releases.
 pub(crate) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -44,7 +44,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Puts back what failed, so that it is asked for again under a new id.
+    /// Resets the failed parts, so that they are requested again under new ids.
     pub(super) fn retried(&mut self, by: Option<&str>) -> Applied {
         legal(self.retry.take().is_some(), "no retry is scheduled")?;
         if let Some(by) = by {
@@ -66,7 +66,7 @@ impl RunState {
         self.refused = None;
         for report in &mut self.reports {
             let has_failed = matches!(report.outcome, Some(ReportOutcome::Failed { .. }));
-            // The ticket hears that a person made the work go on.
+            // The ticket reports that a user resumed the work.
             let is_said_anew = by.is_some() && matches!(report.request, ReportRequest::WorkStarted(_));
             report.is_void |= has_failed || is_said_anew;
         }

@@ -1,63 +1,63 @@
-//! What made a conversation shorter, and the arrows that do.
+//! State of a shortened conversation, and the transitions that shorten it.
 
 use domain::{CallId, Phase, Reply, ReplyStop};
 
 use super::apply::{Applied, legal};
 use super::{Dialog, DialogSpec, RunState};
 
-/// A longer summary is none, in bytes.
+// A longer text is not a summary. Bytes.
 const SUMMARY_BYTES: usize = 16 * 1024;
 
-/// How a conversation is kept short.
+/// State of a shortened conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shorter {
-    /// Of so many turns from the start, results are shown in one line each.
+    /// Number of turns from the start whose results are shortened to one line.
     pub(crate) cleared: usize,
-    /// What stands for the first turns.
+    /// Summary that replaces the first turns.
     pub(crate) summary: Option<Summary>,
-    /// The summary that was asked for.
+    /// Summary that is requested.
     pub(crate) pending: Option<Pending>,
-    /// How many turns there were when a summary failed last.
+    /// Number of turns when a summary failed last.
     pub(super) failed_at: Option<usize>,
-    /// Tokens that left since the provider counted last.
+    /// Tokens that were freed since the provider's last count.
     pub(super) freed: u64,
-    /// How often in a row the provider found the conversation too long.
+    /// Number of refusals for length in a row.
     pub(super) overflows: u32,
-    /// How often of these something was done about it.
+    /// Number of these refusals after which the conversation was shortened.
     pub(super) answered: u32,
-    /// What the provider said, where its limit is none of the model's window.
+    /// Message of the provider, if the limit is not the model's context window.
     pub(super) refusal: Option<String>,
 }
 
-/// What stands for the first turns of a conversation.
+/// Summary of the first turns of a conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
-    /// For how many.
+    /// Number of turns that it replaces.
     pub(crate) turns: usize,
-    /// How many there were when it was made.
+    /// Number of turns when it was made.
     pub(crate) made_after: usize,
-    /// Its position in the journal.
+    /// Position in the journal.
     pub(super) position: u64,
-    /// In the model's words.
+    /// Text that the model wrote.
     pub(crate) text: String,
 }
 
-/// A summary that was asked for.
+/// Summary that is requested.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) id: CallId,
-    /// For how many turns.
+    /// Number of turns that it replaces.
     pub(crate) turns: usize,
     tokens: u64,
 }
 
 impl Shorter {
-    /// The place of the first turn that is shown.
+    /// Returns the index of the first shown turn.
     pub(crate) fn first_shown(&self) -> usize {
         self.summary.as_ref().map_or(0, |summary| summary.turns)
     }
 
-    /// The provider took the conversation as it is, and counted it.
+    /// Resets the counters after the provider accepted and counted the conversation.
     pub(super) fn taken(&mut self) {
         self.freed = 0;
         self.overflows = 0;
@@ -126,13 +126,13 @@ impl RunState {
         Ok(())
     }
 
-    /// The summary of a conversation that was asked for.
+    /// Returns the pending summary of a conversation.
     pub(super) fn summary_under_way(&self, spec: &DialogSpec) -> Option<&CallId> {
         let pending = self.known(spec)?.room.pending.as_ref()?;
         Some(&pending.id)
     }
 
-    /// The conversation of which this summary was asked for.
+    /// Returns the conversation whose pending summary has this id.
     fn summed_up(&mut self, id: &CallId) -> Result<&mut Dialog, &'static str> {
         let is_it = |dialog: &&mut Dialog| dialog.room.pending.as_ref().is_some_and(|known| known.id == *id);
         self.dialogs
@@ -141,8 +141,8 @@ impl RunState {
             .ok_or("no such summary was asked for")
     }
 
-    /// The provider found the conversation too long: the turn leaves no trace in it. The longest prompt that its model took is
-    /// this run's limit for the model, unless one result made the conversation many times as long.
+    /// Removes the turn that the provider refused for its length. The longest prompt that the model
+    /// accepted becomes its limit in this run, unless one result multiplied the length.
     pub(super) fn overflown(&mut self, refusal: Option<&str>) -> Applied {
         self.drop_turn();
         let dialog = self.dialogs.last_mut().ok_or("there is no conversation")?;
@@ -161,14 +161,14 @@ impl RunState {
         Ok(())
     }
 
-    /// The longest prompt that the model of a conversation took before it refused a longer one.
+    /// Returns the longest prompt that the conversation's model accepted before it refused a longer one.
     pub(super) fn learned_limit(&self, dialog: &Dialog) -> Option<u64> {
         let last = dialog.turns.iter().rev().find_map(|turn| turn.reply.as_ref())?;
         self.learned.get(&last.model).copied()
     }
 }
 
-/// The text of a summary that can stand for turns.
+/// Returns the text of a usable summary.
 fn usable(reply: &Reply) -> Option<String> {
     let text = reply.text().trim().to_owned();
     let is_whole = reply.stop == ReplyStop::EndTurn && reply.tool_calls().next().is_none();

@@ -1,51 +1,52 @@
-//! How jobs and phases describe themselves.
+//! Specifications of jobs, phases and conversations.
 
 use domain::{Job, JobRequest, ModelRole, Phase, Reply, StopReason};
 
 use super::{Action, Argument, Call, RunState};
 
-/// A kind of work: its phases, in order.
+/// Job: its phases, in order.
 pub(crate) struct JobSpec {
-    /// The kind; absent for what several kinds share.
+    /// Kind of the job; absent if several kinds share it.
     pub(crate) job: Option<Job>,
     pub(crate) phases: &'static [PhaseSpec],
-    /// Whether anybody waits for the run, and so hears of its retries and its end.
+    /// True if the run notifies its requester of its retries and its end.
     pub(crate) is_awaited: bool,
 }
 
-/// One part of a run.
+/// Phase of a run.
 pub(crate) struct PhaseSpec {
-    /// What a dialog's turns are recorded under; absent for a phase without the model.
+    /// Conversation of the phase; absent for a phase without the model.
     pub(crate) dialog: Option<DialogSpec>,
     pub(crate) next: fn(&RunState) -> Step,
 }
 
-/// A conversation with the model.
+/// Conversation with the model.
 pub(crate) struct DialogSpec {
     pub(crate) phase: Phase,
     pub(crate) role: ModelRole,
-    /// Whether the tools of the executor are offered.
+    /// True if it offers the executor's tools.
     pub(crate) has_workspace: bool,
-    /// Whether only those of them may be called that change nothing. All are offered, so that caches are shared.
+    /// True if only tools that change nothing may be called. All are offered, so that conversations share
+    /// the provider's cache.
     pub(crate) is_read_only: bool,
-    /// Whether the work's return begins the conversation anew, so that nothing of the last one colours it.
+    /// True if a return of the work starts a new conversation, so that the last one does not bias it.
     pub(crate) is_fresh_after_return: bool,
-    /// The planner's own tools.
+    /// Tools that the planner answers.
     pub(crate) tools: &'static [Tool],
-    /// The form that a reply must have; absent for free text.
+    /// Required form of a reply; absent for free text.
     pub(crate) output: Option<Output>,
 }
 
-/// The form of a conversation's only reply.
+/// Required form of a conversation's only reply.
 pub(crate) struct Output {
-    /// The name of its schema in the prompts.
+    /// Name of its schema in the prompts.
     pub(crate) name: &'static str,
-    /// What is wrong with a reply.
+    /// Returns the problem with a reply.
     pub(crate) problem: fn(&RunState, &Reply) -> Option<Argument>,
 }
 
 impl DialogSpec {
-    /// A conversation with its own tools alone; the others differ in single fields.
+    /// Creates a conversation with the planner's tools alone; others differ in single fields.
     pub(crate) const fn new(phase: Phase, role: ModelRole, tools: &'static [Tool]) -> Self {
         Self {
             phase,
@@ -58,7 +59,7 @@ impl DialogSpec {
         }
     }
 
-    /// Which conversation of the phase it is, from 0.
+    /// Returns the number of the phase's conversation, from 0.
     pub(crate) fn round(&self, state: &RunState) -> u32 {
         match self.is_fresh_after_return {
             true => u32::try_from(state.returns.len()).unwrap_or(u32::MAX),
@@ -68,40 +69,40 @@ impl DialogSpec {
 }
 
 impl DialogSpec {
-    /// The executor's tools that the model may call.
+    /// Returns the executor's tools that the model may call.
     pub(crate) fn theirs<'a>(&self, state: &'a RunState) -> impl Iterator<Item = &'a str> {
         let open = state.open_workspace().filter(|_| self.has_workspace);
         let tools = open.into_iter().flat_map(|info| &info.tools);
         tools.map(|tool| tool.name.as_str())
     }
 
-    /// Whether the model may call a tool of this name.
+    /// Returns true if the model may call a tool of this name.
     pub(crate) fn offers(&self, state: &RunState, name: &str) -> bool {
         self.tools.iter().any(|tool| tool.name == name) || self.theirs(state).any(|tool| tool == name)
     }
 }
 
-/// A tool that the planner itself answers. What the model reads of it is in the prompts, under its name.
+/// Tool that the planner itself answers. The prompts have its description, by name.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
-    /// Whether the model ends its work with it: such a tool is accepted as long as the work goes on.
+    /// True if the model ends its work with it; such a tool stays available until the work ends.
     pub(crate) ends_work: bool,
-    /// The step that answers a call.
+    /// Returns the step that answers a call.
     pub(crate) act: fn(&RunState, &JobRequest, &Call) -> Step,
 }
 
-/// What a phase wants.
+/// Request of a phase.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// This is done next.
+    /// Performs this action next.
     Act(Box<Action>),
-    /// The run fails in a way that may pass.
+    /// Retries the run after a failure that may pass.
     Retry(StopReason),
-    /// The run ends, and whoever waits hears why.
+    /// Ends the run and notifies the requester of the reason.
     Close(StopReason),
-    /// The run ends; whoever waits knows already.
+    /// Ends the run; the requester already knows the reason.
     Finish(StopReason),
-    /// The next phase.
+    /// Continues with the next phase.
     Over,
 }
 

@@ -1,4 +1,4 @@
-//! The next step of a run, and the steps that every job is made of.
+//! Actions of a run, and the steps that all jobs share.
 
 use domain::check::CheckSpec;
 use domain::{
@@ -10,57 +10,57 @@ use serde_json::Value;
 
 use super::{Call, CallState, DialogSpec, Retry, RunState, Step, budget, context, repetition};
 
-/// The next step of a run.
+/// Next action of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    /// Write this down; nothing outside changes.
+    /// Writes a fact; nothing outside changes.
     Record(Fact),
-    /// Ask an executor for the workspace.
+    /// Opens the workspace at an executor.
     OpenWorkspace { id: CallId },
-    /// Look up what the run may spend, and write that down.
+    /// Reads the limits of the run and records them.
     SetLimits,
-    /// Ask the model.
+    /// Requests a reply from the model.
     AskModel { id: CallId },
-    /// Ask a model to sum up the first turns of a conversation.
+    /// Requests a summary of a conversation's first turns from a model.
     SumUp { id: CallId },
-    /// Let the executor run a tool.
+    /// Runs a tool at the executor.
     CallTool {
         id: CallId,
         call: ToolCall,
         at: Timestamp,
     },
-    /// Look up code that the ticket may be about.
+    /// Searches for code that matches the ticket.
     FindCode,
-    /// Look up what such work took before.
+    /// Reads the effort of similar work.
     Forecast,
-    /// Look for commands that may serve as checks.
+    /// Searches for commands that may serve as checks.
     FindChecks,
-    /// Run a check in a tree of its own.
+    /// Runs a check in a separate tree.
     RunCheck { id: CallId, check: CheckSpec },
-    /// Look at what the change amounts to.
+    /// Inspects the change at the executor.
     InspectChange,
-    /// Keep the workspace's changes.
+    /// Stores the workspace's changes.
     TakeSnapshot,
-    /// Give the workspace an earlier state of the change.
+    /// Restores an earlier state of the change in the workspace.
     GoBack { snapshot: Snapshot },
-    /// Hand a recorded report to the reporter.
+    /// Sends a recorded report to the reporter.
     SendReport {
         id: ReportId,
         request: ReportRequest,
         at: Timestamp,
     },
-    /// Answer a tool call from here.
+    /// Answers a tool call in the planner.
     Answer { id: CallId, answer: Answer },
-    /// Choose when to try again, or to give up, and write that down.
+    /// Schedules a retry or gives up, and records that.
     ScheduleRetry { reason: StopReason },
-    /// Wait for a report, a decision or a retry's time; hold nothing.
+    /// Waits for a report, a decision or a retry, without holding a resource.
     Wait,
-    /// Nothing: the run is over.
+    /// Does nothing: the run is finished.
     Rest,
 }
 
 impl Action {
-    /// True when performing it waits for nothing outside.
+    /// Returns true if the action waits for nothing outside.
     pub(crate) const fn is_immediate(&self) -> bool {
         match self {
             Self::Record(_) | Self::Answer { .. } | Self::ScheduleRetry { .. } | Self::Wait | Self::Rest => {
@@ -83,101 +83,101 @@ impl Action {
     }
 }
 
-/// What the planner has to say to a tool call; the prompts have the words.
+/// Planner's answer to a tool call; `prompts` has the wording.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// The reply was cut at its token limit, so its calls may be as well.
+    /// The reply reached its token limit, so its calls may be truncated.
     CutReply,
-    /// The arguments are no JSON object.
+    /// The arguments are not a JSON object.
     NoObject,
-    /// There is no such tool; those that there are.
+    /// The tool does not exist; names the existing ones.
     UnknownTool { tools: Vec<String> },
     /// The workspace was lost twice while the call ran.
     LostTwice,
-    /// What is wrong with an argument.
+    /// An argument is invalid.
     Argument(Argument),
-    /// A name does not follow the rules; the right form.
+    /// A name violates the rules; names the right form.
     Misnamed { right: String },
-    /// The work belongs on the branch of its pull request, which is this.
+    /// The work belongs on this branch of its pull request.
     OtherBranch { branch: String },
-    /// The exit is taken.
+    /// The end of the work is accepted.
     Noted,
-    /// There is not enough left for anything but these tools.
+    /// The rest of the budget allows only these tools.
     ExitsOnly { tools: Vec<String> },
-    /// People were asked once already.
+    /// The run has already asked its questions.
     AskedAlready,
-    /// The file is in a module that this kind of ticket may not change.
+    /// The file is in a module that this kind of ticket must not change.
     OutOfScope(Outside),
-    /// Nothing may be changed in this conversation.
+    /// The conversation must not change files.
     ReadOnly,
 }
 
-/// A wrong argument of one of the planner's tools.
+/// Invalid argument of a planner tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Argument {
-    /// Why the arguments do not fit the tool's schema.
+    /// The arguments violate the tool's schema; with the problem.
     Malformed(String),
     Title,
-    /// The rules want a scope in each commit message, and the call names none.
+    /// The rules require a scope in each commit message, and the call has none.
     Scope,
     Summary,
     Evidence,
     Questions,
-    /// There is no such module; those that there are.
+    /// The module does not exist; names the existing ones.
     UnknownModule {
         known: Vec<String>,
     },
     Reason,
-    /// What the ticket asks for and no row is about.
+    /// Criteria of the ticket without a row.
     Criteria(Vec<String>),
-    /// What the ticket of a pull request asks for and no verdict is about.
+    /// Criteria of a pull request's ticket without a verdict.
     Verdicts(Vec<String>),
-    /// A comment on lines that are no range, or too many.
+    /// The commented lines are not a range, or too many.
     Range,
-    /// Not every comment of the review has one reply; those that have none.
+    /// Comments of the review without exactly one reply.
     Replies(Vec<u64>),
-    /// A quotation that the ticket does not have.
+    /// The ticket does not contain this quotation.
     Quote(String),
-    /// The reason of a decision to decline.
+    /// The reason for a decline is missing or invalid.
     Decline,
-    /// What the ticket is said to repeat is none of these.
+    /// The repeated ticket is none of these.
     Citation(Vec<String>),
     OneLiner,
-    /// A question that was found without its words, or without an answer.
+    /// A found question lacks its text or answer.
     Found,
-    /// A quotation that no tool has shown.
+    /// No tool result contains this quotation.
     Unseen(String),
-    /// A command that shows nothing of what the code does.
+    /// The command does not run the changed code.
     Demonstration,
     Plan,
-    /// The plan of a discussion has no issues, too many, or some that say nothing.
+    /// The plan of a discussion has no issues, too many, or empty ones.
     Issues {
-        /// How many the rules allow.
+        /// Maximum that the rules allow.
         most: usize,
     },
-    /// A comment on a line that the change does not add: the file and the line.
+    /// The change does not add the commented line: file and line.
     NotAdded(String, u32),
-    /// A suggestion that is no code for its one place.
+    /// The suggestion does not replace its lines.
     Suggestion,
-    /// An objection without a file of the change, a trigger or a reason.
+    /// The objection lacks a file of the change, a trigger or a reason.
     Objection,
     NoLabels,
-    /// No ticket that was shown has this key; with those that were.
+    /// No shown ticket has this key; names the shown ones.
     UnknownTicket(Vec<String>),
-    /// What was chosen for something is none of what the rules allow.
+    /// The rules do not allow this choice.
     UnknownChoice {
         field: String,
         value: String,
         allowed: Vec<String>,
     },
-    /// The parts of a ticket are too few, too many or say nothing, or it has none because it repeats another.
+    /// The ticket is split into too few, too many or empty parts, or it repeats another one.
     Parts {
-        /// How many the rules allow.
+        /// Maximum that the rules allow.
         most: usize,
     },
 }
 
-/// Begins the next turn of a conversation. The model is told first what it has to know.
+/// Starts the next turn of a conversation. Shortening and hints come first.
 pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
     if state.limits.is_none() {
         return Action::SetLimits;
@@ -205,7 +205,7 @@ pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
     })
 }
 
-/// The next step of a call that an executor answers; `own` when the planner itself wants it.
+/// Returns the next step of a call at the executor; `own` for a call of the planner.
 pub(crate) fn run_tool(state: &RunState, call: &Call, own: bool) -> Action {
     match &call.state {
         CallState::Running { id, at } => Action::CallTool {
@@ -217,7 +217,7 @@ pub(crate) fn run_tool(state: &RunState, call: &Call, own: bool) -> Action {
     }
 }
 
-/// A call of the planner's own.
+/// Starts a call of the planner.
 pub(crate) fn own_call(state: &RunState, name: &str, input: &Value) -> Action {
     let call = ToolCall {
         id: format!("own_{}", state.position),
@@ -227,7 +227,7 @@ pub(crate) fn own_call(state: &RunState, name: &str, input: &Value) -> Action {
     request_tool(state, call, true)
 }
 
-/// Carries a call of the planner's own on; after a lost workspace it runs again.
+/// Continues a call of the planner; after a lost workspace it runs again.
 pub(crate) fn carry_on(state: &RunState, call: &Call) -> Step {
     if call.is_deadly() {
         return Step::Retry(StopReason::WorkspaceUnavailable {
@@ -246,7 +246,7 @@ fn request_tool(state: &RunState, call: ToolCall, own: bool) -> Action {
     })
 }
 
-/// Answers a call from here, in two facts like every other call.
+/// Answers a call in the planner, in two facts like every other call.
 pub(crate) fn answer(state: &RunState, call: &Call, answer: Answer) -> Action {
     match &call.state {
         CallState::Running { id, .. } => Action::Answer {
@@ -273,7 +273,7 @@ pub(crate) fn park(state: &RunState, waits_for: WaitsFor) -> Action {
     Action::Record(Fact::Parked { waits_for })
 }
 
-/// Waits for what a report brings; one that failed is tried again later.
+/// Waits for the outcome of a report; a failed one is retried later.
 pub(crate) fn await_report(state: &RunState, id: &ReportId, waits_for: WaitsFor) -> Step {
     match state.report(id).and_then(|report| report.outcome.as_ref()) {
         Some(ReportOutcome::Failed { detail }) => Step::Retry(report_failed(detail)),
@@ -288,7 +288,7 @@ pub(crate) fn report_failed(detail: &str) -> StopReason {
 }
 
 impl RunState {
-    /// Tells the ticket why the run ends.
+    /// Returns the fact that reports the end of the run to the ticket.
     pub(crate) fn stopped(&self, reason: StopReason) -> Fact {
         let work = self.work();
         let pull_request = work.pull_request.clone();
@@ -313,7 +313,7 @@ impl RunState {
 }
 
 impl Retry {
-    /// Tells the ticket when the run is tried again.
+    /// Returns the report of the retry to the ticket.
     pub(crate) fn report(&self, job: domain::Job) -> ReportRequest {
         ReportRequest::RetryScheduled(report::RetryScheduled {
             job,

@@ -1,4 +1,4 @@
-//! The arrows of a conversation: what the model is asked and replies, and what its tool calls bring.
+//! State transitions of a conversation: model calls, replies and tool calls.
 
 use domain::{
     CallId, Entry, Fact, Hint, ModelFault, Phase, Reply, RepositoryName, RunLimits, StopReason, TicketLimits,
@@ -57,7 +57,7 @@ impl RunState {
         Ok(())
     }
 
-    /// The turn was not begun after all.
+    /// Removes the turn, because its model call was not made.
     fn budget_refused(&mut self, id: &CallId, reason: &StopReason) -> Applied {
         self.asked_turn(id)?;
         self.drop_turn();
@@ -66,7 +66,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Takes the last turn back; what came in after it is read in the next one.
+    /// Removes the last turn. News after it belongs to the next one.
     pub(super) fn drop_turn(&mut self) {
         if let Some(dialog) = self.dialogs.last_mut() {
             dialog.turns.pop();
@@ -88,6 +88,8 @@ impl RunState {
         if kind == Some(ModelFault::ContextTooLong) {
             return self.overflown(None);
         }
+        // A limit that the provider names counts once: shortening may heal it, a second refusal fails the
+        // turn.
         let is_first = || {
             self.dialogs
                 .last()
@@ -104,7 +106,7 @@ impl RunState {
         Ok(())
     }
 
-    /// Turns to a conversation: the one under way, or a new one.
+    /// Makes a conversation current: an existing one, or a new one.
     fn in_dialog(&mut self, phase: Phase, round: u32) -> Applied {
         legal(
             self.last_turn().is_none_or(|turn| turn.reply.is_some()),
@@ -142,14 +144,14 @@ impl RunState {
         Ok(())
     }
 
-    /// The last conversation of a phase, to change it.
+    /// Returns the last conversation of a phase for changes.
     pub(super) fn last_dialog_of(&mut self, phase: Phase) -> Result<&mut Dialog, &'static str> {
         let mut dialogs = self.dialogs.iter_mut().rev();
         let found = dialogs.find(|dialog| dialog.phase == phase);
         found.ok_or("there is no such conversation")
     }
 
-    /// The last turn of the conversation carries it, so that it is told after that turn's results.
+    /// Attaches a hint to the conversation's last turn, so that it follows that turn's results.
     fn hinted(&mut self, phase: Phase, hint: &Hint) -> Applied {
         let turn = self.last_dialog_of(phase)?.turns.last_mut();
         let turn = turn.ok_or("there is no turn to tell it after")?;
@@ -175,7 +177,7 @@ impl RunState {
         Ok(())
     }
 
-    /// A call of the planner's own takes its place, unless it is there and runs again.
+    /// Adds a call of the planner, unless it is open and runs again.
     fn own_requested(&mut self, wish: &ToolCall) -> Applied {
         match self.open_call() {
             Some(open) => legal(open.call == *wish, "another call is open"),
@@ -215,7 +217,7 @@ impl RunState {
         self.finish_call(CallResult::Ran(result.clone()), position)
     }
 
-    /// Ends the open call, if there is one.
+    /// Finishes the open call, if it exists.
     pub(super) fn finish_call(&mut self, result: CallResult, position: u64) -> Applied {
         let Some(call) = self.open_call_mut() else {
             return Ok(());

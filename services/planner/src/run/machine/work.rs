@@ -1,33 +1,33 @@
-//! What a run has in one repository: its workspace, what is kept of it, and what has left it.
+//! Work of a run in one repository: its workspace, its snapshot and its pushed commits.
 
 use domain::{CallId, CommitId, PullRequestRef, Snapshot, ToolResult, ToolStatus, WorkspaceInfo};
 
 use super::apply::{Applied, legal};
 
-/// The tool by which the planner and the model commit.
+/// Tool with which the planner and the model commit.
 pub(in crate::run) const COMMIT_CHANGES: &str = "commit_changes";
 
-/// A run's work in one repository.
+/// Work of a run in one repository.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
     pub(crate) workspace: Workspace,
     pub(crate) snapshot: Option<Snapshot>,
-    /// The position of the last snapshot.
+    /// Journal position of the last snapshot.
     pub(crate) snapshot_position: u64,
-    /// True when the workspace may hold what the last snapshot lacks.
+    /// True if the workspace may differ from the last snapshot.
     pub(crate) dirty: bool,
-    /// Why the workspace could not be kept when that was tried last.
+    /// Reason that the last attempt to store the workspace failed.
     pub(crate) unkept: Option<String>,
     pub(crate) branch: Option<String>,
     pub(crate) head: Option<CommitId>,
-    /// The last commit that the planner made itself.
+    /// Last commit that the planner made.
     pub(super) committed: Option<CommitId>,
     /// Branch and head on the remote.
     pub(crate) pushed: Option<(String, CommitId)>,
     pub(crate) pull_request: Option<PullRequestRef>,
 }
 
-/// A checkout at an executor.
+/// Checkout at an executor, and its progress.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Workspace {
     #[default]
@@ -37,14 +37,14 @@ pub(crate) enum Workspace {
     Failed {
         detail: String,
         setup: bool,
-        /// The same comes at every try.
+        /// True if every attempt fails in the same way.
         permanent: bool,
-        /// The one that was lost, when there was one: a retry restores it.
+        /// Lost workspace, if there was one: a retry restores it.
         lost: Option<Box<WorkspaceInfo>>,
     },
 }
 
-/// What a run has in a repository that it has not touched.
+/// Work in a repository that the run has not touched.
 pub(super) static UNTOUCHED: Work = Work {
     workspace: Workspace::Absent,
     snapshot: None,
@@ -66,13 +66,15 @@ impl Work {
         }
     }
 
-    /// Notes a commit of the planner's own.
+    /// Notes a commit of the planner.
     pub(super) fn note_commit(&mut self, result: &ToolResult) {
         self.committed.clone_from(&result.head);
     }
 
-    /// True when the head is an unpushed commit of the planner. A corrected commit replaces it, because the reporter checks every
-    /// commit of the branch and a file stays in the history after a later commit has removed it.
+    /// Returns true if the head is an unpushed commit of the planner.
+    ///
+    /// A corrected commit replaces it, because the reporter checks every commit of the branch: a file stays
+    /// in the history after a later commit removes it.
     pub(crate) fn may_replace_head(&self) -> bool {
         let is_pushed = self
             .pushed
@@ -95,7 +97,7 @@ impl Work {
         Ok(())
     }
 
-    /// The workspace is as the snapshot has it.
+    /// Resets the work to its last snapshot.
     pub(super) fn restored(&mut self, info: &WorkspaceInfo, snapshot: Option<&Snapshot>) -> Applied {
         legal(self.open_workspace().is_some(), "there was no workspace to lose")?;
         legal(snapshot == self.snapshot.as_ref(), "it is not the last snapshot")?;
@@ -107,7 +109,7 @@ impl Work {
         Ok(())
     }
 
-    /// The workspace has an earlier snapshot.
+    /// Resets the work to an earlier snapshot.
     pub(super) fn went_back(&mut self, info: &WorkspaceInfo, snapshot: &Snapshot, position: u64) {
         self.workspace = Workspace::Open(Box::new(info.clone()));
         self.snapshot = Some(snapshot.clone());
@@ -131,17 +133,18 @@ impl Work {
         };
     }
 
-    /// A workspace that failed is asked for again, one that was lost is opened again.
+    /// Requests a failed workspace again; reopens a lost one.
     pub(super) fn retried(&mut self) {
         if let Workspace::Failed { lost, .. } = &mut self.workspace {
             self.workspace = lost.take().map_or(Workspace::Absent, Workspace::Open);
         }
     }
 
-    /// What a tool's result says about branch and files.
+    /// Updates branch and files from a tool's result.
     pub(super) fn changed_by(&mut self, result: &ToolResult) {
         let moved = (result.branch.is_some() && result.branch != self.branch)
             || (result.head.is_some() && result.head != self.head);
+        // An interrupted tool may have changed files before it ended.
         self.dirty |= moved || result.changed || result.status == ToolStatus::Interrupted;
         if result.branch.is_some() {
             self.branch.clone_from(&result.branch);
@@ -162,7 +165,7 @@ impl Work {
         Ok(())
     }
 
-    /// Only a further change is a reason to try again.
+    /// Records a failed snapshot. Only a further change justifies another attempt.
     pub(super) fn snapshot_failed(&mut self, reason: &str) -> Applied {
         legal(self.open_workspace().is_some(), "there is no workspace")?;
         self.unkept = Some(reason.to_owned());
@@ -170,7 +173,7 @@ impl Work {
         Ok(())
     }
 
-    /// What of the work is not in the last snapshot.
+    /// Returns the parts of the work that the last snapshot lacks.
     pub(crate) fn unsaved(&self) -> Vec<String> {
         match (&self.unkept, &self.snapshot) {
             (Some(reason), _) => vec![reason.clone()],

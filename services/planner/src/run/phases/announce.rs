@@ -1,4 +1,4 @@
-//! The ticket hears that work starts.
+//! Announces the start of the work on the ticket.
 
 use domain::{ReportRequest, report};
 

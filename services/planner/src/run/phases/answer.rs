@@ -1,4 +1,4 @@
-//! The model reads the code and answers a question. Whoever asked hears it where they asked.
+//! Answers a question: the model reads the code, the reporter replies in the place of the question.
 
 use domain::report::QuestionAnswered;
 use domain::{
@@ -55,7 +55,7 @@ fn tell(state: &RunState, answer: &Answered) -> Step {
         None => {
             let told = ReportRequest::QuestionAnswered(QuestionAnswered {
                 repository: request.repository.clone(),
-                // The reporter takes the work from where it was pinned.
+                // The pinned work stays in the trigger, where the reporter reads it.
                 question: CommentQuestion {
                     work: None,
                     ..(**question).clone()

@@ -1,11 +1,12 @@
-//! A person decides about something that has an id: a commit, or a plan.
+//! Decision of a person about a commit or a plan.
 
 use domain::{CommitId, Refusal, ReportOutcome, ReportRequest, Return, StopReason, Verdict, WaitsFor};
 
 use super::back::back;
 use crate::run::machine::{RunState, Step, ask, await_report, park};
 
-/// Asks for approval and waits for it; what is approved is over. `refused` says what follows when nobody may be asked.
+/// Requests approval and waits for it; an approved id is over. `refused` returns the step if approval
+/// cannot be requested.
 pub(super) fn approved(
     state: &RunState,
     id: &CommitId,

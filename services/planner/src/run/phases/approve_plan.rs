@@ -1,4 +1,4 @@
-//! A person decides about the plan before the work, where the rules want it.
+//! Requests a person's decision about the plan before the work, where the rules require it.
 
 use domain::{Approval, CommitId, JobRequest, Plan, ReportRequest, Return, StopReason, report};
 
@@ -20,7 +20,7 @@ fn next(state: &RunState) -> Step {
     }
 }
 
-/// Stands for the plan in a decision: each one of a run has its own.
+/// Returns the plan's id for a decision, which is unique within the run.
 fn id(state: &RunState) -> Option<CommitId> {
     let name = |part| hash(&format!("{} {} {part}", state.run, state.returns.len()));
     let text = format!("{:016x}{:016x}{:016x}", name(1), name(2), name(3));

@@ -1,15 +1,16 @@
-//! The way back to the work, which is not gone for ever.
+//! Returns to the work phase, at most N times.
 
 use domain::{Fact, Phase, Return, StopReason};
 
 use crate::run::machine::{Action, RunState, Step, has_exits_only};
 
-/// How often people may have a change revised.
+// Maximum of revisions that users may request.
 const MOST_REVISIONS: usize = 3;
-/// How often the model may try again for one other reason.
+// Maximum of attempts by the model for each other reason.
 const MOST_TRIES: usize = 3;
 
-/// Back to the work, or the end when that was tried often enough, or when the work ended early and would not go on.
+/// Returns to the work, or ends the run after too many attempts, or when the work ended early and cannot
+/// continue.
 pub(super) fn back(state: &RunState, why: Return) -> Step {
     let tried = tries(state, &why);
     if let (Some(reason), Return::Feedback { .. } | Return::Unkept { .. } | Return::NothingChanged) =
@@ -40,12 +41,12 @@ pub(super) fn back(state: &RunState, why: Return) -> Step {
     }
 }
 
-/// Whether the model could do something about what it is told.
+/// Returns true if the model can still act on a return.
 pub(super) fn can_work(state: &RunState) -> bool {
     state.cut_short().is_none() && !has_exits_only(state, Phase::Work)
 }
 
-/// How often the run went back for such a reason.
+/// Returns the number of returns for this kind of reason.
 pub(super) fn tries(state: &RunState, why: &Return) -> usize {
     let is_same = |known: &Return| std::mem::discriminant(known) == std::mem::discriminant(why);
     state.returns.iter().filter(|known| is_same(&known.why)).count()

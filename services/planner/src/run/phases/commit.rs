@@ -1,4 +1,4 @@
-//! The change gets its branch and its commit, named by the rules. What the model committed itself stays.
+//! Creates branch and commit for the change, named by the rules. Commits of the model stay.
 
 use domain::{About, JobRequest, Named, Naming, Refusal, Return, ToolStatus};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn next(state: &RunState) -> Step {
         return Step::Over;
     };
     if let Some(reason) = state.cut_short().filter(|_| !request.about.is_ticket()) {
-        // A draft of a new change helps people; half a repair on a branch that stands does not.
+        // A draft of a new change helps users; half a repair on an existing branch does not.
         return Step::Close(reason.clone());
     }
     if let Some(call) = state.open_own_call() {
@@ -61,13 +61,13 @@ fn next(state: &RunState) -> Step {
         Some(refusal) if kept.is_some_and(|kept| kept.files_changed > 0) => {
             back(state, Return::Refused(refusal))
         }
-        // A review may be answered in words alone.
+        // A review may be addressed by replies alone.
         _ if matches!(request.about, About::Review(_)) => Step::Over,
         _ => back(state, Return::NothingChanged),
     }
 }
 
-/// The branch of the pull request that the work goes on with, else a new one.
+/// Returns the branch of the continued pull request, else a new name.
 fn branch(request: &JobRequest, naming: &Naming<'_>, named: Named<'_>) -> String {
     match request.about.pull_request() {
         Some((pull_request, _)) => pull_request.branch.clone(),
@@ -79,7 +79,7 @@ fn wanted(state: &RunState, name: &str, input: &Value) -> Step {
     own_call(state, name, input).into()
 }
 
-/// What a call of the planner's own was refused with.
+/// Returns the refusal of a planner's call.
 fn refused(state: &RunState, name: &str) -> Option<Refusal> {
     let result = state.own_result(name)?;
     (result.status != ToolStatus::Ok).then(|| Refusal::Workspace {

@@ -1,4 +1,4 @@
-//! A conversation with the model, up to the point where its phase has to choose.
+//! Conversation with the model, up to the point where its phase decides.
 
 use domain::{JobRequest, Naming, Outside, ReplyStop, StopReason, WaitsFor, WorkspaceInfo};
 
@@ -8,21 +8,21 @@ use crate::run::machine::{
 };
 use crate::run::tools::widen_scope;
 
-/// How far a conversation has come.
+/// Progress of a conversation.
 pub(super) enum Progress {
-    /// Something has to be done for it first.
+    /// A step has to come first.
     Step(Step),
     /// Every call of the last turn has its result.
     Answered,
-    /// The last reply calls no tool; its words.
+    /// The last reply calls no tool; with its text.
     Silent(String),
-    /// A budget beyond the run has no room for the next call.
+    /// A shared budget has no room for the next call.
     Refused(StopReason),
-    /// The model cannot take it any more.
+    /// The model cannot read a longer conversation.
     Full,
 }
 
-/// Carries a conversation on, from its first turn.
+/// Continues a conversation, from its first turn on.
 pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
     if let Some(reason) = state.refused() {
         return Progress::Refused(reason.clone());
@@ -50,6 +50,7 @@ pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
     if let Some(call) = state.open_call() {
         return Progress::Step(tool_step(state, request, dialog, call, reply.stop));
     }
+    // Snapshot before the next model call: a lost workspace must not lose changes that the model has seen.
     if dialog.has_workspace && state.work().dirty {
         return Progress::Step(Action::TakeSnapshot.into());
     }
@@ -60,7 +61,7 @@ pub(super) fn converse(state: &RunState, dialog: &DialogSpec) -> Progress {
     }
 }
 
-/// The run has nothing to show yet and no budget to go on: it waits where waiting helps, else it ends.
+/// Waits for a budget's next period if it has one, else ends the run, which has no result yet.
 pub(super) fn postponed(reason: StopReason) -> Step {
     match reason.resets() {
         Some(_) => Step::Retry(reason),
@@ -68,8 +69,10 @@ pub(super) fn postponed(reason: StopReason) -> Step {
     }
 }
 
-/// Carries a conversation on that ends when the model hands something in; the step that comes first, or what it is. Nothing
-/// is handed in after so many turns, when what it may spend is spent, or when the model can read no more.
+/// Continues a conversation that ends when the model submits a result. Returns the next step, or the
+/// result.
+///
+/// The result is `None` after this many turns, without budget, or when the model cannot read more.
 pub(super) fn handed_in<T>(
     state: &RunState,
     dialog: &DialogSpec,
@@ -82,6 +85,7 @@ pub(super) fn handed_in<T>(
         Progress::Full => return Ok(None),
         Progress::Answered | Progress::Silent(_) => {}
     }
+    // Calls before the return are submitted already and were not accepted.
     if state.came_back_to(dialog.phase) {
         return Err(record_turn(state, dialog).into());
     }
@@ -108,6 +112,7 @@ fn tool_step(
     if let Some(id) = &call.report {
         return await_report(state, id, WaitsFor::Report);
     }
+    // A truncated reply may contain a call whose arguments are complete JSON but not what the model meant.
     if stop == ReplyStop::MaxTokens {
         return answer(state, call, Answer::CutReply).into();
     }
@@ -149,25 +154,26 @@ fn tool_step(
     run_tool(state, call, false).into()
 }
 
-/// The first file that a call would write outside of the scope. Commands write where they like; the change is looked at later.
+/// Returns the first file that a call would write outside of the scope. Commands may write anywhere; the
+/// proof checks the change.
 fn out_of_scope(state: &RunState, request: &JobRequest, call: &Call) -> Option<Outside> {
     let scope = widen_scope::scope(state, request);
     call.paths().into_iter().find_map(|path| scope.outside(path))
 }
 
-/// The branch of the pull request that the work is about, when a call would leave it.
+/// Returns the branch of the pull request that a call would leave.
 fn other_branch(request: &JobRequest, call: &Call) -> Option<String> {
     let (ours, _) = request.about.pull_request()?;
     let wanted = call.call.input.get("branch_name")?.as_str()?;
     (call.call.name == "create_branch" && wanted != ours.branch).then(|| ours.branch.clone())
 }
 
-/// The right form of a branch's name or a commit's message that does not follow the rules.
+/// Returns the right form of a branch name or commit message that violates the rules.
 fn misnamed(state: &RunState, request: &JobRequest, call: &Call) -> Option<String> {
     let naming = Naming::new(&request.rules, state.run.ticket());
     let text = |field: &str| call.call.input.get(field)?.as_str();
     match call.call.name.as_str() {
-        // A branch that stands has the name that it has.
+        // An existing branch keeps its name.
         "create_branch" if request.about.pull_request().is_none() => {
             naming.check_branch(text("branch_name")?).err()
         }

@@ -1,4 +1,4 @@
-//! The branch is pushed and the pull request opened.
+//! Pushes the branch and opens the pull request.
 
 use domain::{
     Finish, Handover, Job, JobRequest, Naming, Proof, PushBranch, Refusal, ReportOutcome, ReportRequest,
@@ -10,7 +10,7 @@ use super::describe::describe;
 use crate::run::machine::{Action, PhaseSpec, ReportState, RunState, Step, ask, await_report};
 use crate::run::tools::widen_scope;
 
-/// Names that are tried for a branch beside its own.
+// Alternative names for a refused branch name.
 const MAX_NAMES: usize = 5;
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
@@ -51,12 +51,13 @@ fn push(state: &RunState, wanted: PushBranch) -> Step {
     }
 }
 
-/// True for the push that is wanted; anything else may be new since.
+/// Returns true for the wanted push. Other fields may have changed since.
 fn is_same_push(push: &PushBranch, wanted: &PushBranch) -> bool {
     (&push.head, &push.branch) == (&wanted.head, &wanted.branch)
 }
 
-/// Whether the change needs no pull request. One that is not complete does, and so does one that has one already.
+/// Returns true if the change needs no pull request. An incomplete change needs one, and an existing one is
+/// continued.
 fn ends_ticket(state: &RunState, request: &JobRequest) -> bool {
     request.job == Job::Implement
         && request.rules.agent.finish == Finish::Done
@@ -81,7 +82,7 @@ fn close(state: &RunState, request: &JobRequest, wanted: PushBranch, handover: &
     }
 }
 
-/// A report that is under way, or that came to nothing.
+/// Returns the step for a pending or unsuccessful report.
 fn settled(state: &RunState, asked: &ReportState) -> Step {
     match &asked.outcome {
         Some(ReportOutcome::Refused(refusal)) => refused(state, refusal),
@@ -91,7 +92,7 @@ fn settled(state: &RunState, asked: &ReportState) -> Step {
     }
 }
 
-/// On the branch of a pull request, who pushed meanwhile wins: the work begins again on their commit.
+/// Handles a refused push. On a pull request's branch a foreign push wins: the work restarts on its commit.
 fn refused(state: &RunState, refusal: &Refusal) -> Step {
     let on_a_pull_request = state
         .request()
@@ -125,7 +126,7 @@ fn open(state: &RunState, request: &JobRequest) -> Step {
     ask(state, wanted, None).into()
 }
 
-/// The push that would bring the kept commit to the remote; `None` without a commit.
+/// Returns the push that brings the stored commit to the remote; `None` without a commit.
 pub(super) fn wanted_push(state: &RunState, request: &JobRequest) -> Option<PushBranch> {
     let work = state.work();
     let kept = work.snapshot.as_ref()?;
@@ -142,14 +143,14 @@ pub(super) fn wanted_push(state: &RunState, request: &JobRequest) -> Option<Push
     })
 }
 
-/// The name under which a branch of the workspace is pushed: its own, or the first like it that the remote has not refused.
+/// Returns the name for a pushed branch: its own, or the first alternative that the remote has not refused.
 fn free_name(state: &RunState, own: &str) -> String {
     let mut name = own.to_owned();
     for number in 2..MAX_NAMES + 2 {
         let Some(refusal) = name_refusal(state, &name) else {
             return name;
         };
-        // A number is enough, unless the folder of the name is the trouble: `fix` stands in the way of all of `fix/…`.
+        // A number is enough, unless the folder of the name conflicts: `fix` excludes all of `fix/…`.
         let is_folder = matches!(refusal, Refusal::BranchInTheWay { by, .. }
             if by.is_empty() || name.strip_prefix(by.as_str()).is_some_and(|rest| rest.starts_with('/')));
         let is_flat = !name.contains('/');
@@ -162,7 +163,7 @@ fn free_name(state: &RunState, own: &str) -> String {
     name
 }
 
-/// Reason that the remote refused a new branch of this name.
+/// Returns the reason that the remote refused a new branch of this name.
 fn name_refusal<'a>(state: &'a RunState, name: &str) -> Option<&'a Refusal> {
     state.reports.iter().find_map(|report| {
         let push = match &report.request {
@@ -181,7 +182,7 @@ fn name_refusal<'a>(state: &'a RunState, name: &str) -> Option<&'a Refusal> {
     })
 }
 
-/// True when another name helps: the work itself is not what the remote refuses.
+/// Returns true if another name helps, because the remote does not refuse the work itself.
 fn is_about_name(refusal: &Refusal) -> bool {
     matches!(
         refusal,
@@ -192,7 +193,7 @@ fn is_about_name(refusal: &Refusal) -> bool {
     )
 }
 
-/// Whose change it is, where the rules have modules.
+/// Returns the scope of the change, where the rules have modules.
 fn scope_of(state: &RunState, request: &JobRequest) -> Option<ScopeOf> {
     (!request.rules.modules.is_empty()).then(|| ScopeOf {
         kind: request.text.kind.clone(),

@@ -1,4 +1,4 @@
-//! What is known of a change, for the people who decide about it and who review it.
+//! Description of a change for its approvers and reviewers.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ pub(super) fn describe(state: &RunState, request: &JobRequest, handover: &Handov
     }
 }
 
-/// The modules of the rules that are touched; without rules those that the executor found.
+/// Returns the touched modules of the rules; without rules, those that the executor found.
 fn modules(state: &RunState, request: &JobRequest, change: &ChangeReport) -> Vec<String> {
     if request.rules.modules.is_empty() {
         return change.modules.clone();
@@ -61,7 +61,7 @@ fn modules(state: &RunState, request: &JobRequest, change: &ChangeReport) -> Vec
     named.into_iter().map(str::to_owned).collect()
 }
 
-/// The changed files that others rely on, where no file with tests changed.
+/// Returns the changed contract files if no test file changed.
 fn untested_contracts(request: &JobRequest, changed: &[FileChange]) -> Vec<String> {
     if changed.iter().any(|file| file.role == FileRole::Test) {
         return Vec::new();
@@ -72,7 +72,7 @@ fn untested_contracts(request: &JobRequest, changed: &[FileChange]) -> Vec<Strin
     contracts.map(|file| file.path.clone()).collect()
 }
 
-/// What the reviewer says and nobody answered.
+/// Returns the reviewer's open objections.
 fn objections(state: &RunState) -> Vec<String> {
     let review = state.review().into_iter();
     review

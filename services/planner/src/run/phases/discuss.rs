@@ -1,4 +1,4 @@
-//! The model reads the code and a discussion, and says what comes of it there; a plan becomes issues.
+//! Works on a discussion: the model reads the code and answers there, or plans issues.
 
 use domain::report::{Discussed, OpenIssues};
 use domain::{
@@ -27,7 +27,7 @@ pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
     next,
 };
 
-/// What the model handed in. A plan without issues is an answer: why there are none.
+/// Submission of the model. A plan without issues is an answer with the reason.
 enum HandedIn {
     Answer(Answered),
     Issues(Vec<PlannedIssue>),

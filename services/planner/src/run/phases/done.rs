@@ -1,4 +1,4 @@
-//! Whoever asked in a comment sees there that it is done.
+//! Marks a request from a comment as done with a reaction.
 
 use domain::Reaction;
 

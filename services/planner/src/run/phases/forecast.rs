@@ -1,4 +1,4 @@
-//! The ticket hears what such work took before, where enough of it is known.
+//! Posts the effort of similar work on the ticket, where enough history exists.
 
 use domain::{Effort, ReportRequest, report};
 
@@ -12,7 +12,7 @@ fn next(state: &RunState) -> Step {
     };
     let is_it = |request: &ReportRequest| matches!(request, ReportRequest::EffortForecast(_));
     match state.forecast {
-        // A former release began the work without it.
+        // A former release began the work without a forecast.
         None if state.is_at_work() => Step::Over,
         None => Action::Forecast.into(),
         Some(Some(forecast)) if state.last_report(is_it).is_none() => {
@@ -28,7 +28,7 @@ fn next(state: &RunState) -> Step {
     }
 }
 
-/// What the run has taken so far.
+/// Returns the effort of the run so far.
 pub(crate) fn effort(state: &RunState) -> Effort {
     let change = state.checks.report();
     let lines = change.map(|change| u64::from(change.product_lines) + u64::from(change.test_lines));

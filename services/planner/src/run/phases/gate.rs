@@ -1,4 +1,5 @@
-//! A person approves the change before it is pushed, where the rules want it. The approval is for one commit.
+//! Requests a person's approval of the change before its push, where the rules require it. The approval is
+//! for one commit.
 
 use domain::{Approval, Proof, Proposal, ReportRequest, Return};
 
@@ -31,7 +32,7 @@ fn next(state: &RunState) -> Step {
         })
     };
     let revise = |by, feedback| Return::Feedback { by, feedback };
-    // Nobody is asked about a change that may not be pushed: the model hears why.
+    // A refused change is not for a person to decide: the model gets the reason.
     let refused = |refusal| back(state, Return::Refused(refusal));
     approved(state, &head, proposal, revise, refused)
 }
