@@ -1,7 +1,7 @@
-//! `GET /scale`: how many slots each pool of executors needs, for an autoscaler that reads JSON.
+//! `GET /scale`: number of slots that each executor pool needs, for an autoscaler that reads JSON.
 //!
-//! Every planner tells of all runs, not only of its own: what is open is in the records of all planners, which people see too,
-//! and the queue of a pool is one for all. So the answer of any planner is as good as that of another.
+//! Every planner reports all runs, not only its own: open workspaces come from the records of all planners,
+//! and a pool has one queue. So all planners return the same answer.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::telemetry::{PoolSlots, last_slots};
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Scale {
-    /// By the name of the pool; one that nothing is known of yet is not there.
+    /// Demand by name of the pool; an unknown pool is missing.
     pools: BTreeMap<String, Wanted>,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Wanted {
-    /// Open workspaces.
+    /// Number of open workspaces.
     held: u64,
     /// Runs that wait for a slot.
     waiting: u64,
-    /// Both together: the slots that would be enough.
+    /// Sum of both: the slots that are needed.
     demand: u64,
 }
 

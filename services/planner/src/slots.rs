@@ -1,4 +1,4 @@
-//! Slots of executors: who waits for one, whose turn it is, and workspaces that keep one without need.
+//! Slots of executors: the queue of waiting runs, and the removal of workspaces without a run.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -9,14 +9,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::executors::{Caller, Executors, HeldWorkspace, OpenError, Restore};
 
-/// Between two looks although no executor told of a change.
+// Pause between two checks without a change in the directory.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Changes that come within this time are looked at together.
+// Time in which changes share one check.
 const GATHER: Duration = Duration::from_millis(20);
-/// How often a change of a pool's queue is tried against others who change it.
+// Attempts to change a pool's queue: other planners change it at the same time, and each compare-and-set
+// may fail.
 const TRIES: u32 = 100;
 
-/// Opens workspaces, first come first served.
+/// Opens workspaces in order of arrival.
 pub(crate) struct Slots {
     queues: SlotQueues,
     executors: Arc<Executors>,
@@ -30,8 +31,8 @@ impl Slots {
         }
     }
 
-    /// Opens the run's workspace when it is its turn and a slot is free. Otherwise the run is in the pool's queue, and its
-    /// ticket is woken when its turn has come.
+    /// Opens the run's workspace when it is its turn and a slot is free. Otherwise the run joins the pool's
+    /// queue, and the slot maintenance wakes its ticket later.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::NoSlot`] when the run has to wait.
@@ -51,6 +52,8 @@ impl Slots {
             Err(OpenError::NoSlot)
         };
         match &opened {
+            // Join before the caller parks the run: a slot that frees in between must find the run in the
+            // queue.
             Err(OpenError::NoSlot) => self.join(pool, run).await?,
             _ if queue.has(run) => self.leave(pool, run).await?,
             _ => {}
@@ -66,16 +69,16 @@ impl Slots {
         Ok(())
     }
 
-    /// Takes a run that is over out of the queue.
+    /// Removes a finished run from the queue.
     ///
     /// # Errors
-    /// [`queue::Error`].
+    /// [`queue::Error`]
     pub(crate) async fn leave(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
         self.queues.change(pool, |queue| queue.leave(run)).await.map(drop)
     }
 }
 
-/// The durable queues, one for each pool.
+/// Durable queues, one for each pool.
 struct SlotQueues {
     queue: Queue,
 }
@@ -86,7 +89,7 @@ impl SlotQueues {
         Ok(found.map_or_else(Default::default, |(queue, revision)| (queue, Some(revision))))
     }
 
-    /// Changes a pool's queue; false when there was nothing to change.
+    /// Changes a pool's queue; returns false if nothing changed.
     async fn change(
         &self,
         pool: &str,
@@ -110,13 +113,15 @@ impl SlotQueues {
     }
 }
 
-/// Wakes runs whose turn has come, and closes workspaces that no run needs. Every planner does it: a wake-up that is
-/// there already and a workspace that is closed already change nothing.
+/// Slot maintenance: wakes runs whose turn has come, and closes workspaces without a run.
+///
+/// Every planner does it. A wake-up that exists and a workspace that is closed already change nothing.
 pub(crate) struct SlotKeeper {
     queue: Queue,
     queues: SlotQueues,
     executors: Arc<Executors>,
-    /// Workspaces that no run seemed to need at the last look. The row is written after the fact, so one look can err.
+    /// Workspaces that seemed unused at the last check. The row is written after the fact, so one check can
+    /// err.
     suspects: HashSet<HeldWorkspace>,
 }
 
@@ -130,7 +135,7 @@ impl SlotKeeper {
         }
     }
 
-    /// Works until the shutdown.
+    /// Repeats both until shutdown.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut changes = self.executors.changes();
         let mut next_look = Instant::now() + LOOK_EVERY;
@@ -166,7 +171,7 @@ impl SlotKeeper {
         Ok(())
     }
 
-    /// Wakes a run's ticket, or takes the run out of the queue when it is over.
+    /// Wakes a run's ticket, or removes a finished run from the queue.
     async fn offer(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
         let is_waiting = match self.row(run).await? {
             Known::Row(row) => {
@@ -194,7 +199,7 @@ impl SlotKeeper {
                 let caller = Caller {
                     run: held.run.clone(),
                     repository: held.repository.clone(),
-                    // Should another planner have taken the ticket over since, the executor refuses this one.
+                    // If another planner has taken the ticket over since, the executor refuses this fence.
                     fence: row.fence,
                 };
                 self.executors.close(&caller, &held.executor, &held.id).await;
@@ -214,7 +219,7 @@ impl SlotKeeper {
             .await;
         match found {
             Ok(found) => Ok(found.map_or(Known::Nothing, |(row, _)| Known::Row(Box::new(row)))),
-            // The ticket's own planner rebuilds it.
+            // The ticket's own planner rebuilds the row.
             Err(queue::Error::Corrupt { .. }) => Ok(Known::Nothing),
             Err(queue::Error::Newer { .. }) => Ok(Known::Newer),
             Err(error) => Err(error),
@@ -222,21 +227,22 @@ impl SlotKeeper {
     }
 }
 
-/// What is known of a ticket.
+/// Row of a ticket, as far as it is readable.
 enum Known {
     Row(Box<Row>),
     Nothing,
-    /// A planner of a newer release has it in hand.
+    /// A planner of a newer release owns the ticket.
     Newer,
 }
 
-/// A run that is over needs no workspace, nor one that waits for a person or for a later try.
+/// Returns true if a run needs its workspace. A finished run does not, nor one that waits for a person or
+/// for a retry.
 fn needs_workspace(row: &Row, run: &RunId) -> bool {
     match row.run(run).map(|run| &run.status) {
         Some(RunStatus::Queued | RunStatus::Active) => true,
         Some(RunStatus::Parked { waits_for }) => waits_for.keeps_workspace(),
         Some(RunStatus::Finished { .. }) => false,
-        // Old finished runs leave the row's list.
+        // The row's list drops old finished runs.
         None => row.pending.iter().any(|pending| pending.run == *run),
     }
 }

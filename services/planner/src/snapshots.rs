@@ -1,5 +1,4 @@
-//! Packs of snapshots in the object store: how much a run and its ticket may keep there, and the removal of what a newer
-//! snapshot replaced.
+//! Packs of snapshots in the object store: limits per run and ticket, and removal of replaced packs.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,21 +12,21 @@ use crate::config::SnapshotSettings;
 use crate::run::RunState;
 
 const MIB: u64 = 1 << 20;
-/// Runs whose packs this planner knows; of more it leaves the removal to the collector.
+// Runs whose packs this planner remembers; the packs of more runs are left to the collector.
 const MAX_RUNS: usize = 10_000;
 
-/// Removes what it stored itself and no fact of the run needs any more. What another planner stored, and what is left after
-/// a crash, is the collector's.
+/// Removes packs that this planner stored and no fact of the run needs. The collector removes packs of
+/// other planners, and those that remain after a crash.
 pub(crate) struct SnapshotStore {
     objects: Objects,
     settings: SnapshotSettings,
     stored: Mutex<HashMap<RunId, Vec<OwnPack>>>,
 }
 
-/// A pack that this planner stored.
+/// Pack that this planner stored.
 struct OwnPack {
     stored: StoredObject,
-    /// The journal has named it: as long as that is to come, nothing may remove it.
+    /// True once the journal names the pack. Before that, nothing may remove it.
     is_recorded: bool,
 }
 
@@ -36,17 +35,17 @@ struct OwnPack {
 pub(crate) struct SnapshotRoom {
     objects: Objects,
     max_bytes: u64,
-    /// Words for the model when there is no more.
+    /// Reason for the model when the pack is too large.
     refusal: String,
 }
 
 impl SnapshotRoom {
-    /// Begins a pack.
+    /// Starts the upload of a pack.
     pub(crate) fn upload(&self) -> ObjectUpload {
         self.objects.upload()
     }
 
-    /// Refuses a pack of this size when it has no room.
+    /// Returns the reason if a pack of this size does not fit.
     pub(crate) fn refuse(&self, bytes: u64) -> Option<String> {
         (bytes > self.max_bytes).then(|| self.refusal.clone())
     }
@@ -61,7 +60,8 @@ impl SnapshotStore {
         }
     }
 
-    /// Room for the next snapshot of a run, of whose ticket other runs keep this much.
+    /// Returns the room for the run's next snapshot. `kept_elsewhere`: bytes that other runs of the ticket
+    /// keep.
     pub(crate) fn room(&self, state: &RunState, kept_elsewhere: u64) -> SnapshotRoom {
         let kept = bytes_of(&state.packs_beside_snapshot());
         let (max_bytes, refusal) = room_of(self.settings, kept, kept_elsewhere);
@@ -79,7 +79,7 @@ impl SnapshotStore {
             return;
         }
         let packs = stored.entry(run.clone()).or_default();
-        // Stored once more, it has another sequence; it stays this run's own.
+        // The same content has a new sequence after it is stored again; it still belongs to this run.
         let known = packs
             .iter()
             .position(|known| known.stored.object == pack.object)
@@ -92,7 +92,8 @@ impl SnapshotStore {
         });
     }
 
-    /// Removes the packs that a run needs no more, in the background. Its last fact is in the journal.
+    /// Removes the packs that a run no longer needs, in the background. The caller has appended the run's
+    /// last fact.
     pub(crate) fn release(&self, state: &RunState) {
         if !self.stored().contains_key(&state.run) {
             return;
@@ -136,7 +137,7 @@ impl SnapshotStore {
         });
     }
 
-    /// A run is over: its last snapshot stays as long as its journal.
+    /// Forgets a finished run: its last snapshot stays as long as its journal.
     pub(crate) fn forget(&self, run: &RunId) {
         self.stored().remove(run);
     }
@@ -146,8 +147,8 @@ impl SnapshotStore {
     }
 }
 
-/// Bytes that a run's next snapshot may have beside what it and other runs of its ticket keep, and the words for one that has
-/// more.
+/// Returns the bytes for a run's next snapshot next to the stored ones, and the reason for the model if it
+/// is larger.
 fn room_of(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, String) {
     let of_run = (settings.run_mib * MIB).saturating_sub(kept);
     let of_ticket = (settings.ticket_mib * MIB).saturating_sub(kept + kept_elsewhere);
@@ -171,7 +172,7 @@ fn room_of(settings: SnapshotSettings, kept: u64, kept_elsewhere: u64) -> (u64, 
     (of_run.min(of_ticket), refusal)
 }
 
-/// Bytes of different packs.
+/// Returns the sum of bytes of distinct packs.
 pub(crate) fn bytes_of(packs: &[ObjectRef]) -> u64 {
     let mut known = HashSet::new();
     let different = packs.iter().filter(|pack| known.insert(&pack.sha256));

@@ -1,4 +1,4 @@
-//! Connects to what the planner cannot work without, patiently for a minute.
+//! Connects to the services that the planner needs, with retries for a minute.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::slots::{SlotKeeper, Slots};
 use crate::snapshots::SnapshotStore;
 use crate::ticket::TicketDesk;
 
-/// A desk with its connections; `None` when the shutdown came first.
+/// Builds the ticket worker with its connections; `None` on shutdown.
 ///
 /// # Errors
-/// When something stays unreachable, or a setting cannot be used.
+/// A service stays unreachable, or a setting is invalid.
 pub(crate) async fn desk(
     config: &Config,
     shutdown: &CancellationToken,
@@ -42,7 +42,7 @@ pub(crate) async fn desk(
         return Ok(None);
     };
     let leases = Leases::open(&config.redis)?;
-    // Only to say at once in the log whether it answers: work goes on without it.
+    // Only logs an unreachable Redis at once: work continues without it.
     drop(leases.ping().await);
     let endpoint = config.telemetry.otlp_endpoint.as_deref();
     let forwarder = endpoint.map(SpanForwarder::new).transpose()?;

@@ -1,4 +1,4 @@
-//! The admin's switch that stops every planner.
+//! Switch of the admin that stops every planner.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Waits until the switch is on, or until shutdown. A queue that does not answer switches nothing.
+/// Waits until the switch is on, or until shutdown. A queue that does not respond does not change the
+/// switch.
 pub(crate) async fn switched_on(queue: &Queue, shutdown: &CancellationToken) {
     wait(queue, shutdown, true).await;
 }

@@ -1,19 +1,19 @@
-//! Replies of a given form: the schema that the provider is told, and the typed reading of what came back.
+//! Structured replies: the schema for the provider, and the typed parsing of the reply.
 
 use domain::{Reply, ReplyStop};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The form that a reply must have: one JSON object.
+/// Form of a reply: one JSON object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OutputSchema {
-    /// A short name: letters, digits, `_` and `-`.
+    /// Short name: letters, digits, `_` and `-`.
     pub(crate) name: String,
-    /// A JSON schema of type `object`.
+    /// JSON schema of type `object`.
     pub(crate) schema: Value,
 }
 
-/// What providers check while they write; the rest is checked here.
+// Keywords that providers refuse; the planner checks them after the reply.
 const UNCHECKED: [&str; 14] = [
     "minimum",
     "maximum",
@@ -32,12 +32,12 @@ const UNCHECKED: [&str; 14] = [
 ];
 
 impl OutputSchema {
-    /// The schema as providers take it: objects are closed, and limits that they refuse are left out.
+    /// Returns the schema for providers: objects are closed, and refused keywords are omitted.
     pub(crate) fn for_provider(&self) -> Value {
         closed(&self.schema)
     }
 
-    /// Whether every property of every object is required, as strict modes ask for.
+    /// Returns true if every property of every object is required, as strict modes need.
     pub(crate) fn is_strict(&self) -> bool {
         all_required(&self.schema)
     }
@@ -75,10 +75,10 @@ fn all_required(schema: &Value) -> bool {
     }
 }
 
-/// Reads a reply of the asked form.
+/// Parses a structured reply.
 ///
 /// # Errors
-/// The place and what is wrong there, for the model.
+/// The place and the problem, for the model.
 pub(crate) fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
     if reply.stop == ReplyStop::MaxTokens {
         return Err("it was cut at the token limit, so be shorter".to_owned());
@@ -97,7 +97,7 @@ pub(crate) fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
     Ok(value)
 }
 
-/// The object in a text that may have a fence or words around it: some servers know no structured output.
+/// Returns the object from a text with a code fence or words around it: some servers ignore the schema.
 fn object(text: &str) -> &str {
     let start = text.find('{');
     let end = text.rfind('}').map(|place| place + 1);

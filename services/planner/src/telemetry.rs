@@ -76,7 +76,7 @@ static BUDGETS_REFUSED: LazyLock<Counter<u64>> = LazyLock::new(|| counter("journ
 static LEAD_TIME: LazyLock<Histogram<f64>> = LazyLock::new(|| {
     let meter = global::meter(METER);
     let histogram = meter.f64_histogram("journeyman.ticket.lead_time").with_unit("s");
-    // A quarter of an hour to two weeks.
+    // From a quarter of an hour to two weeks.
     let hours = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 24.0, 48.0, 96.0, 168.0, 336.0];
     histogram
         .with_boundaries(hours.map(|hours| hours * 3_600.0).to_vec())
@@ -93,18 +93,19 @@ fn seconds(name: &'static str) -> Histogram<f64> {
     histogram.with_boundaries(SECONDS.to_vec()).build()
 }
 
-/// From a tool that reads a file to a model that thinks for minutes; the usual boundaries are meant for milliseconds.
+// From a tool that reads a file to a model that thinks for minutes; the default boundaries suit
+// milliseconds.
 const SECONDS: [f64; 12] = [
     0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 600.0,
 ];
 
-/// The fewest tokens that every provider caches: a shorter prompt reads nothing and is no fault.
+// Smallest prompt that every provider caches: a shorter one has no cache read.
 const LEAST_CACHED: u64 = 4096;
 
-/// What is asked of whom.
+/// Labels of a model call.
 pub(crate) struct Asked<'a> {
     pub(crate) role: &'static str,
-    /// The name in the settings.
+    /// Name in the settings.
     pub(crate) provider: &'a str,
     pub(crate) dialect: &'static str,
     pub(crate) model: &'a str,
@@ -114,7 +115,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) goes_on: bool,
 }
 
-/// One model call at one provider with all its tries.
+/// Model call at one provider with all its attempts.
 pub(crate) struct ChatCall {
     span: Span,
     labels: Vec<KeyValue>,
@@ -123,7 +124,7 @@ pub(crate) struct ChatCall {
 }
 
 impl ChatCall {
-    /// Starts the span.
+    /// Starts the span of the call.
     pub(crate) fn start(asked: &Asked<'_>) -> Self {
         let span =
             tracing::info_span!("chat", otel.name = %format!("chat {}", asked.model), otel.kind = "client");
@@ -147,7 +148,7 @@ impl ChatCall {
         }
     }
 
-    /// Ends the span and counts; an error is told by its kind.
+    /// Ends the span and records the metrics; an error appears by its kind.
     pub(crate) fn end(mut self, outcome: Result<&Reply, &'static str>) {
         match outcome {
             Ok(reply) => self.replied(reply),
@@ -192,7 +193,7 @@ impl ChatCall {
     }
 }
 
-/// A later turn that read nothing from the cache although its prompt is long enough.
+/// Returns true for a later turn without a cache read although its prompt is long enough.
 const fn misses_cache(goes_on: bool, usage: &Usage) -> bool {
     goes_on && usage.cache_read_tokens == 0 && usage.input_tokens >= LEAST_CACHED
 }
@@ -206,7 +207,7 @@ const fn stop_name(stop: ReplyStop) -> &'static str {
     }
 }
 
-/// The span of one tool call at an executor.
+/// Creates the span of one tool call at an executor.
 pub(crate) fn tool_span(run: &str, tool: &str, call: &str) -> Span {
     let span = tracing::info_span!("execute_tool", otel.name = %format!("execute_tool {tool}"), otel.kind = "client");
     span.set_attribute(OPERATION, "execute_tool");
@@ -216,7 +217,7 @@ pub(crate) fn tool_span(run: &str, tool: &str, call: &str) -> Span {
     span
 }
 
-/// Counts one finished tool call. The tool is one that an executor offers, so the label stays small.
+/// Counts one finished tool call. Executors offer a fixed set of tools, so the label has few values.
 pub(crate) fn tool_finished(tool: &str, start: Instant, result: &ToolResult) {
     let mut labels = vec![KeyValue::new(TOOL_NAME, tool.to_owned())];
     match result.status {
@@ -236,12 +237,12 @@ pub(crate) fn run_finished(job: &'static str, reason: &'static str) {
     FINISHED.add(1, &labels);
 }
 
-/// How long a ticket took from the first request to the end of its pull request.
+/// Records the time of a ticket from the first request to the end of its pull request.
 pub(crate) fn ticket_done(lead_time: Duration) {
     LEAD_TIME.record(lead_time.as_secs_f64(), &[]);
 }
 
-/// Counts a call for which a planner's own knowledge of budgets had to do.
+/// Counts a call whose budget check used only this planner's knowledge.
 pub(crate) fn budgets_not_shared() {
     NOT_SHARED.add(1, &[]);
 }
@@ -251,7 +252,7 @@ pub(crate) fn budget_near(of: &'static str, period: &'static str) {
     BUDGETS_NEAR.add(1, &budget_labels(of, period));
 }
 
-/// Counts a call that a budget had no room for.
+/// Counts a call for which a budget had no room.
 pub(crate) fn budget_refused(of: &'static str, period: &'static str) {
     BUDGETS_REFUSED.add(1, &budget_labels(of, period));
 }
@@ -263,7 +264,7 @@ fn budget_labels(of: &'static str, period: &'static str) -> [KeyValue; 2] {
     ]
 }
 
-/// Counts what makes a conversation shorter.
+/// Counts facts that shorten a conversation.
 pub(crate) fn recorded(fact: &Fact) {
     let is_step = matches!(
         fact,
@@ -277,7 +278,7 @@ pub(crate) fn recorded(fact: &Fact) {
     }
 }
 
-/// Whether places of the code were ranked by meaning.
+/// Counts a ranking by meaning, successful or not.
 pub(crate) fn embedded(is_ranked: bool) {
     let outcome = if is_ranked { "ok" } else { "failed" };
     EMBEDDINGS.add(1, &[KeyValue::new("journeyman.outcome", outcome)]);
@@ -288,7 +289,7 @@ pub(crate) fn without_lease() {
     TAKEN_WITHOUT_LEASE.add(1, &[]);
 }
 
-/// Counts spans of executors: `sent` on, `refused` or `lost` on the way to the collector.
+/// Counts spans of executors: `sent` to the collector, `refused`, or `lost` before the collector.
 pub(crate) fn executor_spans(outcome: &'static str, count: usize) {
     if count > 0 {
         let outcome = KeyValue::new("journeyman.outcome", outcome);
@@ -301,14 +302,14 @@ pub(crate) fn executor_spans(outcome: &'static str, count: usize) {
 pub(crate) struct PoolSlots {
     pub(crate) free: u32,
     pub(crate) total: u32,
-    /// Open workspaces; a draining executor has some too.
+    /// Open workspaces, those of draining executors included.
     pub(crate) held: u32,
 }
 
-/// Slots and waiting runs of each pool, as they were last seen.
+// A gauge is read by callback at export time, so the last values are kept here.
 static SLOTS: OnceLock<Mutex<Vec<(String, PoolSlots, u64)>>> = OnceLock::new();
 
-/// Tells what an autoscaler needs: slots of each pool, free and in all, and the runs that wait for one.
+/// Records the figures of each pool for autoscalers: its slots, and the runs that wait for one.
 pub(crate) fn slots(seen: Vec<(String, PoolSlots, u64)>) {
     let known = SLOTS.get_or_init(|| {
         observe_slots();
@@ -317,7 +318,7 @@ pub(crate) fn slots(seen: Vec<(String, PoolSlots, u64)>) {
     *known.lock().unwrap_or_else(PoisonError::into_inner) = seen;
 }
 
-/// The same as they were told last; empty before the first time.
+/// Returns the last recorded figures; empty before the first.
 pub(crate) fn last_slots() -> Vec<(String, PoolSlots, u64)> {
     let known = SLOTS
         .get()
@@ -361,7 +362,7 @@ impl Injector for Metadata<'_> {
     }
 }
 
-/// Makes the current span the parent of what the executor does.
+/// Makes the current span the parent of the executor's spans.
 pub(crate) fn inject(metadata: &mut MetadataMap) {
     let context = Span::current().context();
     global::get_text_map_propagator(|propagator| {

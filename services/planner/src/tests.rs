@@ -1,4 +1,4 @@
-//! The whole planner over real NATS, Redis and gRPC; executor, model and reporter are stand-ins.
+//! Complete planner with real NATS, Redis and gRPC; executor, model and reporter are stand-ins.
 
 mod budgets;
 mod executor;
@@ -43,7 +43,7 @@ struct World {
 }
 
 impl World {
-    /// A token comes back later than any outage lasts.
+    /// The token returns later than any outage lasts.
     async fn start(script: Vec<Step>) -> Self {
         Self::start_with(script, 60_000).await
     }
@@ -81,7 +81,7 @@ impl World {
         self.planner_that_reads(u32::MAX).await
     }
 
-    /// A planner that takes records of a newer format for those of a newer release.
+    /// Starts a planner that treats records above this format as those of a newer release.
     async fn planner_that_reads(&self, newest_format: u32) -> Planner {
         let key = grant::generate();
         let config = Config {
@@ -130,13 +130,13 @@ impl World {
         }
     }
 
-    /// The ticket's job, asked for.
+    /// Requests the ticket's job.
     async fn ask(&self) {
         let job = Reason::JobRequested(Box::new(request(Job::Implement)));
         self.trigger("changelog:1", job).await;
     }
 
-    /// Stops a planner in the middle of its ticket, while the model thinks; the next one gets quick answers.
+    /// Stops a planner while the model thinks; the next planner gets quick replies.
     async fn ask_and_stop_in_the_middle(&self) {
         self.model.set_latency(Duration::from_secs(3));
         let planner = self.planner().await;
@@ -199,7 +199,7 @@ fn nats_settings(nats: &NatsServer, ack_wait_ms: u64) -> queue::Settings {
     }
 }
 
-/// A planner at work.
+/// Running planner of a test.
 struct Planner {
     address: std::net::SocketAddr,
     shutdown: CancellationToken,
@@ -217,7 +217,7 @@ const COMPLETED: RunStatus = RunStatus::Finished {
     reason: StopReason::Completed,
 };
 
-/// Does what the reporter does: settles each report once.
+/// Acts as the reporter: settles each report once.
 async fn settle_reports(queue: Queue) {
     let mut cursor = 0;
     loop {
@@ -266,7 +266,7 @@ fn settled(report: &Report) -> Option<Trigger> {
     })
 }
 
-/// What an executor ran for [`script`].
+/// Tools that an executor ran for [`script`].
 const RAN: [&str; 4] = ["read_file", "edit_file", "create_branch", "commit_changes"];
 
 fn script() -> Vec<Step> {
@@ -340,7 +340,7 @@ async fn a_lost_workspace_is_opened_again_from_the_last_snapshot() {
     world.stop(planner).await;
 }
 
-/// The facts of the only run, by name.
+/// Returns the names of the only run's facts.
 async fn facts(world: &World, row: &Row) -> Vec<String> {
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     entries
@@ -388,7 +388,7 @@ async fn what_a_tool_prints_is_told_to_who_follows_the_run_and_is_not_in_the_jou
 async fn a_workspace_that_cannot_be_kept_is_told_to_the_model_and_repeats_nothing() {
     for (why, tries) in [
         (tonic::Status::out_of_range("the change is too large"), 1),
-        // Trouble may pass, so it is tried three times; the workspace is still there.
+        // Trouble may pass, so the call runs three times; the workspace is still open.
         (tonic::Status::unavailable("permission denied"), 3),
     ] {
         let steps = vec![
@@ -428,7 +428,7 @@ async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() 
     let replied = async || (world.model.calls().len() == 1).then_some(());
     world.until("the reply", replied).await;
     world.model.set_latency(Duration::ZERO);
-    // Longer than one append is tried.
+    // Longer than the retries of one append.
     tokio::time::sleep(Duration::from_secs(22)).await;
     world.nats.restart().await.unwrap();
     let row = world.finished(1).await;
@@ -438,7 +438,7 @@ async fn a_reply_that_comes_while_nats_is_down_is_kept_and_not_paid_for_again() 
     world.stop(planner).await;
 }
 
-/// A server that is slow right after the connection, as three of them are on a loaded machine.
+/// Simulates a server that is slow right after the connection, as three servers are on a loaded machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_server_at_start_ends_no_planner() {
     let mut nats = NatsServer::start().await.unwrap();
@@ -458,7 +458,7 @@ async fn silent_server_at_start_ends_no_planner() {
             crate::keep_taking(&queue, &shift, take).await
         }
     });
-    // Longer than one request to the server may take.
+    // Longer than the limit of one request to the server.
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert!(!taking.is_finished(), "one failure ended it");
     nats.restart().await.unwrap();
@@ -525,7 +525,7 @@ async fn the_admins_switch_cuts_every_step_and_work_goes_on_when_it_is_off() {
     world.stop(planner).await;
 }
 
-/// A token taken over and lost again and again, as by planners that die of the ticket.
+/// Takes and loses a token repeatedly, as planners that crash on the ticket do.
 async fn lose_token(world: &World, times: u64) {
     let mut tokens = world
         .queue

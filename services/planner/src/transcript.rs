@@ -1,23 +1,24 @@
-//! What one model call shows, whoever provides the model.
+//! Content of one model call, independent of the provider.
 
 use domain::{Block, ToolResult, ToolSpec};
 use serde::Serialize;
 
 use crate::structured::OutputSchema;
 
-/// Everything of one model call that does not depend on the provider.
+/// Content of one model call, independent of the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Transcript {
-    /// The system prompt in blocks, the longest shared first: the phase's own text, then the repository's block.
+    /// System prompt in blocks, the most widely shared first: the phase's own text, then the repository's
+    /// block.
     pub(crate) system: Vec<String>,
     pub(crate) tools: Vec<ToolSpec>,
     pub(crate) messages: Vec<Message>,
-    /// The form that the reply must have, when it is not free text.
+    /// Form of the reply, unless it is free text.
     pub(crate) output: Option<OutputSchema>,
 }
 
 impl Transcript {
-    /// How long it is, about, in bytes.
+    /// Returns the approximate length in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let system = self.system.iter().map(String::len);
         let tools = self.tools.iter().map(written);
@@ -34,12 +35,12 @@ fn written(part: &impl Serialize) -> usize {
     serde_json::to_string(part).map_or(0, |text| text.len())
 }
 
-/// One message.
+/// Message of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
     User(String),
-    /// A reply, verbatim.
+    /// Reply of the model, verbatim.
     Assistant(Vec<Block>),
-    /// The results of the reply's tool calls, in its order: the model's call id and the result.
+    /// Results of the reply's tool calls, in order: the model's call id and the result.
     ToolResults(Vec<(String, ToolResult)>),
 }

@@ -1,31 +1,31 @@
-//! Why work on a ticket ends early.
+//! Reasons that work on a ticket ends early.
 
 use crate::run::IllegalFact;
 
-/// Why work on a ticket ends early.
+/// Reason that work on a ticket ends early.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The ticket belongs to somebody else now.
+    /// Another planner owns the ticket now.
     #[error("the ticket was taken over")]
     Lost,
-    /// NATS is in trouble.
+    /// NATS failed, or a record is unusable.
     #[error(transparent)]
     Queue(queue::Error),
-    /// Repeated planner crashes on this ticket.
+    /// Planners crashed repeatedly on this ticket.
     #[error("{0} planners in a row took the ticket over and made no progress")]
     Stuck(u32),
-    /// A journal tells something impossible.
+    /// A journal contains an illegal entry.
     #[error(transparent)]
     Illegal(#[from] IllegalFact),
 }
 
 impl Trouble {
-    /// True when a newer release wrote what the ticket needs: a planner of that release goes on.
+    /// Returns true if a newer release wrote a record of the ticket: a planner of that release continues.
     pub(crate) const fn is_newer(&self) -> bool {
         matches!(self, Self::Queue(queue::Error::Newer { .. }))
     }
 
-    /// True when NATS does not answer: what was tried may work in a moment.
+    /// Returns true if NATS does not respond: a retry may succeed shortly.
     pub(crate) const fn is_outage(&self) -> bool {
         matches!(self, Self::Queue(error) if error.is_passing())
     }

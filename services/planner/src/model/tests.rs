@@ -16,7 +16,7 @@ use crate::transcript::{Message, Transcript};
 
 const DIALECTS: [&str; 2] = ["anthropic", "openai"];
 
-/// Settings as a file has them.
+/// Parses settings as in a file.
 pub(crate) fn from_json(settings: serde_json::Value) -> ModelSettings {
     serde_json::from_value(settings).unwrap()
 }
@@ -166,7 +166,7 @@ async fn garbage_fails_after_two_tries() {
         model.garble_next(2);
         let ModelError { words, kind, .. } = ask(&model, dialect, &opening()).await.unwrap_err();
         assert!(words.contains("cannot be read"), "{words}");
-        // A page is what a proxy sends while the provider is away.
+        // A proxy sends an HTML page while the provider is down.
         assert!(super::is_transient(kind));
     }
 }

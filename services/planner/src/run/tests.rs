@@ -1,4 +1,4 @@
-//! Stories of runs: facts in, action out.
+//! Scenarios of runs: facts in, action out.
 
 mod best;
 mod budget;

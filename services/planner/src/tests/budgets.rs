@@ -1,4 +1,4 @@
-//! Budgets beyond one run, with the Redis that planners share.
+//! Shared budgets with the Redis of several planners.
 
 use domain::{Amount, BudgetOf, Entry, Period, RunId, Timestamp};
 use lease::{Account, Budgets, Call, Leases};
@@ -24,7 +24,7 @@ impl World {
         entries.into_iter().map(|(_, entry)| entry).collect()
     }
 
-    /// What the journals of the ticket's runs say that models took.
+    /// Returns the usage in the journals of the ticket's runs.
     async fn taken(&self) -> Amount {
         let mut sum = Amount::default();
         for run in self.queue.journal().runs_of(&ticket()).await.unwrap() {
@@ -45,7 +45,7 @@ impl World {
         Budgets::new(&Leases::open(&settings).unwrap())
     }
 
-    /// Tokens that count in each account of the repository and its owner, once all amounts are known.
+    /// Returns the tokens of each account of the repository and its owner, once all amounts are known.
     async fn counted(&self) -> Vec<u64> {
         let (budgets, now) = (self.shared(), bootstrap::now());
         let mut counted = Vec::new();
@@ -70,7 +70,7 @@ impl World {
     }
 }
 
-/// A call that has no room anywhere.
+/// Returns a call that has no room in any account.
 fn probe(now: Timestamp) -> Call {
     Call {
         id: "probe".to_owned(),
@@ -93,7 +93,7 @@ async fn every_call_counts_for_its_repository_and_its_owner_and_what_redis_loses
     assert!(taken > 0);
     assert_eq!(world.counted().await, [taken; 4]);
     planner.stop().await;
-    // The server keeps nothing.
+    // The server restarts without its data.
     world.redis.kill();
     world.redis.restart().await.unwrap();
     let planner = world.planner().await;
@@ -154,7 +154,7 @@ async fn a_budget_that_others_have_used_up_makes_the_run_wait_for_the_end_of_the
     let row = world.until("a run that waits", waiting).await;
     assert!(row.due > Some(account.ends), "not before the period is over");
     assert_eq!(world.model.calls().len(), 0);
-    // The other call took little after all, and a person asks at once.
+    // The other call took little, and a person requests a retry at once.
     budgets
         .settle(
             "probe",

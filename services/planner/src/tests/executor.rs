@@ -1,4 +1,4 @@
-//! An executor that only keeps books.
+//! Simulated executor that only records its calls.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -26,21 +26,21 @@ struct Books {
     committed: bool,
     holds: Option<String>,
     is_full: bool,
-    /// Why it opens nothing, in its words.
+    /// Reason that it does not accept work.
     unready: String,
-    /// Closing a workspace fails this often before it works.
+    /// Number of failures before a workspace closes.
     refused_closes: u32,
     lose_at: Option<String>,
-    /// A tool that costs the workspace whenever it runs, and how often it did.
+    /// Tool that loses the workspace whenever it runs, and the number of its runs.
     deadly: Option<(String, u32)>,
-    /// What is answered instead of snapshots, and how often.
+    /// Status instead of snapshots, and the number of times.
     no_snapshot: Option<(Status, u32)>,
-    /// Bytes of each pack, which has other content than the ones before; absent: always the same few bytes.
+    /// Bytes of each pack, with distinct content; absent: always the same few bytes.
     pack_bytes: Option<usize>,
     packs: u8,
-    /// Answers to questions for spans, in their order; absent: it keeps none.
+    /// Responses to span requests, in order; absent: it keeps no spans.
     spans: Option<VecDeque<wire::TakeSpansResponse>>,
-    /// Traces that it was asked for.
+    /// Span requests that it received.
     asked_for_spans: Vec<wire::TakeSpansRequest>,
 }
 
@@ -90,20 +90,19 @@ impl FakeExecutor {
         self.books().restored
     }
 
-    /// As after an open of a planner that fell before it could write that down.
-    /// Whether every slot is taken.
+    /// Sets whether every slot of the executor is taken.
     pub(super) fn set_full(&self, is_full: bool) {
         self.books().is_full = is_full;
         self.changed.send_replace(());
     }
 
-    /// Says that it opens nothing, and why.
+    /// Reports that it does not accept work, with the reason.
     pub(super) fn set_unready(&self, why: &str) {
         self.books().unready = why.to_owned();
         self.changed.send_replace(());
     }
 
-    /// The next calls that close a workspace do not get through.
+    /// Fails the next calls that close a workspace.
     pub(super) fn refuse_closes(&self, count: u32) {
         self.books().refused_closes = count;
     }
@@ -117,12 +116,12 @@ impl FakeExecutor {
         self.books().deadly = Some((tool.to_owned(), 0));
     }
 
-    /// How often the deadly tool ran.
+    /// Returns the number of runs of the deadly tool.
     pub(super) fn deaths(&self) -> u32 {
         self.books().deadly.as_ref().map_or(0, |(_, times)| *times)
     }
 
-    /// Gives snapshots of this size, each with other content.
+    /// Returns snapshots of this size, with distinct content.
     pub(super) fn make_packs_of(&self, bytes: usize) {
         self.books().pack_bytes = Some(bytes);
     }
@@ -137,18 +136,18 @@ impl FakeExecutor {
         self.books().no_snapshot = Some((why, 0));
     }
 
-    /// How often a snapshot was refused.
+    /// Returns the number of refused snapshots.
     pub(super) fn refused_snapshots(&self) -> u32 {
         self.books().no_snapshot.as_ref().map_or(0, |(_, times)| *times)
     }
 
-    /// Says that it keeps spans, and answers questions for them so.
+    /// Reports that it keeps spans, and sets the responses to span requests.
     pub(super) fn keep_spans(&self, answers: impl IntoIterator<Item = wire::TakeSpansResponse>) {
         self.books().spans = Some(answers.into_iter().collect());
         self.changed.send_replace(());
     }
 
-    /// The questions for spans so far.
+    /// Returns the span requests so far.
     pub(super) fn asked_for_spans(&self) -> Vec<wire::TakeSpansRequest> {
         self.books().asked_for_spans.clone()
     }
@@ -258,7 +257,7 @@ impl ExecutorService for FakeExecutor {
             *times += 1;
             return Err(Status::not_found("workspace gone"));
         }
-        // A call that was cut and is repeated under its id does not run twice.
+        // An interrupted call that repeats under its id does not run twice.
         if books.ids.insert(call_id) {
             books.ran.push(name.clone());
         }

@@ -1,4 +1,4 @@
-//! Runs of one ticket side by side.
+//! Parallel runs of one ticket.
 
 use domain::{News, TicketComment};
 
@@ -35,7 +35,7 @@ fn merged() -> Reason {
     }
 }
 
-/// A change that waits for the model while an earlier pull request of the ticket is merged.
+/// Starts a change that waits for the model while an earlier pull request of the ticket is merged.
 async fn merged_meanwhile() -> (World, Planner) {
     let world = World::start(script()).await;
     world.model.set_latency(Duration::from_secs(600));

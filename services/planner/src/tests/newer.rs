@@ -1,12 +1,12 @@
-//! Records of a newer release: a planner leaves them to one of that release, and harms nothing meanwhile.
+//! Records of a newer release: an older planner leaves them unchanged to a planner of that release.
 
 use super::*;
 
-/// What the release before the first would read: nothing that is stored today.
+/// Format below the first release: every stored record is newer.
 const OLDER_RELEASE: u32 = 0;
 
 impl World {
-    /// Waits until a planner met a record of a newer release, and holds that it did nothing else.
+    /// Waits until a planner reads a record of a newer release, and asserts that it does nothing else.
     async fn left_alone(&self, kind: domain::RecordKind) {
         let met = async || {
             let met = self.queue.newer_records().await.ok()?;

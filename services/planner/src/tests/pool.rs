@@ -1,4 +1,4 @@
-//! Which executor is asked for a workspace, and what else is asked of it.
+//! Choice of an executor for a workspace, and calls to it.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::*;
 use crate::executors::{CallError, Caller, Executors, SeedQuery};
 
-/// Asks executors at these addresses, until the guard is dropped.
+/// Starts a client of executors at these addresses, until the guard is dropped.
 fn executors(urls: Vec<String>) -> (Arc<Executors>, DropGuard) {
     executors_with(urls, None)
 }
 
-/// The same with a way for their spans.
+/// Starts the same with a forwarder of spans.
 pub(super) fn executors_with(
     urls: Vec<String>,
     forwarder: Option<SpanForwarder>,
@@ -137,7 +137,7 @@ async fn checks_are_run_found_and_inspected_at_the_executor_of_the_workspace() {
     assert!(matches!(lost, Err(CallError::WorkspaceLost)));
 }
 
-/// A way to an executor that can swallow everything in both directions, as a lost node does.
+/// Relay to an executor that can swallow everything in both directions, as a lost node does.
 struct SilentWay {
     url: String,
     is_silent: Arc<std::sync::atomic::AtomicBool>,

@@ -1,4 +1,4 @@
-//! Without Redis, work goes on.
+//! Work continues without Redis.
 
 use super::*;
 
@@ -18,7 +18,7 @@ impl World {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tickets_under_way_and_new_ones_end_well_while_redis_is_away() {
     let mut world = World::start(script()).await;
-    // Longer in all than the lease lasts.
+    // Longer in total than the lease lasts.
     world.model.set_latency(Duration::from_millis(400));
     let planner = world.planner().await;
     world.ask().await;

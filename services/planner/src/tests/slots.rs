@@ -1,4 +1,4 @@
-//! Waiting for a slot of an executor, and slots that a finished run left taken.
+//! Waiting for executor slots, and removal of workspaces that a finished run left open.
 
 use domain::{ExecutorState, PoolRecord, SlotQueue, WaitsFor};
 

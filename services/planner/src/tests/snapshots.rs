@@ -1,10 +1,10 @@
-//! Snapshots in the object store: one for each run, within a budget.
+//! Snapshots in the object store: one for each run, within a limit.
 
 use domain::Snapshot;
 
 use super::*;
 
-/// Every snapshot that the journal of the only run names, in order.
+/// Returns every snapshot in the journal of the only run, in order.
 async fn snapshots(world: &World, row: &Row) -> Vec<Snapshot> {
     let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
     let taken = entries.into_iter().filter_map(|(_, entry)| match entry.fact {

@@ -1,4 +1,4 @@
-//! Spans that executors hand over, and what of them a collector gets.
+//! Spans from executors, and the part that reaches a collector.
 
 use std::{
     sync::{Arc, Mutex},
@@ -29,7 +29,7 @@ use crate::executors::{Caller, Executors};
 const TRACE: u128 = 5;
 const CALL: u64 = 77;
 
-/// Spans that have arrived.
+/// Spans that have arrived at the collector.
 #[derive(Clone, Default)]
 struct SpanCollector(Arc<Mutex<Vec<ResourceSpans>>>);
 
@@ -55,7 +55,7 @@ impl SpanCollector {
         (collector, SpanForwarder::new(&endpoint).unwrap())
     }
 
-    /// Each span's service, instance, trace, id and name.
+    /// Returns each span's service, instance, trace, id and name.
     fn spans(&self) -> Vec<(String, String, TraceId, SpanId, String)> {
         let mut found = Vec::new();
         for from in self.0.lock().unwrap().iter() {
@@ -113,7 +113,7 @@ fn attribute(key: &str, value: &str) -> wire::SpanAttribute {
     }
 }
 
-/// Opens the workspace of a run and notes a call beneath a span of this planner, recorded or not.
+/// Opens the workspace of a run and notes a call beneath a span of this planner, sampled or not.
 async fn note(executors: &Executors, request: &JobRequest, flags: TraceFlags) -> Caller {
     let caller = caller(request);
     let opened = executors.open(&caller, request, None, None).await.unwrap();
@@ -214,7 +214,7 @@ async fn hostile_executor_is_kept_to_its_part() {
     note(&executors, &request(Job::Implement), TraceFlags::SAMPLED).await;
     executors.finish_spans().await;
     let spans = collector.spans();
-    // One of the first answer, 256 of the second, and 14 further answers.
+    // One of the first response, 256 of the second, and one of each of 14 more responses.
     assert_eq!(spans.len(), 1 + 256 + 14);
     assert_eq!(executor.asked_for_spans().len(), 16);
     let instance = executor.url.trim_start_matches("http://");

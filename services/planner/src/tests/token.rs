@@ -1,4 +1,4 @@
-//! How long a planner keeps a ticket, and how soon another has it.
+//! Duration of a planner's hold on a ticket, and of the handover to another.
 
 use super::*;
 
@@ -24,7 +24,7 @@ async fn a_planner_that_is_busy_for_much_longer_than_the_ack_wait_keeps_its_tick
     world.stop(planner).await;
 }
 
-/// With a minute instead of seconds the wait for the end would give up.
+/// With a minute instead of seconds, the wait for the end would time out.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_ticket_of_a_planner_that_died_is_taken_within_seconds_under_the_default_settings() {
     let ack_wait_ms = queue::Settings::default().ack_wait_ms;
@@ -34,7 +34,7 @@ async fn the_ticket_of_a_planner_that_died_is_taken_within_seconds_under_the_def
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.child_token()).await.unwrap();
     let token = tokens.next().await.unwrap();
-    // A process that dies says nothing.
+    // A process that dies sends nothing.
     drop(token);
     let planner = world.planner().await;
     let row = world.finished(1).await;

@@ -1,4 +1,4 @@
-//! Records that cannot be read do not hold up their ticket.
+//! Unreadable records do not block their ticket.
 
 use super::*;
 

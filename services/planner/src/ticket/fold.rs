@@ -7,18 +7,19 @@ use domain::{
     report::{CostTold, React},
 };
 
-/// What a trigger calls for beyond the row.
+/// Consequence of a trigger beyond the row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
-    /// The run begins with this trigger.
+    /// Starts the run with this trigger.
     Open { run: RunId, trigger: Box<Trigger> },
-    /// A live run hears of this.
+    /// Passes a fact to a live run.
     Tell { run: RunId, fact: Box<Fact> },
-    /// The ticket hears something without a run.
+    /// Sends a notice to the ticket without a run.
     Notice(Box<Report>),
 }
 
-/// The row after the triggers, and what they call for, in order. Folding again after a crash gives the same.
+/// Returns the row after the triggers, and their consequences in order. A repeated fold after a crash
+/// returns the same.
 pub(super) fn fold(
     mut row: Row,
     ticket: &TicketKey,
@@ -31,6 +32,7 @@ pub(super) fn fold(
         if *sequence <= row.cursor {
             continue;
         }
+        // The trigger's sequence names the run, so a repeated fold names the same run.
         match pending(RunId::new(ticket.clone(), *sequence), &trigger.reason) {
             Some(asked) if resumes(&row, &asked, trigger) => try_again(&mut row, trigger, &mut steps),
             Some(asked) => {
@@ -44,7 +46,7 @@ pub(super) fn fold(
     (row, steps)
 }
 
-/// The run that a reason opens, waiting for its turn; `None` when it opens none.
+/// Returns the run that a reason opens; `None` if it opens none.
 pub(super) fn pending(run: RunId, reason: &Reason) -> Option<Pending> {
     Some(Pending {
         branch: reason.branch().map(str::to_owned),
@@ -65,7 +67,7 @@ fn open(row: &mut Row, asked: Pending, trigger: &Trigger, now: Timestamp, steps:
     row.open(asked, now);
 }
 
-/// Ends a run from outside. It tells nobody: what ended it is known to them.
+/// Ends a run from outside, without a report: its cause is already known on the ticket.
 fn finish(row: &mut Row, run: RunId, reason: StopReason, now: Timestamp, steps: &mut Vec<Step>) {
     row.finish(&run, reason.clone(), now);
     steps.push(Step::Tell {
@@ -74,8 +76,8 @@ fn finish(row: &mut Row, run: RunId, reason: StopReason, now: Timestamp, steps: 
     });
 }
 
-/// Work towards a push onto a branch that somebody else pushed to begins again on their commit. A run that has pushed already
-/// has no use for it, which only its journal knows.
+/// Restarts work towards a push onto a branch that has a foreign push. Only the journal knows whether a run
+/// has pushed already; then the fact has no effect.
 fn begin_again(row: &mut Row, reason: &Reason, steps: &mut Vec<Step>) {
     let Reason::HeadMoved {
         pull_request,
@@ -169,8 +171,8 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
     }
 }
 
-/// A ticket that is given back while its run waits for a retry goes on with that run and what it has done so far. A
-/// caller of the API was promised a run of its own.
+/// Returns true if a ticket that is assigned again continues its run that waits for a retry. An API caller
+/// always gets a new run, because the response names it.
 fn resumes(row: &Row, asked: &Pending, trigger: &Trigger) -> bool {
     let waits = |run: &RunId| row.waiting_for_retry().any(|waiting| waiting.id == *run);
     let is_same = |live: &Pending| live.job == asked.job && live.lane == asked.lane && waits(&live.run);
@@ -179,8 +181,8 @@ fn resumes(row: &Row, asked: &Pending, trigger: &Trigger) -> bool {
         && row.pending.iter().any(is_same)
 }
 
-/// News become input of the live runs that they may concern. A parked run stays parked, and reads them when what it waits
-/// for is there; for one that waits for an answer, they may be it where their author may instruct.
+/// Passes news to the live runs that it may concern. A parked run stays parked and reads it later; a run
+/// that waits for an answer wakes if the author may instruct.
 fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut Vec<Step>) {
     let News::Comment { comment, .. } = news;
     let concerns = |lane: &Lane| match (lane, news.repository()) {
@@ -206,8 +208,8 @@ fn pass_on(row: &mut Row, sequence: u64, at: Timestamp, news: &News, steps: &mut
     }
 }
 
-/// A run that news of the same moment have just woken may wait for its retry all the same; one that does not has no use
-/// for it.
+/// Retries waiting runs. A run that news in the same fold has woken may still wait for its retry; a run
+/// without a retry ignores the fact.
 fn try_again(row: &mut Row, trigger: &Trigger, steps: &mut Vec<Step>) {
     let is_awake = |run: &&RunSummary| matches!(run.status, RunStatus::Queued | RunStatus::Active);
     let awake = row.runs.iter().filter(is_awake);
@@ -226,7 +228,7 @@ fn by(trigger: &Trigger) -> String {
     trigger.actor.clone().unwrap_or_else(|| "somebody".to_owned())
 }
 
-/// Tells a run; one that was parked waits for its turn now. A run that is not live hears nothing any more.
+/// Passes a fact to a live run; a parked one is queued. A finished run ignores it.
 fn tell(row: &mut Row, run: RunId, fact: Fact, steps: &mut Vec<Step>) {
     let Some(summary) = row.run_mut(&run) else { return };
     match summary.status {
@@ -240,7 +242,7 @@ fn tell(row: &mut Row, run: RunId, fact: Fact, steps: &mut Vec<Step>) {
     });
 }
 
-/// Some of the live runs, oldest first.
+/// Returns the matching live runs, oldest first.
 fn live(row: &Row, is_meant: impl Fn(&Pending) -> bool) -> Vec<RunId> {
     row.pending
         .iter()

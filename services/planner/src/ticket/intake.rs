@@ -1,4 +1,4 @@
-//! Takes new triggers in: into the row, and into the journals of the runs that they concern.
+//! Folds new triggers into the row and into the journals of the runs that they concern.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use super::steps::Steps;
 use crate::driver::Trouble;
 
 impl Session<'_> {
-    /// Folds new triggers into row and journals; true when there were any.
+    /// Folds new triggers into row and journals; returns true if there were any.
     pub(super) async fn fold(&mut self, under_way: &mut Steps) -> Result<bool, Trouble> {
-        // Before the read: what comes during it counts as new.
+        // Before the read: a trigger during the read counts as new.
         self.stale = false;
         let log = self.driver.queue.triggers();
         let read = || log.read_each_after(&self.ticket, self.row.cursor);
@@ -24,10 +24,12 @@ impl Session<'_> {
         let triggers = self.readable(triggers).await?;
         let now = bootstrap::now();
         let (row, steps) = fold(self.row.clone(), &self.ticket, &triggers, self.fence, now);
+        // Steps before the row: a crash between both repeats the fold, whose facts the journals already
+        // have.
         for step in steps {
             self.follow(step, under_way).await?;
         }
-        // Following the steps counts as progress, which the folded row does not know.
+        // The steps may reset `takeovers` in the session's row, which the folded row does not know.
         self.row = Row {
             takeovers: self.row.takeovers,
             cursor: last,
@@ -64,6 +66,7 @@ impl Session<'_> {
             fact,
             Fact::StopRequested { .. } | Fact::RunFinished { .. } | Fact::HeadMoved { .. }
         );
+        // The step is canceled before the fact is appended, so no outcome of it follows the fact.
         if ends_the_step {
             under_way.cut(run).await;
         }
@@ -75,10 +78,10 @@ impl Session<'_> {
             .map(|live| Arc::clone(&live.state));
         self.append(run, fact).await?;
         if let Some(before) = before {
-            // It opens another one on the new head.
+            // A restarted run opens another workspace on the new head.
             self.driver.close(&before, self.fence).await;
         }
-        // A run that was ended from outside will not be driven again.
+        // A run that is ended from outside is not driven again, so its workspace is closed here.
         if let Some(live) = self.runs.get(run).filter(|live| live.state.finished.is_some()) {
             self.driver.close(&live.state, self.fence).await;
         }

@@ -1,4 +1,4 @@
-//! The journals of one ticket's runs: read when the ticket is taken over, written one fact at a time.
+//! Journals of one ticket's runs: read at the takeover, appended one fact at a time.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::driver::Trouble;
 use crate::run::RunState;
 
 impl Session<'_> {
-    /// Reads a run's journal and takes the run over; false when there is none yet.
+    /// Reads a run's journal and takes the run over; returns false if it has none.
     pub(super) async fn load(&mut self, run: &RunId) -> Result<bool, Trouble> {
         if self.runs.contains_key(run) {
             return Ok(true);
@@ -23,6 +23,7 @@ impl Session<'_> {
         let foreign = state.finished.is_none() && state.fence < self.fence;
         let state = Arc::new(state);
         self.runs.insert(run.clone(), Live { state, last });
+        // Fences the former planner: its next append fails by the journal's sequence.
         if foreign {
             self.append(run, Fact::TakenOver { fence: self.fence }).await?;
         }
@@ -52,7 +53,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes a fact down, then takes it in.
+    /// Appends a fact to the journal, then applies it to the state.
     pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), Trouble> {
         self.check()?;
         let Some(live) = self.runs.get(run) else {
@@ -63,12 +64,12 @@ impl Session<'_> {
         if let Some(live) = self.runs.get_mut(run) {
             live.last = sequence;
             Arc::make_mut(&mut live.state).apply(&entry)?;
-            // Only now: what the journal named last is needed until it names another.
+            // After the append: the previous fact's pack is needed until the journal names another.
             self.driver.snapshots.release(&live.state);
         }
         tracing::debug!(%run, fact = entry.fact.name(), position = entry.position, "fact recorded");
         if entry.fact.shows_progress() {
-            // From the second one on it is kept at once: the next takeover must not find an old count.
+            // A count above one is reset at once: the next takeover must not read the old one.
             let is_kept = std::mem::take(&mut self.row.takeovers) > 1;
             if is_kept {
                 self.save().await?;
@@ -77,8 +78,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Appends an entry, which keeps its nonce over an outage of NATS: one whose acknowledgement was lost is not written
-    /// twice.
+    /// Appends an entry. It keeps its nonce during an outage of NATS, so an entry whose acknowledgement was
+    /// lost is not written twice.
     async fn write(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Trouble> {
         let journal = self.driver.queue.journal();
         self.outlast(entry.fact.name(), || journal.append(run, last, entry))

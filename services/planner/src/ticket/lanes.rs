@@ -1,9 +1,11 @@
-//! Whose turn it is: in each lane one run at a time, in the order of the triggers.
+//! Order of runs: in each lane one run at a time, in the order of the triggers.
 
 use domain::{Lane, Pending, Row, RunId, RunStatus};
 
-/// The runs to drive now, at most one per lane. A run that has begun keeps its lane until it parks or ends. Otherwise it
-/// is the turn of the oldest run whose branch no older live run works on, parked or not; so every run has its turn.
+/// Returns the runs to drive now, at most one per lane.
+///
+/// A started run keeps its lane until it parks or ends. Then the oldest run follows whose branch no older
+/// live run works on, parked or not; so every run gets its turn.
 pub(super) fn next_runs(row: &Row) -> Vec<RunId> {
     let mut lanes: Vec<&Lane> = row.pending.iter().map(|pending| &pending.lane).collect();
     lanes.sort_unstable();
@@ -29,7 +31,7 @@ fn waits_for_branch(row: &Row, later: &Pending) -> bool {
         .any(|earlier| earlier.lane == later.lane && may_share_branch(earlier, later))
 }
 
-/// A run whose branch is not known yet may come to work on any.
+/// Returns true if two runs may work on one branch. A run with an unknown branch may work on any.
 fn may_share_branch(one: &Pending, other: &Pending) -> bool {
     let known = one.branch.as_ref().zip(other.branch.as_ref());
     matches!(one.lane, Lane::Change { .. }) && known.is_none_or(|(one, other)| one == other)

@@ -1,4 +1,4 @@
-//! One ticket: its lease, its row, its runs.
+//! Work on one ticket: its lease, its row, its runs.
 
 mod fold;
 mod intake;
@@ -38,7 +38,7 @@ pub(crate) struct TicketDesk {
 }
 
 impl TicketDesk {
-    /// A desk with everything that its runs need.
+    /// Creates a worker with the dependencies of its runs.
     pub(crate) fn new(queue: Queue, leases: Leases, driver: Driver) -> Self {
         Self {
             queue,
@@ -47,14 +47,14 @@ impl TicketDesk {
         }
     }
 
-    /// Works on a token's ticket until its runs are parked or over, then settles the token.
+    /// Works on a token's ticket until its runs are parked or finished, then settles the token.
     pub(crate) async fn handle(&self, token: Token<Trigger>, shutdown: CancellationToken) {
         let span = tracing::info_span!("ticket", otel.kind = "consumer", ticket = %token.ticket());
         token.follow(&span).await;
         Box::pin(self.take(token, shutdown)).instrument(span).await;
     }
 
-    /// Sends on what executors still keep of the tickets that were in hand.
+    /// Forwards the remaining spans from executors.
     pub(crate) async fn finish_spans(&self) {
         self.driver.executors.finish_spans().await;
     }
@@ -63,6 +63,8 @@ impl TicketDesk {
         let (ticket, fence) = (token.ticket().clone(), token.fence());
         let Some(lease) = self.leases.take(&ticket, fence).await else {
             tracing::debug!(%ticket, %fence, "a newer planner has the ticket");
+            // No ack and no nak: JetStream would accept them from any planner, and the token belongs to the
+            // newer one.
             return token.abandon();
         };
         if !lease.is_held() {
@@ -83,7 +85,7 @@ impl TicketDesk {
         lease: &Lease,
         shutdown: &CancellationToken,
     ) -> Result<End, Trouble> {
-        // Opened before the row is read, so that no trigger is missed.
+        // Before the row is read, so that no trigger is missed.
         let watch = self.queue.triggers().watch(ticket).await?;
         let mut session = Session::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
         match session.run(watch).await {
@@ -104,6 +106,8 @@ impl TicketDesk {
     ) {
         match end {
             Ok(End::Settled { cursor }) => {
+                // The lease goes first: after the acknowledgement another planner may take the ticket at
+                // once.
                 lease.release().await;
                 if let Err(error) = token.finish().await {
                     tracing::warn!(
@@ -125,6 +129,7 @@ impl TicketDesk {
             }
             Err(Trouble::Queue(newer @ queue::Error::Newer { .. })) => {
                 let pause = self.queue.leave_to_newer(&newer, Some(ticket)).await;
+                // Returns the token after a pause: only a planner of the newer release can read the record.
                 lease.release().await;
                 token.release_after(pause.unwrap_or(TROUBLE_PAUSE)).await;
             }
@@ -156,7 +161,8 @@ impl TicketDesk {
         }
     }
 
-    /// A trigger that came between the last look and the acknowledgement would have no token.
+    /// Wakes the ticket for a trigger between the last fold and the acknowledgement, which would have no
+    /// token.
     async fn check_again(&self, ticket: &TicketKey, cursor: u64) {
         let triggers = self.queue.triggers();
         let woken = async {
@@ -170,8 +176,8 @@ impl TicketDesk {
         }
     }
 
-    /// Takes the ticket out of work until a person looks at it. It is told first and marked last, so that a crash in
-    /// between repeats it.
+    /// Takes the ticket out of work until a person inspects it. The notice comes first and the mark last,
+    /// so that a crash in between repeats both.
     async fn quarantine(&self, ticket: &TicketKey, fence: RunFence, reason: &str) -> Result<(), Trouble> {
         let table = self.queue.table::<Row>(Bucket::Tickets);
         let Some((mut row, revision)) = table.get(&ticket.to_string()).await? else {

@@ -1,4 +1,4 @@
-//! Waiting an outage of NATS out. What a session has in hand may have cost minutes and money.
+//! Retries operations during a NATS outage. The session's state may have cost minutes and money.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::driver::Trouble;
 const LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long one operation is tried again.
+/// Time limit for the retries of one operation.
 pub(super) struct Patience {
     what: &'static str,
     since: Instant,
@@ -25,10 +25,10 @@ impl Patience {
         }
     }
 
-    /// Waits a moment before the next try.
+    /// Waits before the next attempt.
     ///
     /// # Errors
-    /// The trouble itself when it is not an outage, when the outage lasts too long, and at shutdown.
+    /// The given error if it is not an outage, if the outage lasts too long, and on shutdown.
     pub(super) async fn pause(
         &mut self,
         trouble: Trouble,

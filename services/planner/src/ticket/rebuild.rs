@@ -7,10 +7,11 @@ use super::session::Session;
 use crate::driver::Trouble;
 
 impl Session<'_> {
-    /// The triggers that can be read. The others become dead letters, and the ticket is told.
+    /// Returns the readable triggers. The others become dead letters with a notice on the ticket.
     ///
     /// # Errors
-    /// [`Trouble::Queue`] also when a newer release wrote one: a planner of that release takes them all.
+    /// [`Trouble::Queue`] also when a newer release wrote a trigger: a planner of that release handles them
+    /// all.
     pub(super) async fn readable(
         &self,
         triggers: Vec<(u64, Result<Trigger, Unreadable>)>,

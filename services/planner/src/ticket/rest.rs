@@ -1,4 +1,4 @@
-//! The end of a quarantine, and the timer for runs that wait to try again.
+//! End of a quarantine, and timers of runs that wait for a retry.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use domain::{Fact, Reason, RunId, RunStatus, StopReason, Timestamp, cause::chain
 use super::session::Session;
 use crate::driver::Trouble;
 
-/// Clocks differ: a timer is never set for an instant that may be over already.
+// Clocks of planner and NATS differ: a timer must not be in the past when NATS receives it.
 const SHORTEST: Duration = Duration::from_millis(250);
 
 impl Session<'_> {
-    /// A quarantine ends when a person asks for a retry or for the job once more; true when one ended now.
+    /// Ends a quarantine if a person requests a retry or the job again; returns true if it ended now.
     pub(super) async fn lift_quarantine(&mut self) -> Result<bool, Trouble> {
         self.seen = self.row.cursor;
         if self.row.quarantined.is_none() {
@@ -35,8 +35,8 @@ impl Session<'_> {
         Ok(asked)
     }
 
-    /// Takes the journals of the live runs. After a quarantine, a run whose journal cannot be continued ends, so that
-    /// it does not keep the ticket's other runs from theirs.
+    /// Loads the journals of the live runs. After a quarantine, a run with an unusable journal ends, so
+    /// that it does not block the ticket's other runs.
     pub(super) async fn load_live(&mut self) -> Result<(), Trouble> {
         let live: Vec<RunId> = self
             .row
@@ -64,7 +64,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Runs whose wait is over go on.
+    /// Resumes runs whose wait is over.
     pub(super) async fn wake_due(&mut self) -> Result<(), Trouble> {
         let now = bootstrap::now();
         for run in self.waiting() {
@@ -80,10 +80,11 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The last step before the ticket is left: no planner was brought down, and the timer is set when a run waits for
-    /// it. Should the timer be lost, the sweeper finds the due time in the row.
+    /// Prepares the row before the session ends: the takeover count is reset, and a timer is set if a run
+    /// waits for it. If the timer is lost, the sweeper reads the due time from the row.
     pub(super) async fn rest(&mut self) -> Result<(), Trouble> {
         let first = self.first_due().await?;
+        // Row before timer: the sweeper needs the due time if the planner crashes between both.
         let is_new = self.row.due != first || self.row.takeovers > 0;
         (self.row.due, self.row.takeovers) = (first, 0);
         if is_new {
@@ -97,7 +98,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// When the first of the runs that wait for it is tried again.
+    /// Returns the earliest retry of the waiting runs.
     pub(super) async fn first_due(&mut self) -> Result<Option<Timestamp>, Trouble> {
         let mut first: Option<Timestamp> = None;
         for run in self.waiting() {

@@ -1,4 +1,4 @@
-//! One planner's time with one ticket, between taking over and settling the token.
+//! Session of one planner with one ticket, from takeover to settling the token.
 
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
@@ -14,23 +14,23 @@ use crate::run::{Action, RunState, decide};
 use crate::snapshots::bytes_of;
 use crate::telemetry;
 
-/// Between two tries of a run that waits for a slot, while its ticket is in hand.
+// Pause between two attempts to get a slot while the session holds the ticket.
 const SLOTS_AGAIN: Duration = Duration::from_secs(2);
 
-/// How the time with a ticket ends well.
+/// Regular end of a session.
 #[derive(Debug)]
 pub(super) enum End {
-    /// Every run waits or is over; triggers up to `cursor` are folded in.
+    /// Every run waits or is finished; triggers up to `cursor` are folded.
     Settled { cursor: u64 },
     /// The planner shuts down.
     Shutdown,
 }
 
-/// A run whose journal is in memory.
+/// Run with its journal in memory.
 pub(super) struct Live {
-    /// Shared with the step under way, which goes on with what it was decided on.
+    /// Shared with the running step, which keeps the state that it was decided on.
     pub(super) state: Arc<RunState>,
-    /// Stream sequence of its last entry.
+    /// Stream sequence of the last entry.
     pub(super) last: u64,
 }
 
@@ -43,21 +43,23 @@ pub(super) struct Session<'a> {
     pub(super) row: Row,
     revision: Option<Revision>,
     pub(super) runs: HashMap<RunId, Live>,
-    /// A trigger may have come since the last fold.
+    /// True if a trigger may have arrived since the last fold.
     pub(super) stale: bool,
-    /// Stream sequence of the last trigger that was looked at.
+    /// Stream sequence of the last inspected trigger.
     pub(super) seen: u64,
-    /// When runs that wait for a slot try again while others of the ticket are under way: nobody can wake the ticket then.
+    /// Next attempt of runs that wait for a slot while other runs of the ticket have steps: the session
+    /// holds the token, so a wake-up has no effect.
     pub(super) slots_again: Option<Timestamp>,
-    /// A quarantine ended with this takeover.
+    /// True if a quarantine ended with this takeover.
     pub(super) lifted: bool,
 }
 
 impl<'a> Session<'a> {
-    /// Writes the fence into the row, then into the journal of each live run; only then may anything be done.
+    /// Takes a ticket over: writes the fence into the row; the journals of live runs follow. Nothing else
+    /// may happen before.
     ///
     /// # Errors
-    /// [`Trouble::Lost`] when a newer planner was faster.
+    /// [`Trouble::Lost`] if a newer planner owns the ticket.
     pub(super) async fn take_over(
         driver: &'a Arc<Driver>,
         lease: &'a Lease,
@@ -85,10 +87,11 @@ impl<'a> Session<'a> {
         };
         session.row.fence = fence;
         let lifted = session.lift_quarantine().await?;
-        // A token without a live run has nothing that could be stuck.
+        // A token without a live run cannot be stuck.
         if session.row.quarantined.is_none() && !session.row.pending.is_empty() {
             session.row.takeovers += 1;
         }
+        // Counts the takeover before any work, so that a crash of this planner is counted.
         session.save().await?;
         if session.row.takeovers > Row::MOST_TAKEOVERS {
             return Err(Trouble::Stuck(session.row.takeovers));
@@ -97,21 +100,22 @@ impl<'a> Session<'a> {
         Ok(session)
     }
 
-    /// What a newer release left behind brought no planner down.
+    /// Does not count a takeover that ended because of a newer release's record as a crash.
     pub(super) async fn forget_takeover(&mut self) -> Result<(), Trouble> {
         self.row.takeovers = self.row.takeovers.saturating_sub(1);
         self.save().await
     }
 
-    /// Drives the ticket's runs, those of different lanes side by side, until each waits or is over.
+    /// Drives the ticket's runs, in parallel for different lanes, until each waits or is finished.
     ///
     /// # Errors
-    /// [`Trouble`]; the steps under way are dropped then.
+    /// [`Trouble`]; the running steps are dropped then.
     pub(super) async fn run(&mut self, watch: Watch) -> Result<End, Trouble> {
         if self.row.quarantined.is_some() {
             return Ok(End::Settled { cursor: self.seen });
         }
         self.load_live().await?;
+        // Slots may be free again since the last session, so those runs try again at once.
         self.row.stop_waiting_for_slots();
         let (mut steps, mut changes) = (Steps::default(), pin!(changes(watch)));
         let shutdown = self.shutdown;
@@ -125,6 +129,7 @@ impl<'a> Session<'a> {
                 return self.give_back(steps).await;
             }
             if steps.is_empty() {
+                // Folds a last time before the end, because a trigger may have arrived since.
                 if self.stale || self.fold(&mut steps).await? {
                     continue;
                 }
@@ -144,20 +149,21 @@ impl<'a> Session<'a> {
     }
 
     async fn give_back(&mut self, steps: Steps) -> Result<End, Trouble> {
+        // A return on shutdown is not a crash.
         drop(steps);
         self.row.takeovers = 0;
         self.save().await?;
         Ok(End::Shutdown)
     }
 
-    /// Begins a step in every lane that has none under way. What needs no waiting is done on the spot.
+    /// Starts a step in every lane without one. An action that waits for nothing is performed at once.
     async fn advance(&mut self, steps: &mut Steps) -> Result<(), Trouble> {
         while !self.shutdown.is_cancelled() {
             let idle = next_runs(&self.row).into_iter().find(|run| !steps.has(run));
             let Some(run) = idle else { break };
             self.activate(&run).await?;
             if !self.load(&run).await? {
-                // The row knows a run that has no journal: the trigger's fold was saved, its journal is gone.
+                // The saved row names a run whose journal is missing.
                 self.row.finish(&run, StopReason::JournalLost, bootstrap::now());
                 self.save().await?;
                 continue;
@@ -181,7 +187,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Bytes of the snapshots that other runs of the ticket keep, as long as they are not over.
+    /// Returns the bytes of the snapshots that the ticket's other live runs keep.
     fn kept_beside(&self, run: &RunId) -> u64 {
         let others = self
             .runs
@@ -202,7 +208,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Takes in what a step brought.
+    /// Applies the outcome of a step.
     async fn take_in(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Trouble> {
         match outcome {
             Outcome::Fact(fact) => self.append(run, *fact).await,
@@ -234,7 +240,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// A run that waits holds nothing but, for a short report, its workspace; one that is over holds nothing.
+    /// Marks a run as waiting or finished. A waiting run holds at most its workspace, for a short report; a
+    /// finished one holds nothing.
     async fn stand_still(&mut self, run: &RunId) -> Result<(), Trouble> {
         let Some(live) = self.runs.get(run) else {
             return Ok(());
@@ -262,7 +269,8 @@ impl<'a> Session<'a> {
         self.save().await
     }
 
-    /// From the oldest run that the row knows: a ticket of more than twenty is counted too short.
+    /// Records the lead time from the row's oldest run. The row keeps twenty runs, so the time of a longer
+    /// ticket is too short.
     fn count_lead_time(&self) {
         if let Some(first) = self.row.runs.first() {
             telemetry::ticket_done(bootstrap::now().since(first.started_at));
@@ -273,7 +281,7 @@ impl<'a> Session<'a> {
         self.lease.check().map_err(|_| Trouble::Lost)
     }
 
-    /// Does something on NATS, again and again while NATS does not answer.
+    /// Repeats an operation on NATS during an outage.
     pub(super) async fn outlast<T, F>(
         &self,
         what: &'static str,
@@ -292,7 +300,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Writes the row. After an outage it is not known whether the last try came through; a row with our fence is ours.
+    /// Saves the row. After an outage the last attempt may have succeeded; a row with our fence is ours.
     pub(super) async fn save(&mut self) -> Result<(), Trouble> {
         let table = self.driver.queue.table::<Row>(Bucket::Tickets);
         let key = self.ticket.to_string();
@@ -305,7 +313,7 @@ impl<'a> Session<'a> {
                     self.revision = Some(revision);
                     return Ok(());
                 }
-                // A try that was given up may have been sent all the same once NATS was back.
+                // An attempt without a response may have reached NATS later.
                 Err(queue::Error::Conflict) if is_repeated => {
                     let found = self.outlast("the ticket's row", || table.get(&key)).await?;
                     let ours = found.filter(|(row, _)| row.fence == self.fence);
@@ -320,7 +328,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Performs an action. One that meets an outage of NATS is performed again under the same ids, so nothing happens twice.
+/// Performs an action. During an outage of NATS it repeats the action under the same ids, so nothing
+/// happens twice.
 async fn perform(
     driver: Arc<Driver>,
     action: Action,
@@ -334,14 +343,14 @@ async fn perform(
             .perform(action.clone(), &state, fence, kept_elsewhere)
             .await
         {
-            // The session ends this at shutdown.
+            // On shutdown the session aborts this task.
             Err(trouble) => patience.pause(trouble, &CancellationToken::new()).await?,
             performed => return performed,
         }
     }
 }
 
-/// An item for each append to the ticket's triggers, or for several at once.
+/// Returns a stream with an item for each append to the ticket's triggers, or for several at once.
 fn changes(watch: Watch) -> impl Stream<Item = ()> {
     stream::unfold(watch, |mut watch| async {
         watch.changed().await;

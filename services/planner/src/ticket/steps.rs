@@ -1,4 +1,4 @@
-//! The steps under way, one per lane at most.
+//! Running steps of a ticket, at most one per lane.
 
 use std::{
     future::poll_fn,
@@ -16,15 +16,17 @@ use crate::driver::{Outcome, Trouble};
 
 type Step = AbortOnDropHandle<Result<Outcome, Trouble>>;
 
-/// Steps of several runs that go on side by side, each in a task of its own: they go on while the session waits for NATS,
-/// or a model's reply would meanwhile run into its time limits and be paid for again. Dropping this cancels all of them.
+/// Steps of several runs in parallel, each in a separate task.
+///
+/// A step continues while the session waits for NATS. Otherwise a model's reply would reach its time limits
+/// meanwhile and cost money again. Dropping this cancels all steps.
 #[derive(Default)]
 pub(super) struct Steps {
     under_way: Vec<(RunId, Step)>,
 }
 
 impl Steps {
-    /// Begins a step of a run, which has none under way.
+    /// Starts a step of a run that has none.
     pub(super) fn begin(
         &mut self,
         run: RunId,
@@ -34,11 +36,12 @@ impl Steps {
         self.under_way.push((run, step));
     }
 
-    /// Ends the step of a run, if one is under way; nothing of it happens after this returns.
+    /// Cancels the step of a run; nothing of it happens after this returns.
     pub(super) async fn cut(&mut self, run: &RunId) {
         if let Some(place) = self.under_way.iter().position(|(other, _)| other == run) {
             let (_, step) = self.under_way.remove(place);
             step.abort();
+            // The abort takes effect at the task's next await, so the session waits for its end.
             drop(step.await);
         }
     }
@@ -51,7 +54,7 @@ impl Steps {
         self.under_way.is_empty()
     }
 
-    /// The next outcome; waits forever when nothing is under way. Safe to cancel.
+    /// Returns the next outcome; waits forever without a step. Cancel safe.
     pub(super) async fn next(&mut self) -> (RunId, Result<Outcome, Trouble>) {
         poll_fn(|context| self.poll(context)).await
     }
@@ -67,7 +70,8 @@ impl Steps {
     }
 }
 
-/// A step that panicked takes the session with it, as if it were part of it. Only the runtime's end cancels a step here.
+/// Handles a broken task. A panic in a step continues in the session. Only the end of the runtime cancels a
+/// step here.
 fn broken(error: JoinError) -> Result<Outcome, Trouble> {
     match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),

@@ -1,4 +1,4 @@
-//! Tables of triggers and rows.
+//! Tables of triggers and the resulting rows.
 
 use std::collections::BTreeSet;
 
@@ -403,13 +403,13 @@ fn every_kind_of_work_meets_a_running_one_as_its_lane_says() {
 
 #[derive(Clone, Debug)]
 enum Event {
-    /// A run of this lane and branch is asked for.
+    /// Requests a run of this lane and branch.
     Ask(u8, Option<u8>),
-    /// A run that works parks.
+    /// Parks a working run.
     Park(u8),
-    /// What a parked run waits for is there.
+    /// Delivers what a parked run waits for.
     Wake(u8),
-    /// A run that works ends.
+    /// Finishes a working run.
     End(u8),
 }
 
@@ -434,7 +434,7 @@ fn lane(number: u8) -> Lane {
     }
 }
 
-/// A row, and which of its runs have begun.
+/// Row with the runs that have begun.
 #[derive(Default)]
 struct Rounds {
     row: Row,
@@ -510,7 +510,7 @@ proptest! {
                 }
             }
         }
-        // From here on everything that is waited for comes, and every run at work ends.
+        // From here on every wait is fulfilled, and every working run ends.
         for round in 0..1000 {
             if rounds.row.pending.is_empty() {
                 break;

@@ -1,4 +1,4 @@
-//! What is sent, byte for byte where caches depend on it.
+//! Request bodies, byte for byte where caches depend on it.
 
 use domain::{Block, ToolCall};
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn turn(transcript: &mut Transcript, id: &str) {
     ]);
 }
 
-/// Where the markers are, and how long each lasts.
+/// Returns the places and lifetimes of the cache markers.
 fn markers(body: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut look = |place: String, block: &Value| {

@@ -1,4 +1,4 @@
-//! Roles, fallbacks and choices.
+//! Roles, fallbacks and choices of models.
 
 use super::*;
 use crate::model::Choice;
@@ -62,7 +62,7 @@ async fn a_conversation_goes_on_with_another_provider_and_comes_back() {
     transcript.messages.push(Message::Assistant(reply.blocks));
     transcript.messages.push(Message::User("Once more.".to_owned()));
 
-    // The provider that failed rests; where it is asked again it gets its own thinking back.
+    // The failed provider rests. When it is asked again, it gets its own thinking back.
     let reply = chat(&models, &choice, &transcript).await.unwrap();
     assert_eq!(reply.provider, "backup");
     let again = Models::new(&settings).unwrap();

@@ -1,5 +1,5 @@
-//! Streams as gateways and local servers send them: each case is the wire of one kind of server, in the form of its public
-//! reports.
+//! Streams of gateways and local servers. Each case is the wire format of one kind of server, from public
+//! bug reports.
 
 use bytes::Bytes;
 use domain::{Block, Reply, ReplyStop, ToolCall};
@@ -16,7 +16,7 @@ fn read_wire(dialect: &str, wire: &str) -> Result<Reply, Failure> {
     read_offering(&TOOLS, dialect, vec![Bytes::copy_from_slice(wire.as_bytes())])
 }
 
-/// Frames of Chat Completions, each with a delta, and the reason for the end.
+/// Returns frames of Chat Completions, each with a delta, and the stop reason.
 fn chat_stream(deltas: &[Value], reason: &Value, end: &str) -> String {
     let frame = |delta: &Value, reason: &Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": reason });
@@ -36,7 +36,7 @@ fn call_delta(call: Value) -> Value {
     json!({ "tool_calls": [call] })
 }
 
-/// Names and paths of the calls of a reply.
+/// Returns names and paths of a reply's calls.
 fn called(reply: &Reply) -> Vec<(String, String)> {
     let shown = |call: &ToolCall| {
         let path = call.input["path"].as_str().map(str::to_owned);
@@ -60,7 +60,7 @@ fn whole_call(path: &str) -> Value {
     function("read_file", format!("{{\"path\": \"{path}\"}}"))
 }
 
-/// The calls of each kind of server that asks for `a` and `b`.
+/// Returns the calls of `a` and `b` in the form of each kind of server.
 fn two_calls() -> Vec<(&'static str, Vec<Value>)> {
     let (a, b) = (whole_call("a"), whole_call("b"));
     let piece = |text: &str| json!({ "arguments": text });
@@ -292,17 +292,17 @@ fn chat_reply_ends_as_its_content_says() {
     }
     let reply = read_wire("openai", &chat_stream(&text, &json!("MAX_TOKENS"), DONE)).unwrap();
     assert_eq!(reply.stop, ReplyStop::MaxTokens);
-    // A frame behind the last one, with an empty reason.
+    // A frame after the last one, with an empty reason.
     let trailing = chat_stream(&text, &json!("length"), "")
         + "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"\"}]}\n\ndata: [DONE]\n\n";
     assert_eq!(read_wire("openai", &trailing).unwrap().stop, ReplyStop::MaxTokens);
-    // No reason, and nothing said.
+    // No reason and no content.
     let failure = read_wire("openai", &chat_stream(&[], &Value::Null, DONE)).unwrap_err();
     assert!(matches!(failure, Failure::Garbage(_)), "{failure:?}");
-    // No reason and no [DONE]: cut.
+    // Without reason and [DONE] the stream is incomplete.
     let failure = read_wire("openai", &chat_stream(&text, &Value::Null, "")).unwrap_err();
     assert!(matches!(failure, Failure::Transient { .. }), "{failure:?}");
-    // The last event without its blank line.
+    // The last event lacks its blank line.
     let bare = chat_stream(&text, &Value::Null, "data: [DONE]");
     assert_eq!(read_wire("openai", &bare).unwrap().text(), "Hm.");
 }
@@ -362,7 +362,7 @@ data: {"type":"message_stop"}
 
 "#;
     assert_eq!(read_wire("anthropic", wire).unwrap().text(), "\u{1f600}");
-    // Bytes that are no UTF-8 by themselves.
+    // Invalid UTF-8 in each event alone.
     let mut bytes = b"data: {\"choices\":[{\"delta\":{\"content\":\"\xf0\x9f\"}}]}\n\n".to_vec();
     bytes.extend(
         b"data: {\"choices\":[{\"delta\":{\"content\":\"\x98\x80\"},\"finish_reason\":\"stop\"}]}\n\n",
@@ -371,7 +371,7 @@ data: {"type":"message_stop"}
     assert_eq!(reply.text(), "\u{1f600}");
 }
 
-/// Events of Anthropic's API with these numbers of the two calls' blocks.
+/// Returns events of Anthropic's API with these numbers of the two calls' blocks.
 fn message_stream(numbers: [Value; 2], reason: &Value, end: &str) -> String {
     let event = |event: Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
     let mut wire = event(
@@ -516,7 +516,7 @@ fn original_arguments_go_back_to_their_model_alone() {
     assert!(sent(&same)["extra_content"].is_null());
 }
 
-/// One call of a stream that is made up, with every slip that servers make.
+/// Generates a call with every deviation that servers are known for.
 fn any_fragment() -> impl Strategy<Value = Value> {
     let index = prop::sample::select(vec![
         json!(0),

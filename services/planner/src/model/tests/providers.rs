@@ -1,4 +1,4 @@
-//! Every way in, against the stand-in: credentials, thinking, caches, structured output.
+//! All providers against the stand-in: credentials, thinking, caches, structured output.
 
 use domain::{Block, ModelFault};
 use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_SECRET_ACCESS_KEY};
@@ -289,7 +289,7 @@ async fn headers_of_the_settings_are_sent_along() {
     }
 }
 
-/// What becomes of an answer.
+/// Returns the kind of failure for a response.
 async fn refusal(dialect: &str, status: u16, body: &'static str) -> ModelFault {
     let server = Answering::start(move |_| (status, body)).await;
     let more = json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION });
@@ -299,7 +299,7 @@ async fn refusal(dialect: &str, status: u16, body: &'static str) -> ModelFault {
     error.kind
 }
 
-/// A server with one answer, which ends when it is dropped.
+/// Server with one response, which stops on drop.
 struct Answering {
     url: String,
     _server: tokio_util::task::AbortOnDropHandle<()>,
@@ -328,7 +328,7 @@ impl Answering {
     }
 }
 
-/// The words for an answer of a server, and how often it was asked.
+/// Returns the message for a server's response, and the number of requests.
 async fn told(
     dialect: &str,
     status: u16,

@@ -1,4 +1,5 @@
-//! Conversations as the vendors' documentation has them: what is sent, and what comes back in any pieces, cut anywhere.
+//! Conversations from the vendors' documentation: the requests, and the replies in arbitrary pieces or
+//! interrupted anywhere.
 
 use bytes::Bytes;
 use domain::{Block, ModelFault, Reply, ToolCall, Usage};
@@ -13,7 +14,7 @@ use crate::model::failure::Failure;
 use crate::model::stream::{Framing, collect};
 use crate::model::tool_name::ToolNames;
 
-/// One conversation: a question, two calls, an answer.
+/// Conversation of a question, two calls and an answer.
 struct Conversation {
     dialect: &'static str,
     more: Value,
@@ -58,7 +59,7 @@ impl Conversation {
         from_json(all)
     }
 
-    /// A reply as it comes over the wire.
+    /// Returns a reply in its wire format.
     fn wire(&self, reply: usize) -> Vec<u8> {
         match self.framing() {
             Framing::ServerSentEvents => self.replies[reply].as_bytes().to_vec(),
@@ -75,7 +76,7 @@ impl Conversation {
     }
 }
 
-/// A frame with one event, as Bedrock sends it.
+/// Returns a Bedrock frame with one event.
 fn chunk(event: &str) -> Vec<u8> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let payload = json!({ "bytes": STANDARD.encode(event), "p": "abcdefghijk" }).to_string();
@@ -91,7 +92,7 @@ fn read_pieces(dialect: &str, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
     read_offering(&["get_weather"], dialect, pieces)
 }
 
-/// The reply to a question that offers these tools.
+/// Reads the reply to a request that offers these tools.
 pub(super) fn read_offering(tools: &[&str], dialect: &str, pieces: Vec<Bytes>) -> Result<Reply, Failure> {
     let tool = |name: &&str| ToolSpec {
         name: (*name).to_owned(),
@@ -138,7 +139,7 @@ fn question() -> Transcript {
     }
 }
 
-/// Who asked is known outside of the stream.
+/// Adds the provider and model, which the stream itself does not contain.
 fn stamped(mut reply: Reply, model: &str) -> Vec<Block> {
     for block in &mut reply.blocks {
         if let Block::Opaque {
@@ -215,7 +216,7 @@ fn a_reply_that_is_cut_anywhere_is_tried_again_and_never_taken_for_another() {
             let reply = conversation.read(whole(&wire)).unwrap();
             for cut in 0..wire.len() {
                 match conversation.read(whole(&wire[..cut])) {
-                    // Counts come behind the end of the reply itself.
+                    // Token counts follow the end of the reply.
                     Ok(other) => {
                         let known = (&reply.blocks, reply.stop);
                         assert_eq!(
@@ -240,7 +241,7 @@ fn a_reply_that_is_cut_anywhere_is_tried_again_and_never_taken_for_another() {
     }
 }
 
-/// The bytes in pieces that end at these places.
+/// Splits the bytes at these places.
 pub(super) fn pieces(bytes: &[u8], ends: &[prop::sample::Index]) -> Vec<Bytes> {
     let mut ends: Vec<usize> = ends.iter().map(|end| end.index(bytes.len() + 1)).collect();
     ends.extend([0, bytes.len()]);
@@ -276,7 +277,7 @@ proptest! {
             let place = place.index(wire.len());
             wire[place] = byte;
             let read = conversation.read(whole(&wire));
-            // Frames carry checksums, so no damage of theirs passes unseen.
+            // Frames have checksums, so damage is always detected.
             if conversation.framing() == Framing::AwsEventStream && conversation.wire(0) != wire {
                 prop_assert!(read.is_err());
             }

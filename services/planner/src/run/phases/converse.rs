@@ -85,7 +85,7 @@ pub(super) fn handed_in<T>(
         Progress::Full => return Ok(None),
         Progress::Answered | Progress::Silent(_) => {}
     }
-    // Calls before the return are submitted already and were not accepted.
+    // The last turn is from before the return, so its calls do not count.
     if state.came_back_to(dialog.phase) {
         return Err(record_turn(state, dialog).into());
     }

@@ -1,4 +1,4 @@
-//! The ticket is looked at before anybody works on it: what it is, how much it is, and whether the work can begin.
+//! Triages a ticket before the work: its kind, its size, and whether the work can begin.
 
 use domain::{
     Fact, GiveUp, Intake, IntakeDecision, ModelRole, Phase, PhaseOutput, Question, Reply, ReportOutcome,
@@ -11,7 +11,7 @@ use crate::run::machine::{
     Action, Argument, DialogSpec, Output, PhaseSpec, RunState, Step, ask, await_report, park, record_turn,
 };
 
-/// One reply, and one more to correct it.
+// Attempts of the model: one reply, and one correction.
 const TRIES: usize = 2;
 
 const DIALOG: DialogSpec = DialogSpec {
@@ -32,7 +32,7 @@ fn next(state: &RunState) -> Step {
     match state.intake() {
         Some(Some(intake)) => follow(state, &intake.decision),
         Some(None) => Step::Over,
-        // A former release began the work without it.
+        // A former release began the work without a triage.
         None if !is_wanted || state.is_at_work() => Step::Over,
         None => look(state),
     }
@@ -54,7 +54,7 @@ fn look(state: &RunState) -> Step {
     }
 }
 
-/// A reply that is of no use twice costs the run nothing but this look.
+/// Finishes the phase. After two unusable replies the work begins without a triage.
 fn over(intake: Option<Intake>) -> Step {
     let output = PhaseOutput::Intake {
         intake: intake.map(Box::new),
@@ -86,7 +86,7 @@ fn declined(kind: GiveUp, reason: &str) -> Step {
     })
 }
 
-/// The questions go to the ticket, and the run waits for an answer.
+/// Posts the questions on the ticket and waits for an answer.
 fn put(state: &RunState, questions: &[Question]) -> Step {
     let is_it = |request: &ReportRequest| matches!(request, ReportRequest::QuestionAsked(_));
     let Some(asked) = state.last_report(is_it) else {
@@ -98,12 +98,12 @@ fn put(state: &RunState, questions: &[Question]) -> Step {
         )
         .into();
     };
-    // It was asked after the last look.
+    // Only an answer after the triage's last turn belongs to the questions.
     let looks = state.turns_of(&DIALOG).last().map_or(0, |turn| turn.after + 1);
     match &asked.outcome {
         Some(ReportOutcome::Done(_)) if state.has_answer_since(looks) => Step::Over,
         Some(ReportOutcome::Done(_)) => park(state, WaitsFor::Answer).into(),
-        // The work goes on with what is known.
+        // The work continues with the known facts.
         Some(ReportOutcome::Refused(_)) => Step::Over,
         Some(ReportOutcome::Failed { .. }) | None => await_report(state, &asked.id, WaitsFor::Report),
     }

@@ -1,4 +1,4 @@
-//! Work that went on after a proof and ended worse is given up for the state that was proven best.
+//! Restores the best verified snapshot if later work made the change worse.
 
 use crate::run::machine::{Action, PhaseSpec, RunState, Step};
 

@@ -1,4 +1,5 @@
-//! The code is looked up once more with what the first look at the ticket expects to change. Only what is there is shown.
+//! Searches for code again, with the files that the triage expects to change. The result contains only
+//! existing files.
 
 use crate::run::machine::{Action, PhaseSpec, RunState, Step};
 
@@ -9,6 +10,7 @@ fn next(state: &RunState) -> Step {
         .intake()
         .flatten()
         .is_some_and(|intake| !intake.files.is_empty());
+    // The first search was at the start of the run; more than one further search brings nothing new.
     match expects && state.lookups < 2 && !state.is_at_work() {
         true => Action::FindCode.into(),
         false => Step::Over,

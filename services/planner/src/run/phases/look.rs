@@ -1,4 +1,5 @@
-//! The code that the ticket may be about is looked up, so that the model begins there. It is never waited for.
+//! Searches for code that matches the ticket, as a starting point for the model. It never waits for the
+//! index.
 
 use crate::run::machine::{Action, PhaseSpec, RunState, Step};
 

@@ -1,4 +1,4 @@
-//! The phases that jobs are made of, one file each.
+//! Phases of jobs, one file each.
 
 pub(super) mod announce;
 pub(super) mod answer;

@@ -1,14 +1,16 @@
-//! Somebody pushed to the branch that the run works on.
+//! Handles foreign pushes to the branch that the run works on.
 
 use domain::{About, Refusal, StopReason};
 
 use crate::run::machine::{RunState, Step};
 
-/// How often the work begins again on what others pushed.
+// Maximum of restarts after foreign pushes.
 const MOST_BEGINNINGS: u32 = 3;
 
-/// What ends the run instead of a new beginning. Red checks were those of a commit that is no head any more: the checks of the
-/// new one decide what follows. And a branch that never stands still is left to the people who push there.
+/// Returns the step that ends the run instead of a restart.
+///
+/// Failed checks belong to a commit that is no longer the head: the checks of the new head decide. A branch
+/// that changes again and again is left to its authors.
 pub(in crate::run) fn moved(state: &RunState) -> Option<Step> {
     let request = state.request().filter(|_| state.moves > 0)?;
     let (ours, head) = request.about.pull_request()?;

@@ -1,4 +1,4 @@
-//! A workspace is opened.
+//! Opens the workspace of the run.
 
 use domain::{Fact, StopReason, text::tail};
 

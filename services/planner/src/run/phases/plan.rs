@@ -1,4 +1,4 @@
-//! A large change is planned before it is made. The model reads, and changes nothing.
+//! Plans a large change before the work. The model only reads.
 
 use domain::{Approval, Class, Fact, JobRequest, ModelRole, Phase, PhaseOutput, Plan, Planned};
 
@@ -24,6 +24,7 @@ fn next(state: &RunState) -> Step {
     if !is_wanted || state.plan().is_some() || state.is_at_work() {
         return Step::Over;
     }
+    // Each revision of the plan gets the same number of turns again.
     let most_turns = MOST_TURNS * (1 + state.returns.len());
     let plan = handed_in(state, &DIALOG, most_turns, |calls| {
         accepted(calls, &submit_plan::TOOL, submit_plan::parse)

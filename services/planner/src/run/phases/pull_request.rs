@@ -1,4 +1,4 @@
-//! The model reads a pull request of somebody and reviews it, once, with comments on lines.
+//! Reviews a foreign pull request once, with comments on lines.
 
 use domain::report::PullRequestReviewed;
 use domain::{

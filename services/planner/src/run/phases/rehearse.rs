@@ -1,4 +1,4 @@
-//! What a job asks the reporter for when all goes well, with fixed words where a model would answer.
+//! Lists the reports of a successful job, with fixed text in place of the model's.
 
 use domain::report::{
     Begun, ChecksRepaired, Discussed, OpenIssues, OpenPullRequest, PlanProposed, PullRequestReviewed,
@@ -12,7 +12,7 @@ use domain::{
 
 use crate::run::machine::{PhaseSpec, RunState, Step, ask, park, report_failed};
 
-/// What stands where a model would answer.
+// Text in place of the model's.
 const WORDS: &str = "(mock)";
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
@@ -120,7 +120,7 @@ fn discussed(request: &JobRequest, task: DiscussionTask) -> ReportRequest {
     }
 }
 
-/// A change and its pull request, as far as the rules want one.
+/// Returns the reports of a change with its pull request, as far as the rules require one.
 fn implement(state: &RunState, request: &JobRequest) -> Vec<ReportRequest> {
     let handover = Handover {
         title: request.text.summary.clone(),
@@ -157,7 +157,7 @@ fn implement(state: &RunState, request: &JobRequest) -> Vec<ReportRequest> {
     requests
 }
 
-/// More commits on a pull request of ours, and what is told of them.
+/// Returns the reports of a push to our pull request.
 fn on_branch(request: &JobRequest, job: Job, about: &About) -> Option<Vec<ReportRequest>> {
     let (ours, head) = about.pull_request()?;
     let commit = Some(CommitId::null());
@@ -207,7 +207,7 @@ fn plan(request: &JobRequest) -> ReportRequest {
     .into()
 }
 
-/// What a person is asked before a push, where the rules want that.
+/// Returns the decision request before a push, where the rules require it.
 fn decision(
     request: &JobRequest,
     push: &PushBranch,
@@ -240,7 +240,7 @@ fn started(request: &JobRequest, job: Job) -> ReportRequest {
     .into()
 }
 
-/// Nothing is committed, so nothing is in it.
+/// Returns a push without content, because nothing is committed.
 fn push(request: &JobRequest, branch: String, expected: Option<CommitId>) -> PushBranch {
     PushBranch {
         repository: request.repository.clone(),

@@ -1,12 +1,13 @@
-//! The repairs that the rules name run before the model looks at red checks. Where they change something, that is the repair;
-//! if it does not prove, the model goes on with it.
+//! Runs the automatic fixes of the rules before the model works on failed checks.
+//!
+//! If they change files, that is the repair; if its proof fails, the model continues from it.
 
 use domain::{Exit, Fact, Handover, PhaseOutput};
 
 use super::tidy::{repaired_by, run_repairs};
 use crate::run::machine::{Action, PhaseSpec, RunState, Step};
 
-/// What such a commit is called: `style: auto-fix`.
+// Kind and title of the commit: `style: auto-fix`.
 const KIND: &str = "style";
 const TITLE: &str = "auto-fix";
 
@@ -42,7 +43,7 @@ fn next(state: &RunState) -> Step {
     .into()
 }
 
-/// Whether a change is what the repairs did, and nothing of a model's.
+/// Returns true if the automatic fixes made the change, not a model.
 pub(super) fn is_auto_fix(handover: &Handover) -> bool {
     handover.kind == KIND && handover.title == TITLE
 }

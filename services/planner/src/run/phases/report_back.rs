@@ -1,4 +1,4 @@
-//! Whoever waits for it hears what became of red checks or of a review.
+//! Reports the result of repaired checks or of an addressed review to the requester.
 
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed};
 use domain::{About, CommitId, ReportOutcome, ReportRequest, StopReason, WaitsFor};
@@ -58,7 +58,7 @@ fn wanted(state: &RunState) -> Option<ReportRequest> {
     })
 }
 
-/// The commit that the run pushed to the branch of the pull request; absent: that is where it was.
+/// Returns the commit that the run pushed to the branch of the pull request; absent without a push.
 fn pushed(state: &RunState) -> Option<CommitId> {
     let (ours, before) = state.request()?.about.pull_request()?;
     let (branch, head) = state.work().pushed.as_ref()?;

@@ -1,4 +1,5 @@
-//! A second model reviews the proven change, in a conversation of its own each time. It reads, and changes nothing.
+//! Reviews the verified change with a second model, in a separate conversation each time. The reviewer only
+//! reads.
 
 use domain::{
     Class, Fact, JobRequest, ModelRole, Objection, Phase, PhaseOutput, Return, Review, check::ChangeReport,
@@ -11,7 +12,7 @@ use crate::run::machine::{Action, DIFF, DialogSpec, PhaseSpec, RunState, Step, c
 use crate::run::tools::{accepted, submit_review};
 
 const MOST_TURNS: usize = 10;
-/// A trivial change of one file and at most so many lines is not reviewed.
+// Lines up to which a trivial change of one file has no review.
 const SMALL_LINES: u32 = 20;
 
 const DIALOG: DialogSpec = DialogSpec {
@@ -48,12 +49,12 @@ fn is_small(state: &RunState) -> bool {
     state.class() == Class::Trivial && change.is_some_and(is_small)
 }
 
-/// A former release went on to the commit without a review.
+/// Returns true if a former release continued to the commit without a review.
 fn is_committed(state: &RunState) -> bool {
     state.review().is_none() && state.own.iter().any(|call| call.call.name != DIFF)
 }
 
-/// The change is fetched once, then the reviewer is asked.
+/// Fetches the change once, then requests the review.
 fn look(state: &RunState) -> Step {
     match state.open_own_call() {
         Some(call) => return carry_on(state, call),
@@ -81,7 +82,8 @@ fn over(objections: Vec<Objection>, is_complete: bool) -> Step {
     Action::Record(Fact::PhaseFinished { output }).into()
 }
 
-/// Back to the work as often as the rules say, unless the reviewer only repeats itself. What is left is in the pull request.
+/// Returns to the work within the rounds of the rules, unless the reviewer only repeats itself. Remaining
+/// objections go into the pull request.
 fn conclude(state: &RunState, request: &JobRequest, review: &Review) -> Step {
     let objections: Vec<Objection> = review.blocking().cloned().collect();
     let earlier: Vec<&[Objection]> = reviews(state).collect();
@@ -97,7 +99,7 @@ fn conclude(state: &RunState, request: &JobRequest, review: &Review) -> Step {
     back(state, Return::Reviewed { objections })
 }
 
-/// What earlier reviews sent the change back with.
+/// Returns the objections of earlier reviews that returned the change.
 fn reviews(state: &RunState) -> impl Iterator<Item = &[Objection]> {
     state.returns.iter().filter_map(|known| match &known.why {
         Return::Reviewed { objections } => Some(objections.as_slice()),

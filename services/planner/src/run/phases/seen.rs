@@ -1,4 +1,4 @@
-//! Whoever asked sees that it was seen.
+//! Acknowledges the request with a reaction.
 
 use domain::{Reaction, ReportRequest, report::React};
 
@@ -10,7 +10,7 @@ fn next(state: &RunState) -> Step {
     react(state, Reaction::Eyes).unwrap_or(Step::Over)
 }
 
-/// Reacts once to what asked for the work. Nothing waits for it: it only tells.
+/// Reacts once to the request. The run does not wait for it, because a reaction has no effect on the work.
 pub(super) fn react(state: &RunState, reaction: Reaction) -> Option<Step> {
     let to = state.request()?.reactable(state.run.ticket())?;
     let is_it = |request: &ReportRequest| matches!(request, ReportRequest::React(known) if known.reaction == reaction);

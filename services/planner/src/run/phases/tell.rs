@@ -1,4 +1,4 @@
-//! One report.
+//! Sends the one report of a notice.
 
 use domain::{ReportOutcome, StopReason, WaitsFor};
 

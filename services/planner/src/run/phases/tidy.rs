@@ -1,5 +1,5 @@
-//! The repairs that the rules name run over the change before it is proven and committed. One that fails is named and stops
-//! nothing.
+//! Runs the automatic fixes of the rules over the change before its proof and commit. A failed fix is
+//! listed and stops nothing.
 
 use domain::{JobRequest, ToolStatus};
 use serde_json::json;
@@ -9,9 +9,9 @@ use crate::run::machine::{
 };
 
 const RUN_COMMAND: &str = "run_command";
-/// Seconds that one repair may take.
+// Seconds for one fix.
 const LIMIT_S: u32 = 600;
-/// Repairs that check as well fail where they repaired something, so they run once more.
+// A fix that also checks fails if it changed files, so it runs again.
 const MOST_RUNS: usize = 2;
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec { dialog: None, next };
@@ -23,7 +23,7 @@ fn next(state: &RunState) -> Step {
     }
 }
 
-/// The next step of running these commands; over when each has run and what they changed is kept.
+/// Returns the next step of the fixes; over when each has run and its changes are stored.
 pub(super) fn run_repairs(state: &RunState, repairs: &[String]) -> Step {
     if let Some(call) = state.own.iter().find(|call| is_repair(call) && call.is_open()) {
         return match call.is_deadly() {
@@ -41,13 +41,13 @@ pub(super) fn run_repairs(state: &RunState, repairs: &[String]) -> Step {
             let input = json!({ "command": command, "timeout_s": LIMIT_S });
             own_call(state, RUN_COMMAND, &input).into()
         }
-        // What is proven next must be what a restored workspace has.
+        // The next proof must see the same files as a restored workspace.
         None if state.work().dirty => Action::TakeSnapshot.into(),
         None => Step::Over,
     }
 }
 
-/// The repairs whose last run failed.
+/// Returns the fixes whose last run failed.
 pub(super) fn unrepaired(state: &RunState) -> Vec<String> {
     let repairs = state
         .request()
@@ -57,7 +57,7 @@ pub(super) fn unrepaired(state: &RunState) -> Vec<String> {
     repairs.into_iter().filter(failed).collect()
 }
 
-/// The entries of `ci.auto_fix` that changed something.
+/// Returns the entries of `ci.auto_fix` that changed files.
 pub(super) fn repaired_by(state: &RunState, request: &JobRequest) -> Vec<String> {
     let changed = |command: &String| runs(state, command).into_iter().any(has_changed);
     let named = request.rules.named_repairs().into_iter();

@@ -1,4 +1,4 @@
-//! The model says what fits a new ticket; it sees no workspace and no other tool.
+//! Chooses labels and fields for a new ticket. The model has no workspace and no other tool.
 
 use domain::{
     JobRequest, ModelRole, Phase, PlannedIssue, ReportOutcome, ReportRequest, StopReason, TicketKey,
@@ -50,7 +50,7 @@ fn is_triaged(state: &RunState) -> bool {
     })
 }
 
-/// Opens the parts of a ticket that is too large; there is nothing to open for others.
+/// Opens the parts of a ticket that is too large; otherwise there is nothing to open.
 fn part(state: &RunState, request: &JobRequest) -> Step {
     let TicketKey::GitHub { number, .. } = state.run.ticket() else {
         return Step::Over;
@@ -76,7 +76,7 @@ fn part(state: &RunState, request: &JobRequest) -> Step {
     }
 }
 
-/// The parts that the call names which was carried out.
+/// Returns the parts from the accepted call.
 fn parts(state: &RunState, request: &JobRequest) -> Vec<PlannedIssue> {
     let is_done = |call: &&Call| {
         let result = match &call.state {

@@ -1,4 +1,4 @@
-//! The model works in the workspace until it finishes or gives up.
+//! Works on the change in the workspace until the model finishes or gives up.
 
 use domain::{
     Class, Exit, Fact, Handover, JobRequest, ModelRole, Phase, PhaseOutput, Repetition, RepetitionKind,
@@ -12,12 +12,12 @@ use crate::run::machine::{
 };
 use crate::run::tools::{accepted, ask, finish, give_up, widen_scope};
 
-/// How often the model is reminded that its work has no end yet.
+// Maximum of reminders after replies without a tool call.
 const REMINDERS: usize = 2;
-/// Replies in a row that reach the token limit without a call, after which the work ends.
+// Replies in a row that reach the token limit without a call, after which the work ends.
 const MOST_TRUNCATED: usize = 3;
 const SUMMARY_CHARS: usize = 4000;
-/// A normal ticket that touches more files than this, and more than were expected, is a large one.
+// A normal ticket that touches more files than this, and more than expected, is large.
 const NORMAL_FILES: usize = 5;
 
 const DIALOG: DialogSpec = DialogSpec {
@@ -57,12 +57,13 @@ fn next(state: &RunState) -> Step {
     }
 }
 
-/// Every call of the last turn has its result: an exit ends the work, a question waits for its answer.
+/// Handles a turn with complete results: an exit ends the work, a question waits for its answer.
 fn answered(state: &RunState, request: &JobRequest) -> Step {
     if state.came_back_to(Phase::Work) {
         return next_turn(state, request);
     }
     let calls = state.last_turn().map_or(&[][..], |turn| &turn.calls);
+    // A new comment may change the request, so it goes to the model before the exit counts.
     let has_time = state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize;
     if let Some(exit) = exit(calls)
         && !(state.has_unread_news() && has_time)
@@ -76,7 +77,7 @@ fn answered(state: &RunState, request: &JobRequest) -> Step {
     next_turn(state, request)
 }
 
-/// The exit that a turn took.
+/// Returns the exit of a turn.
 fn exit(calls: &[Call]) -> Option<Exit> {
     let finished = accepted(calls, &finish::TOOL, finish::parse);
     let finished = finished.map(|handover| Exit::Finished(Box::new(handover)));
@@ -86,7 +87,7 @@ fn exit(calls: &[Call]) -> Option<Exit> {
     })
 }
 
-/// True for a question that is on the ticket.
+/// Returns true for a question that is posted on the ticket.
 fn is_question(call: &Call) -> bool {
     let is_asked = matches!(
         &call.state,
@@ -98,7 +99,7 @@ fn is_question(call: &Call) -> bool {
     call.call.name == ask::TOOL.name && is_asked
 }
 
-/// The model says nothing more, although it took no exit.
+/// Handles a reply without a tool call and without an exit.
 fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
     if state.has_unread_news() && state.turns_of(&DIALOG).len() < turn_limit(state, request) as usize {
         return record_turn(state, &DIALOG).into();
@@ -106,7 +107,7 @@ fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
     let summary = words.chars().take(SUMMARY_CHARS).collect();
     let kept = state.work().snapshot.as_ref();
     let unsaved = state.work().unsaved();
-    // Models announce what they are about to do, and some write their calls as text: words alone are no end of the work.
+    // Models announce their next step, and some write their calls as text, so a text does not end the work.
     if reminders(state) < REMINDERS {
         return next_turn(state, request);
     }
@@ -116,7 +117,7 @@ fn ended(state: &RunState, request: &JobRequest, words: &str) -> Step {
     Step::Close(StopReason::Unfinished { summary, unsaved })
 }
 
-/// The last replies, when they all reached the token limit and called nothing.
+/// Returns the last replies if they all reached the token limit without a call.
 fn truncated(state: &RunState) -> Option<Repetition> {
     let is_truncated = |turn: &&Turn| turn.calls.is_empty() && turn.stopped_with(ReplyStop::MaxTokens);
     let turns = state
@@ -132,7 +133,7 @@ fn truncated(state: &RunState) -> Option<Repetition> {
     })
 }
 
-/// How many earlier turns ended without a tool call and were answered with a reminder.
+/// Returns the number of earlier turns without a tool call, each of which got a reminder.
 fn reminders(state: &RunState) -> usize {
     let all = state.turns_of(&DIALOG);
     let earlier = &all[..all.len().saturating_sub(1)];
@@ -145,7 +146,7 @@ fn reminders(state: &RunState) -> usize {
 fn next_turn(state: &RunState, request: &JobRequest) -> Step {
     let limit = turn_limit(state, request);
     let done = state.turns_of(&DIALOG).len();
-    // Before the model is told of its limits.
+    // Before the hint about limits, which must name the limits of the final class.
     if done * 2 >= limit as usize
         && let Some(class) = larger_class(state, request)
     {
@@ -164,8 +165,8 @@ fn next_turn(state: &RunState, request: &JobRequest) -> Step {
     record_turn(state, &DIALOG).into()
 }
 
-/// The class that the ticket turns out to have: a trivial one that takes so long is none, and a normal one is large when it
-/// touches more files than anybody expected.
+/// Returns the larger class that the ticket turns out to have: trivial work does not take half of its
+/// turns, and normal work touches no more files than expected.
 fn larger_class(state: &RunState, request: &JobRequest) -> Option<Class> {
     let class = state.class();
     let larger = class.larger()?;
@@ -180,7 +181,8 @@ fn larger_class(state: &RunState, request: &JobRequest) -> Option<Class> {
     (is_larger && agent.turns(larger) > agent.turns(class)).then_some(larger)
 }
 
-/// What exists becomes a draft; without a change the run just ends, or waits for a budget that comes back.
+/// Delivers the existing change as a draft. Without a change the run ends, or waits for a budget's next
+/// period.
 fn cut_short(state: &RunState, request: &JobRequest, reason: StopReason) -> Step {
     let kept = state.work().snapshot.as_ref();
     if kept.is_none_or(|kept| kept.files_changed == 0) {

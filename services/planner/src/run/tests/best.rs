@@ -1,4 +1,4 @@
-//! The best proven state of a change is kept.
+//! Restoration of the best verified state of a change.
 
 use domain::check::Level;
 use domain::{Fact, Job, Phase, ReportRequest, Snapshot, StopReason, Verdict, report};
@@ -7,7 +7,7 @@ use super::play::{Play, change, decided, done, request, review, tools};
 use super::prove::Bench;
 use crate::run::Action;
 
-/// A change whose test shows it, and to which the reviewer objects once.
+/// Plays a change that a test shows and that the reviewer objects to once.
 fn objected(turns: u32, asked: impl FnOnce(&mut domain::Rules)) -> (Play, Snapshot) {
     let mut wanted = request(Job::Implement);
     wanted.rules.agent.auto_review = true;

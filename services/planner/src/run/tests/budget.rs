@@ -1,4 +1,4 @@
-//! What a run may spend.
+//! Budgets of a run.
 
 use domain::{
     Budget, Dollars, Fact, Hint, Job, Reply, ReportRequest, RunLimits, StopReason, ToolStatus, Usage, report,
@@ -10,7 +10,7 @@ use super::prove::Bench;
 use crate::run::{Action, Allowance, decide};
 use crate::transcript::Message;
 
-/// A turn that takes so many tokens and costs a dollar for a million of them.
+/// Returns a turn with this many tokens, at a dollar per million.
 fn turn(number: u32, tokens: u64) -> Reply {
     let mut reply = tools(&[("read_file", json!({ "path": number }))]);
     reply.usage = Usage {
@@ -36,7 +36,7 @@ fn tokens(tokens: u64) -> RunLimits {
     }
 }
 
-/// Each part of the limits that the model was told of, and after how many turns.
+/// Returns each reported percentage of the limits, with the number of turns before it.
 fn told(play: &Play) -> Vec<(u8, usize)> {
     let turns = &play.state.dialog().unwrap().turns;
     let hints = turns.iter().enumerate().flat_map(|(at, turn)| {
@@ -76,7 +76,7 @@ fn rules_say_what_a_run_may_spend_up_to_the_ceiling_and_settings_where_they_say_
 
 #[test]
 fn the_model_is_told_at_half_and_at_four_fifths_and_a_change_is_a_draft_at_the_end() {
-    // The work has nine tenths: 900.
+    // The work has nine tenths of the budget: 900.
     let mut replies = vec![tools(&change())];
     replies.extend((0..20).map(|number| turn(number, 100)));
     let mut play = limited(tokens(1_000), replies);

@@ -1,4 +1,4 @@
-//! A long conversation makes room.
+//! Shortening of long conversations.
 
 use domain::{
     Block, Fact, Job, ModelFault, ModelRole, Phase, RepetitionKind, Reply, ReplyStop, StopReason, ToolResult,
@@ -14,7 +14,7 @@ use crate::transcript::{Message, Transcript};
 
 const LIMIT: u64 = 10_000;
 
-/// A run whose reads bring so many characters each.
+/// Plays a run whose reads return this many characters each.
 fn read(chars: &[usize]) -> Play {
     let read = |at| tools(&[("read_file", json!({"path": format!("file{at}")}))]);
     let mut play = Play::implement(request(Job::Implement), (0..chars.len()).map(read));
@@ -98,7 +98,7 @@ fn a_conversation_is_cleared_again_when_it_grew_again() {
     assert!(turns.len() >= 2 && turns.is_sorted(), "{turns:?}");
 }
 
-/// A turn whose words alone fill so many tokens of the conversation.
+/// Returns a turn whose text alone fills this many tokens.
 fn long_words(tokens: u64, calls: &[(&str, serde_json::Value)]) -> Reply {
     let words = "w".repeat(usize::try_from(tokens * 32 / 10).unwrap());
     reply(ReplyStop::ToolUse, &words, calls)
@@ -108,7 +108,8 @@ fn look(at: usize) -> (&'static str, serde_json::Value) {
     ("read_file", json!({ "path": format!("file{at}") }))
 }
 
-/// A run of turns that say much, so that clearing results is not enough; it stands before a model call without a reply.
+/// Plays a run of long texts, so that clearing results is not enough. It ends before a model call without a
+/// reply.
 fn talk(turns: impl IntoIterator<Item = Reply>) -> Play {
     talk_with(turns, [])
 }
@@ -121,7 +122,7 @@ fn talk_with(turns: impl IntoIterator<Item = Reply>, summaries: impl IntoIterato
     play
 }
 
-/// Drives on to a model call of the work without a reply, or to the end.
+/// Drives to a model call of the work without a reply, or to the end.
 fn on(play: &mut Play) {
     for _ in 0..1000 {
         match decide(&play.state) {
@@ -133,7 +134,7 @@ fn on(play: &mut Play) {
     panic!("it never stands still");
 }
 
-/// Fails the next model call because of its length, and drives on to the one after it.
+/// Fails the next model call because of its length, and drives to the following one.
 fn overflow(play: &mut Play) {
     let Action::AskModel { id } = decide(&play.state) else {
         panic!("the model is not asked")
@@ -167,7 +168,7 @@ fn users(transcript: &Transcript) -> Vec<&str> {
     all.collect()
 }
 
-/// Each tool call that is sent has exactly one result, in the message after it.
+/// Asserts that each sent tool call has exactly one result, in the next message.
 fn assert_paired(transcript: &Transcript) {
     let messages = &transcript.messages;
     for (place, message) in messages.iter().enumerate() {
@@ -461,8 +462,8 @@ fn turn() -> impl Strategy<Value = (u64, usize, bool, bool)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever a run reads, says and is refused: what is sent is whole, what was sent stays as it was until something is left
-    /// out, and another planner that reads the journal sends the same.
+    /// For any reads, replies and refusals: each request is complete, its prefix is stable until content is
+    /// omitted, and another planner sends the same.
     #[test]
     fn every_prefix_of_a_run_that_becomes_shorter_shows_the_same_conversation(turns in prop::collection::vec(turn(), 1..25)) {
         let mut play = Play::implement(request(Job::Implement), []);
@@ -519,7 +520,7 @@ fn limit_that_a_refusal_shows_is_kept_for_the_run() {
     play.limits.context = None;
     overflow(&mut play);
     let cleared = names(&play).len();
-    // The shorter conversation is taken; from now on it is made shorter before it is refused.
+    // The provider accepts the shortened conversation; from now on it is shortened before a refusal.
     let counted = |at: usize, tokens: u64| {
         let mut reply = tools(&[look(at), ("edit_file", json!({ "path": "a" }))]);
         reply.usage.input_tokens = tokens;

@@ -1,4 +1,4 @@
-//! What the rules of a repository want of every change.
+//! Requirements of a repository's rules for every change.
 
 use domain::{Fact, FileChange, FileRole, Job, JobRequest, ReportRequest, Return, report};
 
@@ -12,7 +12,7 @@ fn asked(change: impl FnOnce(&mut JobRequest)) -> JobRequest {
     asked
 }
 
-/// The commands that code ran, and whether each of them came before the first commit.
+/// Returns the planner's commands before the branch is created.
 fn repairs(play: &Play) -> Vec<String> {
     let calls = play.entries.iter().filter_map(|entry| match &entry.fact {
         Fact::ToolRequested { call, own: true, .. } => Some(call),

@@ -1,4 +1,4 @@
-//! What runs of tests must show before a change is believed: nothing that passed is lost, silenced or weakened.
+//! Evidence from test runs: no passing test is lost, silenced or weakened.
 
 use domain::check::{CheckOutcome, Finding, Hunk, Level, Severity, TreeKind};
 use domain::{
@@ -10,7 +10,7 @@ use super::play::{Play, done, request};
 use super::prove::{Bench, checked, level, runs};
 use crate::run::Action;
 
-/// Tests that pass and fail in one kind of tree.
+/// Passing and failing tests in one kind of tree.
 type Shown = (&'static [&'static str], &'static [&'static str]);
 
 const ALL: [&str; 2] = ["tests/test_cart.py::test_total", "tests/test_cart.py::test_tax"];
@@ -51,7 +51,7 @@ fn returns(play: &Play) -> Vec<&Return> {
         .collect()
 }
 
-/// Drives a proven change to the end of its run.
+/// Drives a verified change to the end of its run.
 fn ended(play: &mut Play) -> StopReason {
     play.pushed();
     assert_eq!(play.drive(), Action::Wait);
@@ -236,7 +236,7 @@ fn weakened_test_that_the_ticket_only_mentions_blocks() {
 
 #[test]
 fn forged_repair_is_no_evidence() {
-    // A support file of the change makes a test pass that still fails with the files of the base.
+    // With a support file of the change a test passes that still fails with the files of the base.
     let mut bench = bench(|tree| match tree {
         TreeKind::Base | TreeKind::HeadWithBase { .. } => (&ALL[1..], &ALL[..1]),
         _ => (&ALL, &[]),

@@ -1,4 +1,4 @@
-//! What such work took before, told to the people of the ticket.
+//! Forecast of the effort on the ticket.
 
 use domain::{Forecast, Job, Middle, ReportRequest};
 

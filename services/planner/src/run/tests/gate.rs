@@ -1,4 +1,4 @@
-//! A person decides before the push.
+//! Decision of a person before the push.
 
 use domain::{Approval, CommitId, Fact, Job, Refusal, ReportOutcome, ReportRequest, StopReason, Verdict};
 
@@ -14,14 +14,14 @@ fn before_the_gate() -> Play {
     play
 }
 
-/// The same, and the person has been shown the change.
+/// Plays to the decision, with the change shown to the person.
 fn gated() -> Play {
     let mut play = before_the_gate();
     shown(&mut play);
     play
 }
 
-/// The reporter shows the change; the run waits for the decision.
+/// Reports the change as shown; the run then waits for the decision.
 fn shown(play: &mut Play) {
     assert!(play.is_parked_for("report"));
     play.shown();
@@ -65,7 +65,7 @@ fn a_change_to_revise_goes_back_to_the_model_and_is_asked_about_again() {
     assert_eq!(gates.count(), 2);
 }
 
-/// The commits that people were asked about.
+/// Returns the commits in the decision requests.
 fn asked_about(play: &Play) -> Vec<CommitId> {
     let reports = play.state.reports.iter();
     reports
@@ -76,7 +76,7 @@ fn asked_about(play: &Play) -> Vec<CommitId> {
         .collect()
 }
 
-/// The digit of the commit that people were asked about last.
+/// Returns the digit of the commit in the last decision request.
 fn last_asked(play: &Play) -> char {
     asked_about(play).last().unwrap().as_str().chars().next().unwrap()
 }
@@ -96,7 +96,7 @@ fn an_approval_covers_its_own_commit_and_no_later_one() {
     let mut play = gated();
     play.append(decided(Verdict::Approve));
     assert_eq!(play.drive(), Action::Wait);
-    // The push is refused, so the model commits once more.
+    // The reporter refuses the push, so the model commits again.
     let detail = "too large".to_owned();
     play.settle(ReportOutcome::Refused(Refusal::Outside { detail }));
     assert_eq!(play.drive(), Action::Wait);

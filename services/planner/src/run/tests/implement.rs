@@ -1,4 +1,4 @@
-//! From ticket to pull request.
+//! Implementation from the ticket to the pull request.
 
 use domain::{
     Entry, Fact, GiveUp, Job, News, Receipt, Refusal, ReplyStop, ReportOutcome, ReportRequest, SecretPlace,
@@ -575,7 +575,7 @@ fn truncated_replies_without_calls_end_work() {
     assert_eq!(work.drive(), Action::Wait, "only a row of them counts");
 }
 
-/// The branch of the push that is asked for.
+/// Returns the branch of the requested push.
 fn wanted_branch(play: &Play) -> String {
     match play.last_request() {
         ReportRequest::PushBranch(push) => push.branch.clone(),
@@ -658,6 +658,6 @@ fn refused_branch_names_end_in_refusal() {
         "{:?}",
         play.reason()
     );
-    // Its own name, five others, and one for each time that the model tried.
+    // The branch's own name, five alternatives, and one for each attempt of the model.
     assert_eq!(names.len(), 6 + 3, "{names:?}");
 }

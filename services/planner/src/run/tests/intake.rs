@@ -1,4 +1,4 @@
-//! The first look at a ticket.
+//! Triage of a ticket before the work.
 
 use domain::{
     Class, EarlierPullRequest, Fact, GiveUp, IntakeDecision, Job, News, Phase, PullRequestStatus, Receipt,

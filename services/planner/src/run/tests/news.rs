@@ -1,4 +1,4 @@
-//! What is said while a run is under way.
+//! Comments that arrive while a run works.
 
 use domain::{Fact, News, ReportRequest, TicketComment, Timestamp};
 use serde_json::json;
@@ -27,7 +27,7 @@ fn said_by(may_instruct: bool, sequence: u64, text: &str) -> Fact {
     Fact::NewsArrived { sequence, at, news }
 }
 
-/// The places of the messages that tell of news, and what they say.
+/// Returns the messages with news, and their positions.
 fn shown(play: &Play) -> Vec<(usize, String)> {
     let messages = play.transcript().messages;
     let news = messages
@@ -55,7 +55,7 @@ fn news_stand_behind_the_turn_during_which_they_came_and_are_heard_once() {
     let [(place, text)] = &shown(&play)[..] else {
         panic!("{:?}", shown(&play))
     };
-    // The task, the reply, its results.
+    // After the task, the reply and its results.
     assert_eq!(*place, 3);
     assert!(text.contains("Mind the tax."));
 }
@@ -98,7 +98,7 @@ fn a_parked_run_stays_parked_when_something_is_said() {
     assert_eq!(play.drive(), Action::Wait);
 }
 
-/// Appends what the run accepts of a fact, as its planner does.
+/// Appends a fact if the run accepts it, as its planner does.
 fn offer(play: &mut Play, fact: Fact) {
     if play.state.accepts(&fact) {
         play.append(fact);

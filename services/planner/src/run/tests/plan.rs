@@ -1,4 +1,4 @@
-//! A large change is planned first.
+//! Planning of a large change.
 
 use domain::{
     Approval, Decision, Fact, Job, Phase, Planned, Receipt, ReportOutcome, ReportRequest, StopReason,

@@ -1,4 +1,4 @@
-//! A run in a world of which the test says what goes wrong, and the facts that tests are made of.
+//! Simulated world of a run with failures that the test chooses, and the facts for tests.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -44,7 +44,7 @@ pub(crate) fn request(job: Job) -> JobRequest {
     let mut rules = domain::Rules::default();
     rules.repo.owner = "acme".to_owned();
     rules.repo.name = "shop".to_owned();
-    // Most stories are about the work alone.
+    // Most scenarios are about the work alone.
     rules.agent.intake = false;
     rules.agent.plan = domain::Planned::Never;
     rules.agent.auto_review = false;
@@ -124,7 +124,7 @@ pub(crate) fn plan() -> Reply {
     )])
 }
 
-/// A review with blocking objections to these places: path, line, trigger.
+/// Returns a review with blocking objections to these places: path, line, trigger.
 pub(crate) fn review(objections: &[(&str, u32, &str)]) -> Reply {
     let objections: Vec<Value> = objections
         .iter()
@@ -148,7 +148,7 @@ pub(crate) fn pull_request() -> PullRequestRef {
     }
 }
 
-/// As the default settings have them.
+/// Retries as in the default settings.
 const RETRIES: Retries = Retries {
     most: 5,
     base_ms: 60_000,
@@ -156,39 +156,39 @@ const RETRIES: Retries = Retries {
     waits_for_model: true,
 };
 
-/// A run in a world where everything goes well unless told otherwise.
+/// Run in a simulated world without failures, unless the test sets some.
 pub(crate) struct Play {
     pub(crate) entries: Vec<Entry>,
     pub(crate) state: RunState,
     pub(crate) replies: VecDeque<Reply>,
-    /// The replies of the other conversations; one without any left gets a usual one.
+    /// Replies of the other conversations; an exhausted one gets a usual reply.
     pub(crate) around: BTreeMap<Phase, VecDeque<Reply>>,
-    /// What a model replies that sums up; without any left it is a usual one.
+    /// Replies with summaries; the usual one when they are exhausted.
     pub(crate) summaries: VecDeque<Reply>,
-    /// How many steps made the conversation shorter, when a test looked last.
+    /// Number of shortening steps at the test's last check.
     pub(crate) summaries_seen: usize,
     pub(crate) committed: Option<char>,
-    /// How many model calls fail before one works.
+    /// Number of model calls that fail before one succeeds.
     pub(crate) faults: u8,
-    /// Whether nothing that is done changes a file.
+    /// True if no tool changes a file.
     pub(crate) empty: bool,
-    /// Commands that fail.
+    /// Commands with a failing exit code.
     pub(crate) failing: Vec<&'static str>,
-    /// The commit of the next snapshot.
+    /// Digit of the next snapshot's commit.
     pub(crate) kept: char,
-    /// What such work took before.
+    /// Effort of similar work.
     pub(crate) forecast: Option<domain::Forecast>,
-    /// What checks show.
+    /// Simulated results of checks.
     pub(crate) checks: Bench,
-    /// What the run may spend.
+    /// Limits of the run.
     pub(crate) limits: RunLimits,
-    /// The same for all runs of the ticket.
+    /// Limits of all runs of the ticket together.
     pub(crate) ticket_limits: Option<TicketLimits>,
-    /// How many calls of the model are made before budgets have no room for one, and why.
+    /// Number of model calls before budgets refuse one, with the reason.
     pub(crate) refuses: Option<(usize, StopReason)>,
-    /// What an executor opens.
+    /// Workspace that the executor opens.
     pub(crate) workspace: WorkspaceInfo,
-    /// True when the run waits for a model that has not answered it yet.
+    /// True if the run waits for a model that has never replied to it.
     pub(crate) waits_for_model: bool,
 }
 
@@ -229,7 +229,7 @@ impl Play {
         play
     }
 
-    /// A planner that goes on where a journal ends.
+    /// Continues a journal as another planner.
     pub(crate) fn resumed(entries: Vec<Entry>, state: RunState, replies: Vec<Reply>) -> Self {
         let head = state.work().head.as_ref();
         let committed = head.map(|head| head.as_str().chars().next().unwrap());
@@ -255,7 +255,7 @@ impl Play {
         }
     }
 
-    /// What the model says in every conversation around the work.
+    /// Sets the replies of all conversations besides the work.
     pub(crate) fn surround(&mut self, replies: &[Reply]) {
         for phase in [Phase::Intake, Phase::Plan, Phase::Review] {
             self.around.insert(phase, replies.iter().cloned().collect());
@@ -268,7 +268,7 @@ impl Play {
         self.entries.push(entry);
     }
 
-    /// Drives until the run waits or is over.
+    /// Drives until the run waits or is finished.
     pub(crate) fn drive(&mut self) -> Action {
         for _ in 0..1000 {
             let action = decide(&self.state);
@@ -395,12 +395,12 @@ impl Play {
         queue.pop_front().unwrap_or(usual)
     }
 
-    /// What the model is shown.
+    /// Returns the transcript of the next model call.
     pub(crate) fn transcript(&self) -> Transcript {
         prompts::render(&conversation(&self.state).unwrap()).unwrap().0
     }
 
-    /// The fact that an action brings, while the history stays as it is; `None` for a report that is sent.
+    /// Returns the fact of an action without a change of the history; `None` for a sent report.
     pub(crate) fn brings(&mut self, action: Action) -> Option<Fact> {
         let (state, known) = (self.state.clone(), self.entries.len());
         self.perform(action);
@@ -410,12 +410,12 @@ impl Play {
         fact
     }
 
-    /// An implementation of the usual request.
+    /// Plays an implementation of the usual request.
     pub(crate) fn with(replies: impl IntoIterator<Item = Reply>) -> Self {
         Self::implement(request(Job::Implement), replies)
     }
 
-    /// The same in this workspace.
+    /// Plays the same in this workspace.
     pub(crate) fn in_workspace(workspace: WorkspaceInfo, replies: impl IntoIterator<Item = Reply>) -> Self {
         Self {
             workspace,
@@ -423,7 +423,7 @@ impl Play {
         }
     }
 
-    /// Drives until a step is the next one, and gives it.
+    /// Drives until a matching action is next, and returns it.
     pub(crate) fn until(&mut self, is_it: impl Fn(&Action) -> bool) -> Action {
         for _ in 0..1000 {
             let action = decide(&self.state);
@@ -439,7 +439,7 @@ impl Play {
         self.until(|action| matches!(action, Action::AskModel { .. }));
     }
 
-    /// Drives to the next model call, which fails in a way that may pass, and on until the run stands still.
+    /// Drives to the next model call, fails it in a transient way, and drives until the run waits.
     pub(crate) fn fail_once(&mut self) -> Action {
         self.until_model_call();
         self.model_fails(true);
@@ -519,7 +519,7 @@ impl Play {
         }));
     }
 
-    /// The reporter has shown the change to a person.
+    /// Settles the report that shows the change to a person.
     pub(crate) fn shown(&mut self) {
         let head = self.committed.map(commit).unwrap();
         let diff = self.snapshot().pack;
@@ -569,17 +569,17 @@ pub(crate) fn finish() -> (&'static str, Value) {
     )
 }
 
-/// A turn that changes something and one that hands it over.
+/// Returns a turn that changes a file and one that finishes.
 pub(crate) fn done() -> [Reply; 2] {
     [tools(&change()), tools(&[finish()])]
 }
 
-/// Ada's verdict about the first commit.
+/// Returns Ada's verdict about the first commit.
 pub(crate) fn decided(verdict: Verdict) -> Fact {
     decided_on('1', verdict)
 }
 
-/// Ada's verdict about a commit.
+/// Returns Ada's verdict about a commit.
 pub(crate) fn decided_on(head: char, verdict: Verdict) -> Fact {
     let decision = Decision {
         run: run_id(),
@@ -593,7 +593,7 @@ pub(crate) fn decided_on(head: char, verdict: Verdict) -> Fact {
     }
 }
 
-/// Ada wants the run to end.
+/// Returns Ada's request to stop the run.
 pub(crate) fn stop_requested() -> Fact {
     Fact::StopRequested { by: "ada".to_owned() }
 }

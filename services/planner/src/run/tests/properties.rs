@@ -1,4 +1,4 @@
-//! Whatever the model answers and wherever a planner dies.
+//! Properties for any replies of the model and any crash of a planner.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn any_reply() -> impl Strategy<Value = Reply> {
     })
 }
 
-/// A request: the work alone, every phase, red checks, a review, or a question.
+/// Returns a request: the work alone, every phase, failed checks, a review, or a question.
 fn asked(kind: u8) -> JobRequest {
     let (mut asked, is_full) = (request(Job::Implement), kind == 1);
     asked.rules.agent.intake = is_full;
@@ -74,7 +74,7 @@ fn whole_run(
     }
     let mut play = Play::implement(asked, replies);
     play.surround(&around);
-    // Eight turns of the work, after which parts of the budget are told.
+    // Eight turns of the work, with hints about the budget.
     play.limits.tokens = Some(900);
     play.faults = faults;
     for round in 0..100_u8 {
@@ -103,7 +103,7 @@ fn whole_run(
     panic!("the run never ends");
 }
 
-/// Lets a standing run hear what it waits for.
+/// Settles what a waiting run waits for.
 fn hear(play: &mut Play) {
     match (
         play.state.parked.map(domain::WaitsFor::as_str),
@@ -117,12 +117,12 @@ fn hear(play: &mut Play) {
     }
 }
 
-/// What the model is shown at this point.
+/// Returns the messages of the next model call.
 fn messages(state: &RunState) -> Vec<Message> {
     prompts::render(&conversation(state).unwrap()).unwrap().0.messages
 }
 
-/// Ada answers a question.
+/// Returns Ada's answer to a question.
 fn answered(sequence: u64) -> Fact {
     let at = Timestamp::from_unix_ms(1);
     let comment = TicketComment {
@@ -143,7 +143,7 @@ fn answered(sequence: u64) -> Fact {
     }
 }
 
-/// What others may tell a run while a step of it is under way.
+/// Returns the facts that may arrive while a step is running.
 fn interjections(play: &Play, number: u64) -> Vec<Fact> {
     let at = Timestamp::from_unix_ms(1);
     let comment = TicketComment {
@@ -222,7 +222,7 @@ proptest! {
                 Action::Wait => hear(planner),
                 action => planner.perform(action),
             }
-            // The server takes an entry only after the last one that its writer knows.
+            // The server accepts an entry only after the last one that its writer knows.
             if planner.entries.len() > known {
                 if known == history.len() {
                     history.extend_from_slice(&planner.entries[known..]);
@@ -259,7 +259,7 @@ proptest! {
                 _ => {}
             }
             let is_told = tell && !action.is_immediate();
-            // A step goes on with what it was decided on.
+            // A step keeps the state that it was decided on.
             let brought = play.brings(action);
             if is_told {
                 for fact in interjections(&play, number) {
@@ -351,7 +351,7 @@ proptest! {
             let taken_over = Fact::TakenOver { fence: RunFence::new(1, 9, 1) };
             if resumed.state.finished.is_none() {
                 resumed.append(taken_over);
-                // A step that was requested keeps its id; everything else gets one after the takeover.
+                // A requested step keeps its id; any other gets one after the takeover.
                 if let Action::CallTool { id, .. } | Action::AskModel { id } | Action::OpenWorkspace { id } = decide(&resumed.state) {
                     prop_assert!(id.as_str() != run_id().call(at).as_str());
                 }

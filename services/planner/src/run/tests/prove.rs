@@ -1,4 +1,4 @@
-//! What checks show of a change, and what follows.
+//! Results of checks of a change, and their consequences.
 
 use domain::check::{
     ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, Finding, Hunk, Level,
@@ -12,33 +12,33 @@ use super::play::{Play, change, decided, done, finish, tools};
 use crate::run::{Action, Argument, tools as own_tools};
 use crate::transcript::Message;
 
-/// Where checks run, as a test has it: the failing tests of each tree.
+/// Simulated environment of checks: the failing tests of each tree.
 pub(crate) struct Bench {
     pub(crate) is_there: bool,
     pub(crate) base: Vec<&'static str>,
-    /// The base with the change's tests.
+    /// Failing tests at the base with the change's tests.
     pub(crate) without: Vec<&'static str>,
     pub(crate) head: Vec<&'static str>,
     pub(crate) change: ChangeReport,
-    /// Tests that fail in the first run of a tree only, and those that fail in later ones only.
+    /// Tests that fail only in the first run of a tree, and tests that fail only in later ones.
     pub(crate) first: Vec<&'static str>,
     pub(crate) later: Vec<&'static str>,
-    /// Numbers of the hunks without which nothing fails.
+    /// Hunks whose removal makes no test fail.
     pub(crate) unnoticed: Vec<u32>,
     pub(crate) duration_ms: u64,
-    /// What commands other than the tests print at the base and with the change.
+    /// Output of commands other than the tests, at the base and with the change.
     pub(crate) prints: [&'static str; 2],
-    /// The runs in which memory, disk or network fail.
+    /// Returns true for runs with an infrastructure failure.
     pub(crate) surroundings_fail: fn(&CheckSpec) -> bool,
-    /// Names of the tests that pass and that fail in a tree; they take the place of the lists above.
+    /// Names of passing and failing tests in a tree; they replace the lists above.
     pub(crate) shown: Option<fn(&TreeKind) -> ShownTests>,
-    /// How many tests pass in a tree, where none is named.
+    /// Number of passing tests in a tree whose tests have no names.
     pub(crate) passed: fn(&TreeKind) -> u32,
-    /// How a run ends, where that does not follow from its tests.
+    /// Outcome of a run, where it does not follow from its tests.
     pub(crate) outcome: fn(&CheckSpec) -> Option<CheckOutcome>,
 }
 
-/// Names of the tests that pass, and of those that fail.
+/// Names of passing tests, and of failing ones.
 pub(crate) type ShownTests = (&'static [&'static str], &'static [&'static str]);
 
 impl Default for Bench {
@@ -166,7 +166,7 @@ pub(crate) fn checked(bench: Bench) -> Play {
     play
 }
 
-/// How strong the evidence is that the run came to.
+/// Returns the level of evidence that the run reached.
 pub(crate) fn level(play: &Play) -> Option<Level> {
     play.state.proof().map(|proof| proof.level)
 }
@@ -291,7 +291,7 @@ fn a_test_that_fails_before_as_well_is_nobodys_fault() {
     assert_eq!((play.state.turns(), level(&play)), (2, Some(Level::E1)));
 }
 
-/// How many checks ran.
+/// Returns the number of checks that ran.
 pub(crate) fn runs(play: &Play, is_it: impl Fn(&CheckSpec) -> bool) -> usize {
     let entries = play.entries.iter();
     entries

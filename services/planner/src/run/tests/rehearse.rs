@@ -1,4 +1,4 @@
-//! Jobs that are only rehearsed.
+//! Rehearsals of all jobs.
 
 use domain::{
     About, Approval, Finish, Job, JobRequest, Receipt, Refusal, Rehearsal, ReportOutcome, ReportRequest,

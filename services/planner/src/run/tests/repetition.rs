@@ -1,4 +1,4 @@
-//! A model that does the same again and again.
+//! Detection of a model that repeats itself.
 
 use domain::{Fact, Hint, Job, RepetitionKind, Reply, ReportRequest, StopReason, TreeId, report};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What fails and is tried again, or ends the run.
+//! Failures that a run retries, and failures that end it.
 
 use domain::{Fact, Job, Reason, Receipt, ReplyStop, ReportOutcome, ReportRequest, StopReason, report};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A second model reviews the change.
+//! Review of the change by a second model.
 
 use domain::{Fact, Job, Phase, Reply, ReportRequest, Return, report};
 use serde_json::json;
@@ -17,7 +17,7 @@ fn play(rounds: u32, reviews: impl IntoIterator<Item = Reply>) -> Play {
     play
 }
 
-/// How often the reviewer sent the change back.
+/// Returns the number of returns by the reviewer.
 fn returns(play: &Play) -> usize {
     let is_it = |known: &&_| {
         matches!(

@@ -1,4 +1,4 @@
-//! What goes on after the pull request is open: red checks, reviews, questions.
+//! Jobs after the pull request is open: failed checks, reviews, questions.
 
 use domain::report::{ChecksRepaired, QuestionAnswered, RepairStrategy, ReviewAddressed};
 use domain::{
@@ -107,7 +107,7 @@ fn about(job: Job, about: About) -> JobRequest {
     }
 }
 
-/// Drives a run whose reports are done, to its end.
+/// Drives a run with successful reports to its end.
 fn to_the_end(play: &mut Play) {
     for _ in 0..20 {
         if play.drive() == Action::Rest {
@@ -258,7 +258,7 @@ fn each_comment_of_a_review_needs_one_reply() {
     );
 }
 
-/// Whoever asked in a comment hears first and sees a rocket then.
+/// Returns the report before the rocket: the requester first gets the reply, then the reaction.
 fn before_the_rocket(play: &Play) -> &ReportRequest {
     let [.., told, last] = &play.state.reports[..] else {
         panic!("too few reports")
@@ -294,7 +294,7 @@ fn discussed(task: DiscussionTask) -> JobRequest {
     asked
 }
 
-/// What was told last.
+/// Returns the last report.
 fn told_last(play: &Play) -> &ReportRequest {
     &play.state.reports.last().expect("a report").request
 }

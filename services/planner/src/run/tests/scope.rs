@@ -1,4 +1,4 @@
-//! Where a ticket of a kind may change files.
+//! Scope of changes by the kind of ticket.
 
 use domain::{
     FileChange, FileRole, Job, ModuleRules, Outside, Proposal, ReportRequest, ToolStatus, Verdict, report,
@@ -9,7 +9,7 @@ use super::play::{Play, decided, finish, request, tools};
 use crate::run::Action;
 use crate::transcript::Message;
 
-/// A bug in a repository whose API is for stories only.
+/// Plays a bug in a repository whose API is open for stories only.
 fn bug(calls: &[&[(&str, Value)]]) -> Play {
     let mut asked = request(Job::Implement);
     asked.text.kind = "Bug".to_owned();
@@ -34,7 +34,7 @@ fn widen() -> (&'static str, Value) {
     )
 }
 
-/// What really differs in the end.
+/// Sets the files that differ in the end.
 fn changing(mut play: Play, paths: &[&str]) -> Play {
     play.checks.change.changed = paths
         .iter()

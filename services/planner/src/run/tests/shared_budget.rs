@@ -1,4 +1,4 @@
-//! Budgets beyond one run.
+//! Budgets that runs share.
 
 use domain::{
     Amount, Budget, BudgetOf, Dollars, Fact, Hint, Job, Period, Phase, Reply, ReportRequest, SharedBudget,
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::play::{Play, change, done, entry, request, tools};
 use crate::run::{Action, Allowance, decide, no_room};
 
-/// There is room again in the second minute of the play's clock.
+/// The budget has room again in the second minute of the play's clock.
 const RESETS: i64 = 120_000;
 
 fn of_repository(resets: Option<i64>) -> StopReason {
@@ -32,7 +32,7 @@ fn refusing(after: usize, reason: StopReason, replies: impl IntoIterator<Item = 
     }
 }
 
-/// A reply that takes so many tokens and costs as many millionths of a dollar.
+/// Returns a reply with this many tokens, at a millionth of a dollar each.
 fn turn(number: u32, tokens: u64) -> Reply {
     let mut reply = tools(&[("read_file", json!({ "path": number }))]);
     reply.usage.input_tokens = tokens;
@@ -167,7 +167,7 @@ fn rules_say_what_a_ticket_may_spend_up_to_the_ceiling() {
     assert_eq!((limits.cost_usd, limits.tokens), (dollars(3), Some(50)));
 }
 
-/// 700 of 1,000 tokens are spent by other runs; the work may use 900 of them.
+/// Other runs have spent 700 of 1,000 tokens; the work may use 900 of them.
 fn ticket() -> TicketLimits {
     TicketLimits {
         tokens: Some(1_000),

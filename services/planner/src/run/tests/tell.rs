@@ -1,4 +1,4 @@
-//! Runs of one report.
+//! Notices: runs of one report.
 
 use domain::{
     ChecksSummary, Conclusion, Job, Reason, Receipt, ReportOutcome, ReportRequest, StopReason, report,

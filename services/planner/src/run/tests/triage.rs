@@ -1,4 +1,4 @@
-//! What fits a new ticket.
+//! Triage of a new ticket.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ fn triaged() -> Play {
     )
 }
 
-/// An issue of GitHub under these rules, and what the model hands in for it.
+/// Plays a GitHub issue under these rules, with this call of the model.
 fn issue(rules: Value, input: Value) -> Play {
     let mut asked = asked();
     asked.rules.triage = serde_json::from_value(rules).unwrap();
@@ -224,7 +224,7 @@ fn parts_that_are_too_few_too_many_or_of_a_duplicate_are_no_parts() {
     }
 }
 
-/// The same run with one more ticket that the model is shown.
+/// Plays the same run with one more similar ticket.
 fn again_with(mut play: Play, shown: SimilarTicket) -> Play {
     if let domain::Fact::RunStarted { trigger } = &mut play.entries[0].fact
         && let domain::Reason::JobRequested(request) = &mut trigger.reason

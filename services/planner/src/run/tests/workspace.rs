@@ -56,7 +56,7 @@ fn a_call_that_cost_its_workspace_twice_is_answered_with_an_error_instead_of_run
     assert!(matches!(again, Action::AskModel { .. }), "{again:?}");
     assert_eq!(play.last_result().status, ToolStatus::Error);
     assert!(shown(&play).contains("stopped twice while this call ran"));
-    // The other call of the reply, which was only voided, has run again.
+    // The other call of the reply was only voided, so it has run again.
     assert!(shown(&play).contains("read_file did it"));
 }
 

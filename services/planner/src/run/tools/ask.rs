@@ -1,4 +1,4 @@
-//! The model asks the people of the ticket. The run waits for their answer and holds nothing meanwhile.
+//! Asks users on the ticket. The run waits for their answer without holding resources.
 
 use domain::{JobRequest, Question, ReportRequest, report};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub(in crate::run) const TOOL: Tool = Tool {
     act,
 };
 
-/// One round: whoever was asked once is not asked again in the same run.
+/// Asks only once per run, so that users are not asked again and again.
 fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
     if was_asked(state) {
         return answer(state, call, Answer::AskedAlready).into();
@@ -47,7 +47,7 @@ fn parse(input: &Value) -> Result<Vec<Question>, Argument> {
     checked(questions)
 }
 
-/// Questions that people can be asked.
+/// Validates questions for users.
 pub(in crate::run) fn checked(questions: Vec<Question>) -> Result<Vec<Question>, Argument> {
     let is_fit = |question: &Question| {
         let options = question.options.len() <= 6 && question.options.iter().all(|text| text.len() <= 300);

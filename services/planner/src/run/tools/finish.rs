@@ -1,4 +1,4 @@
-//! The model says that its change is complete, and describes it.
+//! Accepts a complete change with its description.
 
 use domain::{
     CommitRules, CommitStyle, CriterionNote, Demonstration, FileNote, Handover, JobRequest, ReviewThread,
@@ -15,9 +15,9 @@ const TITLE_CHARS: std::ops::RangeInclusive<usize> = 5..=120;
 const SUMMARY_CHARS: std::ops::RangeInclusive<usize> = 10..=8_000;
 const REPLY_CHARS: usize = 2_000;
 const PRINTS_CHARS: std::ops::RangeInclusive<usize> = 2..=200;
-/// More commands than this cost more time than they show.
+// More commands cost more time than they show.
 const DEMONSTRATIONS: usize = 3;
-/// Programs that print what is written in files or in the command: their output says nothing of what the code does.
+// Programs that print files or parts of the command: their output is not evidence for the code.
 const READERS: [&str; 20] = [
     "awk", "bat", "cat", "cut", "diff", "echo", "egrep", "fgrep", "find", "git", "grep", "head", "less",
     "ls", "printf", "rg", "sed", "sort", "tail", "wc",
@@ -36,7 +36,7 @@ fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
     noted(state, call, parsed)
 }
 
-/// Refuses a handover without a scope where the rules want one in each conventional commit.
+/// Refuses a handover without a scope if the rules require one in conventional commits.
 fn check_scope(rules: &CommitRules, handover: Handover) -> Result<Handover, Argument> {
     let is_wanted = rules.scope_required && rules.style == CommitStyle::Conventional;
     match is_wanted && handover.scope.is_empty() {
@@ -45,7 +45,7 @@ fn check_scope(rules: &CommitRules, handover: Handover) -> Result<Handover, Argu
     }
 }
 
-/// No point of the ticket is dropped in silence.
+/// Refuses a handover that omits a criterion of the ticket or a comment of the review.
 fn complete(state: &RunState, handover: Handover) -> Result<Handover, Argument> {
     let has_row = |quote: &String| handover.criteria.iter().any(|row| is_about(&row.quote, quote));
     let missing: Vec<String> = state
@@ -73,7 +73,7 @@ fn complete(state: &RunState, handover: Handover) -> Result<Handover, Argument> 
     }
 }
 
-/// What the model fills in.
+/// Arguments of the call.
 #[derive(Deserialize)]
 struct Input {
     #[serde(default)]
@@ -100,7 +100,7 @@ struct Input {
     replies: Vec<ThreadReply>,
 }
 
-/// The handover that a call describes.
+/// Parses the handover from a call.
 pub(in crate::run) fn parse(input: &Value) -> Result<Handover, Argument> {
     let input: Input = arguments(input)?;
     let (title, summary) = (input.title.trim(), input.summary.trim());
@@ -161,7 +161,7 @@ fn capped(reply: ThreadReply) -> ThreadReply {
     }
 }
 
-/// Whether it runs something, and says what to look for.
+/// Returns true if the command runs code and names its expected output.
 fn is_demonstration(said: &Demonstration) -> bool {
     let length = said.command.chars().count();
     let program = said.command.split_whitespace().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The model says that there will be no change, and why: an honest end must be as easy as a false one.
+//! Accepts that no change is possible, with a reason: an honest end must be as easy as a false one.
 
 use domain::{GiveUp, JobRequest};
 use serde::Deserialize;
@@ -25,7 +25,7 @@ struct Input {
     evidence: String,
 }
 
-/// Why, and what shows it.
+/// Parses the kind and its evidence.
 pub(in crate::run) fn parse(input: &Value) -> Result<(GiveUp, String), Argument> {
     let Input { kind, evidence } = arguments(input)?;
     let evidence = evidence.trim().to_owned();

@@ -1,4 +1,4 @@
-//! The tools that the planner itself answers, one file each.
+//! Tools that the planner itself answers, one file each.
 
 pub(super) mod ask;
 pub(super) mod finish;
@@ -18,15 +18,15 @@ use serde_json::Value;
 use super::machine::{Answer, Argument, Call, CallResult, CallState, RunState, Step, Tool, answer};
 
 const LINE_CHARS: usize = 1_000;
-/// Entries of a list that a model fills in.
+/// Maximum of entries in a list from the model.
 pub(super) const LINES: usize = 20;
 
-/// The arguments of a call, in the form of its tool.
+/// Deserializes the arguments of a call.
 fn arguments<T: DeserializeOwned>(input: &Value) -> Result<T, Argument> {
     T::deserialize(input).map_err(|error| Argument::Malformed(error.to_string()))
 }
 
-/// Takes an exit when its arguments are right; the phase does the rest.
+/// Accepts an exit if its arguments are valid; the phase performs it.
 fn noted<T>(state: &RunState, call: &Call, parsed: Result<T, Argument>) -> Step {
     let said = match parsed {
         Ok(_) => Answer::Noted,
@@ -35,7 +35,7 @@ fn noted<T>(state: &RunState, call: &Call, parsed: Result<T, Argument>) -> Step 
     answer(state, call, said).into()
 }
 
-/// What the first accepted call of a tool says.
+/// Returns the parsed arguments of the first accepted call of a tool.
 pub(super) fn accepted<T>(
     calls: &[Call],
     tool: &Tool,
@@ -50,17 +50,17 @@ fn is_accepted(call: &Call) -> bool {
     matches!(&call.state, CallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
 }
 
-/// A text of at most so many characters.
+/// Truncates a text to `most` characters.
 pub(super) fn cut(text: &str, most: usize) -> String {
     text.trim().chars().take(most).collect()
 }
 
-/// A text whose white space does not matter.
+/// Collapses the white space of a text.
 pub(super) fn plain(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first lines of a list, each cut, without empty ones.
+/// Truncates the lines of a list and removes empty ones.
 pub(super) fn lines(lines: Vec<String>, most: usize) -> Vec<String> {
     let all = lines.iter().map(|line| cut(line, most));
     all.filter(|line| !line.is_empty()).take(LINES).collect()

@@ -1,4 +1,4 @@
-//! The model hands its answer in, with the places that show it.
+//! Accepts an answer with the places that support it.
 
 use domain::{Answered, AnsweredQuestion, Citation, JobRequest};
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::run::machine::{Argument, Call, CallResult, CallState, RunState, Step,
 
 const ANSWER_CHARS: usize = 8_000;
 const QUOTE_CHARS: usize = 400;
-/// Of a question that a research found, and of its answer.
+// Limits of a question and its answer from research.
 const QUESTION_CHARS: usize = 300;
 const QUESTIONS: usize = 10;
 const SHOWN_BY: usize = 5;
@@ -37,7 +37,7 @@ struct Input {
     questions: Vec<AnsweredQuestion>,
 }
 
-/// The answer that a call gives.
+/// Parses the answer from a call.
 pub(in crate::run) fn parse(input: &Value) -> Result<Answered, Argument> {
     let input: Input = arguments(input)?;
     let answer = cut(&input.answer, ANSWER_CHARS);
@@ -75,7 +75,7 @@ fn citations(given: Vec<Citation>, most: usize) -> Vec<Citation> {
     citations.collect()
 }
 
-/// Only what a tool has shown in this conversation can be quoted.
+/// Refuses a quotation that no tool result of the run contains.
 fn shown(state: &RunState, answered: Answered) -> Result<Answered, Argument> {
     let calls = state.dialogs.iter().flat_map(|dialog| &dialog.turns);
     let results: Vec<String> = calls

@@ -1,4 +1,4 @@
-//! The model hands in its review of a pull request: a summary, and comments on lines that the change adds.
+//! Accepts the review of a pull request: a summary, and comments on added lines.
 
 use domain::{JobRequest, JudgedCriterion, LineRemark, ReviewOfChange, Weight};
 use serde::Deserialize;
@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::{LINE_CHARS, LINES, arguments, cut, noted, plain};
 use crate::run::machine::{Argument, Call, RunState, Step, Tool};
 
-/// More are noise: people stop reading.
+// More comments are noise that authors ignore.
 const MOST_COMMENTS: usize = 5;
-/// Of one comment.
+// Lines of one comment.
 const MOST_LINES: u32 = 20;
 const SUMMARY_CHARS: usize = 2_000;
 const SUGGESTION_CHARS: usize = 2_000;
@@ -28,7 +28,7 @@ fn act(state: &RunState, request: &JobRequest, call: &Call) -> Step {
     noted(state, call, parsed)
 }
 
-/// Only on lines that the pull request adds can a comment stand.
+/// Refuses a comment on lines that the pull request does not add.
 fn placed(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, Argument> {
     let change = request.about.change();
     let fits = |comment: &&LineRemark| {
@@ -40,7 +40,7 @@ fn placed(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange
     }
 }
 
-/// What is judged are the words of the ticket that the pull request names, and each criterion of it.
+/// Refuses a verdict without a quotation from the ticket, and a criterion without a verdict.
 fn judged(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, Argument> {
     let ticket = &request.background;
     if let Some(unsaid) = review.criteria.iter().find(|judged| !ticket.says(&judged.quote)) {
@@ -70,7 +70,7 @@ struct Input {
     criteria: Vec<JudgedCriterion>,
 }
 
-/// The review that a call gives: what stands in the way comes first.
+/// Parses the review from a call; blocking comments come first.
 pub(in crate::run) fn parse(input: &Value) -> Result<ReviewOfChange, Argument> {
     let input: Input = arguments(input)?;
     let summary = cut(&input.summary, SUMMARY_CHARS);
@@ -101,13 +101,13 @@ fn comment(comment: LineRemark) -> Result<LineRemark, Argument> {
     if comment.path.is_empty() || !is_long_enough(&comment.trigger) || !is_long_enough(&comment.why) {
         return Err(Argument::Objection);
     }
-    // A range of one line is a line, and GitHub takes it as that alone.
+    // GitHub accepts a range of one line only as a single line.
     let start_line = comment.start_line.filter(|start| *start != comment.line);
     let count = start_line.map_or(Some(1), |start| comment.line.checked_sub(start)?.checked_add(1));
     if count.is_none_or(|count| count > MOST_LINES) {
         return Err(Argument::Range);
     }
-    // A fence would end the block that the suggestion stands in.
+    // A code fence would end the block of the suggestion.
     let is_code = |code: &String| code.chars().count() <= SUGGESTION_CHARS && !code.contains("```");
     if !comment.suggestion.iter().all(is_code) {
         return Err(Argument::Suggestion);

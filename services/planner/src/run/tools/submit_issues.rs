@@ -1,4 +1,4 @@
-//! The model hands in the issues that follow from a discussion.
+//! Accepts the issues that a discussion plans.
 
 use std::ops::RangeInclusive;
 
@@ -31,7 +31,7 @@ struct Input {
     issues: Vec<Wanted>,
 }
 
-/// An issue as a call describes it.
+/// Issue as a call describes it.
 #[derive(Deserialize)]
 pub(super) struct Wanted {
     title: String,
@@ -40,13 +40,13 @@ pub(super) struct Wanted {
     checklist: Vec<String>,
 }
 
-/// The issues that a call describes, at most so many.
+/// Parses the issues from a call, at most `most`.
 pub(in crate::run) fn parse(input: &Value, most: usize) -> Result<Vec<PlannedIssue>, Argument> {
     let input: Input = arguments(input)?;
     planned(input.issues, 1..=most).ok_or(Argument::Issues { most })
 }
 
-/// The issues, when there are as many as there may be and each of them says something.
+/// Validates the number of issues and their content.
 pub(super) fn planned(wanted: Vec<Wanted>, count: RangeInclusive<usize>) -> Option<Vec<PlannedIssue>> {
     let issues = wanted.into_iter().map(|issue| PlannedIssue {
         title: cut(&issue.title.replace('\n', " "), TITLE_CHARS),

@@ -1,4 +1,4 @@
-//! The model hands its plan in.
+//! Accepts the plan of a change.
 
 use domain::{JobRequest, Plan, PlanStep};
 use serde::Deserialize;
@@ -32,7 +32,7 @@ struct Input {
     not_doing: Vec<String>,
 }
 
-/// The plan that a call describes.
+/// Parses the plan from a call.
 pub(in crate::run) fn parse(input: &Value) -> Result<Plan, Argument> {
     let input: Input = arguments(input)?;
     let steps = input.steps.into_iter().take(LINES).map(|step| PlanStep {

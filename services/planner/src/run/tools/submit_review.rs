@@ -1,4 +1,4 @@
-//! The reviewer says what speaks against the change.
+//! Accepts the objections of the reviewer.
 
 use domain::{JobRequest, Objection};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ pub(in crate::run) const TOOL: Tool = Tool {
     act,
 };
 
-/// An objection to a file that the change does not touch is about something else.
+/// Refuses an objection to a file outside of the change.
 fn act(state: &RunState, _: &JobRequest, call: &Call) -> Step {
     let change = state.diff().unwrap_or_default();
     let parsed = parse(&call.call.input).and_then(|objections| {
@@ -33,7 +33,7 @@ struct Input {
     objections: Vec<Objection>,
 }
 
-/// The objections of a call.
+/// Parses the objections from a call.
 pub(in crate::run) fn parse(input: &Value) -> Result<Vec<Objection>, Argument> {
     let input: Input = arguments(input)?;
     let objections = input

@@ -1,4 +1,4 @@
-//! The model says what fits a new ticket, out of what the rules let it choose.
+//! Accepts the triage of a new ticket, within the choices of the rules.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{
 use crate::run::machine::{Answer, Argument, Call, RunState, Step, Tool, answer, ask};
 
 const NAME_CHARS: usize = 80;
-/// One part is no part.
+// One part would be the ticket itself.
 const FEWEST_PARTS: usize = 2;
 
 pub(in crate::run) const TOOL: Tool = Tool {
@@ -22,10 +22,10 @@ pub(in crate::run) const TOOL: Tool = Tool {
     act,
 };
 
-/// What the model chose for a ticket.
+/// Choice of the model for a ticket.
 pub(in crate::run) struct Choice {
     pub(in crate::run) triaged: Triaged,
-    /// What a ticket that is too large is parted into.
+    /// Parts of a ticket that is too large.
     pub(in crate::run) parts: Vec<PlannedIssue>,
 }
 
@@ -55,7 +55,7 @@ struct FieldValue {
     value: String,
 }
 
-/// What a call says, when the rules let the model choose all of it.
+/// Parses a call and validates it against the choices of the rules.
 pub(in crate::run) fn parse(
     input: &Value,
     ticket: &TicketKey,
@@ -79,7 +79,7 @@ pub(in crate::run) fn parse(
     Ok(Choice { triaged, parts })
 }
 
-/// The ticket that this one repeats: one that the model was shown.
+/// Returns the repeated ticket, which must be one of the shown tickets.
 fn repeated(named: Option<&str>, request: &JobRequest) -> Result<Option<String>, Argument> {
     let Some(named) = named.map(str::trim) else {
         return Ok(None);
@@ -97,7 +97,7 @@ fn repeated(named: Option<&str>, request: &JobRequest) -> Result<Option<String>,
     }
 }
 
-/// The labels of a call, when all of them are allowed.
+/// Returns the labels if all of them are allowed.
 fn chosen(mut wanted: Vec<String>, allowed: &[String]) -> Result<Vec<String>, Argument> {
     for label in &wanted {
         check("labels", label, allowed)?;
@@ -114,7 +114,7 @@ fn one_of(field: &str, wanted: Option<String>, allowed: &[String]) -> Result<Opt
     Ok(wanted)
 }
 
-/// The last value for each field counts.
+/// Returns the fields; the last value of a field counts.
 fn fields(wanted: Vec<FieldValue>, choices: &TriageChoices) -> Result<BTreeMap<String, String>, Argument> {
     let names: Vec<String> = choices.fields.keys().cloned().collect();
     for FieldValue { field, value } in &wanted {
@@ -137,7 +137,7 @@ fn check(field: &str, value: &String, allowed: &[String]) -> Result<(), Argument
     })
 }
 
-/// What is the same as another ticket is not worked on, so it has no parts.
+/// Returns the parts. A duplicate has none, because its original is worked on.
 fn parts(
     wanted: Vec<Wanted>,
     is_duplicate: bool,

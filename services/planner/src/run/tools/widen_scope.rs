@@ -1,4 +1,4 @@
-//! The model needs a module that its kind of ticket may not change. It is allowed that, and people read why.
+//! Grants a module that the kind of ticket must not change. The reason appears in the pull request.
 
 use domain::{JobRequest, Scope, Widened};
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn parse(input: &Value, request: &JobRequest) -> Result<Widened, Argument> {
     }
 }
 
-/// What was asked for so far; the first reason for a module counts.
+/// Returns the granted modules; the first reason for a module counts.
 pub(in crate::run) fn widened(state: &RunState, request: &JobRequest) -> Vec<Widened> {
     if request.rules.modules.is_empty() {
         return Vec::new();
@@ -50,7 +50,7 @@ pub(in crate::run) fn widened(state: &RunState, request: &JobRequest) -> Vec<Wid
     all
 }
 
-/// Where the run may change files.
+/// Returns the scope of the run, granted modules included.
 pub(in crate::run) fn scope<'a>(state: &RunState, request: &'a JobRequest) -> Scope<'a> {
     Scope::new(
         &request.rules.modules,

@@ -1,4 +1,4 @@
-//! One command that checks the change: what has to run of it, and what its runs show together.
+//! Check command: the runs that it needs, and the joint evaluation of their results.
 
 use domain::check::{
     ChangeReport, CheckCandidate, CheckOutcome, CheckRun, CheckSpec, FailedTest, RemovedTest, TreeKind,
@@ -9,15 +9,15 @@ use super::limits::{CHECK_S, REPEATED_MS, SLOW_MS, TAIL};
 use super::trees::{with_old_tests, without_product};
 use crate::run::machine::Checks;
 
-/// Set apart from the numbers of repeats: that run stands for the one whose surroundings failed.
+// Offset from the numbers of repeats: such a run replaces one that failed because of infrastructure.
 const ANEW: u32 = 100;
 
-/// A command, and the change that it checks.
+/// Command with the change that it checks.
 pub(super) struct Command<'a> {
     pub(super) checks: &'a Checks,
     pub(super) found: &'a CheckCandidate,
     pub(super) change: Option<&'a ChangeReport>,
-    /// `JUnit` files that it writes, by the rules.
+    /// `JUnit` files that the command writes, by the rules.
     pub(super) reports: &'a [String],
 }
 
@@ -37,7 +37,7 @@ impl<'a> Command<'a> {
         self.made(tree, again).0
     }
 
-    /// The run of a tree that counts so far, and the one that is still to be made for it.
+    /// Returns the run of a tree that counts so far, and the check that is still missing for it.
     fn made(&self, tree: TreeKind, again: u32) -> (Option<&'a CheckRun>, Option<CheckSpec>) {
         let spec = self.spec(tree.clone(), again);
         let run = self.checks.result(&spec);
@@ -54,7 +54,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// How the command ended with the change, when that says something of the code.
+    /// Returns the result with the change, if it depends on the code.
     pub(super) fn telling_head(&self) -> Option<&'a CheckRun> {
         self.telling(TreeKind::Head)
     }
@@ -63,30 +63,32 @@ impl<'a> Command<'a> {
         self.result(tree, 0).filter(|run| run.outcome.is_about_the_code())
     }
 
-    /// The change without its product: whether its tests fail there shows what the product does.
+    /// Returns the tree of the change without its product: a test that fails there shows that the product
+    /// matters.
     pub(super) fn without(&self) -> TreeKind {
         without_product(self.change)
     }
 
-    /// The change's product with the tests and support files of the base; nothing where the change touches none of them.
+    /// Returns the tree of the change's product with the tests and support files of the base; `None` if the
+    /// change touches none of them.
     pub(super) fn old_tests(&self) -> Option<TreeKind> {
         with_old_tests(self.change?)
     }
 
-    /// Tests that the change removes or renames in the open.
+    /// Returns the tests that the change removes or renames visibly.
     pub(super) fn removed(&self) -> &'a [RemovedTest] {
         self.change.map_or(&[], |change| &change.removed_tests)
     }
 
-    /// The first of these runs that is still to be made.
+    /// Returns the first missing check of these runs.
     pub(super) fn missing_of(&self, wanted: Vec<(TreeKind, u32)>) -> Option<CheckSpec> {
         let mut wanted = wanted.into_iter();
         wanted.find_map(|(tree, again)| self.made(tree, again).1)
     }
 
-    /// The first run that is still to be made.
+    /// Returns the first missing check.
     pub(super) fn missing(&self) -> Option<CheckSpec> {
-        // The base runs whatever the head shows: a check that ended well there and ends in no way with the change is worse.
+        // The base always runs: a check with a result there and none with the change is worse.
         let first = vec![(TreeKind::Head, 0), (TreeKind::Base, 0)];
         if let Some(spec) = self.missing_of(first) {
             return Some(spec);
@@ -96,7 +98,7 @@ impl<'a> Command<'a> {
             .or_else(|| self.missing_of(self.repeats()))
     }
 
-    /// What is run again before its result is believed.
+    /// Returns the runs that confirm a result.
     fn repeats(&self) -> Vec<(TreeKind, u32)> {
         let is_worse = !self.suspects().is_empty() || !self.lost_at(0).is_empty();
         let is_shown = !self.repaired().is_empty();
@@ -105,7 +107,7 @@ impl<'a> Command<'a> {
         let mut wanted = Vec::new();
         if is_worse || (is_shown && is_quick) {
             wanted.push((TreeKind::Head, 1));
-            // A check that takes minutes is believed sooner.
+            // A slow check needs fewer confirmations.
             if head.is_some_and(|run| run.duration_ms < SLOW_MS) {
                 wanted.push((TreeKind::Head, 2));
             }
@@ -119,7 +121,8 @@ impl<'a> Command<'a> {
         wanted
     }
 
-    /// Tests that fail with the change and not before, by the first runs; the command itself where its tests are not known.
+    /// Returns the tests that fail with the change and not before, by the first runs; the command itself if
+    /// its tests are unknown.
     fn suspects(&self) -> Vec<String> {
         let (Some(head), Some(base)) = (self.telling_head(), self.result(TreeKind::Base, 0)) else {
             return Vec::new();
@@ -134,20 +137,20 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Tests that passed on the base and have no result in a run with the change.
+    /// Returns the tests that passed on the base and have no result in a run with the change.
     fn lost_at(&self, again: u32) -> LostTests {
         let (Some(head), Some(base)) = (self.result(TreeKind::Head, again), self.result(TreeKind::Base, 0))
         else {
             return LostTests::default();
         };
-        // A run that an executor did not make, or that somebody interrupted, lost nothing.
+        // A run without tree and tests did not happen or was interrupted, so it lost nothing.
         match head.tree.is_some() || head.tests.is_some() {
             true => base.tests_not_run_in(head, self.removed()),
             false => LostTests::default(),
         }
     }
 
-    /// Tests that passed on the base and have no result in any run with the change.
+    /// Returns the tests that passed on the base and have no result in any run with the change.
     pub(super) fn lost(&self) -> LostTests {
         let mut lost = self.lost_at(0);
         for again in [1, 2] {
@@ -155,7 +158,7 @@ impl<'a> Command<'a> {
                 lost = lost.shared_with(&self.lost_at(again));
             }
         }
-        // Names that differ from run to run of the same files are no names.
+        // A name that differs between runs of the same files does not identify a test.
         let base = self.result(TreeKind::Base, 1).and_then(|run| run.tests.as_ref());
         if let Some(base) = base.filter(|base| base.names_all_passing() && !lost.names.is_empty()) {
             lost.keep(|name| base.passing.iter().any(|known| known == name));
@@ -163,12 +166,12 @@ impl<'a> Command<'a> {
         lost
     }
 
-    /// Tests that fail without the change and not with it, by the first runs.
+    /// Returns the tests that fail without the change and not with it, by the first runs.
     fn repaired(&self) -> Vec<String> {
         match (self.telling_head(), self.result(self.without(), 0)) {
             (Some(head), Some(without)) => {
                 let mut repaired = named(&without.failing_beyond(head).unwrap_or_default());
-                // A test that is skipped does not fail, either.
+                // A skipped test does not fail either.
                 repaired.retain(|test| head.passes_now(test, without));
                 repaired
             }
@@ -176,7 +179,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Whether a test fails in a run that was made; nothing where that run does not say.
+    /// Returns true if a test fails in a run; `None` if the run has no result for it.
     fn fails(&self, test: &str, tree: TreeKind, again: u32) -> Option<bool> {
         let run = self.result(tree, again)?;
         match run.outcome {
@@ -191,7 +194,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// What every run agrees on, and the tests that fail in some runs of the same files.
+    /// Returns broken and repaired tests on which all runs agree, and flaky tests.
     fn settled(&self) -> (Vec<String>, Vec<String>, Vec<String>) {
         let at_head = |test: &str| [1, 2].map(|again| self.fails(test, TreeKind::Head, again));
         let (broken, shaky): (Vec<_>, Vec<_>) = self.suspects().into_iter().partition(|test| {
@@ -207,15 +210,16 @@ impl<'a> Command<'a> {
         (broken, mended, [shaky, also_shaky].concat())
     }
 
-    /// Whether a test that failed on the base passes only because the change also changes tests or what they read: as the
-    /// base has it, it fails with the change, too.
+    /// Returns true if a test that failed on the base passes only because the change also modifies tests or
+    /// their data: in its old form it fails with the change, too.
     pub(super) fn is_rewritten(&self, test: &str) -> bool {
         let failed = |run: Option<&CheckRun>| run.and_then(|run| run.has_failed(test)) == Some(true);
         let old = self.old_tests().and_then(|tree| self.telling(tree));
         failed(self.telling(TreeKind::Base)) && failed(old)
     }
 
-    /// Tests that failed on the base and have no result with the change, although the check passes.
+    /// Returns the tests that failed on the base and have no result with the change, although the check
+    /// passes.
     pub(super) fn hidden_failures(&self) -> LostTests {
         match (self.telling(TreeKind::Base), self.telling_head()) {
             (Some(base), Some(head)) if head.outcome == CheckOutcome::Green => {
@@ -225,7 +229,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Tests that failed on the base and pass with the change, but not as the base has them.
+    /// Returns the tests that failed on the base and pass with the change, but not in their old form.
     pub(super) fn rewritten(&self) -> Vec<String> {
         let (Some(base), Some(head)) = (self.telling(TreeKind::Base), self.telling_head()) else {
             return Vec::new();
@@ -238,7 +242,7 @@ impl<'a> Command<'a> {
             .collect()
     }
 
-    /// Whether a test that the change repairs is one of the repository as the base has it.
+    /// Returns true if a repaired test is part of the repository in the same form.
     pub(super) fn is_own(&self, test: &str) -> bool {
         let has_failed = |run: &CheckRun| run.has_failed(test);
         let at_base = self.telling(TreeKind::Base).and_then(has_failed) == Some(true);
@@ -248,7 +252,7 @@ impl<'a> Command<'a> {
         at_base && with_old.unwrap_or(true)
     }
 
-    /// Tests that are new with the change and fail when a part of the product is taken back.
+    /// Returns the new tests that fail when a part of the product is reverted.
     pub(super) fn shown_by_parts(&self, hunks: impl Iterator<Item = u32>) -> Vec<String> {
         let (Some(head), Some(base), Some(change)) =
             (self.telling_head(), self.result(TreeKind::Base, 0), self.change)
@@ -271,7 +275,7 @@ impl<'a> Command<'a> {
         shown
     }
 
-    /// Tests that fail whether the change is there or not.
+    /// Returns the tests that fail with and without the change.
     fn still_failing(&self, flaky: &[String]) -> Vec<String> {
         let failing = |tree| self.telling(tree).and_then(|run| run.tests.as_ref());
         let (Some(head), Some(base)) = (failing(TreeKind::Head), failing(TreeKind::Base)) else {
@@ -283,7 +287,8 @@ impl<'a> Command<'a> {
         tests
     }
 
-    /// What people read of it; nothing before it has run. `parts`: tests that fail when a part of the product is taken back.
+    /// Returns the row for the report; `None` before the first run. `parts`: tests that fail when a part of
+    /// the product is reverted.
     pub(super) fn row(&self, parts: Vec<String>) -> Option<CheckRow> {
         let head = self.result(TreeKind::Head, 0)?;
         let (broken, mut mended, flaky) = self.settled();
@@ -311,11 +316,11 @@ impl<'a> Command<'a> {
         })
     }
 
-    /// What goes back to the model.
+    /// Returns the failure for the model.
     pub(super) fn red(&self) -> Option<RedCheck> {
         let head = self.result(TreeKind::Head, 0)?;
         let (tests, ..) = self.settled();
-        // Tests that are silenced while the check passes are a finding.
+        // Tests that are silenced while the check passes are a finding instead.
         let lost = match head.outcome {
             CheckOutcome::Green => LostTests::default(),
             _ => self.lost(),
@@ -330,7 +335,8 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Surroundings fail now and then, and what a reviewer reads must not rest on that. One that took long would take as long again.
+/// Returns true for an infrastructure failure that a second run may heal. A slow run would cost the same
+/// time again.
 fn is_worth_another(run: &CheckRun) -> bool {
     run.outcome == CheckOutcome::Infra && run.duration_ms < REPEATED_MS
 }

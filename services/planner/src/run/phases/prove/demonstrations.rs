@@ -1,4 +1,4 @@
-//! What the model says its change makes a command print is looked at, with the change and at the base.
+//! Verifies the output that the model claims for commands, with the change and at the base.
 
 use domain::check::{CheckRun, CheckSpec, TreeKind};
 use domain::{Demonstrated, Demonstration, Handover};
@@ -6,7 +6,7 @@ use domain::{Demonstrated, Demonstration, Handover};
 use super::limits::{DEMONSTRATION_S, SEEN};
 use crate::run::machine::Checks;
 
-/// The first run that is still to be made.
+/// Returns the first missing run.
 pub(super) fn missing(checks: &Checks, handover: &Handover) -> Option<CheckSpec> {
     let trees = [TreeKind::Head, TreeKind::Base];
     let runs = handover
@@ -16,7 +16,7 @@ pub(super) fn missing(checks: &Checks, handover: &Handover) -> Option<CheckSpec>
     runs.into_iter().find(|spec| checks.result(spec).is_none())
 }
 
-/// What was seen of each of them.
+/// Returns the result of each demonstration.
 pub(super) fn seen(checks: &Checks, handover: &Handover) -> Vec<Demonstrated> {
     let said = handover.demonstrations.iter();
     said.filter_map(|said| look(checks, said)).collect()
@@ -26,7 +26,7 @@ fn look(checks: &Checks, said: &Demonstration) -> Option<Demonstrated> {
     let head = checks.result(&spec(said, TreeKind::Head))?;
     let base = checks.result(&spec(said, TreeKind::Base))?;
     let is_there = is_telling(head) && head.output_tail.contains(&said.prints);
-    // Output that was cut may have had the text, and a command that did not get to its end may have come to it.
+    // Truncated output may have contained the text, and an interrupted command may have printed it later.
     let is_new = is_telling(base) && !base.truncated && !base.output_tail.contains(&said.prints);
     Some(Demonstrated {
         command: said.command.clone(),
@@ -48,7 +48,8 @@ fn spec(said: &Demonstration, tree: TreeKind) -> CheckSpec {
     }
 }
 
-/// A command need run no test to show something. One that the base does not have yet shows that, too.
+/// Returns true for a complete run. It need not run tests, and a command that the base lacks is evidence as
+/// well.
 const fn is_telling(run: &CheckRun) -> bool {
     !run.outcome.is_cut_short()
 }

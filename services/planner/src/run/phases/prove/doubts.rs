@@ -1,4 +1,4 @@
-//! Reasons to ask the model once whether its change is what the ticket asks for.
+//! Reasons to ask the model once whether its change is what the ticket requests.
 
 use domain::check::{ChangeReport, Hunk, Level};
 use domain::{ChangeDoubt, CheckRow, Class, FileRole, TicketKind};
@@ -7,7 +7,7 @@ use super::hunks::product_numbers;
 use super::limits::MOST_LINES;
 use crate::run::machine::RunState;
 
-/// Whether the ticket is about something that does not work.
+/// Returns true if the ticket reports a defect.
 fn is_bug(state: &RunState) -> bool {
     let said = state.request().map_or("", |request| request.text.kind.as_str());
     match state.intake().flatten() {
@@ -16,14 +16,14 @@ fn is_bug(state: &RunState) -> bool {
     }
 }
 
-/// A change of comments alone, and one that is far larger than its ticket.
+/// Returns the doubts about a change of comments alone, and about one that is too large for its ticket.
 pub(super) fn about_size(state: &RunState, change: Option<&ChangeReport>) -> Vec<ChangeDoubt> {
     let Some(change) = change else {
         return Vec::new();
     };
     let mut doubts = Vec::new();
     let has_product = change.changed.iter().any(|file| file.role == FileRole::Product);
-    // A change of prose, of tests or of settings may be all that is asked for; one of comments in code seldom is.
+    // A change of prose, tests or settings may be all that is requested; one of code comments rarely is.
     if change.code_lines == Some(0) && has_product {
         doubts.push(ChangeDoubt::NoCode);
     }
@@ -40,7 +40,7 @@ pub(super) fn about_size(state: &RunState, change: Option<&ChangeReport>) -> Vec
     doubts
 }
 
-/// The repair of a bug of which no test notices a part.
+/// Returns the doubt about a bug fix that no test covers.
 pub(super) fn about_cover(
     state: &RunState,
     level: Level,

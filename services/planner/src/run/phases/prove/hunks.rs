@@ -1,4 +1,4 @@
-//! Parts of the change are taken back one at a time: what no test notices is not covered by one.
+//! Reverts parts of the change one at a time: a part is not covered if no test notices.
 
 use domain::FileRole;
 use domain::check::{ChangeReport, CheckOutcome, CheckSpec, Hunk, TreeKind};
@@ -6,15 +6,16 @@ use domain::check::{ChangeReport, CheckOutcome, CheckSpec, Hunk, TreeKind};
 use super::command::Command;
 use super::limits::{MOST_HUNKS, TAKEN_BACK_MS};
 
-/// What is known of the parts of a change.
+/// Coverage of the parts of a change.
 pub(super) enum Covered {
-    /// This has to run first.
+    /// Check that has to run first.
     Missing(CheckSpec),
     /// Parts that no test notices.
     Known(Vec<Hunk>),
 }
 
-/// Looks at each part of the product. Nothing is said where a check fails, takes long, or there are many parts.
+/// Checks each part of the product. The result is empty if a check fails or is slow, or if there are many
+/// parts.
 pub(super) fn covered(change: &ChangeReport, commands: &[Command<'_>]) -> Covered {
     let telling: Vec<&Command<'_>> = commands
         .iter()
@@ -41,12 +42,12 @@ fn is_quick(command: &Command<'_>) -> bool {
     head.is_some_and(|run| run.outcome == CheckOutcome::Green && run.duration_ms < TAKEN_BACK_MS)
 }
 
-/// The numbers of the hunks of product files among all.
+/// Returns the numbers of the product's hunks among all hunks.
 pub(super) fn product_numbers(change: &ChangeReport) -> Vec<u32> {
     product(change).into_iter().map(|(number, _)| number).collect()
 }
 
-/// The hunks of product files, with their numbers among all.
+/// Returns the hunks of product files with their numbers among all hunks.
 fn product(change: &ChangeReport) -> Vec<(u32, &Hunk)> {
     let is_product = |hunk: &Hunk| {
         let file = change.changed.iter().find(|file| file.path == hunk.path);
@@ -56,8 +57,8 @@ fn product(change: &ChangeReport) -> Vec<(u32, &Hunk)> {
     numbered.filter(|(_, hunk)| is_product(hunk)).collect()
 }
 
-/// Whether a command ends otherwise without this part; the check to run where that is not known. A run that says nothing of
-/// the code is no reason to call the part uncovered.
+/// Returns true if a command ends differently without this part, or the missing check. A run without a
+/// result for the code does not make the part uncovered.
 fn is_noticed(change: &ChangeReport, hunk: u32, commands: &[&Command<'_>]) -> Result<bool, CheckSpec> {
     for command in commands {
         let head = change.tree.clone();

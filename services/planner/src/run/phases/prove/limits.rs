@@ -1,26 +1,26 @@
-//! What a proof may cost.
+//! Limits of the proof's cost.
 
-/// More commands than this cost more time than they show.
+/// Commands. More of them cost more time than they show.
 pub(super) const MOST_COMMANDS: usize = 2;
-/// Seconds that one check may take.
+/// Seconds for one check.
 pub(super) const CHECK_S: u32 = 900;
-/// How often a change goes back to the model because of its checks.
+/// Maximum of returns to the model because of failed checks.
 pub(super) const MOST_TRIES: usize = 3;
-/// A test that passes with the change is only run again where its check took less, in milliseconds.
+/// Milliseconds below which a check runs again to confirm a repaired test.
 pub(super) const REPEATED_MS: u64 = 10_000;
-/// A check that takes longer is run again once, before it is believed that the change broke it, in milliseconds.
+/// Milliseconds above which a check has one repeat less before a failure counts.
 pub(super) const SLOW_MS: u64 = 120_000;
 /// Names of tests that one finding lists.
 pub(super) const MOST_NAMES: usize = 10;
-/// More changed lines than this are questioned, by the class of the ticket: trivial, normal.
+/// Changed lines above which the model gets a question, by class of the ticket: trivial, normal.
 pub(super) const MOST_LINES: [u32; 2] = [400, 1_500];
-/// Hunks are only taken back one at a time where the check took less, in milliseconds, …
+/// Milliseconds below which a check is fast enough to revert hunks one at a time.
 pub(super) const TAKEN_BACK_MS: u64 = 20_000;
-/// … and where there are no more of them than this.
+/// Maximum of hunks that are reverted one at a time.
 pub(super) const MOST_HUNKS: usize = 8;
-/// Kept of a failing check's output, in characters.
+/// Characters that are kept of a failed check's output.
 pub(super) const TAIL: usize = 2_000;
-/// Seconds that a command may take which shows what the change does.
+/// Seconds for a command that demonstrates the change.
 pub(super) const DEMONSTRATION_S: u32 = 120;
-/// Kept of a line that it prints, in characters.
+/// Characters that are kept of a line of its output.
 pub(super) const SEEN: usize = 200;

@@ -1,4 +1,5 @@
-//! The change is proven without the model: its checks run in trees that the model cannot touch, with the base beside it.
+//! Verifies the change without the model: its checks run in trees that the model cannot access, and at the
+//! base for comparison.
 
 mod command;
 mod demonstrations;
@@ -41,6 +42,7 @@ fn next(state: &RunState) -> Step {
     let strayed = Return::OutOfScope {
         files: outside.clone(),
     };
+    // A change outside of the scope returns before any check runs, because checks cost minutes.
     if !outside.is_empty() && can_work(state) && tries(state, &strayed) == 0 {
         return back(state, strayed);
     }
@@ -62,6 +64,7 @@ fn next(state: &RunState) -> Step {
     if let Some(check) = commands.iter().find_map(Command::missing) {
         return check_next(state, check);
     }
+    // Returns before the remaining checks: they would measure a change that the model must still repair.
     if let Some(why) = red(state, &commands) {
         return back(state, why);
     }
@@ -91,7 +94,8 @@ fn check_next(state: &RunState, check: CheckSpec) -> Step {
     Action::Record(Fact::CheckRequested { id, check }).into()
 }
 
-/// The first commands; those of the rules for the whole system as well, where the change touches what others rely on.
+/// Returns the first commands. If the change touches contract files, the end-to-end checks of the rules are
+/// added.
 fn wanted(state: &RunState, found: &[CheckCandidate], change: Option<&ChangeReport>) -> Vec<CheckCandidate> {
     let mut wanted: Vec<CheckCandidate> = found.iter().take(MOST_COMMANDS).cloned().collect();
     let (Some(request), Some(change)) = (state.request(), change) else {
@@ -111,7 +115,8 @@ fn wanted(state: &RunState, found: &[CheckCandidate], change: Option<&ChangeRepo
     wanted
 }
 
-/// What really differs is compared with the scope: commands write where they like.
+/// Returns the changed files outside of the scope. Commands may write anywhere, so the real difference
+/// counts.
 fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
     let (Some(request), Some(change)) = (state.request(), change) else {
         return Vec::new();
@@ -124,14 +129,14 @@ fn outside(state: &RunState, change: Option<&ChangeReport>) -> Vec<Outside> {
         .collect()
 }
 
-/// Checks that are worse with the change go back to the model.
+/// Returns the work to the model if checks are worse with the change.
 fn red(state: &RunState, commands: &[Command<'_>]) -> Option<Return> {
     let checks: Vec<RedCheck> = commands.iter().filter_map(Command::red).collect();
     let (is_red, red) = (!checks.is_empty(), Return::Red { checks });
     (is_red && can_work(state) && tries(state, &red) < MOST_TRIES).then_some(red)
 }
 
-/// What weakens checks: by the texts of the files, and by what runs of the tests show.
+/// Returns everything that weakens checks, from the text of files and from the runs of tests.
 fn findings(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeReport>) -> Vec<Finding> {
     let ticket = state.request().map(|request| {
         let comments = request
@@ -153,7 +158,7 @@ fn findings(state: &RunState, commands: &[Command<'_>], change: Option<&ChangeRe
         .flat_map(|command| weakened::findings(command, &ticket));
     let mut found: Vec<Finding> = shown.collect();
     found.extend(change.map(|change| change.findings.clone()).unwrap_or_default());
-    // The worst first; the order is kept otherwise.
+    // Most severe first; otherwise the order is kept.
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     found
 }
@@ -214,7 +219,8 @@ fn conclude(
     .into()
 }
 
-/// Whose tests show the change. One that was there before and is untouched says more than those that come with the change.
+/// Returns the origin of the tests that show the change. An existing, unmodified test is stronger evidence
+/// than one from the change.
 fn shown_by(rows: &[CheckRow], commands: &[Command<'_>]) -> ShownBy {
     let is_own = |test: &String| commands.iter().any(|command| command.is_own(test));
     match rows.iter().flat_map(|row| &row.mended).any(is_own) {
@@ -224,7 +230,7 @@ fn shown_by(rows: &[CheckRow], commands: &[Command<'_>]) -> ShownBy {
 }
 
 fn level(rows: &[CheckRow], demonstrations: &[Demonstrated], findings: &[Finding]) -> Level {
-    // Where runs show that tests were silenced or weakened, no test of the change is believed.
+    // If runs show that tests were silenced or weakened, no test of the change counts.
     let is_untrue = |finding: &Finding| {
         finding.severity == Severity::Block
             && matches!(finding.kind.as_str(), "test_silenced" | "test_weakened")

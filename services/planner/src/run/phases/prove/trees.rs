@@ -1,10 +1,10 @@
-//! Trees that separate what a change does to the product from what it does to tests.
+//! Trees that separate the effect of a change on the product from its effect on tests.
 
 use domain::FileRole;
 use domain::check::{ChangeReport, TreeKind};
 
-/// The change without its product: the base with the tests, and with the files beside them that runs of tests read. The base
-/// where the change has none.
+/// Returns the change without its product: the base with the changed tests and the files that test runs
+/// read. The base if the change has neither.
 pub(super) fn without_product(change: Option<&ChangeReport>) -> TreeKind {
     let Some(change) = change else {
         return TreeKind::Base;
@@ -26,7 +26,8 @@ pub(super) fn without_product(change: Option<&ChangeReport>) -> TreeKind {
     }
 }
 
-/// The change's product with tests and support files as the base has them; nothing where the change touches neither.
+/// Returns the change's product with tests and support files of the base; `None` if the change touches
+/// neither.
 pub(super) fn with_old_tests(change: &ChangeReport) -> Option<TreeKind> {
     let paths = [
         change.test_files.as_slice(),
@@ -43,7 +44,7 @@ pub(super) fn with_old_tests(change: &ChangeReport) -> Option<TreeKind> {
     })
 }
 
-/// Product files that tests are in as well, where both changed.
+/// Returns the product files that also contain tests, if both changed.
 fn mixed_files(change: &ChangeReport) -> Vec<&str> {
     if change.truncated {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Tests that say less with the change than before it, by what their runs show: tests that do not run any more although the
-//! check passes, and tests that fail with the change as the base has them.
+//! Tests that the change weakens, judged by their runs: tests that no longer run although the check passes,
+//! and tests whose old form fails with the change.
 
 use domain::check::{CheckOutcome, CheckSpec, Finding, Severity, TreeKind};
 use domain::comparison::{LostTests, is_named};
@@ -7,10 +7,11 @@ use domain::comparison::{LostTests, is_named};
 use super::command::Command;
 use super::limits::MOST_NAMES;
 
-/// The first run that is still to be made: the tests of the base with the change's product, and again where they fail.
+/// Returns the first missing run: the tests of the base with the change's product, repeated if they fail.
 pub(super) fn missing(command: &Command<'_>) -> Option<CheckSpec> {
     let old = command.old_tests()?;
-    // What is worse anyway is no question of tests, and without a result on the base nothing can be compared.
+    // If the check is worse, the tests do not matter yet; without a result on the base there is no
+    // comparison.
     if command.red().is_some() || !is_comparable(command) {
         return None;
     }
@@ -25,7 +26,7 @@ fn is_comparable(command: &Command<'_>) -> bool {
     command.telling_head().is_some() && command.telling(TreeKind::Base).is_some()
 }
 
-/// Everything that is found in one command. `ticket`: the ticket's text.
+/// Returns all findings of one command. `ticket`: text of the ticket.
 pub(super) fn findings(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
     if command.red().is_some() || !is_comparable(command) {
         return Vec::new();
@@ -38,7 +39,7 @@ pub(super) fn findings(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
     found
 }
 
-/// Tests that failed before and are left out now, so that the check passes.
+/// Returns the finding about tests that failed before and are omitted now, so that the check passes.
 fn find_hidden_failures(command: &Command<'_>, ticket: &str) -> Option<Finding> {
     let hidden = command.hidden_failures();
     if hidden.is_empty() {
@@ -53,7 +54,8 @@ fn find_hidden_failures(command: &Command<'_>, ticket: &str) -> Option<Finding> 
     Some(finding(command, &hidden, kind, words, ticket))
 }
 
-/// Tests that failed before and pass only because the change also changes them, or what they read.
+/// Returns the findings about tests that failed before and pass only because the change also modifies them
+/// or their data.
 fn find_rewritten_tests(command: &Command<'_>, ticket: &str) -> Vec<Finding> {
     let without = command.telling(command.without());
     let fails_without = |name: &String| without.and_then(|run| run.has_failed(name)) == Some(true);
@@ -72,7 +74,7 @@ fn named(names: Vec<String>) -> LostTests {
     }
 }
 
-/// Tests of the base that do not pass with the change's product, in both runs of them.
+/// Returns the tests of the base that do not pass with the change's product in both runs.
 fn not_passing(command: &Command<'_>) -> LostTests {
     let first = not_passing_at(command, 0);
     match first.is_empty() {
@@ -95,13 +97,13 @@ fn not_passing_at(command: &Command<'_>, again: u32) -> LostTests {
     }
 }
 
-/// Tests that passed before and have no result any more, while the check passes.
+/// Returns the finding about tests that passed before and have no result now, although the check passes.
 fn silenced(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Option<Finding> {
     let lost = command.lost();
     if lost.is_empty() {
         return None;
     }
-    // As the base has them they pass with the change, so nothing is hidden: people are told.
+    // In their old form the tests pass with the change, so nothing is hidden: a flag is enough.
     let was_tried = command
         .old_tests()
         .is_some_and(|tree| command.telling(tree).is_some());
@@ -126,7 +128,7 @@ fn silenced(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Opt
     ))
 }
 
-/// Tests that pass as the change has them and not as the base has them.
+/// Returns the findings about tests that pass in their new form but not in the old one.
 fn changed(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Vec<Finding> {
     let lost = command.lost();
     let without = command.telling(command.without());
@@ -142,7 +144,8 @@ fn changed(command: &Command<'_>, not_passing: &LostTests, ticket: &str) -> Vec<
         if count.is_empty() {
             return Vec::new();
         }
-        // Where no test is named, the check as a whole tells whether the changed tests notice the change.
+        // Without names of tests, the result of the whole check shows whether the changed tests notice the
+        // change.
         let is_noticed = without.is_some_and(|run| run.outcome == CheckOutcome::Red);
         return vec![changed_finding(command, &count, is_noticed, ticket)];
     }
@@ -213,7 +216,8 @@ fn names(tests: &LostTests, command: &Command<'_>) -> String {
     }
 }
 
-/// A finding about tests. What the ticket asks for by the name of each test, or of its file, people are only told.
+/// Creates a finding about tests. It is only a flag if the ticket requests a change of each test or of its
+/// file by name.
 fn finding(
     command: &Command<'_>,
     tests: &LostTests,
@@ -236,7 +240,7 @@ fn finding(
     }
 }
 
-/// The changed file that the first of the tests is in, as far as its name tells.
+/// Returns the changed file of the first test, as far as its name shows it.
 fn path_of(command: &Command<'_>, tests: &LostTests) -> String {
     let Some(change) = command.change else {
         return String::new();
@@ -255,15 +259,15 @@ fn path_of(command: &Command<'_>, tests: &LostTests) -> String {
     found.cloned().unwrap_or_default()
 }
 
-/// Words of a sentence that asks for another test, by their beginnings.
+// Beginnings of words in a sentence that requests a different test.
 const ASKS: [&str; 20] = [
     "accept", "adapt", "adjust", "allow", "chang", "delet", "disabl", "drop", "let", "loosen", "merg", "mov",
     "obsolet", "outdat", "remov", "renam", "replac", "rewrit", "skip", "updat",
 ];
-/// Words of a sentence that wants the tests as they are.
+// Words in a sentence that wants to keep the tests.
 const KEEPS: [&str; 7] = ["correct", "don't", "keep", "never", "not", "right", "unchanged"];
 
-/// Whether a sentence asks for a test to be another one; a ticket that only says where a failure shows does not.
+/// Returns true if a sentence requests a different test. A sentence that only locates a failure does not.
 fn asks_for_change(sentence: &str) -> bool {
     let lower = sentence.to_lowercase();
     let words = || lower.split(|c: char| !c.is_alphanumeric() && c != '\'');
@@ -271,7 +275,7 @@ fn asks_for_change(sentence: &str) -> bool {
         && !words().any(|word| KEEPS.contains(&word))
 }
 
-/// The sentence of the ticket that asks to change every one of the tests, or the file that they are in.
+/// Returns the sentence of the ticket that requests a change of every test, or of their file.
 fn quote_for(ticket: &str, tests: &LostTests, path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     let sentence = |name: &str| {
