@@ -143,10 +143,12 @@ impl PlannerSettings {
                 "must be at least planner.retry_base_ms",
             );
         }
+        // At the default of 15 minutes each, more retries than this last longer than a day.
         if self.max_retries > 100 {
             return problem("planner.max_retries", "must be at most 100");
         }
         self.snapshots.check()?;
+        // A plain address with [tls], or the reverse, would fail at every connection instead of at start.
         for (pool, addresses) in &self.pools {
             let (direct, words) = match tls {
                 true => (

@@ -114,6 +114,7 @@ impl Driver {
             | Action::InspectChange
             | Action::TakeSnapshot
             | Action::GoBack { .. } => {
+                // Before the work, because a model call takes minutes.
                 self.show_progress(&action, state, fence).await?;
                 self.work(action, state, fence, kept_elsewhere).await
             }
@@ -243,6 +244,7 @@ impl Driver {
             let Err(OpenError::NotReady { percent }) = opened else {
                 return Ok(opened);
             };
+            // Only progress restarts the limit: a large clone may take long, a stuck one must not.
             if percent != known {
                 (known, since) = (percent, Instant::now());
             }
@@ -261,6 +263,7 @@ impl Driver {
     }
 
     async fn ask(&self, state: &RunState, id: CallId) -> Fact {
+        // A prompt that cannot be rendered fails for good: a retry would render the same.
         let failed = |id, detail, kind: Option<ModelFault>| Fact::ModelFailed {
             id,
             detail,
@@ -370,6 +373,7 @@ impl Driver {
         .await;
         let result = match called {
             Ok(result) => result,
+            // Not repeated: the call may have had its effects already.
             Err(CallError::TimedOut) => prompts::interrupted(prompts::TOO_LONG),
             Err(CallError::Invalid(words) | CallError::Unkeepable(words)) => ToolResult::error(words),
             Err(error) => return self.recover(caller, state, error, Cut::Tool(id)).await,

@@ -99,6 +99,7 @@ async fn work(config: &Config, health: &Health, shutdown: &CancellationToken) ->
         worked?;
     }
     health.set_ready(false);
+    // After the last ticket, whose calls may still have spans at executors.
     desk.finish_spans().await;
     Ok(())
 }

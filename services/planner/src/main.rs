@@ -1,4 +1,4 @@
-//! The planner's process.
+//! Process of the planner service.
 
 use std::process::ExitCode;
 

@@ -70,6 +70,7 @@ impl PoolKeeper {
             .collect();
         let mut measured = Vec::new();
         for name in self.written.keys() {
+            // Waiting runs are counted from the queue, which outlives every planner.
             let waiting = self.queues.get(name).await?.map(|(queue, _)| queue.waiting.len());
             let of_pool: Vec<PoolRecord> = told
                 .iter()

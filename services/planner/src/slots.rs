@@ -103,6 +103,7 @@ impl SlotQueues {
             }
             match table.put(pool, &queue, revision).await {
                 Err(queue::Error::Conflict) => {
+                    // A random pause, because planners that conflict would conflict again in step.
                     tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
                 }
                 put => return put.map(|_| true),
@@ -178,6 +179,7 @@ impl SlotKeeper {
                 row.quarantined.is_none() && row.pending.iter().any(|pending| pending.run == *run)
             }
             Known::Nothing => false,
+            // A planner of that release wakes it.
             Known::Newer => return Ok(()),
         };
         if is_waiting {

@@ -106,6 +106,7 @@ impl SnapshotStore {
         let mut gone = Vec::new();
         for mut pack in std::mem::take(packs) {
             let is_needed = needed.contains(&pack.stored.object.sha256);
+            // An unrecorded pack may be named by the next entry, so it stays.
             if pack.is_recorded && !is_needed {
                 gone.push(pack.stored);
             } else {

@@ -36,6 +36,7 @@ pub(crate) async fn desk(
         queue.check_topology(queue::Role::Planner).await?;
         Ok::<_, queue::Error>(queue)
     };
+    // A stream that differs from the topology does not heal by waiting.
     let is_fatal = |error: &queue::Error| !error.is_passing();
     let addresses = config.nats.addresses();
     let Some(queue) = service::connect("nats", &addresses, shutdown, is_fatal, connect).await? else {

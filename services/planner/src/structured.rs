@@ -80,6 +80,7 @@ fn all_required(schema: &Value) -> bool {
 /// # Errors
 /// The place and the problem, for the model.
 pub(crate) fn read<T: DeserializeOwned>(reply: &Reply) -> Result<T, String> {
+    // Reported before the parser's error, which would name the place of the truncation only.
     if reply.stop == ReplyStop::MaxTokens {
         return Err("it was cut at the token limit, so be shorter".to_owned());
     }

@@ -157,6 +157,7 @@ impl ChatCall {
                 self.labels.push(KeyValue::new(ERROR_TYPE, kind));
             }
         }
+        // Failed calls count as well, with their kind as a label.
         CHATS.record(self.start.elapsed().as_secs_f64(), &self.labels);
     }
 

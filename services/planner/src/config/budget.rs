@@ -96,6 +96,7 @@ impl PlannerSettings {
         let (usual, most) = (&self.budget, &self.budget_ceiling);
         Allowance {
             usual: RunLimits {
+                // 0 means no own limit, so only a refusal of the provider shortens the conversation.
                 context: self.context_tokens.filter(|tokens| *tokens > 0),
                 context_by_role: match self.context_tokens {
                     Some(_) => BTreeMap::new(),

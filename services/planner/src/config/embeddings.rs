@@ -43,7 +43,7 @@ fn default_timeout_ms() -> u64 {
 }
 
 impl EmbeddingSettings {
-    /// Validates these settings.
+    /// Validates the settings of the server.
     ///
     /// # Errors
     /// The first invalid key and its problem.

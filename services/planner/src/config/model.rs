@@ -180,6 +180,7 @@ impl<'de> Deserialize<'de> for Thinking {
             Tokens(u32),
             Word(String),
         }
+        // Settings from the environment arrive as text, so a number may be a string.
         let word = match Written::deserialize(deserializer)? {
             Written::Tokens(tokens) => tokens.to_string(),
             Written::Word(word) => word,

@@ -111,6 +111,7 @@ impl Driver {
     ) -> Result<Outcome, Trouble> {
         let output = live::output_of(self.queue.live(), caller.run.clone(), id.clone());
         let ran = retried(|| self.executors.run_check(caller, info, &id, &check, &output)).await;
+        // Kept for the report, because `or_nothing` consumes the error.
         let reason = ran.as_ref().err().map(|error| chain(error)).unwrap_or_default();
         let ran = ran.map(|run| Fact::CheckRan {
             id: id.clone(),

@@ -52,6 +52,7 @@ impl Driver {
                 continue;
             }
             let entries = match journal.read(&run).await {
+                // One unreadable journal must not block the ticket's other runs.
                 Err(error @ queue::Error::Corrupt { .. }) => {
                     tracing::warn!(%run, error = %chain(&error), "run not counted in its ticket's budget");
                     continue;
@@ -79,6 +80,7 @@ impl Driver {
         dialog: &DialogSpec,
         transcript: &Transcript,
     ) -> Result<Reservation, StopReason> {
+        // The larger of estimate and the provider's last count, so that the reservation is an upper bound.
         let input = tokens_of(transcript.bytes()).max(known_length(state, dialog));
         let choice = choice(state, dialog.phase, dialog.role);
         self.reserve_for(state, id, (dialog.phase, &choice), input).await

@@ -47,6 +47,7 @@ impl Driver {
         let (Some(request), snapshot) = (state.request(), state.work().snapshot.clone()) else {
             return Err(self.impossible(state, "no request"));
         };
+        // A run without a snapshot restarts from the base.
         let restore = match snapshot.clone() {
             Some(snapshot) => {
                 let pack = self.queue.objects().get(&snapshot.pack).await?;
@@ -91,6 +92,7 @@ impl Driver {
             snapshot: snapshot.clone(),
             pack,
         };
+        // Frees the slot first; the pool may have no other.
         self.executors.close(caller, &info.executor, &info.id).await;
         let opened = self.slots.open(caller, request, Some(&info.base), Some(&restore));
         match opened.await {

@@ -226,6 +226,7 @@ impl Executors {
             commit_time_s: at.unix_s(),
             commit_author: author.to_string(),
         };
+        // Dropped at the end of the call, which requests its spans.
         let _noted = self.note_call(&info.executor, caller);
         let request = self.request(caller, Some(&info.id), TOOL_LIMIT, message)?;
         let mut client = self.client(&info.executor)?;
@@ -275,6 +276,7 @@ impl Executors {
                 pack: upload.finish().await.map_err(CallError::Store)?,
             }),
             Err(error) => {
+                // Otherwise the parts of a refused pack would stay in the store until the daily collection.
                 upload.discard().await;
                 Err(error)
             }

@@ -232,6 +232,7 @@ impl Directory {
         let all: BTreeSet<String> = pools.values().flatten().cloned().collect();
         let mut known = self.known();
         if known.pools != pools {
+            // Addresses of removed pods must not count as slots.
             known.statuses.retain(|address, _| all.contains(address));
             known.heard.retain(|address| all.contains(address));
             known.past.retain(|address, _| all.contains(address));
@@ -259,6 +260,7 @@ impl Directory {
         known.past.remove(address);
         let before = known.statuses.insert(address.to_owned(), status.clone());
         drop(known);
+        // An unchanged status wakes nothing: every wake-up reads the queues of all pools.
         if before.as_ref() != Some(&status) {
             self.changed.send_replace(());
         }

@@ -100,6 +100,7 @@ impl Executors {
                 }
             }
             match trouble {
+                // Every executor was full: the run waits in the durable queue, not here.
                 None => return Err(OpenError::NoSlot),
                 Some(detail) if start.elapsed() > TROUBLE_LIMIT => {
                     return Err(OpenError::Unavailable(detail));
@@ -191,6 +192,7 @@ impl Executors {
         match opened.setup.filter(|setup| setup.failed) {
             None => Ok(info),
             Some(setup) => {
+                // A workspace with a failed setup is useless, and its slot is needed.
                 self.close(caller, &info.executor, &info.id).await;
                 Err(Refusal::Final(OpenError::Setup(setup.log_tail)))
             }

@@ -109,6 +109,7 @@ fn candidate(mut chunk: wire::SeedChunk) -> Candidate {
 
 fn seed(chunk: wire::SeedChunk) -> CodeSeed {
     CodeSeed {
+        // Line 0 means a whole file.
         lines: (chunk.start_line > 0).then_some((chunk.start_line, chunk.end_line)),
         path: chunk.path,
         symbol: chunk.symbol,

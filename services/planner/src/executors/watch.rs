@@ -66,6 +66,7 @@ impl Executors {
     /// Follows one executor until the task is aborted.
     async fn listen(self: Arc<Self>, address: String) {
         let mut pause = FIRST_PAUSE;
+        // Planners that start together must not connect to an executor in the same moment.
         tokio::time::sleep(jitter::own_start_delay(&address, FIRST_PAUSE)).await;
         loop {
             let why = match self.hear(&address).await {

@@ -226,6 +226,7 @@ impl Connector {
             .try_into_http1x()
             .map_err(|error| ConnectorError::user(error.into()))?;
         let (parts, body) = request.into_parts();
+        // Metadata services use plain HTTP at a link-local address, AWS services HTTPS.
         let client = match parts.uri.scheme_str() {
             Some("https") => self.outside,
             _ => self.beside,

@@ -24,7 +24,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Dialect for `InvokeModelWithResponseStream`.
+/// Dialect for the operation `InvokeModelWithResponseStream`.
 pub(super) struct Bedrock;
 
 impl Dialect for Bedrock {
@@ -47,6 +47,7 @@ impl Dialect for Bedrock {
 
     fn url(&self, settings: &ModelSettings) -> String {
         let region = settings.region.as_deref().unwrap_or_default();
+        // The Chinese partition of AWS has a separate domain.
         let domain = if region.starts_with("cn-") {
             "amazonaws.com.cn"
         } else {
@@ -68,6 +69,7 @@ impl Dialect for Bedrock {
     }
 
     fn signer(&self, settings: &ModelSettings) -> Result<Option<Arc<dyn Sign>>, ClientError> {
+        // A Bedrock API key is a bearer token and replaces the signature.
         if settings.api_key.is_some() {
             return Ok(None);
         }
@@ -75,6 +77,7 @@ impl Dialect for Bedrock {
     }
 
     fn body(&self, ask: &Ask<'_>) -> Value {
+        // Not every model on Bedrock supports the cache of an hour.
         let mut body = anthropic::request(ask, false);
         body.insert("anthropic_version".to_owned(), json!(VERSION));
         Value::Object(body)

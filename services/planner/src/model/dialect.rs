@@ -111,6 +111,7 @@ pub(super) fn base<'a>(settings: &'a ModelSettings, default: &'a str) -> &'a str
 pub(super) fn secret_header(prefix: &str, secret: &SecretString) -> Result<HeaderValue, ClientError> {
     let text = format!("{prefix}{}", secret.expose_secret());
     let mut value = HeaderValue::from_str(&text).map_err(|_| ClientError::Credential)?;
+    // Debug output of a request must not show it.
     value.set_sensitive(true);
     Ok(value)
 }

@@ -48,6 +48,7 @@ impl Provider {
         let http = reqwest::Client::builder()
             .default_headers(dialect.headers(settings)?)
             .connect_timeout(Duration::from_millis(settings.connect_timeout_ms))
+            // A redirect could send the credential to another host.
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
         Ok(Self {

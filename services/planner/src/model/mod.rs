@@ -143,6 +143,7 @@ impl Models {
                     );
                     failed.push((link.clone(), error));
                 }
+                // The request itself is at fault, so the next provider would refuse it as well.
                 Err(error) => return Err(error),
             }
         }
@@ -196,6 +197,7 @@ impl Models {
             })
         };
         let mut links: Vec<Link> = self.places(choice).into_iter().filter_map(link).collect();
+        // A stable sort: the order of the chain stays within each group.
         links.sort_by_key(|link| link.provider.is_resting());
         links
     }

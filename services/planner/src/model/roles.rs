@@ -62,6 +62,7 @@ pub(super) fn chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<Place>
         let place = named(model, entry).ok_or_else(|| missing(&listed_at, entry))?;
         let is_known =
             |known: &Place| known.provider == place.provider && known.settings.name == place.settings.name;
+        // A fallback that equals an earlier entry would only repeat its failure.
         if !chain.iter().any(is_known) {
             chain.push(place);
         }
@@ -142,6 +143,7 @@ pub(crate) fn check(model: &ModelSettings) -> Result<(), Error> {
         }
         check_provider(provider, &section)?;
         let roles = &provider.roles;
+        // These keys belong to `[model]` alone; a provider section has the same type.
         let extra = [
             ("fallbacks", !provider.fallbacks.is_empty()),
             ("providers", !provider.providers.is_empty()),

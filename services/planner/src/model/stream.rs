@@ -28,7 +28,7 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// Framing of the events in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// `text/event-stream`: server-sent events.
+    /// `text/event-stream`: events as lines of text.
     ServerSentEvents,
     /// `application/vnd.amazon.eventstream`: frames with checksums.
     AwsEventStream,
@@ -54,7 +54,7 @@ impl Framing {
 /// State of the stream after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// More events follow.
+    /// The reply is incomplete; more events follow.
     More,
     /// The reply is complete.
     Done,
@@ -80,6 +80,7 @@ pub(super) async fn collect(
     mut collector: Box<dyn Collect>,
 ) -> Result<Reply, Failure> {
     let mut chunks = limited(chunks).boxed();
+    // An error page or plain JSON shows in the first byte; frames have checksums instead.
     if framing == Framing::ServerSentEvents {
         let (start, rest) = first_byte(chunks, idle).await?;
         chunks = rest;

@@ -65,6 +65,7 @@ const TEMPLATES: [(&str, &str); 19] = [
 /// Parsed templates. An invalid one is omitted; the first call and a test fail then.
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
+    // A missing value must fail the test of the template, not leave a gap in a prompt.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     for (name, text) in TEMPLATES {
         if let Err(error) = environment.add_template(name, text) {

@@ -146,6 +146,7 @@ fn out_of_scope(files: &[Outside]) -> String {
 fn breaches(violations: &[Violation], ground: Ground<'_>) -> String {
     let named = violations.iter().take(NAMED);
     let list: Vec<String> = named
+        // Paths and branch names are foreign text, so hidden characters are spelled out.
         .map(|violation| format!("- {}", visible(&sentence(violation, ground))))
         .collect();
     let more = match violations.len().saturating_sub(NAMED) {

@@ -29,11 +29,13 @@ impl Tags<'_> {
     /// Truncates a foreign text and removes the code of the run.
     pub(super) fn text(&self, text: &str, most: usize) -> String {
         let cut: String = text.chars().take(most).collect();
+        // A text that guesses the code of the run cannot close its tag.
         cut.replace(self.nonce, "-")
     }
 
     /// Prepares a foreign text for an attribute.
     fn attribute(&self, text: &str) -> String {
+        // A quote, line break or bracket would end the attribute.
         self.text(text, 100).replace(['"', '\n', '>'], "'")
     }
 

@@ -107,6 +107,7 @@ impl FakeExecutor {
         self.books().refused_closes = count;
     }
 
+    /// Holds the run in the last slot, as after an open by a planner that crashed before it recorded that.
     pub(super) fn hold_run_in_the_last_slot(&self, run: &domain::RunId) {
         let mut books = self.books();
         (books.holds, books.is_full) = (Some(run.to_string()), true);

@@ -104,6 +104,7 @@ fn begin_again(row: &mut Row, reason: &Reason, steps: &mut Vec<Step>) {
 fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps: &mut Vec<Step>) {
     let by = by(trigger);
     let mut tell_people = |id: ReportId, request: ReportRequest| {
+        // The id comes from the trigger's sequence, so a repeated fold sends the same report.
         let notice = Report::notice(id, trigger.ticket.clone(), fence, trigger.at, request);
         steps.push(Step::Notice(Box::new(notice)));
     };
@@ -124,6 +125,7 @@ fn hear(row: &mut Row, sequence: u64, trigger: &Trigger, fence: RunFence, steps:
         Reason::StopRequested { run } => {
             let stopped = match run {
                 Some(run) => vec![run.clone()],
+                // Maintenance after a merge must complete, so a stop of the ticket does not end it.
                 None => live(row, |pending| !pending.lane.must_complete()),
             };
             for run in stopped {

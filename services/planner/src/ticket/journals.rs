@@ -33,6 +33,7 @@ impl Session<'_> {
     pub(super) async fn start(&mut self, run: RunId, trigger: Box<Trigger>) -> Result<(), Trouble> {
         self.check()?;
         let job = trigger.reason.job().map_or("none", Job::as_str);
+        // Sequence 0 expects an empty journal, so two planners cannot both start the run.
         let entry = self.entry(0, Fact::RunStarted { trigger });
         let last = self.write(&run, 0, &entry).await?;
         tracing::info!(%run, job, "run started");
@@ -56,6 +57,7 @@ impl Session<'_> {
     /// Appends a fact to the journal, then applies it to the state.
     pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), Trouble> {
         self.check()?;
+        // Only a loaded run has a last sequence to append after.
         let Some(live) = self.runs.get(run) else {
             return Err(Trouble::Lost);
         };

@@ -70,6 +70,7 @@ impl TicketDesk {
         if !lease.is_held() {
             telemetry::without_lease();
         }
+        // The lease may be lost while a step waits for minutes, so it is watched during the work.
         let lost = lease.lost();
         let end = tokio::select! {
             end = Box::pin(self.work(&ticket, fence, &lease, &shutdown)) => end,
@@ -154,6 +155,7 @@ impl TicketDesk {
                 let kept = self.quarantine(ticket, fence, &chain(&trouble)).await;
                 lease.release().await;
                 match kept {
+                    // An error is harmless: the token returns, and the row is already marked.
                     Ok(()) => drop(token.finish().await),
                     Err(_) => token.release_after(TROUBLE_PAUSE).await,
                 }
@@ -186,6 +188,7 @@ impl TicketDesk {
         if row.fence > fence {
             return Err(Trouble::Lost);
         }
+        // A repeated quarantine for one reason must not post a second notice.
         if row.quarantined.as_deref() == Some(reason) {
             return Ok(());
         }

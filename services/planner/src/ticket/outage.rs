@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::Trouble;
 
+// docs/reliability.md promises that the outcome of a step survives an outage of up to a minute.
 const LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(500);
 

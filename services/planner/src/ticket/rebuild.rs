@@ -27,6 +27,7 @@ impl Session<'_> {
     }
 
     async fn set_aside(&self, unreadable: &Unreadable) -> Result<(), Trouble> {
+        // The lease may be lost since the read: only the ticket's owner moves records to the dead letters.
         self.check()?;
         let (ticket, sequence, queue) = (&self.ticket, unreadable.sequence(), &self.driver.queue);
         tracing::error!(%ticket, problem = unreadable.problem(), "trigger set aside");

@@ -20,6 +20,7 @@ impl Session<'_> {
         let triggers = self.driver.queue.triggers();
         let read = || triggers.read_each_after(&self.ticket, self.row.cursor);
         let news = self.outlast("the ticket's triggers", read).await?;
+        // A session that only inspects the quarantine settles its token up to this trigger, without a fold.
         self.seen = news.last().map_or(self.row.cursor, |(sequence, _)| *sequence);
         for unreadable in news.iter().filter_map(|(_, trigger)| trigger.as_ref().err()) {
             unreadable.clone().unless_newer()?;
@@ -73,6 +74,7 @@ impl Session<'_> {
                 self.mark(&run, RunStatus::Queued);
             }
         }
+        // A wake-up has no effect while the session holds the token, so waiting runs try again by time.
         if self.slots_again.is_some_and(|again| again <= now) {
             self.slots_again = None;
             self.row.stop_waiting_for_slots();

@@ -93,6 +93,8 @@ impl<'a> Session<'a> {
         }
         // Counts the takeover before any work, so that a crash of this planner is counted.
         session.save().await?;
+        // After the save: the quarantine needs the count in the row, and this planner may be the next to
+        // crash.
         if session.row.takeovers > Row::MOST_TAKEOVERS {
             return Err(Trouble::Stuck(session.row.takeovers));
         }
@@ -149,8 +151,8 @@ impl<'a> Session<'a> {
     }
 
     async fn give_back(&mut self, steps: Steps) -> Result<End, Trouble> {
-        // A return on shutdown is not a crash.
         drop(steps);
+        // A return on shutdown is not a crash.
         self.row.takeovers = 0;
         self.save().await?;
         Ok(End::Shutdown)
@@ -175,6 +177,7 @@ impl<'a> Session<'a> {
             self.check()?;
             if action.is_immediate() {
                 let outcome = driver.perform(action, &state, fence, kept_elsewhere).await?;
+                // The state has no other owner then, so `apply` changes it without a copy.
                 drop(state);
                 self.take_in(&run, outcome).await?;
             } else {
@@ -212,6 +215,7 @@ impl<'a> Session<'a> {
     async fn take_in(&mut self, run: &RunId, outcome: Outcome) -> Result<(), Trouble> {
         match outcome {
             Outcome::Fact(fact) => self.append(run, *fact).await,
+            // Not a fact, because sending a report twice is harmless.
             Outcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {
                     Arc::make_mut(&mut live.state).sent(&id);
@@ -252,6 +256,7 @@ impl<'a> Session<'a> {
                 self.driver.snapshots.forget(run);
                 telemetry::run_finished(live.state.job().as_str(), reason.as_str());
                 tracing::info!(%run, reason = reason.as_str(), "run finished");
+                // A ticket ends with the notice that its pull request was merged or closed.
                 if live.state.job() == Job::Finish && reason == StopReason::Completed {
                     self.count_lead_time();
                 }
@@ -259,11 +264,13 @@ impl<'a> Session<'a> {
                 self.row.finish(run, reason, bootstrap::now());
             }
             (None, Some(waits_for)) => {
+                // A wait for a person may last days; the slot is for other runs.
                 if !waits_for.keeps_workspace() {
                     self.driver.close(&live.state, self.fence).await;
                 }
                 self.mark(run, RunStatus::Parked { waits_for });
             }
+            // The run has changed since the decision, so it is decided again.
             (None, None) => self.stale = true,
         }
         self.save().await

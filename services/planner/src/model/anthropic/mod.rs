@@ -110,6 +110,7 @@ pub(super) fn request(ask: &Ask<'_>, keeps_long: bool) -> Map<String, Value> {
     let mut system: Vec<Value> = transcript
         .system
         .iter()
+        // The API refuses empty text blocks.
         .filter(|text| !text.trim().is_empty())
         .map(|text| json!({ "type": "text", "text": text }))
         .collect();

@@ -256,6 +256,7 @@ impl Calls {
         let call = &self.calls[place];
         let is_other_id = !fragment.id.is_empty() && !call.id.is_empty() && fragment.id != call.id;
         let has_name = !fragment.name.is_empty();
+        // Some servers repeat the complete call in the last event.
         if call.is_whole() && call.repeats(fragment) && !(is_other_id && has_name) {
             return Role::Again(place);
         }

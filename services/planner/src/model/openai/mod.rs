@@ -86,6 +86,7 @@ impl Dialect for OpenAi {
         let mut put = |key: &str, value: Value| body.insert(key.to_owned(), value);
         put("model", json!(settings.name));
         put("stream", json!(true));
+        // Without it the stream has no token counts, and the reply would have no price.
         put("stream_options", json!({ "include_usage": true }));
         put("messages", Value::Array(messages(ask)));
         if !transcript.tools.is_empty() {

@@ -126,6 +126,7 @@ impl Collector {
     fn delta(&mut self, delta: &Value) -> Result<(), Failure> {
         match &delta["content"] {
             Value::String(text) => self.text.push_str(text),
+            // Some servers send the content as a list of typed parts.
             Value::Array(parts) => {
                 let is_text = |part: &&Value| part["type"].as_str().is_none_or(|kind| kind == "text");
                 let texts = parts

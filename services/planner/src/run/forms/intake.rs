@@ -94,6 +94,8 @@ fn modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNot
         true => is_inside(&note.name),
         false => known.iter().any(|module| module.name == note.name),
     };
+    // Refused only if the rules name modules; otherwise a folder outside of the repository is dropped
+    // silently.
     if !known.is_empty() && !found.iter().all(is_known) {
         let known = known.iter().map(|module| module.name.clone()).collect();
         return Err(Argument::UnknownModule { known });

@@ -236,6 +236,7 @@ impl RunState {
 
     fn park(&mut self, waits_for: WaitsFor) -> Applied {
         self.parked = Some(waits_for);
+        // A run parks only after its reports are in the log.
         self.unsent.clear();
         Ok(())
     }
@@ -322,6 +323,7 @@ impl RunState {
                 CallState::Running { .. } => true,
                 CallState::Waiting => false,
             };
+            // Only a running call can have caused the loss; a finished one is merely void.
             if is_here && matches!(call.state, CallState::Running { .. }) {
                 call.losses += 1;
             }
@@ -339,6 +341,7 @@ impl RunState {
             // The request of users has changed, so the best state of the old request does not count.
             self.best = None;
         }
+        // The next work is judged again, even if an earlier one was replaced by the best state.
         self.went_back = false;
         self.outputs.retain(|output| output.outlasts(why));
         self.checks.forget_change();

@@ -138,6 +138,7 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     let limits = state.limits.clone().unwrap_or_default();
     let ticket = state.ticket_limits.unwrap_or_default();
     let spending = &state.spending;
+    // Phases up to the work share nine tenths; the phases after it must find a rest.
     let share = match phase {
         Phase::Intake | Phase::Plan | Phase::Work | Phase::Answer | Phase::Discuss => 100 - RESERVED,
         Phase::Review | Phase::Triage | Phase::PullRequest => 100,
@@ -166,6 +167,7 @@ fn measures(state: &RunState, phase: Phase) -> impl Iterator<Item = Measure> {
     ];
     all.into_iter().filter_map(move |(of, budget, spent, limit)| {
         let limit = limit?;
+        // In 128 bits, because the limit may be near the maximum of u64.
         let own = u128::from(limit) * u128::from(share) / 100;
         let own = u64::try_from(own).unwrap_or(u64::MAX);
         Some(Measure {

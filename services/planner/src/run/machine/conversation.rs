@@ -148,6 +148,7 @@ fn items<'a>(state: &'a RunState, dialog: &DialogSpec, known: &'a Dialog, most: 
             items.push(Item::Nudge(Nudge::Unusable(problem)));
         } else if turn.stopped_with(ReplyStop::MaxTokens) {
             items.push(Item::Nudge(Nudge::SmallerSteps));
+        // A comment that instructs already continues the conversation, so it needs no reminder.
         } else if turn.calls.is_empty() && !said.as_ref().is_some_and(is_instruction) {
             items.push(Item::Nudge(unfinished(state, dialog, reply)));
         }
@@ -228,6 +229,7 @@ fn returns<'a>(
 fn news<'a>(state: &'a RunState, from: usize, next: Option<&Turn>) -> Option<Item<'a>> {
     let here = |heard: &&Heard| is_between(heard.after_turns, from, next);
     let said: Vec<&News> = state.shown_news().filter(here).map(|heard| &heard.news).collect();
+    // The note about omitted comments follows the last shown one, once.
     let last_stranger = state.shown_news().filter(|heard| !heard.may_instruct()).last();
     let is_full_of_strangers = state.is_full_of_strangers() && last_stranger.as_ref().is_some_and(here);
     (!said.is_empty()).then_some(Item::News {

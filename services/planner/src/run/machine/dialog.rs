@@ -78,6 +78,7 @@ impl Call {
     pub(crate) fn paths(&self) -> Vec<&str> {
         let text = |field: &str| self.call.input.get(field).and_then(serde_json::Value::as_str);
         match self.call.name.as_str() {
+            // The tools of the executor whose arguments name the files that they write.
             "edit_file" | "write_file" => text("path").into_iter().collect(),
             "apply_patch" => text("patch").map(patched).unwrap_or_default(),
             _ => Vec::new(),

@@ -138,6 +138,7 @@ fn of_checks(checks: &ChecksSummary) -> Input {
             .into(),
         ),
         Conclusion::Absent => (Job::MarkReady, report::ChecksAbsent { pull_request, head }.into()),
+        // Jobs that only need another run are repeated before anything is repaired.
         Conclusion::Failure if !checks.rerun.is_empty() => {
             let (failed, runs) = (failed(), checks.rerun.clone());
             let again = report::RerunChecks {

@@ -31,6 +31,7 @@ impl RunState {
             request.about.move_to(head);
         }
         self.moves += 1;
+        // The workspace is of the old head; the session closes it after this fact.
         self.works = begun(&self.input);
         self.dialogs.clear();
         self.outputs.clear();
@@ -40,6 +41,7 @@ impl RunState {
         (self.code, self.best, self.went_back) = (None, None, false);
         (self.approved, self.decision, self.retry, self.refused) = (None, None, None, None);
         for heard in &mut self.news {
+            // The conversations are gone, so the first turn of the next one shows all news.
             heard.after_turns = 0;
         }
         for report in &mut self.reports {

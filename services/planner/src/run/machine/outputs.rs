@@ -62,6 +62,7 @@ impl RunState {
     /// Size class of the ticket.
     pub(crate) fn class(&self) -> Class {
         let seen = self.intake().flatten().map(|intake| intake.class);
+        // A raised class wins: the work has shown more than the triage could know.
         self.raised.or(seen).unwrap_or_default()
     }
 

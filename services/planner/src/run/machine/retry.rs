@@ -48,6 +48,7 @@ impl RunState {
     pub(super) fn retried(&mut self, by: Option<&str>) -> Applied {
         legal(self.retry.take().is_some(), "no retry is scheduled")?;
         if let Some(by) = by {
+            // A person who retries has probably removed the cause.
             self.retries = 0;
             self.begun = Begun {
                 by: Some(by.to_owned()),
@@ -55,6 +56,7 @@ impl RunState {
                 ..Begun::default()
             };
         }
+        // A notice is one report, so the retry requests it under a new id.
         if matches!(self.input, Input::Notice(..)) {
             self.reports.clear();
             self.unsent.clear();

@@ -99,6 +99,7 @@ impl RunState {
     }
 
     pub(super) fn summarized(&mut self, id: &CallId, reply: &Reply, position: u64) -> Applied {
+        // A useless summary costs its tokens as well.
         self.spending.replied(reply);
         let dialog = self.summed_up(id)?;
         let room = &mut dialog.room;
@@ -112,6 +113,7 @@ impl RunState {
                     text,
                 });
                 room.freed += pending.tokens;
+                // The refusal is handled; the next call tries the shorter conversation.
                 room.answered = room.overflows;
             }
             None => room.failed_at = Some(dialog.turns.len()),
@@ -152,6 +154,8 @@ impl RunState {
         if let Some(last) = replies().next_back() {
             let of_model = replies().filter(|reply| reply.model == last.model);
             let taken = of_model.map(|reply| reply.usage.input_tokens).max().unwrap_or(0);
+            // At least half of the estimate, in case one huge result made the prompt many times longer than
+            // before.
             let taken = taken.max(super::context::length(dialog, &dialog.turns) / 2);
             if taken > 0 {
                 let known = self.learned.entry(last.model.clone()).or_insert(taken);

@@ -71,6 +71,8 @@ impl DialogSpec {
 impl DialogSpec {
     /// Returns the executor's tools that the model may call.
     pub(crate) fn theirs<'a>(&self, state: &'a RunState) -> impl Iterator<Item = &'a str> {
+        // The executor names its tools when it opens the workspace, so an executor of another release may
+        // have others.
         let open = state.open_workspace().filter(|_| self.has_workspace);
         let tools = open.into_iter().flat_map(|info| &info.tools);
         tools.map(|tool| tool.name.as_str())

@@ -123,6 +123,7 @@ pub(crate) struct Returned {
 impl RunState {
     /// Returns the id of the next request.
     pub(crate) fn next_id(&self) -> CallId {
+        // From run and position, so a repeated request has the same id and its effect happens once.
         self.run.call(self.position)
     }
 
@@ -260,6 +261,7 @@ impl RunState {
     }
 
     pub(super) fn known(&self, dialog: &DialogSpec) -> Option<&Dialog> {
+        // Found by phase and round, because a return may start a further conversation of the phase.
         let is_it = |known: &&Dialog| (known.phase, known.round) == (dialog.phase, dialog.round(self));
         self.dialogs.iter().find(is_it)
     }
@@ -272,6 +274,7 @@ impl RunState {
     /// Returns the last valid report of a kind.
     pub(crate) fn last_report(&self, is_it: impl Fn(&ReportRequest) -> bool) -> Option<&ReportState> {
         let mut latest = self.reports.iter().rev();
+        // A void report is requested again, so it must not be found.
         latest.find(|report| !report.is_void && is_it(&report.request))
     }
 
@@ -288,6 +291,7 @@ impl RunState {
         match fact {
             Fact::ReportSettled { id, .. } => self.report(id).is_some_and(|report| report.outcome.is_none()),
             Fact::StopRequested { .. } => {
+                // A notice cannot be stopped: it is one report of an event that has happened.
                 self.stop.is_none() && self.closing().is_none() && matches!(self.input, Input::Request(_))
             }
             Fact::Retried { .. } => self.retry.is_some(),
@@ -353,6 +357,7 @@ impl RunState {
     pub(super) fn shown_news(&self) -> impl Iterator<Item = &Heard> {
         let mut strangers = 0;
         self.news.iter().filter(move |heard| {
+            // Counted in order, so that the shown comments stay the same when more arrive.
             strangers += usize::from(!heard.may_instruct());
             heard.may_instruct() || strangers <= MAX_STRANGER_COMMENTS
         })

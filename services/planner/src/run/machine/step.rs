@@ -179,6 +179,7 @@ pub(crate) enum Argument {
 
 /// Starts the next turn of a conversation. Shortening and hints come first.
 pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
+    // Limits are pinned before the first model call: a change of settings does not affect a run.
     if state.limits.is_none() {
         return Action::SetLimits;
     }
@@ -189,6 +190,7 @@ pub(crate) fn record_turn(state: &RunState, dialog: &DialogSpec) -> Action {
     if let Some(id) = state.summary_under_way(dialog) {
         return Action::SumUp { id: id.clone() };
     }
+    // Hints are facts, so a repeated call shows the model the same text.
     let hint = budget::hint(state, dialog).or_else(|| repetition::hint(state, dialog));
     if let Some(hint) = hint {
         let phase = dialog.phase;
@@ -267,6 +269,7 @@ pub(crate) fn ask(state: &RunState, request: ReportRequest, answers: Option<&Cal
 }
 
 pub(crate) fn park(state: &RunState, waits_for: WaitsFor) -> Action {
+    // The journal already has the entry; a second entry would be noise.
     if state.parked == Some(waits_for) {
         return Action::Wait;
     }
@@ -293,6 +296,7 @@ impl RunState {
         let work = self.work();
         let pull_request = work.pull_request.clone();
         let branch = match (&pull_request, &work.pushed, self.request()) {
+            // A pushed branch without a pull request is work that the user can continue.
             (None, Some((branch, _)), Some(request)) => Some(BranchRef {
                 repository: request.repository.clone(),
                 branch: branch.clone(),

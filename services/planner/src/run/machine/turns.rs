@@ -61,6 +61,7 @@ impl RunState {
     fn budget_refused(&mut self, id: &CallId, reason: &StopReason) -> Applied {
         self.asked_turn(id)?;
         self.drop_turn();
+        // A conversation whose first call had no budget has not begun.
         self.dialogs.retain(|dialog| !dialog.turns.is_empty());
         self.refused = Some(reason.clone());
         Ok(())
@@ -115,6 +116,7 @@ impl RunState {
         legal(self.open_call().is_none(), "a tool call has no result")?;
         let is_it = |dialog: &Dialog| (dialog.phase, dialog.round) == (phase, round);
         let dialog = match self.dialogs.iter().position(is_it) {
+            // Moved to the end, because the last conversation is the current one.
             Some(place) => self.dialogs.remove(place),
             None => Dialog {
                 phase,
@@ -167,8 +169,11 @@ impl RunState {
 
     fn model_replied(&mut self, id: &CallId, reply: &Reply) -> Applied {
         let turn = self.asked_turn(id)?;
+        // Calls without a result exist from here on, so a crash after this entry runs them and not the
+        // model again.
         turn.calls = reply.tool_calls().cloned().map(Call::new).collect();
         turn.reply = Some(reply.clone());
+        // A reply is progress: retries count failures in a row.
         self.retries = 0;
         self.spending.replied(reply);
         if let Some(dialog) = self.dialogs.last_mut() {
@@ -232,6 +237,7 @@ impl RunState {
         if let CallResult::Ran(result) = &result {
             let work = self.work_in(repository.as_ref())?;
             work.changed_by(result);
+            // Only commits of the planner are noted, because only they may be replaced.
             if is_own && is_commit && result.status == ToolStatus::Ok {
                 work.note_commit(result);
             }

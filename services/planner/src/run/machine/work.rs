@@ -142,6 +142,7 @@ impl Work {
 
     /// Updates branch and files from a tool's result.
     pub(super) fn changed_by(&mut self, result: &ToolResult) {
+        // A new branch or commit counts as a change: the snapshot stores both.
         let moved = (result.branch.is_some() && result.branch != self.branch)
             || (result.head.is_some() && result.head != self.head);
         // An interrupted tool may have changed files before it ended.

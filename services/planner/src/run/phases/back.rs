@@ -48,6 +48,7 @@ pub(super) fn can_work(state: &RunState) -> bool {
 
 /// Returns the number of returns for this kind of reason.
 pub(super) fn tries(state: &RunState, why: &Return) -> usize {
+    // Each kind of reason has a limit independent of the others.
     let is_same = |known: &Return| std::mem::discriminant(known) == std::mem::discriminant(why);
     state.returns.iter().filter(|known| is_same(&known.why)).count()
 }

@@ -43,6 +43,7 @@ fn next(state: &RunState) -> Step {
             naming.commit_message(named, &handover.summary)
         );
         let mut input = json!({ "message": message });
+        // The reporter checks every commit, so a refused file must not stay beneath a corrected commit.
         if work.may_replace_head() {
             input["amend"] = Value::Bool(true);
         }

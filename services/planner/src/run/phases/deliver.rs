@@ -21,6 +21,7 @@ fn next(state: &RunState) -> Step {
     };
     let ends_ticket = ends_ticket(state, request);
     if let Some(wanted) = wanted_push(state, request)
+        // An equal head is on the remote already, so a resumed run does not push it again.
         && wanted.expected.as_ref() != Some(&wanted.head)
     {
         return match ends_ticket {
@@ -28,6 +29,7 @@ fn next(state: &RunState) -> Step {
             false => push(state, wanted),
         };
     }
+    // The push and the end of the ticket are one report, so nothing remains.
     if ends_ticket && state.work().pushed.is_some() {
         return Step::Over;
     }

@@ -62,6 +62,7 @@ fn look(state: &RunState) -> Step {
         None => {}
     }
     let is_unpaid = state.turns_of(&DIALOG).is_empty() && spent(state, DIALOG.phase).is_some();
+    // A change without budget for its review is delivered; the review is noted as incomplete.
     if is_unpaid || state.refused().is_some() {
         return over(Vec::new(), false);
     }

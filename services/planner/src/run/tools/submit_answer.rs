@@ -78,6 +78,7 @@ fn citations(given: Vec<Citation>, most: usize) -> Vec<Citation> {
 /// Refuses a quotation that no tool result of the run contains.
 fn shown(state: &RunState, answered: Answered) -> Result<Answered, Argument> {
     let calls = state.dialogs.iter().flat_map(|dialog| &dialog.turns);
+    // White space is collapsed on both sides, because models reformat what they quote.
     let results: Vec<String> = calls
         .flat_map(|turn| &turn.calls)
         .filter_map(plain_result)

@@ -65,6 +65,7 @@ pub(in crate::run) fn parse(
     let rules = &request.rules.triage;
     let choices = rules.choices(ticket);
     let mut labels = chosen(input.labels.ok_or(Argument::NoLabels)?, &choices.labels)?;
+    // Marks the ticket as triaged, so the next event does not triage it again.
     labels.push(rules.done_label.clone());
     let duplicate_of = repeated(input.duplicate_of.as_deref(), request)?;
     let parts = parts(input.parts, duplicate_of.is_some(), &choices)?;

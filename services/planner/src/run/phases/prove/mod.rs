@@ -46,6 +46,7 @@ fn next(state: &RunState) -> Step {
     if !outside.is_empty() && can_work(state) && tries(state, &strayed) == 0 {
         return back(state, strayed);
     }
+    // A check that a crash interrupted continues under its id; the executor returns its result.
     if let Some(open) = checks.open() {
         let (id, check) = (open.id.clone(), open.spec.clone());
         return Action::RunCheck { id, check }.into();
