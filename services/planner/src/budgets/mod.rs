@@ -15,8 +15,7 @@ use crate::config::{BudgetSettings, PeriodSettings};
 use crate::run::RunState;
 use crate::telemetry;
 
-// A reservation outlasts the longest call by this time: rendering, connecting and settling happen outside
-// of the call's limit.
+// A reservation outlasts the longest call by this time, for the steps between reservation and settlement.
 const SLACK: Duration = Duration::from_secs(60);
 
 /// Shared budgets with the limits that the settings give to repositories and organizations.

@@ -141,7 +141,7 @@ impl Executors {
             )) => false,
         };
         if is_silent {
-            // A new channel, because the old one may wait for a lost node's TCP timeout.
+            // Drops its channel as well, so that the next call opens a new connection.
             self.leave(address);
         }
         is_silent
