@@ -1,5 +1,5 @@
-//! Which addresses may be dialed: those that IANA's special-purpose registries leave to the public internet, and what
-//! the operator permits besides.
+//! Rule for the addresses that the proxy may dial: the public internet by IANA's special-purpose address registries,
+//! plus the networks that the operator permits.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,7 +14,8 @@ const fn v6(first: [u16; 3], prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), prefix)
 }
 
-/// Not globally reachable, or with no such promise.
+// Blocks that the IANA IPv4 special-purpose registry does not list as globally reachable, multicast and reserved
+// space.
 const SPECIAL_V4: [Ipv4Net; 15] = [
     v4(0, 0, 0, 8),
     v4(10, 0, 0, 8),
@@ -33,10 +34,11 @@ const SPECIAL_V4: [Ipv4Net; 15] = [
     v4(240, 0, 0, 4),
 ];
 
-/// Global unicast; nothing outside is on the public internet but what NAT64 translates.
+/// Global unicast. Outside of it, only the addresses that NAT64 translates are on the public internet.
 const UNICAST: Ipv6Net = v6([0x2000, 0, 0], 3);
 
-/// Inside of global unicast and yet special: protocol assignments (Teredo, benchmarking, ORCHID …), documentation, 6to4.
+/// Special-purpose blocks inside of global unicast: protocol assignments (Teredo, benchmarking, ORCHID),
+/// documentation, 6to4.
 const SPECIAL_V6: [Ipv6Net; 4] = [
     v6([0x2001, 0, 0], 23),
     v6([0x2001, 0xdb8, 0], 32),
@@ -44,17 +46,20 @@ const SPECIAL_V6: [Ipv6Net; 4] = [
     v6([0x3fff, 0, 0], 20),
 ];
 
-/// The well-known prefix of NAT64: the last four bytes are the IPv4 address that is reached.
+/// The well-known prefix of NAT64 (RFC 6052). The last four bytes are the IPv4 address that is reached.
 const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0], 96);
 const SIX_TO_FOUR: Ipv6Net = v6([0x2002, 0, 0], 16);
 
-/// What no setting opens: this host, link-local and with it the metadata of clouds, multicast, broadcast.
+// No setting opens these: this host, link-local with the metadata services of clouds, multicast, broadcast. A
+// permitted network such as 169.0.0.0/8 must not open the metadata address by accident.
 const NEVER_V4: [Ipv4Net; 4] = [
     v4(0, 0, 0, 8),
     v4(169, 254, 0, 16),
     v4(224, 0, 0, 4),
     Ipv4Net::new_assert(Ipv4Addr::BROADCAST, 32),
 ];
+// fd00:ec2::/32 contains the IPv6 address of the AWS metadata service. It is a unique local address, so a permitted
+// network could cover it.
 const NEVER_V6: [Ipv6Net; 4] = [
     Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 128),
     v6([0xfe80, 0, 0], 10),
@@ -62,14 +67,17 @@ const NEVER_V6: [Ipv6Net; 4] = [
     v6([0xff00, 0, 0], 8),
 ];
 
-/// Decides about one address.
+/// Decision for one address: public, or in a network that the operator permits.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AddressRule {
     permitted: Vec<IpNet>,
 }
 
 impl AddressRule {
-    /// Public addresses, and these networks.
+    /// Builds the rule from networks in CIDR notation, in addition to all public addresses.
+    ///
+    /// # Errors
+    /// The first text that is not a network.
     pub(crate) fn new(private_networks: &[String]) -> Result<Self, String> {
         let read = |text: &String| {
             text.parse::<IpNet>()
@@ -79,8 +87,9 @@ impl AddressRule {
         Ok(Self { permitted })
     }
 
-    /// Whether the address may be dialed.
+    /// Returns true if the proxy may dial the address.
     pub(crate) fn opens(&self, address: IpAddr) -> bool {
+        // The closed blocks come first: they win over a permitted network that contains them.
         !is_never(address)
             && (is_public(address) || self.permitted.iter().any(|network| network.contains(&address)))
     }
@@ -104,6 +113,7 @@ fn is_never(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_never_v4(address),
         IpAddr::V6(address) => {
+            // A mapped, translated or 6to4 spelling of a closed IPv4 address is closed, too.
             NEVER_V6.iter().any(|never| never.contains(&address)) || inner(address).is_some_and(is_never_v4)
         }
     }
@@ -113,7 +123,7 @@ fn is_never_v4(address: Ipv4Addr) -> bool {
     NEVER_V4.iter().any(|never| never.contains(&address))
 }
 
-/// The IPv4 address that a mapped, translated or 6to4 address reaches.
+/// Returns the IPv4 address that a mapped, NAT64 or 6to4 address reaches.
 fn inner(address: Ipv6Addr) -> Option<Ipv4Addr> {
     if NAT64.contains(&address) {
         return Some(last_four(address));

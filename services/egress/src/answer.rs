@@ -1,4 +1,4 @@
-//! Answers of the proxy's own: one line of text each.
+//! Responses that the proxy writes itself: one line of text each.
 
 use axum::{
     body::Body,
@@ -6,12 +6,12 @@ use axum::{
     response::IntoResponse,
 };
 
-/// One line of text with a status.
+/// Builds a response with a status and one line of text, prefixed with `egress: `.
 pub(crate) fn line(status: StatusCode, words: &str) -> Response<Body> {
     (status, format!("egress: {words}\n")).into_response()
 }
 
-/// The switch to another protocol on this connection.
+/// Builds the response that switches this connection to another protocol (101).
 pub(crate) fn switch(protocol: &'static str) -> Response<Body> {
     let headers = [
         (header::CONNECTION, HeaderValue::from_static("upgrade")),

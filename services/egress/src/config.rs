@@ -17,42 +17,42 @@ use crate::{
     mirror::{Mirror, MirrorSettings},
 };
 
-/// Largest quota: one TiB.
+/// Largest quota in MiB: one TiB.
 const MAX_MIB: u64 = 1024 * 1024;
 
 /// Settings of the egress proxy: its own section, TLS and telemetry.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
-    /// `[telemetry]`.
+    /// The section `[telemetry]`.
     #[serde(default)]
     pub telemetry: telemetry::Settings,
-    /// `[tls]`; absent: connections are plain.
+    /// The section `[tls]`. Without it, connections are plain.
     #[serde(default)]
     pub tls: Option<tls::Settings>,
-    /// `[egress]`.
+    /// The section `[egress]`.
     #[serde(default)]
     pub egress: Settings,
 }
 
-/// `[egress]`.
+/// The section `[egress]`: listener, grant keys, quotas, networks and mirrors.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where executors open sessions, and health checks.
+    /// Address of the listener for sessions of executors and for health checks.
     pub listen: SocketAddr,
-    /// The planners' public keys (base64) by key id; grants are verified with them.
+    /// Public keys of the planners (base64) by key id. They verify grants.
     pub grant_keys: BTreeMap<String, String>,
-    /// Networks that are not public and may be reached all the same, e.g. `10.20.0.0/16`. Link-local addresses, and with
-    /// them the metadata of clouds, stay closed.
+    /// Networks outside of the public internet that the proxy may dial, e.g. `10.20.0.0/16`. Link-local addresses,
+    /// and with them the metadata services of clouds, stay closed.
     pub private_networks: TextList,
-    /// What one run may send in all, in MiB, 1 to 1048576.
+    /// Quota of bytes that one run may send, in MiB, 1 to 1048576.
     pub upload_mib: u64,
-    /// What one run may receive in all, in MiB, 1 to 1048576.
+    /// Quota of bytes that one run may receive, in MiB, 1 to 1048576.
     pub download_mib: u64,
-    /// Names with a domain under which sandboxes reach mirrors; the loopback's addresses and names without a domain need not be
-    /// listed.
+    /// Host names with a domain under which sandboxes reach mirrors. Loopback addresses and names without a domain
+    /// need no entry.
     pub mirror_hosts: TextList,
-    /// Registries that need a credential, by name: `/mirror/<name>/…` in a sandbox.
+    /// Registries that need a credential, by name. A sandbox reaches one at `/mirror/<name>/…`.
     pub mirrors: BTreeMap<String, MirrorSettings>,
 }
 
@@ -71,19 +71,19 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Which addresses may be dialed.
+    /// Builds the rule for the addresses that the proxy may dial.
     ///
     /// # Errors
-    /// [`settings::Error`] for what is no network.
+    /// [`settings::Error`] for the first entry of `egress.private_networks` that is not a network.
     pub(crate) fn rule(&self) -> Result<AddressRule, settings::Error> {
         AddressRule::new(&self.private_networks)
             .map_err(|problem| settings::Error::new("egress.private_networks", problem))
     }
 
-    /// The names under which mirrors are reached, in lower case.
+    /// Returns the host names under which sandboxes reach mirrors, in lower case.
     ///
     /// # Errors
-    /// [`settings::Error`] for what is not a host name.
+    /// [`settings::Error`] for the first entry of `egress.mirror_hosts` that is not a host name.
     pub(crate) fn mirror_names(&self) -> Result<Vec<String>, settings::Error> {
         let read = |name: &String| match url::Host::parse(name) {
             Ok(url::Host::Domain(name)) => Ok(name),
@@ -95,10 +95,10 @@ impl Settings {
         self.mirror_hosts.iter().map(read).collect()
     }
 
-    /// The mirrors by name.
+    /// Builds the mirrors, by name.
     ///
     /// # Errors
-    /// [`settings::Error`] for the first that is wrong.
+    /// [`settings::Error`] for the first mirror with a wrong setting.
     pub(crate) fn mirrors(&self) -> Result<BTreeMap<String, Mirror>, settings::Error> {
         let rule = self.rule()?;
         let read = |(name, settings): (&String, &MirrorSettings)| {

@@ -1,4 +1,4 @@
-//! HTTP/1 on one connection, inside of a session and outside, and how long it has been quiet.
+//! HTTP/1 on one connection, inside and outside of a session, with a clock of its last activity.
 
 use std::{
     convert::Infallible,
@@ -22,10 +22,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Longest head of a request.
+// Longest head of a request, in bytes. hyper answers a longer one with 431.
 const MAX_HEAD: usize = 32 * 1024;
 
-/// Serves requests until the connection ends; on shutdown it ends after the request in hand.
+/// Serves requests until the connection ends. On shutdown it ends after the request in progress.
 pub(crate) async fn serve<I, S>(io: I, service: S, header_limit: Duration, shutdown: &CancellationToken)
 where
     I: rt::Read + rt::Write + Unpin + Send + 'static,
@@ -49,7 +49,7 @@ where
     }
 }
 
-/// When something was read or written the last time.
+/// Clock of the last byte that a connection read or wrote, shared by its clones.
 #[derive(Clone)]
 pub(crate) struct Activity {
     start: Instant,
@@ -57,7 +57,7 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// From now on.
+    /// Starts the clock; creation counts as activity.
     pub(crate) fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -65,13 +65,15 @@ impl Activity {
         }
     }
 
+    // Milliseconds in one atomic instead of a lock: every chunk of every tunnel passes here.
     fn note(&self) {
         let ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(ms, Ordering::Relaxed);
     }
 
-    /// Waits until nothing has been read or written for this long.
+    /// Waits until nothing has been read or written for `limit`.
     pub(crate) async fn quiet(&self, limit: Duration) {
+        // A chunk may arrive during the sleep, so the deadline is computed again after it.
         loop {
             let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
             let due = self.start + last + limit;
@@ -83,7 +85,7 @@ impl Activity {
     }
 }
 
-/// A stream whose activity is noted.
+/// Stream that records its reads and writes in an [`Activity`].
 pub(crate) struct Watched<S> {
     stream: S,
     activity: Activity,

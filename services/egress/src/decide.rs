@@ -1,4 +1,4 @@
-//! Pure decisions: what a request asks for, and whether the rules open it.
+//! Pure decisions: the kind of a request, and its permission by the rules.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use url::Host;
 
 use crate::problem::Reason;
 
-/// What a request inside of a session asks for.
+/// Kind of a request inside of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// `CONNECT host:port`.
@@ -17,9 +17,9 @@ pub(crate) enum Ask {
     Plain(Target),
     /// `GET /mirror/<name>/<rest>`.
     Mirror {
-        /// As it was written.
+        /// The mirror's name as the client wrote it.
         name: String,
-        /// The path after the name's slash, as it was written.
+        /// The path after the name's slash, as the client wrote it.
         rest: String,
     },
 }
@@ -27,10 +27,10 @@ pub(crate) enum Ask {
 /// A host and a port, as a request names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// In lower case.
+    /// The host in lower case.
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// The port that a pattern without one means.
+    /// The port that a pattern without a port means: 443 for tunnels, 80 for plain requests.
     usual_port: u16,
 }
 
@@ -40,14 +40,15 @@ impl fmt::Display for Target {
     }
 }
 
-/// Reads a request's method and target.
+/// Classifies a request by its method and target.
 ///
 /// # Errors
-/// What is wrong with it, for who sent it.
+/// One line for the client that sent a malformed request.
 pub(crate) fn read(method: &Method, uri: &Uri) -> Result<Ask, &'static str> {
     match (method, uri.scheme_str(), uri.authority()) {
         (&Method::CONNECT, None, Some(authority)) => target(authority, 443, None).map(Ask::Tunnel),
         (&Method::CONNECT, ..) => Err("CONNECT takes host:port"),
+        // HTTP has port 80 by default. CONNECT needs a port in its target (RFC 9110, section 9.3.6).
         (_, Some("http"), Some(authority)) => target(authority, 80, Some(80)).map(Ask::Plain),
         (_, Some(_), _) => Err("only http:// is forwarded; for https ask with CONNECT"),
         (_, None, _) => {
@@ -84,11 +85,14 @@ fn mirror(path: &str) -> Option<Ask> {
     })
 }
 
-/// Whether one of the patterns opens the target.
+/// Decides if one of the patterns opens the target.
 ///
 /// # Errors
-/// Why it stays closed: an address in whatever spelling, or a host that no pattern covers.
+/// The reason of the refusal: an address in any spelling, or a host that no pattern covers.
 pub(crate) fn decide(target: &Target, network: &[HostPattern]) -> Result<(), Reason> {
+    // The URL parser accepts every spelling of an address (decimal, octal, hexadecimal), as resolvers do. A name that
+    // it normalizes to something else is refused: the pattern would be compared with another name than the resolver
+    // gets.
     let is_name = match Host::parse(&target.host) {
         Ok(Host::Domain(name)) => name == target.host,
         Ok(Host::Ipv4(_) | Host::Ipv6(_)) => return Err(Reason::Address),
@@ -107,7 +111,7 @@ mod tests {
     use super::*;
 
     fn ask(method: Method, uri: &str) -> Result<Ask, &'static str> {
-        // As the wire has it: CONNECT takes an authority alone.
+        // On the wire, CONNECT has an authority as its target.
         let uri = if method == Method::CONNECT {
             Uri::from(uri.parse::<Authority>().unwrap())
         } else {

@@ -1,4 +1,4 @@
-//! What executors ask from outside of a session: to open one, and what was refused.
+//! Endpoints for executors outside of a session: opening one, and listing the refusals of a run.
 
 use std::{fmt::Write, sync::Arc};
 
@@ -17,10 +17,10 @@ use tracing::Instrument as _;
 
 use crate::{answer, exchange::Caller, proxy::Proxy, runs::Full, session};
 
-/// The protocol that a session speaks after its upgrade.
+/// Protocol of a session after its upgrade, as the `Upgrade` header names it.
 const PROTOCOL: &str = "journeyman-egress";
 
-/// `GET /session` and `GET /refusals`.
+/// Builds the router of `GET /session` and `GET /refusals`.
 pub(crate) fn router(proxy: Arc<Proxy>) -> Router {
     Router::new()
         .route("/session", get(open))
@@ -63,13 +63,14 @@ async fn open(State(proxy): State<Arc<Proxy>>, mut request: Request) -> Response
         run = %caller.grant.run,
         repository = %caller.grant.repository,
     );
+    // The trace continues from the executor's request; the session's requests arrive on the upgraded connection.
     trace::join(&span, request.headers());
     let serving = session::serve(Arc::clone(&proxy), caller, upgrading);
     proxy.sessions.spawn(serving.instrument(span));
     answer::switch(PROTOCOL)
 }
 
-/// One line for each refusal of the run that the grant names: what, why, how often.
+/// Lists the refusals of the run that the grant names, one line each: target, reason, count.
 async fn refusals(State(proxy): State<Arc<Proxy>>, headers: HeaderMap) -> Response<Body> {
     let grant = match admit(&proxy, &headers) {
         Ok(grant) => grant,
@@ -82,6 +83,7 @@ async fn refusals(State(proxy): State<Arc<Proxy>>, headers: HeaderMap) -> Respon
         } else {
             format!("{count} times")
         };
+        // Writing to a String cannot fail.
         let _ = writeln!(lines, "{}, {times}", refusal.words(&grant.repository));
     }
     lines.into_response()

@@ -1,4 +1,4 @@
-//! Who is connected, and what one request or tunnel of theirs carries.
+//! The peer of a session, and the traffic of one of its requests or tunnels.
 
 use std::{
     io,
@@ -16,14 +16,14 @@ use crate::{
     telemetry,
 };
 
-/// The run at the other end of a session, and its place.
+/// The run at the other end of a session, with its slot.
 pub(crate) struct Caller {
     pub(crate) grant: Grant,
     pub(crate) seat: Seat,
 }
 
 impl Caller {
-    /// Notes a refusal where the run and the operator find it.
+    /// Records a refusal for the run (`GET /refusals`) and for the operator (log and metric).
     pub(crate) fn refuse(&self, refusal: &Refusal) {
         let Grant { run, repository, .. } = &self.grant;
         let reason = refusal.reason.label();
@@ -33,24 +33,24 @@ impl Caller {
     }
 }
 
-/// One request or tunnel: counted while it lasts, logged when it is dropped.
+/// One request or tunnel. Counts bytes while it lives, and logs them when it is dropped.
 pub(crate) struct Exchange {
     caller: Arc<Caller>,
     what: String,
     kind: &'static str,
     sent: AtomicU64,
     received: AtomicU64,
-    /// Below that of the session.
+    /// Child span of the session's span.
     span: Span,
 }
 
 impl Exchange {
-    /// The run's memory for texts, in MiB.
+    /// Returns the run's memory for rewritten texts; one permit is one MiB.
     pub(crate) fn texts(&self) -> &Arc<Semaphore> {
         &self.caller.seat.run.texts
     }
 
-    /// Nothing carried yet; `kind` is `tunnel`, `plain` or `mirror`.
+    /// Starts counting at zero. `kind` is `tunnel`, `plain` or `mirror`.
     pub(crate) fn new(caller: &Arc<Caller>, what: String, kind: &'static str) -> Self {
         let span = tracing::info_span!(
             "egress",
@@ -69,44 +69,46 @@ impl Exchange {
         }
     }
 
-    /// Counts bytes that are about to leave.
+    /// Counts bytes before the proxy sends them.
     ///
     /// # Errors
-    /// When the run may send no more.
+    /// [`Reason::SentAll`] when the run's quota is exhausted.
     pub(crate) fn send(&self, bytes: usize) -> Result<(), Reason> {
         self.caller.seat.run.send(bytes as u64)?;
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Counts bytes that are about to come in.
+    /// Counts bytes before the client receives them.
     ///
     /// # Errors
-    /// When the run may receive no more.
+    /// [`Reason::ReceivedAll`] when the run's quota is exhausted.
     pub(crate) fn receive(&self, bytes: usize) -> Result<(), Reason> {
         self.caller.seat.run.receive(bytes as u64)?;
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    /// [`Exchange::send`] where an error can only break the connection off.
+    /// [`Exchange::send`] for streams, where an error can only end the connection.
     ///
     /// # Errors
-    /// When the run may send no more; the refusal is noted.
+    /// An I/O error when the quota is exhausted. The refusal is recorded.
     pub(crate) fn send_chunk(&self, bytes: usize) -> io::Result<()> {
         self.send(bytes).map_err(|reason| self.refuse(reason))
     }
 
-    /// [`Exchange::receive`] where an error can only break the connection off.
+    /// [`Exchange::receive`] for streams, where an error can only end the connection.
     ///
     /// # Errors
-    /// When the run may receive no more; the refusal is noted.
+    /// An I/O error when the quota is exhausted. The refusal is recorded.
     pub(crate) fn receive_chunk(&self, bytes: usize) -> io::Result<()> {
         self.receive(bytes).map_err(|reason| self.refuse(reason))
     }
 
-    /// Notes why it is broken off, before anybody can see that it is.
+    /// Records the refusal that ends the connection, and returns the error that ends it.
     pub(crate) fn refuse(&self, reason: Reason) -> io::Error {
+        // Recorded before the error closes the connection: the executor reads `/refusals` as soon as the connection
+        // ends.
         let label = reason.label();
         self.caller.refuse(&Refusal::new(&self.what, reason));
         io::Error::other(label)

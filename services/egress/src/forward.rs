@@ -1,4 +1,4 @@
-//! Requests that the proxy makes itself: to open hosts in plain HTTP, and to registries behind mirrors.
+//! Requests that the proxy makes itself: plain HTTP to open hosts, and requests to registries behind mirrors.
 
 use std::{error::Error, io, sync::Arc, time::Duration};
 
@@ -26,21 +26,23 @@ use crate::{
     rewrite::{MAX_TEXT, Rewriter, content_length, is_text},
 };
 
-/// Memory for texts that are being rewritten, in MiB, all sessions together.
+// Memory for rewritten texts of all sessions, in MiB. Four texts of the largest size fit.
 const TEXT_MIB: usize = 128;
 const MIB: u64 = 1024 * 1024;
-/// By how much the memory of a text whose length is not known grows, in bytes.
+// Growth of a text's buffer when its length is unknown, in bytes.
 const GROWTH: usize = 1024 * 1024;
-/// How long a text waits for memory; shorter than an idle session lives.
+// Longest wait of a text for memory. It is shorter than the idle limit of a session (60 s), so the client gets an
+// answer before its session ends.
 const PLACE_TIME: Duration = Duration::from_secs(40);
-/// How long a client may take to read a rewritten text.
+// Longest time in which a client may read a rewritten text. Until then the text holds its memory.
 const HOLD_TIME: Duration = Duration::from_secs(120);
-/// Longest Host header of a mirror's client, in bytes.
+// Longest Host header of a mirror's client, in bytes. The host replaces each address in a text, so a long one would
+// multiply the text's length.
 const MAX_HOST: usize = 255;
 const NOT_OWN_HOST: &str = "ask for a mirror with the Host header 127.0.0.1:<port>, localhost:<port>, a name without a domain, or one of \
                             egress.mirror_hosts";
 
-/// They are about one connection, not about what is asked for (RFC 9110, section 7.6.1).
+/// Headers about one connection, not about the request (RFC 9110, section 7.6.1).
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
     "keep-alive",
@@ -53,18 +55,18 @@ const HOP_BY_HOP: [&str; 9] = [
     "upgrade",
 ];
 
-/// Makes requests.
+/// HTTP client for open hosts and registries, with the memory budget for rewritten texts.
 pub(crate) struct Forwarder {
     http: reqwest::Client,
     memory: Arc<Semaphore>,
-    /// Names with a domain under which mirrors are reached.
+    /// Names with a domain under which sandboxes reach mirrors.
     names: Vec<String>,
 }
 
-/// Refuses what could carry something out: other methods than those that read, and any body.
+/// Refuses requests that could upload: methods other than GET, HEAD and OPTIONS, and requests with a body.
 ///
 /// # Errors
-/// A refusal of `what`.
+/// [`Problem::Refused`] for the target `what`.
 pub(crate) fn only_reads(what: &str, request: &Parts) -> Result<(), Problem> {
     let reads = matches!(request.method, Method::GET | Method::HEAD | Method::OPTIONS);
     let has_body = request.headers.contains_key(header::TRANSFER_ENCODING)
@@ -85,10 +87,10 @@ impl Forwarder {
         }
     }
 
-    /// Asks an open host and passes its answer on.
+    /// Sends the request to an open host and returns the response.
     ///
     /// # Errors
-    /// [`Problem`], when there is no answer to pass on.
+    /// [`Problem`], when the host returns no response.
     pub(crate) async fn plain(
         &self,
         target: &Target,
@@ -98,6 +100,8 @@ impl Forwarder {
         let what = target.to_string();
         let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
         let mut headers = end_to_end(&request.headers);
+        // reqwest sets Host from the URL. The client's own header could name another host than the one that was
+        // checked.
         headers.remove(header::HOST);
         let asking = self
             .http
@@ -111,10 +115,10 @@ impl Forwarder {
         ))
     }
 
-    /// Asks a registry with the proxy's own credential.
+    /// Sends the request to a registry with the proxy's credential and returns the response.
     ///
     /// # Errors
-    /// [`Problem`], when there is no answer to pass on.
+    /// [`Problem`], when the registry returns no response or refuses the credential.
     pub(crate) async fn mirror(
         &self,
         mirror: &Mirror,
@@ -131,6 +135,7 @@ impl Forwarder {
         let headers = mirror::request_headers(&request.headers);
         let answer = send(asking, headers, &what, &request.uri, &exchange).await?;
         let status = answer.status();
+        // The operator has to act: a 401 would make the package manager request a credential that no sandbox has.
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             tracing::error!(mirror = mirror.name(), %status, "registry refuses the credential of its mirror");
             let name = mirror.name();
@@ -144,6 +149,7 @@ impl Forwarder {
         {
             headers.insert(header::LOCATION, location);
         }
+        // A part of a text may begin or end inside of an address, so it is not rewritten.
         if !is_text(&headers) || status == StatusCode::PARTIAL_CONTENT {
             return Ok(respond(
                 status,
@@ -153,14 +159,17 @@ impl Forwarder {
         }
         let (body, length) = self.rewritten(answer, exchange, &rewriter).await?;
         headers.remove(header::CONTENT_LENGTH);
+        // A HEAD request has no body, and its rewritten length is unknown.
         if let Some(length) = length.filter(|length| *length > 0) {
             headers.insert(header::CONTENT_LENGTH, length.into());
         }
         Ok(respond(status, headers, body))
     }
 
-    /// The body with the registry's addresses turned into the mirror's, and its length; as it is, without the length, when
-    /// it turns out to be too large. Its text keeps its place until it is read.
+    /// Returns the body with the registry's addresses replaced by the mirror's, and its length.
+    ///
+    /// A body larger than [`MAX_TEXT`] passes unchanged and without a length. The text holds its memory until the
+    /// client has read it.
     async fn rewritten(
         &self,
         answer: reqwest::Response,
@@ -175,7 +184,7 @@ impl Forwarder {
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(broken)?;
             if text.capacity() - text.len() < chunk.len() {
-                // Not twice as much: the place is for the text alone.
+                // Vec would double its capacity, and the permits cover the text alone.
                 text.reserve_exact(chunk.len().max(GROWTH));
             }
             text.extend_from_slice(&chunk);
@@ -191,14 +200,18 @@ impl Forwarder {
         Ok((Body::from_stream(blocks), Some(length)))
     }
 
-    /// Waits for memory to hold a text of this length, or of the largest when it is not known: the run's part of it first,
-    /// so that one run's slow readers keep no other run waiting.
+    /// Waits for memory for a text of this length, or of the largest size if the length is unknown.
+    ///
+    /// # Errors
+    /// [`Problem::Unreachable`] after [`PLACE_TIME`].
     async fn places(&self, exchange: &Exchange, length: Option<u64>) -> Result<Places, Problem> {
         let largest = MAX_TEXT as u64;
         let mib = length.unwrap_or(largest).clamp(1, largest).div_ceil(MIB);
         let count = u32::try_from(mib).unwrap_or(u32::MAX);
         let acquire = |memory: &Arc<Semaphore>| Arc::clone(memory).acquire_many_owned(count);
         let both = async {
+            // The run's memory comes first. A run whose clients read slowly then waits for itself, and holds nothing
+            // that other runs need.
             let own = acquire(exchange.texts()).await?;
             Ok::<_, AcquireError>((own, acquire(&self.memory).await?))
         };
@@ -210,8 +223,10 @@ impl Forwarder {
         }
     }
 
-    /// The mirror's host, as its client reached it. It is put into texts, so it must be short, and nothing but the sandbox's
-    /// loopback, a name without a domain, or a name that the settings know.
+    /// Returns the mirror's host as its client reached it.
+    ///
+    /// The proxy writes it into texts. So it must be short, and the sandbox's loopback, a name without a domain, or a
+    /// name of the settings.
     fn own_host(&self, request: &Parts) -> Result<String, Problem> {
         let host = request.headers.get(header::HOST);
         let host = host.and_then(|value| value.to_str().ok());
@@ -235,10 +250,11 @@ impl Forwarder {
     }
 }
 
-/// Memory for one text: the run's, and that of all.
+/// Permits for the memory of one text: the run's and the proxy's.
 type Places = [OwnedSemaphorePermit; 2];
 
-/// The same, holding its place to the end; a reader that takes too long is cut off.
+/// Returns the same stream, holding its memory to the end. A client that reads for longer than [`HOLD_TIME`] gets an
+/// error.
 fn while_held(
     blocks: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
     places: Places,
@@ -253,7 +269,7 @@ fn while_held(
     })
 }
 
-/// How a mirror is called in texts and logs.
+/// Returns the name of a mirror in texts and logs: its path.
 pub(crate) fn what(name: &str) -> String {
     format!("/mirror/{name}/")
 }
@@ -267,6 +283,7 @@ async fn send(
 ) -> Result<reqwest::Response, Problem> {
     let refused = |reason| Problem::refused(what, reason);
     let length = uri.path_and_query().map_or(0, |path| path.as_str().len()) + size(&headers);
+    // Counted before the request leaves: a query is an upload.
     exchange.send(length).map_err(refused)?;
     let answer = asking.headers(headers).send().await;
     let answer = answer.map_err(|error| unreached(what, error))?;
@@ -294,12 +311,12 @@ fn unreached(what: &str, error: reqwest::Error) -> Problem {
         (false, true) => "cannot be reached",
         (false, false) => "broke off",
     };
-    // Not with its URL: a query can hold a secret.
+    // Without its URL, because a query can contain a secret.
     tracing::warn!(host = what, error = %chain(&error.without_url()), "host did not answer");
     Problem::Unreachable(format!("{what} {why}"))
 }
 
-/// The body, counted; it breaks off when the run may receive no more.
+/// Counts the body while it passes. The stream ends with an error when the run's quota is exhausted.
 fn counted(
     answer: reqwest::Response,
     exchange: Exchange,
@@ -321,7 +338,7 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         .collect();
     let stays = |name: &HeaderName| !HOP_BY_HOP.contains(&name.as_str()) && !named.contains(name);
     let kept = headers.iter().filter(|(name, _)| stays(name));
-    // One header may have several values, so that collecting them would lose some.
+    // A header can have several values. `collect` would keep only the last one.
     kept.fold(
         HeaderMap::new(),
         |mut all, (name, value): (&HeaderName, &HeaderValue)| {

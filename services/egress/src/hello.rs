@@ -1,4 +1,4 @@
-//! The beginning of a tunnel: a TLS hello that names the host.
+//! The first record of a tunnel: a TLS `ClientHello` that names the host.
 
 use std::{io, time::Duration};
 
@@ -7,15 +7,15 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::problem::Reason;
 
-/// Longest hello; with post-quantum keys they are about 2 KiB.
+/// Longest `ClientHello`, in bytes. With post-quantum keys one has about 2 KiB.
 const MAX_HELLO: usize = 32 * 1024;
 const CHUNK: usize = 4096;
 
-/// Reads until the hello is whole, and gives every byte that was read.
+/// Reads until the `ClientHello` is complete, and returns every byte that was read.
 ///
 /// # Errors
-/// [`Reason::NotTls`] for anything else than a hello of at most 32 KiB within the limit, [`Reason::OtherName`] for one
-/// that names another host or none.
+/// [`Reason::NotTls`] unless a `ClientHello` of at most 32 KiB arrives within the limit. [`Reason::OtherName`] if it
+/// names another host or none.
 pub(crate) async fn read(
     client: &mut (impl AsyncRead + Unpin),
     host: &str,
@@ -50,7 +50,7 @@ async fn read_whole(client: &mut (impl AsyncRead + Unpin)) -> Result<(Vec<u8>, O
 struct Hello(Acceptor);
 
 impl Hello {
-    /// The server's name in the hello, once it is whole.
+    /// Returns the server name of the `ClientHello` (`Some(None)` if it names none), or `None` until it is complete.
     fn add(&mut self, mut bytes: &[u8]) -> Result<Option<Option<String>>, Reason> {
         let not_tls = |_: io::Error| Reason::NotTls;
         while !bytes.is_empty() {

@@ -1,5 +1,6 @@
-//! The egress proxy: the only way out of a sandbox's setup commands. It opens the hosts that a grant names, and holds
-//! the registries' credentials, so that none is ever inside a sandbox.
+//! The egress proxy: the only connection of a sandbox's setup commands to the internet.
+//!
+//! It opens the hosts that a grant names. It holds the credentials of registries, so that no sandbox contains one.
 
 mod address;
 mod answer;

@@ -1,4 +1,4 @@
-//! The egress proxy's process.
+//! Process of the egress proxy.
 
 use std::process::ExitCode;
 

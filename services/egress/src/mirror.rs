@@ -1,4 +1,4 @@
-//! A registry behind the proxy, and the credential for it that only this process holds.
+//! A registry behind the proxy, with the credential that only this process holds.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use url::{Host, Url};
 
 use crate::{address::AddressRule, rewrite::Rewriter};
 
-/// Headers of a registry's answer that package managers read.
+/// Response headers of a registry that package managers read.
 const ANSWER_HEADERS: [&str; 23] = [
     "accept-ranges",
     "age",
@@ -38,39 +38,39 @@ const ANSWER_HEADERS: [&str; 23] = [
     "x-pypi-last-serial",
     "x-repodata-checksum",
 ];
-/// Characters that some servers turn into dots and slashes when they normalize a path.
+// Characters that some servers normalize to dots and slashes in a path.
 const LIKE_DOT: [char; 3] = ['\u{2024}', '\u{fe52}', '\u{ff0e}'];
 const LIKE_SLASH: [char; 6] = [
     '\u{2044}', '\u{2215}', '\u{29f8}', '\u{fe68}', '\u{ff0f}', '\u{ff3c}',
 ];
 
-/// Times that a path is decoded to find what it hides; one that is still encoded then is refused.
+/// Number of times that a path is decoded in search of hidden segments. A path that is still encoded then is refused.
 const MAX_DECODING: usize = 4;
 
-/// `[egress.mirrors.<name>]`: a registry, and either `token` or `user` and `password`.
+/// The section `[egress.mirrors.<name>]`: a registry, and either `token` or `user` and `password`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MirrorSettings {
-    /// Its base, `http://` or `https://`; nothing outside of it is reached.
+    /// Base URL of the registry, `http://` or `https://`. The proxy requests nothing outside of it.
     pub url: String,
-    /// Repositories that may use it (`acme/shop`, `acme/*`); absent: all.
+    /// Repositories that may use the mirror (`acme/shop`, `acme/*`). Without it, all may.
     #[serde(default)]
     pub repositories: Option<TextList>,
-    /// Sent as a bearer token.
+    /// Bearer token of the registry.
     #[serde(default)]
     pub token: Option<SecretString>,
-    /// Sent with `password` as basic authentication.
+    /// User for basic authentication, together with `password`.
     #[serde(default)]
     pub user: Option<String>,
-    /// Sent with `user` as basic authentication.
+    /// Password for basic authentication, together with `user`.
     #[serde(default)]
     pub password: Option<SecretString>,
 }
 
-/// One registry.
+/// A registry and the repositories that may use it.
 pub(crate) struct Mirror {
     name: String,
-    /// Its path ends with a slash.
+    /// Base URL; its path ends with a slash.
     base: Url,
     repositories: Option<Vec<String>>,
     credential: Credential,
@@ -81,7 +81,7 @@ enum Credential {
     Basic(String, SecretString),
 }
 
-/// Never the credential.
+/// Prints the name alone, never the credential.
 impl fmt::Debug for Mirror {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mirror")
@@ -94,7 +94,7 @@ impl Mirror {
     /// Checks the settings of one mirror.
     ///
     /// # Errors
-    /// The key below `egress.mirrors.<name>`, or none for the name itself, and what is wrong with it.
+    /// The wrong key below `egress.mirrors.<name>` (none for the name itself), and the problem.
     pub(crate) fn new(
         name: &str,
         settings: &MirrorSettings,
@@ -119,7 +119,7 @@ impl Mirror {
         &self.name
     }
 
-    /// Whether the settings name the repository, as itself or by its owner. Names differ in more than case.
+    /// Returns true if the settings name the repository or its owner. GitHub compares names without case.
     pub(crate) fn is_open_to(&self, repository: &RepositoryName) -> bool {
         let full = repository.to_string();
         let owner = full.split_once('/').map_or("", |(owner, _)| owner);
@@ -133,8 +133,9 @@ impl Mirror {
             .is_none_or(|repositories| repositories.iter().any(names))
     }
 
-    /// The registry's URL for a path and query of the mirror, both as they were written; none when the path leaves the
-    /// base, in whatever way a server could read it.
+    /// Returns the registry's URL for a path and query of the mirror, both as the client wrote them.
+    ///
+    /// `None` if any server could read the path as one that leaves the base.
     pub(crate) fn upstream(&self, rest: &str, query: Option<&str>) -> Option<Url> {
         if !stays_inside(rest) {
             return None;
@@ -142,11 +143,12 @@ impl Mirror {
         let mut url = Url::parse(&format!("{}{rest}", self.base)).ok()?;
         url.set_query(query);
         url.set_fragment(None);
+        // `Url::parse` resolves dot segments itself, so the result is compared with the base a second time.
         let is_beneath = url.origin() == self.base.origin() && url.path().starts_with(self.base.path());
         is_beneath.then_some(url)
     }
 
-    /// The request with the credential.
+    /// Adds the credential to the request.
     pub(crate) fn authorize(&self, request: reqwest::RequestBuilder) -> reqwest::RequestBuilder {
         match &self.credential {
             Credential::Bearer(token) => request.bearer_auth(token.expose_secret()),
@@ -154,7 +156,7 @@ impl Mirror {
         }
     }
 
-    /// From the registry's addresses to `http://<host>/mirror/<name>/`.
+    /// Returns the rewriter from the registry's addresses to `http://<host>/mirror/<name>/`.
     pub(crate) fn rewriter(&self, host: &str) -> Rewriter {
         Rewriter::new(
             self.base.to_string(),
@@ -162,7 +164,8 @@ impl Mirror {
         )
     }
 
-    /// A `Location` in the answer to `asked`, absolute, and the mirror's own where it stays beneath the base.
+    /// Returns an absolute `Location` for the response to `asked`. It becomes the mirror's address if it lies below
+    /// the base.
     pub(crate) fn location(
         &self,
         value: &HeaderValue,
@@ -174,7 +177,8 @@ impl Mirror {
     }
 }
 
-/// What a client may tell a registry. Everything else could be a credential of its own, or another path.
+/// Selects the request headers for a registry. Any other header could be a credential of the sandbox, or name another
+/// path.
 pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
     let passed = [
         header::ACCEPT,
@@ -194,12 +198,13 @@ pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
             kept.append(name.clone(), value.clone());
         }
     }
+    // Compressed bodies could not be rewritten.
     kept.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     kept
 }
 
-/// What a registry's answer tells its client. Any other header may be a credential that the proxy's own one earned, such as
-/// a session or a token for the next request.
+/// Selects the response headers for the client. Any other header may be a credential that the proxy's own one earned,
+/// such as a session or a token for the next request.
 pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
     let is_passed = |name: &HeaderName| ANSWER_HEADERS.contains(&name.as_str());
     let mut kept = HeaderMap::new();
@@ -223,6 +228,7 @@ fn base(text: &str, rule: &AddressRule) -> Result<Url, String> {
         Some(Host::Ipv6(address)) => Some(address.into()),
         Some(Host::Domain(_)) | None => None,
     };
+    // Checked at the start: an address needs no resolver, so the check of resolved names would never see it.
     if let Some(address) = address.filter(|address| !rule.opens(*address)) {
         return Err(format!(
             "{address} is not public; name its network in egress.private_networks"
@@ -265,26 +271,29 @@ fn credential(settings: &MirrorSettings) -> Result<Credential, (&'static str, &'
         Credential::Basic(_, password) => ("password", password),
     };
     let secret = secret.expose_secret();
+    // Other bytes are not valid in a header, and reqwest would fail on every request.
     let is_usable = !secret.is_empty() && secret.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     is_usable
         .then_some(credential)
         .ok_or((key, "must be printable ASCII on one line"))
 }
 
-/// Whether no reading of the path, however often it is decoded, has a dot segment, a control character, or bytes that are
-/// not UTF-8: old servers read overlong forms of a dot as one. A backslash separates for some servers; a semicolon, a
-/// question mark or a number sign ends a segment for others.
+/// Returns true if no reading of the path, decoded up to four times, contains a dot segment, a control character or
+/// bytes that are not UTF-8.
 fn stays_inside(rest: &str) -> bool {
+    // Some servers end a segment at a semicolon, a question mark or a number sign.
     let is_dots = |segment: &str| {
         let name = segment.split([';', '?', '#']).next().unwrap_or_default();
         matches!(name.replace(LIKE_DOT, ".").as_str(), "." | "..")
     };
+    // Some servers accept a backslash as a separator.
     let is_separator = |c: char| matches!(c, '/' | '\\') || LIKE_SLASH.contains(&c);
     let mut path = rest.to_owned();
     for _ in 0..MAX_DECODING {
         if path.split(is_separator).any(is_dots) || path.chars().any(char::is_control) {
             return false;
         }
+        // Old servers read overlong UTF-8 forms of a dot (`%c0%ae`) as a dot.
         let Ok(decoded) = percent_decode_str(&path).decode_utf8() else {
             return false;
         };
@@ -385,7 +394,7 @@ mod tests {
         }
     }
 
-    /// Another reading of a path, as servers do it: everything decoded, every separator the same, dots resolved.
+    /// Reads a path as lenient servers do: everything decoded, all separators equal, dot segments resolved.
     fn resolved(url: &Url) -> Vec<String> {
         let mut path = url.path().to_owned();
         for _ in 0..8 {

@@ -1,37 +1,37 @@
-//! Why a request is not answered, in words for the model that caused it.
+//! Reasons for a failed request, worded for the model that caused it.
 
 use std::fmt;
 
 use domain::{HostPattern, RepositoryName};
 
-/// Longest name of a host in a text; what a sandbox sends may be longer.
+/// Longest target in a text, in characters. A sandbox may send a longer one.
 const MAX_HOST: usize = 120;
 
-/// Why a way stays closed.
+/// Reason of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// No pattern of the rules covers it, or the mirror is for other repositories.
+    /// No pattern of the rules covers the host, or the mirror is for other repositories.
     NotOpen,
-    /// It is an address, in whatever spelling.
+    /// The host is an address, in any spelling.
     Address,
-    /// Its name leads to an address that is not public and that no setting permits.
+    /// The name resolves to an address that is not public and that no setting permits.
     NotPublic,
-    /// The TLS hello names another host, or none.
+    /// The TLS `ClientHello` names another host or none.
     OtherName,
-    /// A tunnel that does not begin with a TLS hello.
+    /// The tunnel does not begin with a TLS `ClientHello`.
     NotTls,
-    /// A method, or a body, that could carry something out.
+    /// The method or a body could upload.
     Upload,
-    /// A path that leaves the base of its mirror.
+    /// The path leaves the base of its mirror.
     Outside,
-    /// The run has sent all that it may: MiB.
+    /// The run's upload quota is exhausted; its size in MiB.
     SentAll(u64),
-    /// The run has received all that it may: MiB.
+    /// The run's download quota is exhausted; its size in MiB.
     ReceivedAll(u64),
 }
 
 impl Reason {
-    /// For metrics and logs.
+    /// Returns the label for metrics and logs.
     pub(crate) const fn label(&self) -> &'static str {
         match self {
             Self::NotOpen => "not_open",
@@ -47,17 +47,19 @@ impl Reason {
     }
 }
 
-/// What was refused, and why.
+/// A refused target and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
-    /// `host:port` or `/mirror/<name>/`.
+    /// The target: `host:port` or `/mirror/<name>/`.
     pub(crate) what: String,
     pub(crate) reason: Reason,
 }
 
 impl Refusal {
-    /// A refusal of `what`, cut and cleaned of what does not belong in a line of text.
+    /// Builds a refusal, with the target truncated and reduced to printable ASCII.
     pub(crate) fn new(what: &str, reason: Reason) -> Self {
+        // The text becomes a line of `/refusals` and a prompt of the model: a sandbox must not be able to add lines
+        // to it.
         let clean = |letter: char| if letter.is_ascii_graphic() { letter } else { '?' };
         Self {
             what: what.chars().take(MAX_HOST).map(clean).collect(),
@@ -65,7 +67,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal without what to do about it.
+    /// Words the refusal without advice.
     pub(crate) fn words(&self, repository: &RepositoryName) -> String {
         let what = &self.what;
         match self.reason {
@@ -86,10 +88,10 @@ impl Refusal {
     }
 }
 
-/// What is open to a repository, for the end of a refusal.
+/// Hosts and mirrors that are open to a repository, for the end of a refusal.
 pub(crate) struct Open<'a> {
     pub(crate) network: &'a [HostPattern],
-    /// Names of mirrors.
+    /// Names of the mirrors.
     pub(crate) mirrors: Vec<&'a str>,
 }
 
@@ -112,19 +114,19 @@ impl fmt::Display for Open<'_> {
     }
 }
 
-/// Why a request has another answer than the one it asked for.
+/// Reason why the proxy answers a request itself.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// The rules or the limits do not open it.
+    /// The rules or the limits do not permit the request.
     Refused(Refusal),
-    /// It cannot be understood; why.
+    /// The request is malformed; one line for the client.
     Malformed(&'static str),
-    /// The other side cannot be reached or does not answer as it should; what and why.
+    /// The other side is unreachable or its response is unusable; target and reason.
     Unreachable(String),
 }
 
 impl Problem {
-    /// A refusal.
+    /// Builds a refusal of the target `what`.
     pub(crate) fn refused(what: &str, reason: Reason) -> Self {
         Self::Refused(Refusal::new(what, reason))
     }

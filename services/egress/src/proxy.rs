@@ -1,4 +1,4 @@
-//! What every session shares.
+//! State that all sessions share.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -15,16 +15,16 @@ use crate::{
     runs::Runs,
 };
 
-/// How long the parts of a connection may take.
+/// Time limits for the parts of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Looking a name up and connecting to it.
+    /// Resolving a name and connecting to it.
     pub connect: Duration,
     /// From the wait for a request, or for a tunnel's first bytes, to the end of its head.
     pub header: Duration,
     /// Without a byte in either direction.
     pub idle: Duration,
-    /// From shutdown to the end of what is under way.
+    /// From shutdown to the end of the requests and tunnels in progress.
     pub drain: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for Limits {
     }
 }
 
-/// The proxy, whatever the number of its connections.
+/// Keys, mirrors, resolver and limits, independent of the number of connections.
 pub(crate) struct Proxy {
     pub(crate) verifier: Verifier,
     pub(crate) runs: Arc<Runs>,
@@ -48,14 +48,14 @@ pub(crate) struct Proxy {
     pub(crate) forwarder: Forwarder,
     pub(crate) limits: Limits,
     pub(crate) sessions: TaskTracker,
-    /// Connections end after what they have in hand.
+    /// Connections end after their request in progress.
     pub(crate) shutdown: CancellationToken,
-    /// Everything ends at once.
+    /// All connections end at once.
     pub(crate) cut: CancellationToken,
 }
 
 impl Proxy {
-    /// Reads keys, networks and mirrors; nothing is connected yet.
+    /// Reads keys, networks and mirrors. Opens no connection.
     ///
     /// # Errors
     /// A wrong setting, or TLS that cannot be set up.
@@ -69,11 +69,13 @@ impl Proxy {
         let checked = Checked::new(resolver, settings.rule()?);
         let http = reqwest::Client::builder()
             .dns_resolver(Arc::new(checked.clone()))
+            // A redirect, a proxy of the environment, or a host of its own choice would bypass the checks of this
+            // process.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .referer(false)
             .connect_timeout(limits.connect)
-            // Before the session is idle, so that its client is told.
+            // Shorter than the session's idle limit, so that the client still gets the error.
             .read_timeout(limits.idle * 5 / 6)
             .build()
             .context("http client")?;
@@ -90,7 +92,7 @@ impl Proxy {
         })
     }
 
-    /// The names of the mirrors that a repository may use.
+    /// Returns the names of the mirrors that a repository may use.
     pub(crate) fn mirrors_open_to(&self, repository: &RepositoryName) -> Vec<&str> {
         let open = self
             .mirrors

@@ -1,4 +1,4 @@
-//! Names to addresses: looked up once, checked, and dialed as they were checked.
+//! Name resolution: each name is resolved once, all its addresses are checked, and these addresses are dialed.
 
 use std::{
     io,
@@ -11,19 +11,19 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::AddressRule;
 
-/// Addresses of one name that are tried at most; all of them are checked.
+/// Number of addresses of a name that the proxy tries. It checks all of them.
 const MAX_ADDRESSES: usize = 16;
 
-/// The addresses of a name, or that it has none.
+/// Future of a name's addresses, or of the resolver's error.
 pub type LookUp = BoxFuture<'static, io::Result<Vec<IpAddr>>>;
 
-/// Looks names up.
+/// Resolver of host names. Tests replace it.
 pub trait Resolver: Send + Sync {
-    /// Every address of a host.
+    /// Resolves a host to all its addresses.
     fn look_up(&self, host: &str) -> LookUp;
 }
 
-/// The machine's own resolver.
+/// The resolver of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
@@ -38,18 +38,18 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Why a name has no address to dial.
+/// Reason why a name has no address to dial.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unresolved {
-    /// One of its addresses is closed: nobody who means well mixes them.
+    /// One of its addresses is closed. A legitimate name does not mix public and internal addresses.
     #[error("the name leads to an address that is not public")]
     NotPublic,
-    /// It has none.
+    /// The name has no address.
     #[error("the name cannot be resolved")]
     Unknown(#[source] io::Error),
 }
 
-/// A resolver whose answers were checked.
+/// Resolver that returns an answer only if all its addresses are open.
 #[derive(Clone)]
 pub(crate) struct Checked {
     resolver: Arc<dyn Resolver>,
@@ -62,7 +62,7 @@ impl Checked {
         Self { resolver, rule }
     }
 
-    /// The addresses of a host, none of them closed.
+    /// Resolves a host to addresses, all of them open.
     ///
     /// # Errors
     /// [`Unresolved`].
@@ -84,7 +84,7 @@ impl Resolve for Checked {
         let checked = self.clone();
         Box::pin(async move {
             let found = checked.addresses(name.as_str()).await?;
-            // The port of the URL takes the place of this one.
+            // reqwest replaces port 0 by the port of the URL.
             let found = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(found) as Addrs)
         })

@@ -1,14 +1,14 @@
-//! A registry's own addresses in what it says, turned into the mirror's.
+//! Replacement of a registry's own addresses in its responses by the mirror's.
 
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 
-/// Largest text that is held to be rewritten; a larger one passes as it is.
+/// Largest text that is rewritten, in bytes. A larger one passes unchanged.
 pub(crate) const MAX_TEXT: usize = 32 * 1024 * 1024;
-/// Length of the blocks in which a rewritten text is made, in bytes; the last address may go beyond it.
+/// Size of the blocks of a rewritten text, in bytes. The last address may exceed it.
 const BLOCK: usize = 64 * 1024;
 
-/// From the base of a registry to the mirror as its client reached it; both end with a slash.
+/// Mapping from the base of a registry to the mirror as its client reached it. Both end with a slash.
 pub(crate) struct Rewriter {
     from: String,
     to: String,
@@ -19,9 +19,10 @@ impl Rewriter {
         Self { from, to }
     }
 
-    /// The text with every address under the base replaced, also where JSON escapes its slashes. What is not UTF-8
-    /// stays as it is. The result is counted here and made block by block, so it never lies in memory as a whole.
+    /// Replaces every address under the base, also where JSON escapes its slashes. Bytes that are not UTF-8 stay
+    /// unchanged.
     pub(crate) fn rewrite(&self, text: Vec<u8>) -> RewrittenText {
+        // The result is counted here and made block by block, so it never lies in memory as a whole.
         let escaped = |url: &str| url.replace('/', "\\/");
         let spellings = [
             (self.from.clone(), self.to.clone()),
@@ -42,7 +43,7 @@ impl Rewriter {
         rewritten
     }
 
-    /// An absolute address: the mirror's when it lies under the base, else itself.
+    /// Returns the mirror's address for an absolute address under the base, else the address itself.
     pub(crate) fn address(&self, url: &str) -> String {
         match url.strip_prefix(&self.from) {
             Some(rest) => format!("{}{rest}", self.to),
@@ -51,12 +52,12 @@ impl Rewriter {
     }
 }
 
-/// A text whose addresses are replaced while it is read.
+/// Text whose addresses are replaced while it is read.
 pub(crate) struct RewrittenText {
     text: Vec<u8>,
-    /// From and to, in each spelling.
+    /// Source and replacement, for each spelling.
     spellings: Vec<(String, String)>,
-    /// Where each spelling comes next.
+    /// Next position of each spelling.
     nexts: Vec<Next>,
     at: usize,
     length: usize,
@@ -82,12 +83,15 @@ impl RewrittenText {
             length += start - at + to.len();
             at = start + from.len();
         }
+        // The positions belong to the counting pass; iteration starts at the beginning.
         self.nexts.fill(Next::Unknown);
         length + self.text.len() - at
     }
 
-    /// The first address at or behind a place, and its spelling.
+    /// Returns the position of the first address at or after `at`, and its spelling.
     fn find(&mut self, at: usize) -> Option<(usize, usize)> {
+        // The positions are kept between calls. Without them, a spelling that never occurs would cost a search of the
+        // whole text for each replacement.
         for (next, (from, _)) in self.nexts.iter_mut().zip(&self.spellings) {
             let is_known = match next {
                 Next::Unknown => false,
@@ -123,6 +127,7 @@ impl Iterator for RewrittenText {
             let room = BLOCK - block.len();
             let found = self.find(self.at);
             let end = found.map_or(self.text.len(), |(start, _)| start);
+            // The block ends inside of plain text, never inside of an address.
             if end - self.at > room {
                 block.extend_from_slice(&self.text[self.at..self.at + room]);
                 self.at += room;
@@ -140,7 +145,7 @@ impl Iterator for RewrittenText {
     }
 }
 
-/// Whether a body may name addresses of its registry: text and JSON, whole and without an encoding.
+/// Returns true if a body may contain addresses of its registry: complete text or JSON without a content encoding.
 pub(crate) fn is_text(headers: &HeaderMap) -> bool {
     let of = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_plain =
@@ -152,7 +157,7 @@ pub(crate) fn is_text(headers: &HeaderMap) -> bool {
     is_plain && is_text && is_short
 }
 
-/// The announced length of a body, in bytes.
+/// Returns the announced length of a body, in bytes.
 pub(crate) fn content_length(headers: &HeaderMap) -> Option<u64> {
     let value = headers.get(header::CONTENT_LENGTH)?;
     value.to_str().ok()?.parse().ok()
@@ -171,7 +176,7 @@ mod tests {
         )
     }
 
-    /// The result, whose announced length is right.
+    /// Collects the result and asserts its announced length.
     fn whole(text: Vec<u8>) -> Vec<u8> {
         let rewritten = rewriter().rewrite(text);
         let length = rewritten.length();

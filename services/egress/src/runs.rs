@@ -1,4 +1,4 @@
-//! What each run has used and was refused, at this replica: in memory, bounded, and forgotten.
+//! Usage and refusals of each run at this replica, in bounded memory.
 
 use std::{
     collections::HashMap,
@@ -14,23 +14,23 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::problem::{Reason, Refusal};
 
-/// How long a run is remembered after its last use.
+/// Time after a run's last session until the proxy forgets it.
 pub(crate) const FORGOTTEN_AFTER: Duration = Duration::from_secs(30 * 60);
-/// Runs that are remembered at most; more are refused rather than given a second quota.
+/// Number of runs that are remembered. Further runs are refused: forgetting one early would give it a second quota.
 const MAX_RUNS: usize = 4096;
-/// Distinct refusals that are remembered of a run.
+/// Distinct refusals that are remembered for a run.
 const MAX_REFUSALS: usize = 50;
-/// Sessions of one run at a time.
+/// Concurrent sessions of one run.
 pub(crate) const MAX_RUN_SESSIONS: usize = 64;
-/// Sessions at a time.
+/// Concurrent sessions of the proxy.
 pub(crate) const MAX_SESSIONS: usize = 1024;
 
-/// Memory for texts of one run that are being rewritten, in MiB: one of the largest.
+/// Memory for rewritten texts of one run, in MiB: one text of the largest size.
 const RUN_TEXT_MIB: usize = 32;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Why no session is opened.
+/// Limit that prevents a new session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Full {
     #[error("the run has {MAX_RUN_SESSIONS} connections open, the most that it may")]
@@ -39,7 +39,7 @@ pub(crate) enum Full {
     Proxy,
 }
 
-/// All runs.
+/// Table of all remembered runs.
 pub(crate) struct Runs {
     upload_mib: u64,
     download_mib: u64,
@@ -52,11 +52,11 @@ struct Known {
     sessions: usize,
 }
 
-/// One run.
+/// Quotas, memory and refusals of one run.
 pub(crate) struct Run {
     sent: Quota,
     received: Quota,
-    /// Memory for texts that are being rewritten, in MiB.
+    /// Memory for rewritten texts; one permit is one MiB.
     pub(crate) texts: Arc<Semaphore>,
     state: Mutex<State>,
 }
@@ -78,8 +78,9 @@ impl Quota {
         Self { mib, used }
     }
 
-    /// Counts the bytes; whether all of them are within. What is once spent stays spent.
+    /// Counts the bytes. Returns true if the quota covers all of them.
     fn take(&self, bytes: u64) -> bool {
+        // The bytes count even if they exceed the quota: after one refusal, smaller requests must not slip through.
         let before = self.used.fetch_add(bytes, Ordering::Relaxed);
         before.saturating_add(bytes) <= self.mib * MIB
     }
@@ -99,19 +100,19 @@ impl Run {
         }
     }
 
-    /// Counts bytes that are about to leave.
+    /// Counts bytes before the proxy sends them.
     ///
     /// # Errors
-    /// When the run may not send them any more.
+    /// [`Reason::SentAll`] when the quota is exhausted.
     pub(crate) fn send(&self, bytes: u64) -> Result<(), Reason> {
         let is_within = self.sent.take(bytes);
         is_within.then_some(()).ok_or(Reason::SentAll(self.sent.mib))
     }
 
-    /// Counts bytes that are about to come in.
+    /// Counts bytes before the client receives them.
     ///
     /// # Errors
-    /// When the run may not receive them any more.
+    /// [`Reason::ReceivedAll`] when the quota is exhausted.
     pub(crate) fn receive(&self, bytes: u64) -> Result<(), Reason> {
         let is_within = self.received.take(bytes);
         is_within
@@ -119,7 +120,7 @@ impl Run {
             .ok_or(Reason::ReceivedAll(self.received.mib))
     }
 
-    /// Remembers a refusal, once for each that differs.
+    /// Records a refusal. Equal refusals share one entry with a count.
     pub(crate) fn note(&self, refusal: &Refusal) {
         let mut state = lock(&self.state);
         state.last_used = Instant::now();
@@ -137,7 +138,7 @@ impl Run {
 }
 
 impl Runs {
-    /// No run yet; the quotas are of each run, in MiB.
+    /// Creates an empty table. The quotas apply to each run, in MiB.
     pub(crate) fn new(upload_mib: u64, download_mib: u64) -> Self {
         Self {
             upload_mib,
@@ -146,12 +147,13 @@ impl Runs {
         }
     }
 
-    /// Counts one more session of a run, until what is given is dropped.
+    /// Counts one more session of a run until the returned slot is dropped.
     ///
     /// # Errors
     /// [`Full`].
     pub(crate) fn enter(self: &Arc<Self>, id: &RunId) -> Result<Seat, Full> {
         let mut known = lock(&self.known);
+        // Expiry happens on use, so it needs no task.
         known.runs.retain(|_, run| !run.is_forgotten());
         if known.sessions >= MAX_SESSIONS || (known.runs.len() >= MAX_RUNS && !known.runs.contains_key(id)) {
             return Err(Full::Proxy);
@@ -171,7 +173,7 @@ impl Runs {
         Ok(Seat { runs, run })
     }
 
-    /// What a run was refused, and how often.
+    /// Returns the refusals of a run with their counts.
     pub(crate) fn refusals(&self, id: &RunId) -> Vec<(Refusal, u64)> {
         let mut known = lock(&self.known);
         known.runs.retain(|_, run| !run.is_forgotten());
@@ -181,7 +183,7 @@ impl Runs {
     }
 }
 
-/// One session's place.
+/// Slot of one session. Dropping it frees the slot.
 pub(crate) struct Seat {
     runs: Arc<Runs>,
     pub(crate) run: Arc<Run>,
@@ -190,13 +192,14 @@ pub(crate) struct Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         lock(&self.runs.known).sessions -= 1;
+        // The half hour until the run is forgotten starts when its last session ends.
         let mut state = lock(&self.run.state);
         state.sessions -= 1;
         state.last_used = Instant::now();
     }
 }
 
-/// A panic elsewhere leaves counts as they are; they stay usable.
+/// Locks the mutex also after a panic of another thread: the counts stay usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Puts the egress proxy together and runs it until shutdown.
+//! Assembly of the egress proxy, and its shutdown.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,17 +16,18 @@ use crate::{
     resolve::{Resolver, SystemResolver},
 };
 
-/// Connections that have not become sessions, at a time.
+/// Concurrent connections that have not become sessions.
 const MAX_CONNECTIONS: usize = 1024;
-/// Those of one executor: its commands may reach this listener, and must not keep other executors out.
+/// Concurrent connections of one address. Commands of an executor can reach this listener and must not exhaust it for
+/// other executors.
 const MAX_PER_ADDRESS: usize = 256;
-/// How long what was cut may take to notice.
+// Time for canceled sessions to end. Their tasks only have to notice the token.
 const CUT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Runs the egress proxy until shutdown; what is under way then has 15 s to end.
+/// Runs the egress proxy until shutdown. Requests and tunnels in progress then have 15 s to end.
 ///
 /// # Errors
-/// When a setting is wrong or TLS cannot be set up.
+/// A wrong setting, or TLS that cannot be set up.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     serve_with(
         config,
@@ -38,10 +39,10 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     .await
 }
 
-/// The same with another way to look names up, and other limits.
+/// Runs the proxy with another resolver and other limits.
 ///
 /// # Errors
-/// As for [`serve`].
+/// The errors of [`serve`].
 pub async fn serve_with(
     config: Config,
     listener: TcpListener,
@@ -64,7 +65,7 @@ pub async fn serve_with(
     };
     let mut ended = Box::pin(async {
         http::serve_over(listener, router, secure, bounds, shutdown.clone()).await;
-        // A connection becomes a session, so that the sessions come last.
+        // Sessions come last, because a connection can become a session until the listener has ended.
         proxy.sessions.close();
         proxy.sessions.wait().await;
     });
@@ -79,6 +80,7 @@ pub async fn serve_with(
     }
     tracing::info!(sessions = proxy.sessions.len(), "sessions cut off");
     proxy.cut.cancel();
+    // A timeout is not an error: the process ends anyway.
     let _ = tokio::time::timeout(CUT_LIMIT, ended).await;
     Ok(())
 }

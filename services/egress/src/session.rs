@@ -29,7 +29,7 @@ struct Session {
     cut: CancellationToken,
 }
 
-/// Serves the connection that is being upgraded, until it ends, is idle for too long, or the proxy stops.
+/// Serves the upgraded connection until it ends, is idle for too long, or the proxy stops.
 pub(crate) async fn serve(proxy: Arc<Proxy>, caller: Arc<Caller>, upgrading: OnUpgrade) {
     let Some(Ok(upgraded)) = proxy.cut.run_until_cancelled(upgrading).await else {
         return;
@@ -55,6 +55,7 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, caller: Arc<Caller>, upgrading: OnU
             &proxy.shutdown,
         ))
         .await;
+        // A tunnel takes the connection away from hyper, so `connection::serve` returns while the tunnel still runs.
         session.tunnels.close();
         session.tunnels.wait().await;
     };
@@ -63,6 +64,8 @@ pub(crate) async fn serve(proxy: Arc<Proxy>, caller: Arc<Caller>, upgrading: OnU
         () = activity.quiet(proxy.limits.idle) => tracing::debug!("session was idle"),
         () = proxy.cut.cancelled() => {}
     }
+    // Idle and stopped sessions still have tunnels. Their tasks end here, so that each logs its bytes before the slot
+    // is free.
     session.cut.cancel();
     session.tunnels.close();
     session.tunnels.wait().await;
@@ -131,9 +134,10 @@ impl Session {
         self.has_quota(&what)
     }
 
-    /// Nothing is dialed for a run that has used up what it may.
+    /// Refuses a run whose quota is exhausted, before anything is dialed for it.
     fn has_quota(&self, what: &str) -> Result<(), Problem> {
         let run = &self.caller.seat.run;
+        // Zero bytes: the question must not use up the quota.
         let has_some = run.send(0).and_then(|()| run.receive(0));
         has_some.map_err(|reason| Problem::refused(what, reason))
     }

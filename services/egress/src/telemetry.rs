@@ -1,4 +1,4 @@
-//! What is counted: bytes and refusals.
+//! Metrics of the egress proxy: bytes and refusals.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ static REFUSALS: LazyLock<Counter<u64>> = LazyLock::new(|| {
         .build()
 });
 
-/// Counts what one request or tunnel carried, by kind: `tunnel`, `plain` or `mirror`.
+/// Counts the bytes of one request or tunnel, by kind: `tunnel`, `plain` or `mirror`.
 pub(crate) fn carried(kind: &'static str, sent: u64, received: u64) {
     for (direction, count) in [("sent", sent), ("received", received)] {
         let labels = [
@@ -30,7 +30,7 @@ pub(crate) fn carried(kind: &'static str, sent: u64, received: u64) {
     }
 }
 
-/// Counts one refusal.
+/// Counts one refusal by its reason.
 pub(crate) fn refused(reason: &'static str) {
     REFUSALS.add(1, &[KeyValue::new("journeyman.reason", reason)]);
 }

@@ -1,4 +1,4 @@
-//! Tunnels: dialed at a checked address, opened by a TLS hello for the host that was asked for, and counted.
+//! Tunnels: dialed at a checked address, opened by a TLS `ClientHello` for the requested host, and counted.
 
 use std::{io, time::Duration};
 
@@ -20,10 +20,10 @@ use crate::{
 
 const CHUNK: usize = 16 * 1024;
 
-/// Connects to the first address that answers; the name is looked up once, and what was checked is what is dialed.
+/// Connects to the first address that answers. The name is resolved once, and only the checked addresses are dialed.
 ///
 /// # Errors
-/// A refusal when an address is not public, else that the host cannot be reached.
+/// A refusal if an address is not public, else [`Problem::Unreachable`].
 pub(crate) async fn dial(checked: &Checked, target: &Target, limit: Duration) -> Result<TcpStream, Problem> {
     let unreachable = |why: &str| Problem::Unreachable(format!("{target} {why}"));
     match tokio::time::timeout(limit, connect(checked, target, limit)).await {
@@ -43,11 +43,13 @@ enum Unconnected {
 
 async fn connect(checked: &Checked, target: &Target, limit: Duration) -> Result<TcpStream, Unconnected> {
     let addresses = checked.addresses(&target.host).await.map_err(Unconnected::Name)?;
+    // The limit is divided by the number of addresses, so that one silent address leaves time for the others.
     let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
     for address in addresses {
         let connecting = TcpStream::connect((address, target.port));
         match tokio::time::timeout(limit / count, connecting).await {
             Ok(Ok(stream)) => {
+                // Without TCP_NODELAY a tunnel is slower, but works.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }
@@ -58,7 +60,7 @@ async fn connect(checked: &Checked, target: &Target, limit: Duration) -> Result<
     Err(Unconnected::Silent)
 }
 
-/// Carries bytes both ways until both sides have ended, or one breaks off, or the run has used up what it may.
+/// Carries bytes both ways until both sides have ended, one fails, or the run's quota is exhausted.
 pub(crate) async fn carry(
     upgrading: OnUpgrade,
     upstream: TcpStream,
@@ -80,6 +82,7 @@ async fn pass(
     exchange: &Exchange,
     hello_limit: Duration,
 ) -> io::Result<()> {
+    // The host receives no byte before its name is verified in the `ClientHello`.
     let hello = hello::read(&mut client, host, hello_limit).await;
     let hello = hello.map_err(|reason| exchange.refuse(reason))?;
     exchange.send_chunk(hello.len())?;
@@ -91,7 +94,7 @@ async fn pass(
     tokio::try_join!(sent, received).map(|_| ())
 }
 
-/// One direction; the end of what is read is passed on as the end of what is written.
+/// Copies one direction, and passes the end of the input on as the end of the output.
 async fn pump(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
@@ -103,6 +106,7 @@ async fn pump(
         if read == 0 {
             return to.shutdown().await;
         }
+        // Counted before it is written: the bytes beyond the quota must not leave.
         count(read)?;
         to.write_all(&chunk[..read]).await?;
     }

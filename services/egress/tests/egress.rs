@@ -1,4 +1,4 @@
-//! The egress proxy over real sockets: what is open, what is not, and what is counted.
+//! Tests of the egress proxy over real sockets: open hosts, refusals and counts.
 #![allow(
     clippy::unwrap_used,
     missing_docs,
@@ -92,7 +92,7 @@ async fn a_tunnel_to_an_open_host_carries_every_byte_both_ways_after_one_look_up
     sent.extend((0..300_000u32).flat_map(u32::to_le_bytes).take(400_000));
     let (mut reading, mut writing) = tokio::io::split(&mut tunnel);
     let write = async {
-        // In pieces, so that the hello does not come whole.
+        // In pieces, so that the `ClientHello` does not arrive at once.
         for piece in sent.chunks(100).take(20) {
             writing.write_all(piece).await.unwrap();
             writing.flush().await.unwrap();
@@ -213,7 +213,7 @@ async fn metadata_stays_closed_whatever_the_operator_permits() {
 #[tokio::test]
 async fn the_address_that_was_checked_is_the_one_that_is_dialed() {
     let (echo, registry) = (Echo::start().await, Registry::start().await);
-    // A second look-up would find another address, where nobody is.
+    // A second lookup would return another address, where no host listens.
     let answers: [&[&str]; 2] = [&["127.0.0.1"], &["127.0.0.2"]];
     let rig = Plan::default().name("open.example", &answers).start().await;
     let _tunnel = rig.tunnel(&grant(&[&echo.target()]), &echo.target()).await;

@@ -1,5 +1,5 @@
-//! Memory of the proxy while clients ask for texts that grow when they are rewritten. A process of its own, because it measures
-//! the process.
+//! Memory of the proxy while clients request texts that grow when they are rewritten. It measures the process, so it
+//! is a test binary alone.
 #![allow(
     clippy::unwrap_used,
     dead_code,
@@ -15,7 +15,8 @@ use http_body_util::BodyExt as _;
 use hyper::{Request, StatusCode, header};
 use rig::{Plan, Registry, grant};
 
-/// Largest growth of the process, in MiB: texts that are held, the clients' and the registry's part, which are here too.
+/// Largest growth of the process, in MiB: texts in memory, and the parts of the clients and the registry, which run
+/// in this process, too.
 const MOST: u64 = 120;
 
 fn peak_mib() -> u64 {

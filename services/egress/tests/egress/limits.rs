@@ -1,4 +1,4 @@
-//! Bytes, places and time.
+//! Tests of the limits on bytes, sessions and time.
 
 use domain::{RunId, TicketKey};
 use grant::Grant;
@@ -272,7 +272,7 @@ async fn a_stopping_proxy_ends_within_its_time_whatever_is_under_way() {
     let granted = grant(&[&echo.target(), &registry.target()]);
     let mut tunnel = rig.tunnel(&granted, &echo.target()).await;
     let mut client = rig.client(&granted).await;
-    // Its body is not read, and no buffer holds it all: the answer never ends.
+    // The client does not read this body, and no buffer holds all of it, so the response never ends.
     let stalled = client
         .get(&format!("http://{}/public/endless", registry.target()))
         .await;

@@ -1,4 +1,4 @@
-//! Registries behind the proxy.
+//! Tests of registries behind the proxy.
 
 use axum::body::Body;
 use bootstrap::settings::TextList;

@@ -1,4 +1,4 @@
-//! A proxy on loopback, hosts behind names of the test's own, and clients that speak to it as a sandbox does.
+//! A proxy on loopback, hosts behind names that the test chooses, and clients that behave like a sandbox.
 
 mod registry;
 
@@ -36,7 +36,7 @@ pub use registry::{CREDENTIAL, Registry};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-/// Answers look-ups from a table, one answer after the other; the last one stays.
+/// Resolver that answers from a table, one answer after the other. The last answer is repeated.
 #[derive(Default)]
 pub struct Names {
     answers: Mutex<BTreeMap<String, Vec<Vec<IpAddr>>>>,
@@ -75,7 +75,7 @@ pub struct Rig {
     _guard: DropGuard,
 }
 
-/// What differs from a proxy that lets loopback through and has no mirror.
+/// Differences from a proxy that permits loopback and has no mirror.
 pub struct Plan {
     pub settings: Settings,
     pub limits: Limits,
@@ -99,7 +99,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// Answers for a name, in turn.
+    /// Sets the answers for a name, in turn.
     pub fn name(mut self, name: &str, answers: &[&[&str]]) -> Self {
         let read = |answer: &&[&str]| answer.iter().map(|text| text.parse().unwrap()).collect();
         let answers = answers.iter().map(read).collect();
@@ -112,7 +112,7 @@ impl Plan {
         self
     }
 
-    /// Only public addresses.
+    /// Permits public addresses only.
     pub fn strict(mut self) -> Self {
         self.settings.private_networks = TextList::default();
         self
@@ -170,7 +170,7 @@ impl Rig {
         self.signer.sign(grant, at).unwrap().expose_secret().to_owned()
     }
 
-    /// One request outside of a session.
+    /// Sends one request outside of a session.
     pub async fn ask(&self, path: &str, headers: &[(header::HeaderName, &str)]) -> (StatusCode, String) {
         let mut client = Client::over(TcpStream::connect(self.address).await.unwrap()).await;
         let mut request = Request::get(path).header(header::HOST, "proxy");
@@ -180,7 +180,7 @@ impl Rig {
         client.text(request.body(Body::empty()).unwrap()).await
     }
 
-    /// The answer to a request for a session.
+    /// Requests a session and returns the response.
     pub async fn open(&self, token: &str) -> Response<Incoming> {
         let mut client = Client::over(TcpStream::connect(self.address).await.unwrap()).await;
         let request = Request::get("/session")
@@ -191,7 +191,7 @@ impl Rig {
         client.send(request.body(Body::empty()).unwrap()).await
     }
 
-    /// The connection of a session.
+    /// Opens a session and returns its connection.
     pub async fn session(&self, grant: &Grant) -> TokioIo<Upgraded> {
         let answer = self.open(&self.token(grant, bootstrap::now())).await;
         assert_eq!(answer.status(), StatusCode::SWITCHING_PROTOCOLS);
@@ -199,12 +199,12 @@ impl Rig {
         TokioIo::new(hyper::upgrade::on(answer).await.unwrap())
     }
 
-    /// A client inside of a session.
+    /// Opens a session and returns a client inside of it.
     pub async fn client(&self, grant: &Grant) -> Client {
         Client::over(self.session(grant).await).await
     }
 
-    /// A tunnel to an echo, past its hello.
+    /// Opens a tunnel to an echo host, past its `ClientHello`.
     pub async fn tunnel(&self, grant: &Grant, target: &str) -> TokioIo<Upgraded> {
         let mut tunnel = self.connect(grant, target).await.unwrap();
         let hello = hello("open.example");
@@ -213,7 +213,7 @@ impl Rig {
         tunnel
     }
 
-    /// Asks for a tunnel.
+    /// Requests a tunnel.
     pub async fn connect(
         &self,
         grant: &Grant,
@@ -229,7 +229,7 @@ impl Rig {
         }
     }
 
-    /// Asks for a tunnel and expects a refusal.
+    /// Requests a tunnel and expects a refusal.
     pub async fn refusal(&self, grant: &Grant, target: &str) -> String {
         let (status, text) = self.connect(grant, target).await.map(drop).unwrap_err();
         assert_eq!(status, StatusCode::FORBIDDEN, "{target}: {text}");
@@ -248,7 +248,7 @@ impl Rig {
     }
 }
 
-/// An HTTP/1 client on one connection.
+/// HTTP/1 client on one connection.
 pub struct Client(http1::SendRequest<Body>);
 
 impl Client {
@@ -270,20 +270,20 @@ impl Client {
         (answer.status(), text(answer).await.unwrap())
     }
 
-    /// `GET` of a URI as it is written, with a Host header of the proxy's.
+    /// Sends a `GET` of the URI as written, with the proxy's Host header.
     pub async fn get(&mut self, uri: &str) -> Response<Incoming> {
         let request = Request::get(uri).header(header::HOST, "bridge:8080");
         self.send(request.body(Body::empty()).unwrap()).await
     }
 }
 
-/// The whole body, when it does not break off.
+/// Reads the whole body, unless it ends early.
 pub async fn text(answer: Response<Incoming>) -> Result<String, axum::Error> {
     let body = axum::body::to_bytes(Body::new(answer.into_body()), usize::MAX).await?;
     Ok(String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// The first bytes of a TLS client that asks for a host.
+/// Returns the first bytes of a TLS client for a host.
 pub fn hello(host: &str) -> Vec<u8> {
     bootstrap::install_tls_provider();
     let config = ClientConfig::builder()
@@ -296,7 +296,7 @@ pub fn hello(host: &str) -> Vec<u8> {
     bytes
 }
 
-/// A host that gives back whatever it reads and remembers it.
+/// Host that echoes and records its input.
 pub struct Echo {
     pub address: SocketAddr,
     heard: Arc<Mutex<Vec<u8>>>,
@@ -344,17 +344,17 @@ async fn give_back(mut stream: TcpStream, heard: Arc<Mutex<Vec<u8>>>) {
     }
 }
 
-/// Reads until the end, however it comes.
+/// Reads until the stream ends, with or without an error.
 pub async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Bytes {
     let mut bytes = Vec::new();
     let reading = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes));
-    // However it ends, it ends.
+    // The end counts, not its reason.
     let _ = reading.await.unwrap();
     bytes.into()
 }
 
-/// Longer than anything takes on the slowest machine, shorter than the proxy's own limit on idleness.
+/// Longer than any step on the slowest machine, shorter than the proxy's idle limit.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// Short enough for a test and long enough for a slow machine to do something else first.
+/// Short enough for a test, and long enough for a slow machine to run another step first.
 pub const SOON: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! A strict registry: without its credential it says nothing, and it remembers what it was asked.
+//! Strict registry: refuses requests without its credential, and records all requests.
 
 use std::{
     net::SocketAddr,
@@ -19,10 +19,10 @@ use tokio::net::TcpListener;
 
 use super::LOOPBACK;
 
-/// What the registry wants in `Authorization`.
+/// Value of `Authorization` that the registry requires.
 pub const CREDENTIAL: &str = "Bearer registry-secret";
 
-/// One request, as the registry saw it.
+/// One request as the registry received it.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub uri: String,
@@ -47,7 +47,7 @@ impl Registry {
         registry
     }
 
-    /// The base: everything else on this host is out of bounds.
+    /// Returns the base. Everything else on this host is out of bounds.
     pub fn base(&self) -> String {
         format!("http://open.example:{}/acme/npm", self.address.port())
     }
@@ -125,7 +125,7 @@ fn public(path: &str, headers: &HeaderMap) -> Response {
         "/public/file" => ([(header::CONTENT_TYPE, "text/plain")], "a public file").into_response(),
         "/public/moved" => redirect("http://evil.example/"),
         "/public/megabytes" => Body::from(vec![b'x'; 4 * 1024 * 1024]).into_response(),
-        // Larger than what all sockets on the way can hold.
+        // Larger than all socket buffers between registry and client.
         "/public/endless" => {
             let chunk = || Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 64 * 1024]));
             Body::from_stream(stream::repeat_with(chunk)).into_response()
