@@ -1,4 +1,4 @@
-//! Files that pages load, part of the program: nothing comes from anywhere else.
+//! Files that pages load. They are part of the binary, so pages load nothing from other hosts.
 
 use axum::{
     Router,
@@ -6,11 +6,11 @@ use axum::{
     routing::get,
 };
 
-/// The style sheet; the name changes with every release that changes it.
+/// Path of the style sheet. It contains the version, so a release with another style sheet has another path.
 pub(crate) const STYLE: &str = concat!("/assets/console-", env!("CARGO_PKG_VERSION"), ".css");
-/// The picture beside a page's title.
+/// Path of the icon in a browser's tab.
 pub(crate) const ICON: &str = "/assets/icon.svg";
-/// The scripts of a live page, in the order in which they are loaded.
+/// Scripts of a live page, in load order.
 pub(crate) const SCRIPTS: [&str; 3] = [
     "/assets/htmx-4.0.1.min.js",
     "/assets/hx-csp-4.0.1.min.js",
@@ -20,7 +20,7 @@ pub(crate) const SCRIPTS: [&str; 3] = [
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 const FOR_A_YEAR: &str = "public, max-age=31536000, immutable";
-/// The style sheet keeps its name while a release is made.
+// The style sheet keeps its path during the development of a release, so browsers must ask again.
 const FOR_A_MINUTE: &str = "public, max-age=60";
 
 type Asset = (&'static str, &'static str, &'static str, &'static [u8]);

@@ -1,4 +1,4 @@
-//! What the console has to know: where the API is, and where people log in.
+//! Settings of the console: its listener, the API, and the login provider.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -10,33 +10,33 @@ use bootstrap::{
 use secrecy::SecretString;
 use serde::Deserialize;
 
-/// Where browsers reach it unless the settings say otherwise.
+/// Default address of the listener.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7405);
 
-/// The console's settings: its own section and telemetry.
+/// Settings of the console: its own section and telemetry.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// `[console]`.
+    /// The section `[console]`.
     pub console: Settings,
-    /// `[telemetry]`.
+    /// The section `[telemetry]`.
     pub telemetry: telemetry::Settings,
 }
 
-/// `[console]`.
+/// The section `[console]`: listener, API, public address and login.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Where browsers reach it; absent: 127.0.0.1:7405.
+    /// Address of the listener for browsers; absent: 127.0.0.1:7405.
     pub listen: Option<SocketAddr>,
     /// Base URL of the API.
     pub api: String,
-    /// Address for browsers, e.g. `https://console.example.com`: with `https://` its cookies are for TLS alone. Absent:
-    /// `oidc.public_url`, or plainly.
+    /// Address for browsers, e.g. `https://console.example.com`. With `https://`, the console's cookies are for TLS
+    /// alone. Absent: `oidc.public_url`, or plain HTTP.
     pub public_url: String,
-    /// Whether `journeyman up` starts it too.
+    /// If true, `journeyman up` starts the console, too.
     pub in_up: bool,
-    /// Where people log in; absent: with a token of the API.
+    /// Login at an `OpenID` provider; absent: login with a token of the API.
     pub oidc: Option<Oidc>,
 }
 
@@ -53,7 +53,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// True when browsers reach the console over TLS: the settings say so, never a header, which a client could send.
+    /// Returns true if browsers reach the console over TLS. The settings decide; a client could forge a header.
     pub(crate) fn is_over_tls(&self) -> bool {
         let of_oidc = self.oidc.as_ref().map(|oidc| oidc.public_url.as_str());
         let url = Some(self.public_url.as_str()).filter(|url| !url.is_empty());
@@ -61,31 +61,31 @@ impl Settings {
     }
 }
 
-/// `[console.oidc]`: an `OpenID` provider.
+/// The section `[console.oidc]`: an `OpenID` provider.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Oidc {
-    /// Its issuer, as its discovery document spells it.
+    /// Issuer, spelled as in the provider's discovery document.
     pub issuer: String,
-    /// The console's id there.
+    /// Client id of the console at the provider.
     pub client_id: String,
-    /// The console's secret there.
+    /// Client secret of the console at the provider.
     pub client_secret: SecretString,
-    /// Where browsers reach the console, e.g. `https://console.example.com`; the provider sends them back there.
+    /// Address of the console for browsers, e.g. `https://console.example.com`. The provider redirects them there.
     pub public_url: String,
-    /// A token of the API with `speaks_for_people`.
+    /// Token of the API with `speaks_for_people`.
     pub api_token: SecretString,
-    /// The claim that says who somebody is; it stands in journals.
+    /// Claim with the person's name for the journals.
     #[serde(default = "name_claim")]
     pub name_claim: String,
-    /// Name of the claim that counts although the provider does not call it verified, such as `email` where its administrators
-    /// alone set addresses; empty: `email` counts with `email_verified` alone.
+    /// Claim that counts even if the provider does not mark it as verified, such as `email` where only its
+    /// administrators set addresses. Empty: `email` needs `email_verified`.
     #[serde(default)]
     pub trusted_claim: String,
-    /// The claim with somebody's groups: a list, or one text.
+    /// Claim with the person's groups: a list, or one text.
     #[serde(default = "groups_claim")]
     pub groups_claim: String,
-    /// What is asked for beside `openid`.
+    /// Scopes that the console requests in addition to `openid`.
     #[serde(default = "scopes")]
     pub scopes: TextList,
     /// Groups whose members may read.
@@ -94,13 +94,13 @@ pub struct Oidc {
     /// Groups whose members may dispatch, decide and stop.
     #[serde(default)]
     pub operators: TextList,
-    /// Groups whose members may do everything.
+    /// Groups whose members have all permissions.
     #[serde(default)]
     pub admins: TextList,
-    /// Whether a token of the API still logs in too.
+    /// If true, a token of the API is a second way to log in.
     #[serde(default)]
     pub token_login: bool,
-    /// Whether the provider may be asked over plain HTTP elsewhere than on this machine.
+    /// If true, the console reaches the provider over plain HTTP also on other hosts.
     #[serde(default)]
     pub allow_insecure: bool,
 }
@@ -118,7 +118,7 @@ fn scopes() -> TextList {
 }
 
 impl Config {
-    /// Settings for the API at this base URL, and the defaults for the rest.
+    /// Builds settings for the API at this base URL, with defaults for the rest.
     pub fn of_api(api: &str) -> Self {
         let console = Settings {
             api: api.to_owned(),
@@ -167,6 +167,7 @@ impl Oidc {
         if !self.allow_insecure && self.issuer.starts_with("http://") && !is_here(&self.issuer) {
             return refuse("issuer", "must begin with https://, or allow_insecure be set");
         }
+        // Two slashes belong to the scheme; a third one starts a path. The path of the callback is fixed.
         if self.public_url.trim_end_matches('/').matches('/').count() > 2 {
             return refuse("public_url", "must have no path");
         }
@@ -195,7 +196,7 @@ impl Oidc {
     }
 }
 
-/// The host of an HTTP URL, with its port.
+/// Returns the host of an HTTP URL, with its port.
 fn host(url: &str) -> Option<&str> {
     let rest = url
         .strip_prefix("http://")
@@ -204,7 +205,7 @@ fn host(url: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Whether it is on this machine.
+/// Returns true if the URL's host is this machine.
 fn is_here(url: &str) -> bool {
     let name = host(url).map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
     matches!(name, Some("127.0.0.1" | "localhost" | "[::1]"))

@@ -1,4 +1,4 @@
-//! What holds for every request and every answer, whatever the page.
+//! Middleware for all requests and responses: origin check and security headers.
 
 use axum::{
     extract::Request,
@@ -14,11 +14,11 @@ use axum::{
 
 use crate::problem::Problem;
 
-/// Pages without scripts.
+/// Content security policy of pages without scripts.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
-/// Refuses orders from pages of others, and tells the browser what a page may do.
+/// Refuses form submissions from other sites, and sets the security headers.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let is_order = !matches!(*request.method(), Method::GET | Method::HEAD);
     if is_order && !is_ours(request.headers()) {
@@ -27,8 +27,9 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     with_headers(next.run(request).await)
 }
 
-/// Whether a page of this console sent it. Browsers say so; what says nothing is no browser, and has the API.
+/// Returns true if a page of this console sent the request.
 fn is_ours(headers: &HeaderMap) -> bool {
+    // Browsers send Sec-Fetch-Site, older ones Origin. A client without both is not a browser and has the API.
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     match text("sec-fetch-site") {
         Some(site) => site == "same-origin",
@@ -47,6 +48,7 @@ fn with_headers(mut answer: Response) -> Response {
         (REFERRER_POLICY, "same-origin"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ] {
+        // A live page sets its policy itself, with its nonce.
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
     answer

@@ -1,4 +1,4 @@
-//! What every page has around it.
+//! Frame of every page: head, navigation and content.
 
 use axum::{
     http::{StatusCode, header::CONTENT_SECURITY_POLICY},
@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::assets::{ICON, SCRIPTS, STYLE};
 
-/// The places of the navigation.
+/// Entries of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     NeedsYou,
@@ -56,10 +56,10 @@ impl Place {
     }
 }
 
-/// A page before it is put together.
+/// Title, navigation entry and content of a page.
 pub(crate) struct Page {
     pub(crate) title: String,
-    /// Where it stands in the navigation; absent: nobody is logged in.
+    /// Navigation entry of the page; absent: the page has no navigation, because it needs no login.
     pub(crate) place: Option<Place>,
     pub(crate) body: Markup,
 }
@@ -73,12 +73,12 @@ impl Page {
         }
     }
 
-    /// The page with this status; it runs no script.
+    /// Renders the page with a status and without scripts.
     pub(crate) fn with(&self, status: StatusCode) -> Response {
         (status, self.markup(None)).into_response()
     }
 
-    /// The page with scripts that follow what happens. Each answer has a nonce of its own: markup without it does nothing.
+    /// Renders a page with scripts that follow a run. The policy runs only markup with the nonce of this response.
     pub(crate) fn live(title: String, place: Place, body: impl FnOnce(&str) -> Markup) -> Response {
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         let policy = policy(&nonce);
@@ -122,11 +122,11 @@ fn policy(nonce: &str) -> String {
     )
 }
 
-/// Without scripts the page is loaded again now and then.
+/// Renders the script elements. Without scripts, the browser reloads the page every 15 seconds.
 fn scripts(nonce: &str) -> Markup {
     html! {
         meta name="htmx-config" content=r#"{"extensions":"hx-csp,sse","includeIndicatorCSS":false,"history":false}"#;
-        // Not deferred: htmx begins at once when the page is parsed already, and an extension that comes after that does nothing.
+        // No `defer`: htmx starts as soon as the page is parsed, and ignores extensions that load later.
         @for script in SCRIPTS { script nonce=(nonce) src=(script) {} }
         noscript { meta http-equiv="refresh" content="15"; }
     }

@@ -1,8 +1,8 @@
-//! The console: pages for people about tickets, runs and decisions.
+//! The console: web pages about tickets, runs and decisions.
 //!
-//! It is a client of `/v1`. Whoever logs in brings a token, or a provider says who they are and the console's token speaks for
-//! them; either way every call is theirs, and so the journal names who decided. A page is a pure function of what the API
-//! answered.
+//! The console is a client of `/v1`. A person logs in with a token of the API, or at a provider; then the console's
+//! token speaks for them. Either way the API knows the person of each call, so the journal names who decided. A page
+//! is a pure function of the API's responses.
 
 mod assets;
 mod config;

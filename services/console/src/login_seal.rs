@@ -1,5 +1,5 @@
-//! Logins that have begun, kept by the browser: what has to be remembered until it comes back is encrypted and authenticated,
-//! so strangers who begin logins fill no table here.
+//! Sealed state of logins in progress. The browser keeps it, encrypted and authenticated, so logins that strangers
+//! begin use no memory of the console.
 
 use std::{
     collections::VecDeque,
@@ -15,19 +15,20 @@ use ring::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Purpose of a sealed value: one of another kind does not open.
+/// Associated data of a sealed value. A value that was sealed for another purpose does not open.
 const PURPOSE: &[u8] = b"journeyman console login 1";
-/// Logins that were tried and are remembered; one that is forgotten has still to bring a code, which the provider takes once.
+/// Number of used logins that are remembered. A forgotten one still needs a code, and the provider accepts a code
+/// once.
 const MAX_USED: usize = 10_000;
 
-/// The key of this process. A restart ends the logins that have begun, as it ends the sessions.
+/// Key of this process. A restart ends the logins in progress, as it ends the sessions.
 pub(crate) struct LoginSeal {
     key: LessSafeKey,
     random: SystemRandom,
     used: Mutex<VecDeque<String>>,
 }
 
-/// The system gives no random numbers.
+/// Error of the system's random number generator.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random numbers")]
 pub(crate) struct NoRandomNumbers;
@@ -57,7 +58,7 @@ impl LoginSeal {
         })
     }
 
-    /// The value as text for a cookie, good until an instant.
+    /// Encrypts the value as text for a cookie, valid until `ends`.
     pub(crate) fn seal(&self, value: impl Serialize, ends: Timestamp) -> Result<String, NoRandomNumbers> {
         let sealed = SealedValue {
             id: uuid::Uuid::new_v4().simple().to_string(),
@@ -66,7 +67,7 @@ impl LoginSeal {
         };
         let mut nonce = [0; NONCE_LEN];
         self.random.fill(&mut nonce)?;
-        // Types of ours, without maps that have other keys than text.
+        // Cannot fail: our types have no maps with keys other than text.
         let mut bytes = serde_json::to_vec(&sealed).map_err(|_| NoRandomNumbers)?;
         let nonce_of_key = Nonce::assume_unique_for_key(nonce);
         self.key
@@ -74,7 +75,7 @@ impl LoginSeal {
         Ok(URL_SAFE_NO_PAD.encode([&nonce, bytes.as_slice()].concat()))
     }
 
-    /// The value that was sealed here, if it is good at this instant and was not opened before.
+    /// Decrypts a value of this process, if it is valid at `now` and was not opened before.
     pub(crate) fn open_once<T: DeserializeOwned>(&self, text: &str, now: Timestamp) -> Option<T> {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, rest) = bytes.split_at_checked(NONCE_LEN)?;
@@ -85,6 +86,7 @@ impl LoginSeal {
             .open_in_place(nonce, Aad::from(PURPOSE), &mut rest)
             .ok()?;
         let sealed: SealedValue<T> = serde_json::from_slice(plain).ok()?;
+        // The id is used up last, so a value that has expired takes no place in the list.
         if sealed.ends_ms <= now.unix_ms() || !self.use_up(sealed.id) {
             return None;
         }

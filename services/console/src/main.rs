@@ -1,4 +1,4 @@
-//! The console, as a service of its own.
+//! Process of the console.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Login at an `OpenID` provider: the code flow with PKCE, a state and a nonce. Who somebody is and which groups they are in
-//! is what the provider signed for this one login.
+//! Login at an `OpenID` provider: the code flow with PKCE, a state and a nonce. The person's name and groups come
+//! from the ID token that the provider signed for this login.
 
 use std::{fmt, time::Duration};
 
@@ -27,22 +27,24 @@ use tokio::{
 
 use crate::config::Oidc;
 
-/// Where the provider sends browsers back to.
+/// Path to which the provider redirects browsers.
 pub(crate) const BACK: &str = "/login/oidc/back";
-/// How long somebody may take to log in.
+/// Time that a person has to log in at the provider.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10 * 60);
-/// Ages up to which the provider's description counts, its keys do when one is not among them, and a try that
-/// failed stays the answer.
+// Largest age of the provider's metadata. Fetching it for each login would let strangers cause requests to the
+// provider.
 const COUNTS: Duration = Duration::from_secs(10 * 60);
+// Largest age of the metadata when a token's key is missing from it: the provider may have rotated its keys.
 const KEYS_COUNT: Duration = Duration::from_secs(30);
+// Time for which a failed fetch is the answer, so that an unreachable provider gets no request for each login.
 const FAILURE_COUNTS: Duration = Duration::from_secs(5);
-/// Requests to the provider at a time.
+/// Concurrent requests to the provider.
 const MAX_CALLS: usize = 8;
-/// How long one answer of the provider may take.
+/// Longest time for one response of the provider.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
-/// The largest answer of the provider.
+/// Largest response of the provider, in bytes.
 const MOST_BYTES: usize = 1 << 20;
-/// What an ID token may be signed with: keys of which only the provider has the secret half.
+/// Accepted signatures of an ID token. All are asymmetric: a shared secret would let the console's own secret sign.
 const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -55,7 +57,7 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// The claims that the standard does not name.
+/// Claims that the standard does not name, such as groups.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Others(#[serde(default)] Map<String, Value>);
 
@@ -91,22 +93,22 @@ type Flow = openidconnect::Client<
     EndpointMaybeSet,
 >;
 
-/// Why nobody is logged in.
+/// Reason why a login fails.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// The provider does not answer, or not as the standard says.
+    /// The provider does not respond, or not by the standard.
     Provider(String),
-    /// The browser comes back from a login that nobody began here, that took too long, or that was used before.
+    /// The browser returns from a login that did not begin here, took too long, or was used before.
     Foreign,
-    /// What the provider signed is not for this login.
+    /// The ID token is not valid for this login.
     Token(String),
-    /// It does not say who it is.
+    /// The ID token has no usable name.
     Nameless(&'static str),
-    /// None of their groups has a role.
+    /// None of the person's groups has a role.
     Groupless(String),
 }
 
-/// Identity of a person at the provider, which a change of name keeps.
+/// Identity of a person at the provider. A change of their name does not change it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProviderIdentity {
     issuer: String,
@@ -120,35 +122,35 @@ impl fmt::Display for ProviderIdentity {
     }
 }
 
-/// Somebody who has logged in.
+/// A person who has logged in.
 pub(crate) struct KnownPerson {
     pub(crate) person: Person,
     pub(crate) identity: ProviderIdentity,
-    /// With which the provider can be asked again.
+    /// Token for later requests of the person's role.
     pub(crate) refresh: Option<RefreshToken>,
 }
 
-/// A login that has begun.
+/// State of a login in progress.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Begun {
     state: CsrfToken,
     nonce: Nonce,
     verifier: PkceCodeVerifier,
-    /// Where to go on afterwards.
+    /// Path to show after the login.
     pub(crate) next: String,
 }
 
-/// Where people log in.
+/// Client of the provider, with its cached metadata.
 pub(crate) struct Provider {
     settings: Oidc,
     http: Http,
-    /// Description of the provider, and the instant at which it was read or could not be.
+    /// Metadata of the provider or the error of the fetch, with the time of the fetch.
     read: Mutex<Option<(Instant, Result<CoreProviderMetadata, String>)>>,
-    /// Requests to the provider at a time: strangers who bring made-up codes do not make more of them.
+    /// Permits for requests to the provider. Strangers with made-up codes cannot cause more of them.
     calls: Semaphore,
 }
 
-/// Our HTTP client, as the library calls it.
+/// Adapter of our HTTP client for `openidconnect`.
 struct Http(reqwest::Client);
 
 impl<'c> AsyncHttpClient<'c> for Http {
@@ -170,6 +172,7 @@ impl Http {
         }
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(Unsent::Http)? {
+            // The limit applies to the received bytes, because Content-Length can be missing or wrong.
             if body.len() + chunk.len() > MOST_BYTES {
                 return Err(Unsent::TooLarge);
             }
@@ -181,7 +184,7 @@ impl Http {
 
 impl Provider {
     pub(crate) fn new(settings: Oidc) -> Result<Self, reqwest::Error> {
-        // A redirect could lead anywhere.
+        // A redirect could lead to any host, with the client secret in the request.
         let http = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(CALL_LIMIT)
@@ -195,15 +198,15 @@ impl Provider {
         })
     }
 
-    /// Whether a token of the API logs in too.
+    /// Returns true if a token of the API is a second way to log in.
     pub(crate) const fn takes_tokens(&self) -> bool {
         self.settings.token_login
     }
 
-    /// A client of the API that speaks for somebody.
+    /// Builds a client of the API that speaks for the person.
     ///
     /// # Errors
-    /// [`Refused::Provider`] when it cannot be made.
+    /// [`Refused::Provider`] when the client cannot be built.
     pub(crate) fn client_for(
         &self,
         api: &str,
@@ -215,7 +218,7 @@ impl Provider {
         Ok(client.on_behalf_of(person).with_subject(identity.to_string()))
     }
 
-    /// The address of the provider's page, and what has to be remembered until the browser comes back.
+    /// Returns the address of the provider's login page, and the state to keep until the browser returns.
     pub(crate) async fn begin(&self, next: String) -> Result<(String, Begun), Refused> {
         let flow = self.flow(COUNTS).await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -237,7 +240,7 @@ impl Provider {
         Ok((url.into(), begun))
     }
 
-    /// Who came back.
+    /// Exchanges the code for the person who logged in.
     pub(crate) async fn finish(
         &self,
         begun: Begun,
@@ -265,10 +268,12 @@ impl Provider {
         })
     }
 
-    /// Current role of a person who logged in before, and the token for the next time, where there is a new one.
+    /// Requests the current role of a person who logged in before. Returns the next refresh token if the provider
+    /// sends one.
     ///
     /// # Errors
-    /// [`Refused::Provider`] when the provider cannot be asked, another one when it no longer vouches for them.
+    /// [`Refused::Provider`] when the provider is unreachable, another variant when it no longer vouches for the
+    /// person.
     pub(crate) async fn ask_again(
         &self,
         known: &ProviderIdentity,
@@ -286,7 +291,7 @@ impl Provider {
                 other => Refused::Provider(other.to_string()),
             })?;
         drop(call);
-        // A refreshed token need not repeat the nonce.
+        // The standard does not require a nonce in a refreshed token.
         let claims = self.claims(&answer, |_: Option<&Nonce>| Ok(())).await?;
         if identity(&claims)? != *known {
             return Err(Refused::Token("it is for somebody else".to_owned()));
@@ -294,7 +299,8 @@ impl Provider {
         Ok((person(&self.settings, &claims)?, answer.refresh_token().cloned()))
     }
 
-    /// The signed claims of an answer. A key that is not known may be new, so the provider's keys are read once more then.
+    /// Returns the verified claims of a response. An unknown key may be new, so the provider's keys are fetched again
+    /// then.
     async fn claims(&self, answer: &Answer, nonce: impl NonceVerifier + Clone) -> Result<Value, Refused> {
         let signed = answer
             .extra_fields()
@@ -314,14 +320,14 @@ impl Provider {
         claims.map_err(|error| Refused::Token(error.to_string()))
     }
 
-    /// A place among the requests to the provider.
+    /// Waits for a permit for one request to the provider.
     async fn call(&self) -> Result<SemaphorePermit<'_>, Refused> {
         let busy = || Refused::Provider("too many people log in at the moment; try again".to_owned());
         let waited = tokio::time::timeout(CALL_LIMIT, self.calls.acquire()).await;
         waited.map_err(|_| busy())?.map_err(|_| busy())
     }
 
-    /// Description of the provider, with its keys: as it was read, while that is not older than `counts`.
+    /// Returns the provider's metadata with its keys, from the cache if it is younger than `counts`.
     async fn metadata(&self, counts: Duration) -> Result<CoreProviderMetadata, Refused> {
         let mut read = self.read.lock().await;
         if let Some((at, known)) = &*read {
@@ -330,6 +336,7 @@ impl Provider {
                 return known.clone().map_err(Refused::Provider);
             }
         }
+        // The lock is held during the fetch: concurrent logins wait for one fetch instead of making their own.
         let issuer = IssuerUrl::new(self.settings.issuer.clone())
             .map_err(|error| Refused::Provider(error.to_string()))?;
         let metadata = CoreProviderMetadata::discover_async(issuer, &self.http)
@@ -350,7 +357,7 @@ impl Provider {
     }
 }
 
-/// Why the provider gave no answer.
+/// Reason why a request to the provider has no response.
 #[derive(Debug, thiserror::Error)]
 enum Unsent {
     #[error("no answer")]
@@ -361,7 +368,7 @@ enum Unsent {
     Built(#[source] axum::http::Error),
 }
 
-/// Under which name the provider alone knows somebody.
+/// Reads the issuer and subject from the claims: the only stable identity of a person.
 fn identity(claims: &Value) -> Result<ProviderIdentity, Refused> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).map(str::to_owned);
     match (text("iss"), text("sub")) {
@@ -370,12 +377,12 @@ fn identity(claims: &Value) -> Result<ProviderIdentity, Refused> {
     }
 }
 
-/// Who somebody with these claims is, and what they may do: as much as any of their groups may.
+/// Returns the person's name and the highest role of their groups.
 fn person(settings: &Oidc, claims: &Value) -> Result<Person, Refused> {
     let name = claims.get(&settings.name_claim).and_then(Value::as_str);
     let name = name.map(str::trim).filter(|name| !name.is_empty());
     let name = name.ok_or(Refused::Nameless("the provider does not say who you are"))?;
-    // An address that a person can write into a profile proves nothing. Some providers spell the claim as text.
+    // An address that a person may type into a profile proves nothing. Some providers send the claim as text.
     let is_verified = match claims.get("email_verified") {
         Some(Value::Bool(verified)) => *verified,
         Some(Value::String(text)) => text == "true",
@@ -392,6 +399,7 @@ fn person(settings: &Oidc, claims: &Value) -> Result<Person, Refused> {
         Some(Value::String(group)) => vec![group.as_str()],
         Some(_) | None => Vec::new(),
     };
+    // Highest role first.
     let roles = [
         (&settings.admins, Role::Admin),
         (&settings.operators, Role::Operator),

@@ -1,4 +1,4 @@
-//! The person behind a request: the token of their session makes the calls.
+//! The person behind a request. The token of their session authorizes the calls.
 
 use std::sync::Arc;
 
@@ -16,24 +16,24 @@ use crate::{
     session::{Login, Sessions, cookie_name},
 };
 
-/// What the handlers share.
+/// State that all handlers share.
 #[derive(Clone)]
 pub(crate) struct State {
     /// Base URL of the API.
     pub(crate) api: String,
-    /// Who is logged in.
+    /// Sessions of logged-in persons.
     pub(crate) sessions: Sessions,
-    /// Where people log in; absent: with a token of the API.
+    /// Login provider; absent: login with a token of the API.
     pub(crate) provider: Option<Arc<Provider>>,
-    /// Seals logins at the provider that have begun.
+    /// Seal for logins in progress.
     pub(crate) seal: Arc<LoginSeal>,
-    /// True when browsers reach the console over TLS.
+    /// True if browsers reach the console over TLS.
     pub(crate) over_tls: bool,
-    /// Ends what follows a run.
+    /// Ends the event streams of live pages.
     pub(crate) shutdown: CancellationToken,
 }
 
-/// Somebody who is logged in.
+/// Extractor of a logged-in person: a client of the API with their identity.
 pub(crate) struct Person(pub(crate) Client);
 
 impl FromRequestParts<State> for Person {
@@ -45,7 +45,7 @@ impl FromRequestParts<State> for Person {
             None => None,
         };
         client.map(Self).ok_or_else(|| {
-            // What a form asked for is not repeated after a login.
+            // An order is not repeated after a login, so only a page is remembered.
             let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
             Problem::LogIn(match parts.method {
                 Method::GET => path.to_owned(),
@@ -55,7 +55,7 @@ impl FromRequestParts<State> for Person {
     }
 }
 
-/// The client of a session; one whose person has no role any more ends.
+/// Returns the client of a session. A session whose person has no role ends.
 async fn client_of(state: &State, id: &str) -> Option<Client> {
     let standing = match state.sessions.get(id)? {
         Login::Token(client) => return Some(client),
@@ -69,12 +69,12 @@ async fn client_of(state: &State, id: &str) -> Option<Client> {
     client
 }
 
-/// The id of the session that the browser has.
+/// Returns the session id from the browser's cookie.
 pub(crate) fn session_id(state: &State, headers: &HeaderMap) -> Option<String> {
     cookie(headers, cookie_name(state.over_tls))
 }
 
-/// The value of a cookie.
+/// Returns the value of a cookie.
 pub(crate) fn cookie(headers: &HeaderMap, wanted: &str) -> Option<String> {
     let cookies = headers
         .get_all(COOKIES)

@@ -1,4 +1,4 @@
-//! Why a page cannot be shown, or an order is not carried out.
+//! Reasons why a page cannot be shown or an order fails.
 
 use axum::{
     http::{StatusCode, header::SET_COOKIE},
@@ -13,20 +13,21 @@ use crate::{
     words::shown,
 };
 
-/// Why not.
+/// Failure of a request, rendered as a page.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// Nobody is logged in; where to go on afterwards. A link from another site brings no cookie, so what there is stays.
+    /// The request has no session; the path to show after a login. A link from another site sends no cookie, so the
+    /// browser's cookie stays.
     LogIn(String),
-    /// The token is not known any more.
+    /// The API no longer knows the token.
     Ended,
-    /// There is no such thing.
+    /// The page or object does not exist.
     NotFound,
-    /// The form says something that no form of ours says.
+    /// A field of the form is missing or invalid.
     Form(&'static str),
-    /// The request came from a page of somebody else.
+    /// The request came from a page of another site.
     Foreign,
-    /// The API says why.
+    /// The API refused the request or did not respond.
     Api(api::Error),
 }
 
@@ -45,7 +46,7 @@ impl From<domain::InvalidId> for Problem {
     }
 }
 
-/// The status and the words for a failure of the API.
+/// Returns the status and the message for a failure of the API.
 pub(crate) fn told(error: &api::Error) -> (StatusCode, String) {
     match error {
         api::Error::Refused { status, .. } if *status == StatusCode::FORBIDDEN => (
@@ -65,7 +66,7 @@ impl IntoResponse for Problem {
                 return Redirect::to(&to).into_response();
             }
             Self::Ended => {
-                // Whichever of both the browser has.
+                // The browser may have the cookie of plain HTTP or of TLS.
                 let gone = [false, true].map(|over_tls| (SET_COOKIE, session::gone(over_tls)));
                 return (AppendHeaders(gone), Redirect::to("/login")).into_response();
             }

@@ -1,4 +1,4 @@
-//! Puts the console together and runs it until shutdown.
+//! Assembly of the console, and its run until shutdown.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
 /// Runs the console until shutdown.
 ///
 /// # Errors
-/// When the client of the provider cannot be made.
+/// When the HTTP client of the provider cannot be built, or the system has no random numbers.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let health = Health::new();
     let over_tls = config.console.is_over_tls();
@@ -51,6 +51,7 @@ fn router(state: State) -> Router {
     pages::routes()
         .merge(assets::routes())
         .fallback(async || Problem::NotFound)
+        // The guard is the outermost layer, so it also covers the fallback.
         .layer(middleware::from_fn(guard))
         .with_state(state)
 }

@@ -1,4 +1,4 @@
-//! The person who is logged in. The browser has a random id; the token stays here, in memory, and is gone with the process.
+//! Sessions of logged-in persons. The browser has a random id; the token stays in the memory of this process.
 
 use std::{
     collections::HashMap,
@@ -11,28 +11,29 @@ use tokio::time::Instant;
 
 use crate::standing::PersonStanding;
 
-/// The cookie's name where browsers reach the console plainly.
+/// Name of the session's cookie over plain HTTP.
 const COOKIE: &str = "journeyman";
-/// Its name over TLS: browsers take it from this host alone, over TLS alone, so no neighbor under the same domain sets it.
+/// Name of the session's cookie over TLS. With the prefix `__Host-` browsers accept it from this host over TLS alone,
+/// so no other host of the domain can set it.
 const TLS_COOKIE: &str = "__Host-journeyman";
-/// How long a session lasts.
+/// Lifetime of a session.
 pub(crate) const LASTS: Duration = Duration::from_secs(8 * 60 * 60);
-/// How many are kept at a time; the oldest makes place.
+/// Largest number of sessions. A new one replaces the oldest.
 const MOST: usize = 1_000;
 
-/// Everybody who is logged in.
+/// All sessions.
 pub(crate) type Sessions = Kept<Login>;
 
-/// The person who is logged in.
+/// Credentials of a logged-in person.
 #[derive(Clone)]
 pub(crate) enum Login {
-    /// With a token of the API, which knows its own role.
+    /// A token of the API, which has a role at the API.
     Token(Client),
-    /// At the provider, which is asked again.
+    /// A login at the provider, whose role is requested again each hour.
     Provider(Arc<PersonStanding>),
 }
 
-/// Things that browsers have random ids of, for some time. Cheap to clone.
+/// Table of values with a lifetime, by random id. Clones share the table.
 pub(crate) struct Kept<T> {
     lasts: Duration,
     open: Arc<Mutex<HashMap<String, One<T>>>>,
@@ -60,13 +61,15 @@ impl<T> Kept<T> {
         }
     }
 
-    /// Keeps one; gives its id.
+    /// Adds a value and returns its id.
     pub(crate) fn begin(&self, thing: T) -> String {
+        // Two UUIDs of version 4 have 244 random bits.
         let id = [(); 2]
             .map(|()| uuid::Uuid::new_v4().simple().to_string())
             .concat();
         let now = Instant::now();
         self.with(|open| {
+            // Expired entries are removed on insertion, so no task is needed.
             open.retain(|_, one| one.ends > now);
             if open.len() >= MOST {
                 let oldest = open.iter().min_by_key(|(_, one)| one.ends);
@@ -80,7 +83,7 @@ impl<T> Kept<T> {
         id
     }
 
-    /// One that has not ended.
+    /// Returns a value that has not expired.
     pub(crate) fn get(&self, id: &str) -> Option<T>
     where
         T: Clone,
@@ -92,7 +95,7 @@ impl<T> Kept<T> {
         })
     }
 
-    /// Ends one; gives it if it had not ended before.
+    /// Removes a value. Returns it if it had not expired.
     pub(crate) fn end(&self, id: &str) -> Option<T> {
         let now = Instant::now();
         let ended = self.with(|open| open.remove(id));
@@ -104,17 +107,17 @@ impl<T> Kept<T> {
     }
 }
 
-/// The name of a session's cookie.
+/// Returns the name of the session's cookie.
 pub(crate) const fn cookie_name(over_tls: bool) -> &'static str {
     if over_tls { TLS_COOKIE } else { COOKIE }
 }
 
-/// The cookie of a session. No script reads it, and no page of others sends it.
+/// Builds the cookie of a session. No script can read it, and no page of another site sends it.
 pub(crate) fn cookie(id: &str, over_tls: bool) -> String {
     with_attributes(id, LASTS, over_tls)
 }
 
-/// The cookie that takes the other away.
+/// Builds the cookie that removes the session's cookie.
 pub(crate) fn gone(over_tls: bool) -> String {
     with_attributes("", Duration::ZERO, over_tls)
 }

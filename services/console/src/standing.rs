@@ -1,5 +1,5 @@
-//! Standing of a person who logged in at the provider: asked again each hour where the provider gave a refresh token; without
-//! one the session ends after an hour, and the provider decides at the next login.
+//! Role of a person who logged in at the provider. The console requests it again each hour if the provider issued a
+//! refresh token. Without one the session ends after an hour, and the provider decides at the next login.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::oidc::{Provider, ProviderIdentity, Refused};
 
-/// Age up to which the provider's answer counts.
+/// Largest age of the provider's answer.
 pub(crate) const COUNTS: Duration = Duration::from_secs(60 * 60);
-/// The same while the provider cannot be reached.
+/// Largest age of the provider's answer while the provider is unreachable.
 const COUNTS_AT_MOST: Duration = Duration::from_secs(2 * 60 * 60);
-/// From a try that reached no provider to the next.
+/// Pause after an attempt that did not reach the provider.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// One login's standing.
+/// Identity and current role of one login.
 pub(crate) struct PersonStanding {
     identity: ProviderIdentity,
     known: Mutex<KnownRole>,
@@ -24,7 +24,7 @@ pub(crate) struct PersonStanding {
 
 struct KnownRole {
     client: Client,
-    /// Absent: the provider gave none, and the login counts for an hour.
+    /// Absent: the provider issued none, and the login is valid for an hour.
     refresh: Option<RefreshToken>,
     confirmed: Instant,
     tried: Option<Instant>,
@@ -44,9 +44,12 @@ impl PersonStanding {
         }
     }
 
-    /// The client of the person, with the role that they have now; absent when they have none any more, or when nobody could
-    /// say for too long.
+    /// Returns the client of the person with their current role.
+    ///
+    /// `None` if they have no role any more, or if the provider was unreachable for too long.
     pub(crate) async fn client(&self, provider: &Provider, api: &str) -> Option<Client> {
+        // The lock is held during the request. Providers may rotate refresh tokens, so two requests with one token
+        // could end the login.
         let mut known = self.known.lock().await;
         let age = known.confirmed.elapsed();
         if age < COUNTS {

@@ -1,4 +1,4 @@
-//! A run's journal as a list for people: one entry each, by turns of the model.
+//! A run's journal as a list for people, one item for each entry.
 
 use api::view::{EntryView, Tone};
 use domain::{Entry, Timestamp};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::words::{between, run_path, shown};
 
-/// One entry of the list.
+/// Renders one entry of the list. Its time is relative to `start`.
 pub(crate) fn item(run: &str, entry: &Entry, start: Timestamp) -> Markup {
     let view = EntryView::from(entry);
     let (position, class) = (view.position, class(view.tone));
@@ -26,7 +26,7 @@ pub(crate) fn item(run: &str, entry: &Entry, start: Timestamp) -> Markup {
     }
 }
 
-/// How it is shown; empty: like most.
+/// Returns the style class of a tone; most tones have none.
 const fn class(tone: Tone) -> &'static str {
     match tone {
         Tone::Quiet | Tone::Soft => "soft",

@@ -1,14 +1,14 @@
-//! What the API says, in words for people. Text of others goes through [`shown`] before it reaches a page.
+//! Words for the API's values. Text of others passes [`shown`] before it reaches a page.
 
 use api::types::{RunState, RunView};
 use domain::{Dollars, StopReason, Timestamp, Verdict, WaitsFor, address::encode, text::visible};
 
-/// Text of others: characters that hide or reorder are spelled out. Markup is escaped where it is written.
+/// Spells out characters that hide or reorder text. Markup is escaped where it is rendered.
 pub(crate) fn shown(text: &str) -> String {
     visible(text)
 }
 
-/// One line of it, at most this many characters.
+/// Returns the text on one line, truncated to `limit` characters.
 pub(crate) fn short(text: &str, limit: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     shown(&domain::text::capped(&flat, limit))
@@ -22,12 +22,12 @@ pub(crate) fn ticket_path(ticket: &str) -> String {
     format!("/tickets/{}", encode(ticket))
 }
 
-/// An address that a browser may follow: nothing but the web.
+/// Returns the address if a browser may follow it: `http` and `https` alone, not `javascript:`.
 pub(crate) fn web_address(url: &str) -> Option<&str> {
     (url.starts_with("https://") || url.starts_with("http://")).then_some(url)
 }
 
-/// `2 h 5 min`, `3 min 4 s`, `1.5 s`.
+/// Formats milliseconds: `2 h 5 min`, `3 min 4 s`, `1.5 s`.
 pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -43,7 +43,7 @@ pub(crate) fn between(from: Timestamp, to: Timestamp) -> String {
     duration(u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX))
 }
 
-/// `2026-11-25 09:30:12 UTC`, from RFC 3339 in UTC.
+/// Formats RFC 3339 in UTC as `2026-11-25 09:30:12 UTC`.
 pub(crate) fn instant(text: &str) -> String {
     let text = shown(text);
     match (text.get(..10), text.get(11..19)) {
@@ -52,7 +52,7 @@ pub(crate) fn instant(text: &str) -> String {
     }
 }
 
-/// `12,345`.
+/// Formats a number with separators: `12,345`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -65,7 +65,7 @@ pub(crate) fn count(number: u64) -> String {
     grouped
 }
 
-/// Money, with a word where some of it is not known.
+/// Formats an amount, and the number of replies whose price is unknown.
 pub(crate) fn money(cost: Dollars, unpriced: u64) -> String {
     match unpriced {
         0 => cost.to_string(),
@@ -81,7 +81,7 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// What a parked run waits for.
+/// Words the condition that a parked run waits for.
 pub(crate) fn waiting(waits_for: &str) -> String {
     match serde_json::from_value::<WaitsFor>(waits_for.into()) {
         Ok(known) => known.words().to_owned(),
@@ -89,7 +89,7 @@ pub(crate) fn waiting(waits_for: &str) -> String {
     }
 }
 
-/// How a run stands, in a few words, and how they are shown.
+/// Words the state of a run, with its style class.
 pub(crate) fn standing(run: &RunView) -> (String, &'static str) {
     match (run.status, &run.stop, run.waits_for.as_deref()) {
         (RunState::Queued, ..) => ("waits for earlier runs".to_owned(), "soft"),
@@ -100,7 +100,7 @@ pub(crate) fn standing(run: &RunView) -> (String, &'static str) {
     }
 }
 
-/// Whether a person has to look: the run came to no good end, and nobody wanted that.
+/// Returns true if a person has to act: the run failed, and no person wanted its end.
 pub(crate) const fn needs_a_look(stop: &StopReason) -> bool {
     !matches!(
         stop,
@@ -121,7 +121,7 @@ pub(crate) const fn tone(stop: &StopReason) -> &'static str {
     }
 }
 
-/// Why a run ended, in a few words.
+/// Words the reason for the end of a run.
 pub(crate) const fn heading(stop: &StopReason) -> &'static str {
     match stop {
         StopReason::Completed => "completed",
@@ -153,7 +153,7 @@ pub(crate) const fn heading(stop: &StopReason) -> &'static str {
     }
 }
 
-/// What else there is to know of it, as the run tells it. May be of several lines.
+/// Returns the details of a stop reason as the run recorded them. They may have several lines.
 pub(crate) fn detail(stop: &StopReason) -> Option<String> {
     stop.detail().map(|detail| shown(&detail))
 }

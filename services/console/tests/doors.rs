@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 const RUN: &str = "/runs/jira%3AENG-12%4057";
 const HEAD: &str = "1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d";
 
-/// A console, and with which tokens its API was called.
+/// A console, and the tokens of the calls to its API.
 struct Console {
     url: String,
     browser: Client,
@@ -24,7 +24,7 @@ struct Console {
     shutdown: CancellationToken,
 }
 
-/// Refuses every token but `good`.
+/// Refuses every token except `good`.
 fn allowed(headers: &HeaderMap, tokens: &Mutex<Vec<String>>) -> Result<(), Response> {
     let token = headers.get("authorization").unwrap().to_str().unwrap();
     tokens.lock().unwrap().push(token.to_owned());
@@ -109,13 +109,13 @@ impl Console {
         self.browser.get(format!("{}{path}", self.url))
     }
 
-    /// A form as a page of the console sends it.
+    /// Builds a form submission of a page of the console.
     fn post(&self, path: &str, form: &[(&str, &str)]) -> RequestBuilder {
         let request = self.browser.post(format!("{}{path}", self.url));
         request.header("sec-fetch-site", "same-origin").form(form)
     }
 
-    /// Logs in; gives the cookie.
+    /// Logs in and returns the cookie.
     async fn log_in(&self) -> String {
         let answer = self.post("/login", &[("token", " good\n"), ("next", "/runs")]);
         let answer = answer.send().await.unwrap();

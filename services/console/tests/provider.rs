@@ -13,7 +13,7 @@ use testkit::oidc::{CLIENT_ID, CLIENT_SECRET, FakeOidc, Twist};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// A console whose people log in at a provider, and how its API was called: token, person and role.
+/// A console with a login provider, and the calls of its API: token, person and role.
 struct Console {
     url: String,
     provider: FakeOidc,
@@ -72,7 +72,7 @@ impl Console {
         request.send().await.unwrap()
     }
 
-    /// Goes to the provider; gives the address that it sends the browser back to, and the cookie of the login.
+    /// Begins a login. Returns the address of the callback, and the cookie of the login.
     async fn begin(&self) -> (String, String) {
         let off = self.get(&format!("{}/login/oidc?next=/runs", self.url), "").await;
         assert_eq!(off.status(), StatusCode::SEE_OTHER);
@@ -96,7 +96,7 @@ impl Console {
         self.get(&back, &cookie).await
     }
 
-    /// That nobody is let in, with this status and these words.
+    /// Asserts a failed login with this status and these words.
     async fn lets_nobody_in(&self, answer: Response, status: StatusCode, words: &str) {
         assert_eq!(answer.status(), status, "{words}");
         assert!(answer.headers().get("set-cookie").is_none(), "{words}");
@@ -138,7 +138,8 @@ async fn whoever_logs_in_at_the_provider_acts_under_their_own_name_and_role() {
         console.provider.log_in(ada(&groups));
         let welcome = console.log_in().await;
         assert_eq!(welcome.status(), StatusCode::OK);
-        // A page that goes on by itself: a redirect would still be the provider's, without the cookie.
+        // The page continues by itself: a redirect would still be part of the provider's navigation, without the
+        // cookie.
         assert_eq!(welcome.headers()["refresh"], "0; url=/runs");
         let cookies = welcome.headers().get_all("set-cookie").into_iter();
         let cookies: Vec<_> = cookies.map(|value| value.to_str().unwrap()).collect();
@@ -162,7 +163,7 @@ async fn a_login_that_did_not_begin_here_or_was_used_lets_nobody_in() {
     console.provider.log_in(ada(&json!(["shop"])));
     let foreign = "did not begin in this browser";
     let (back, cookie) = console.begin().await;
-    // Without the cookie it may be the code of somebody else, who wants to be taken for us.
+    // Without the cookie, the code may be an attacker's, who wants the browser to log in as the attacker.
     let answer = console.get(&back, "").await;
     console
         .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
@@ -176,12 +177,12 @@ async fn a_login_that_did_not_begin_here_or_was_used_lets_nobody_in() {
     console
         .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
         .await;
-    // That was the one try of this login.
+    // A login has one attempt.
     let answer = console.get(&back, &cookie).await;
     console
         .lets_nobody_in(answer, StatusCode::BAD_REQUEST, foreign)
         .await;
-    // The code of one login and the cookie of another do not go together.
+    // The code of one login does not fit the cookie of another.
     let (other, _) = console.begin().await;
     let (_, cookie) = console.begin().await;
     let answer = console.get(&other, &cookie).await;
@@ -210,7 +211,7 @@ async fn an_id_token_that_is_not_for_this_login_lets_nobody_in() {
             .lets_nobody_in(answer, StatusCode::FORBIDDEN, "is not for this login")
             .await;
     }
-    // Nothing of that lasts.
+    // The failed attempts have no lasting effect.
     assert_eq!(console.log_in().await.status(), StatusCode::OK);
 }
 
@@ -248,7 +249,7 @@ async fn strangers_that_begin_logins_keep_nobody_out() {
         assert_eq!(off.status(), StatusCode::SEE_OTHER);
     }
     assert_eq!(console.get(&back, &cookie).await.status(), StatusCode::OK);
-    // It was asked once what it is, and once for a token.
+    // One request for the metadata, and one for a token.
     assert_eq!(console.provider.calls(), (1, 1));
 }
 
@@ -265,7 +266,7 @@ async fn address_that_is_not_verified_is_nobody() {
     }
 }
 
-/// Moves the clock of sessions; sockets go on in real time.
+/// Advances the clock of sessions. Sockets continue in real time.
 async fn advance(by: std::time::Duration) {
     tokio::time::pause();
     tokio::time::advance(by).await;
@@ -291,7 +292,7 @@ async fn role_is_asked_again_each_hour() {
     assert_eq!(role(StatusCode::OK).await.as_deref(), Some("operator"));
     advance(hour).await;
     assert_eq!(role(StatusCode::OK).await.as_deref(), Some("viewer"));
-    // The next token is another one.
+    // The provider issues another refresh token each time.
     advance(hour).await;
     assert_eq!(role(StatusCode::OK).await.as_deref(), Some("viewer"));
     console.provider.revoke();

@@ -1,4 +1,4 @@
-//! The approval gate: the plan or the change that a run asks about, and a person's decision.
+//! The approval gate: the plan or change that a run asks about, and a person's decision.
 
 use axum::{
     Form,
@@ -18,12 +18,12 @@ use crate::{
     words::{run_path, shown, verdict},
 };
 
-/// Lines of a change that a page shows.
+/// Number of lines of a change that the page shows.
 const LINES: usize = 5_000;
-/// The longest feedback that the API takes, in characters.
+/// Longest feedback that the API accepts, in characters.
 const FEEDBACK: usize = api::types::DecisionBody::FEEDBACK_CHARS;
 
-/// A decision as the forms send it.
+/// Form fields of a decision.
 #[derive(Deserialize)]
 pub(super) struct Decided {
     verdict: Verdict,
@@ -32,10 +32,10 @@ pub(super) struct Decided {
     feedback: String,
 }
 
-/// What a run asks about.
+/// Subject of a decision.
 pub(super) enum About {
     Plan(Box<Plan>),
-    /// In git's format.
+    /// A diff in git's format.
     Change(String),
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn show(Person(client): Person, Path(id): Path<String>) -> Resu
     Ok(Page::new(Place::NeedsYou, title, body))
 }
 
-/// Takes a decision to the API. Who comes too late is told who was faster.
+/// Sends a decision to the API. On a conflict, the page shows the earlier decision.
 pub(super) async fn decide(
     Person(client): Person,
     Path(id): Path<String>,
@@ -83,7 +83,7 @@ pub(super) async fn decide(
     }
 }
 
-/// The plan that stands behind this id.
+/// Finds the proposed plan with this id. The newest proposal is searched first.
 fn plan(journal: &[Entry], asked: &CommitId) -> Option<Box<Plan>> {
     journal.iter().rev().find_map(|entry| match &entry.fact {
         Fact::ReportRequested {
@@ -134,7 +134,7 @@ fn forms(run: &str, head: &CommitId, about: &About) -> Markup {
     }
 }
 
-/// Nothing is asked any more.
+/// Renders the page of a run that has no open question, with its last decision.
 pub(super) fn over(run: &str, journal: &[Entry], refused: Option<&str>) -> Markup {
     let last = journal.iter().rev().find_map(|entry| match &entry.fact {
         Fact::Decided { decision, by } => Some((by, decision.verdict, entry.at)),
@@ -179,7 +179,7 @@ fn of_change(text: &str) -> Markup {
     }
 }
 
-/// How a line of a difference is shown. The marks at its start say the same without colour.
+/// Returns the style class of a diff line. The marks at its start carry the meaning without color.
 fn class_of(line: &str) -> &'static str {
     let is_header = ["+++", "---", "diff ", "index ", "@@"]
         .iter()

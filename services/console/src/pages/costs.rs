@@ -1,4 +1,4 @@
-//! Costs: what models took, by repository, model, job and day.
+//! Costs: tokens and money of models, by repository, model, job, ticket and day.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::{
     words::{count, instant, money, shown},
 };
 
-/// The time; the month so far unless given.
+/// Period of the page; by default the current month.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
@@ -34,7 +34,7 @@ pub(super) async fn show(Person(client): Person, Query(asked): Query<Asked>) -> 
     Ok(Page::new(Place::Costs, "Costs", body(&asked, &spent)))
 }
 
-/// What was taken under one name.
+/// Sum of the calls under one name.
 #[derive(Default)]
 struct Sum {
     calls: u64,

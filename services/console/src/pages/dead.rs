@@ -1,4 +1,4 @@
-//! Dead letters: what could not be handled, by the reason why.
+//! Dead letters, grouped by reason.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     words::{instant, short, shown, ticket_path},
 };
 
-/// What to do with a letter.
+/// Action for a dead letter.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Order {

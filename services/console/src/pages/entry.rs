@@ -1,4 +1,4 @@
-//! The journal as it is stored: one entry on a page of its own, or all of it as JSON.
+//! The stored journal: one entry on a page, or all entries as JSON.
 
 use axum::{Json, extract::Path};
 use domain::Entry;

@@ -1,4 +1,4 @@
-//! Health: what the API tells of itself, and the switch that stops every planner.
+//! Health: the API's view of the system, and the switch that stops every planner.
 
 use api::types::{DeadView, RulesView, RunState, RunView, StopAllView};
 use axum::{Form, response::Redirect};
@@ -12,13 +12,13 @@ use crate::{
     words::{instant, shown},
 };
 
-/// Where the switch shall stand.
+/// Form field with the wanted position of the switch.
 #[derive(Deserialize)]
 pub(super) struct Switch {
     stop_all: bool,
 }
 
-/// What there is to see.
+/// Responses of the API for the page.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) stop_all: StopAllView,

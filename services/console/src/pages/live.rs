@@ -1,4 +1,4 @@
-//! A run while it goes on: new entries of its list as they are written, over server-sent events.
+//! Live run: new entries of the journal over server-sent events.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -24,27 +24,28 @@ use crate::{
 
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// What the page has.
+/// State of the page that follows.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
-    /// The position of its last entry.
+    /// Position of the page's last entry.
     after: Option<u64>,
-    /// When its first entry was written, in milliseconds; the times of the others are counted from there.
+    /// Time of the page's first entry, in Unix milliseconds. The times of the other entries are relative to it.
     start: Option<i64>,
 }
 
-/// The part of a run's page that changes with every entry: what the API keeps of the run, and not its journal.
+/// Renders the part of a run's page that changes with every entry. It reads the API's record of the run, not its
+/// journal.
 pub(super) async fn summary(Person(client): Person, Path(id): Path<String>) -> Result<Markup, Problem> {
     Ok(run::summary(&client.run(&id.parse()?).await?))
 }
 
-/// The part that changes with the end of a phase.
+/// Renders the part that changes when a phase ends.
 pub(super) async fn changes(Person(client): Person, Path(id): Path<String>) -> Result<Markup, Problem> {
     Ok(run::changes(&client.journal(&id.parse()?).await?))
 }
 
-/// New entries as markup, each with a word that something changed, and a last word when the run is over.
+/// Streams new entries as markup. A `changed` event follows each entry, and an `over` event the last one.
 pub(super) async fn events(
     Person(client): Person,
     Shared(state): Shared<State>,
@@ -53,10 +54,12 @@ pub(super) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let run: RunId = id.parse()?;
+    // After a lost connection the browser sends Last-Event-ID, which is newer than the position in the address.
     let last = last_event(&headers).or(asked.after);
     let mut start = asked.start.map(Timestamp::from_unix_ms);
     let entries = client.follow_after(&run, last).await?.into_stream();
     let events = entries
+        // An error ends the stream. The browser connects again and continues after the last event.
         .take_while(|entry| std::future::ready(entry.is_ok()))
         .filter_map(|entry| std::future::ready(entry.ok()))
         .flat_map(move |entry| {
@@ -66,10 +69,11 @@ pub(super) async fn events(
         })
         .take_until(state.shutdown.clone().cancelled_owned());
     let answer = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
+    // nginx would buffer the events otherwise.
     Ok(([("x-accel-buffering", "no")], answer).into_response())
 }
 
-/// What the page has seen, when it comes back.
+/// Returns the position of the last event that the browser received before it lost the connection.
 fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Login: a person brings an API token, and the console keeps it for them.
+//! Login with an API token, which the console keeps for the session.
 
 use axum::{
     Form,
@@ -18,14 +18,14 @@ use crate::{
     session::{self, Login},
 };
 
-/// Where to go on afterwards.
+/// Query of the login page: the path to show after the login.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
     next: String,
 }
 
-/// A token, as it was pasted.
+/// Form fields of a login with a token.
 #[derive(Deserialize)]
 pub(super) struct Brought {
     token: SecretString,
@@ -37,7 +37,7 @@ pub(super) async fn show(Shared(state): Shared<State>, Query(asked): Query<Asked
     page(&state, &asked.next, None)
 }
 
-/// Takes a token that the API knows.
+/// Logs a person in if the API accepts their token.
 pub(super) async fn begin(
     Shared(state): Shared<State>,
     headers: HeaderMap,
@@ -49,7 +49,7 @@ pub(super) async fn begin(
     }
     let token = SecretString::from(brought.token.expose_secret().trim().to_owned());
     let client = api::Client::new(&state.api, token).map_err(Problem::Api)?;
-    // What every role may read, and is small.
+    // The smallest request that every role may make.
     if let Err(refused) = client.is_stopped().await {
         let (status, words) = match &refused {
             api::Error::UnknownToken => (
@@ -60,6 +60,7 @@ pub(super) async fn begin(
         };
         return Ok(page(&state, &brought.next, Some(&words)).with(status));
     }
+    // A new login ends the former session, so its token does not stay in memory.
     if let Some(former) = session_id(&state, &headers) {
         state.sessions.end(&former);
     }
@@ -78,18 +79,19 @@ pub(super) async fn end(Shared(state): Shared<State>, headers: HeaderMap) -> Res
         .into_response()
 }
 
-/// A page of this console; anything else is the first one.
+/// Returns the path if it is one of this console, else the first page.
 pub(super) fn onward(next: &str) -> String {
+    // A path with `//` or a backslash at its start is another host for browsers.
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")
         && !next.contains('\\')
-        // It travels in a cookie.
+        // The path travels in a cookie.
         && next.len() <= 1_000
         && next.chars().all(|c| c.is_ascii_graphic());
     if is_ours { next.to_owned() } else { "/".to_owned() }
 }
 
-/// How people get in.
+/// Ways to log in.
 #[derive(Clone, Copy)]
 struct Doors {
     provider: bool,
@@ -106,7 +108,7 @@ impl Doors {
     }
 }
 
-/// With the reason why the last try let nobody in.
+/// Builds the login page, with the problem of the last attempt.
 pub(super) fn page(state: &State, next: &str, problem: Option<&str>) -> Page {
     Page {
         title: "Log in".to_owned(),
@@ -120,12 +122,12 @@ fn body(doors: Doors, next: &str, problem: Option<&str>) -> Markup {
         @if let Some(problem) = problem {
             div.box.problem role="alert" { p { (problem) } }
         }
-        // A link: a form may not lead to another site.
+        // A link, because the content security policy forbids forms that lead to another site.
         @if doors.provider {
             p { a.button href={ "/login/oidc?next=" (encode(&onward(next))) } { "Log in with your account" } }
         }
         @if doors.token { (with_token(next)) }
-        // A link from another site brings no cookie; one from here does.
+        // The cookie is SameSite=Strict: a link from another site does not send it, a link of this page does.
         @if !next.is_empty() { p { a href=(onward(next)) { "You are logged in already? Go on" } } }
     }
 }

@@ -1,4 +1,4 @@
-//! One file a page: what it asks the API, and the answer as markup.
+//! Pages, one per file: requests to the API, and the response as markup.
 
 mod approval;
 mod costs;

@@ -12,15 +12,15 @@ use crate::{
     words::{detail, heading, instant, needs_a_look, run_path, short, shown, ticket_path},
 };
 
-/// What may wait for a person.
+/// Candidates for the list, as the API returned them.
 #[derive(Default)]
 pub(super) struct Open {
-    /// Those that wait for a person, and the newest of the others.
+    /// Runs that wait for a person, and the newest of the others.
     pub(super) runs: Vec<RunView>,
     pub(super) letters: Vec<DeadView>,
     pub(super) rules: Option<RulesView>,
     pub(super) stop_all: StopAllView,
-    /// Whatever their end.
+    /// All credentials, due or not.
     pub(super) credentials: Vec<CredentialView>,
 }
 
@@ -39,7 +39,7 @@ pub(super) async fn show(Person(client): Person) -> Result<Page, Problem> {
         client.is_stopped(),
         client.credentials()
     );
-    // Who waits longest may not be among the newest.
+    // The longest waiting runs may be older than the newest page, so both lists are read.
     let (mut runs, newest) = (waiting?, newest?);
     runs.extend(newest.into_iter().filter(|run| !waits_for_person(run)));
     let open = Open {
@@ -64,8 +64,9 @@ impl Open {
             .collect()
     }
 
-    /// Runs that came to no good end and are the last of their ticket.
+    /// Returns runs that failed and are the last run of their ticket.
     fn failed(&self) -> Vec<&RunView> {
+        // The API lists the newest run first, so the first one of a ticket is its last run.
         let mut seen = BTreeSet::new();
         let last = self.runs.iter().filter(|run| seen.insert(run.ticket.as_str()));
         last.filter(|run| run.stop.as_ref().is_some_and(needs_a_look))

@@ -1,4 +1,4 @@
-//! Orders: stop and try again, of one run or ticket, or of several runs at once.
+//! Orders: stop and retry, for one run or ticket, or for several runs.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::{
     words::{run_path, shown, ticket_path},
 };
 
-/// What came of it for one run or ticket.
+/// Result of an order for one run or ticket.
 pub(super) struct Done {
     pub(super) what: String,
     pub(super) path: String,
@@ -46,7 +46,7 @@ pub(super) async fn retry_ticket(
     Ok(Redirect::to(&ticket_path(&key)))
 }
 
-/// Does the same for each chosen run, and says what came of each.
+/// Applies an order to each chosen run, and renders the results.
 pub(super) async fn of_many(
     Person(client): Person,
     Form(fields): Form<Vec<(String, String)>>,
@@ -85,7 +85,7 @@ async fn stop(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
     Ok(done)
 }
 
-/// A ticket is tried again, not a run, and once.
+/// Retries the tickets of the chosen runs. The API retries tickets, so several runs of a ticket cause one retry.
 async fn retry(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
     let tickets: BTreeSet<String> = chosen.iter().map(|run| run.ticket().to_string()).collect();
     let mut done = Vec::new();
@@ -101,7 +101,7 @@ async fn retry(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> 
     Ok(done)
 }
 
-/// A refusal is the outcome of one; a token that is not known ends it all.
+/// Converts a refusal into the result of one order. An unknown token ends the whole request.
 fn said(outcome: Result<(), api::Error>) -> Result<Result<(), String>, Problem> {
     match outcome {
         Err(api::Error::UnknownToken) => Err(Problem::Ended),

@@ -1,4 +1,4 @@
-//! Pools: which executors there are, what they are made of, and why some take no work.
+//! Pools: executors, their builds, and the reasons why some accept no work.
 
 use api::types::{ExecutorView, MakeView, PoolView, PoolsView};
 use domain::{ExecutorState, PoolNews, address::encode};
@@ -63,7 +63,7 @@ fn overview(pools: &[PoolView]) -> Markup {
     }
 }
 
-/// How a pool stands, in a word or two.
+/// Renders the state of a pool in one or two words.
 fn state(pool: &PoolView) -> Markup {
     let is_full = pool.free == 0 && pool.waiting > 0;
     html! {

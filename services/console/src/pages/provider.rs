@@ -1,4 +1,4 @@
-//! Login at the provider: off to it, and back from it.
+//! Login at the provider: redirect to it, and callback from it.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use crate::{
     words::shown,
 };
 
-/// The cookie with a login that has begun, sealed.
+/// Name of the cookie with the sealed state of a login.
 const COOKIE: &str = "journeyman-login";
 const TLS_COOKIE: &str = "__Secure-journeyman-login";
 
-/// Where to go on afterwards.
+/// Query of the login: the path to show after it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
     next: String,
 }
 
-/// What the provider sends the browser back with.
+/// Query of the callback, as the provider sends it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Brought {
@@ -42,8 +42,10 @@ pub(super) struct Brought {
     error: String,
 }
 
-/// Sends the browser to the provider. Unlike that of a session, the cookie comes along when another site sends the browser
-/// back, and it is good for nothing else.
+/// Redirects the browser to the provider.
+///
+/// The cookie of the login is SameSite=Lax, unlike the session's: the browser must send it when the provider
+/// redirects back. It authorizes nothing else.
 pub(super) async fn begin(
     Shared(state): Shared<State>,
     Query(asked): Query<Asked>,
@@ -63,14 +65,14 @@ pub(super) async fn begin(
     }
 }
 
-/// Lets in whom the provider knows and a group of whom has a role.
+/// Logs a person in if the provider vouches for them and one of their groups has a role.
 pub(super) async fn back(
     Shared(state): Shared<State>,
     headers: HeaderMap,
     Query(brought): Query<Brought>,
 ) -> Result<Response, Problem> {
     let provider = state.provider.as_ref().ok_or(Problem::NotFound)?;
-    // One try: whatever comes of it, nobody comes back with it again.
+    // A login is opened once, even if it fails: the code and the state cannot be tried a second time.
     let sealed = cookie(&headers, remembered_name(state.over_tls));
     let begun = sealed.and_then(|sealed| state.seal.open_once::<Begun>(&sealed, bootstrap::now()));
     let next = begun
@@ -84,6 +86,7 @@ pub(super) async fn back(
         Ok(standing) => standing,
         Err(refused) => return Ok(not_in(&state, &next, &refused)),
     };
+    // A new login ends the former session of this browser.
     if let Some(former) = session_id(&state, &headers) {
         state.sessions.end(&former);
     }
@@ -119,7 +122,8 @@ async fn let_in(
     Ok(PersonStanding::new(client, known.identity, known.refresh))
 }
 
-/// A page, because a redirect would still be the other site's, and bring no cookie of the session.
+/// Page that continues after the login. A redirect would still belong to the other site's navigation, and the browser
+/// would not send the session's cookie.
 fn welcome(next: &str) -> Page {
     Page {
         title: "You are logged in".to_owned(),
@@ -128,7 +132,7 @@ fn welcome(next: &str) -> Page {
     }
 }
 
-/// Over TLS with a prefix with which browsers take it over TLS alone; its path is not the whole host's.
+/// Returns the name of the cookie. `__Secure-` limits it to TLS; `__Host-` would need the path `/`.
 const fn remembered_name(over_tls: bool) -> &'static str {
     if over_tls { TLS_COOKIE } else { COOKIE }
 }

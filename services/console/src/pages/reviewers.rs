@@ -1,10 +1,10 @@
-//! The page for those who review pull requests: it needs no login, as its readers have an account at GitHub alone.
+//! Page for reviewers of pull requests. It needs no login, because its readers may have no account except at GitHub.
 
 use maud::{Markup, html};
 
 use crate::layout::Page;
 
-/// Wishes of a maintainer, each with the action for it.
+/// Goals of a maintainer, each with the action and the order for it.
 const ANSWERS: [(&str, &str, &str); 7] = [
     (
         "a change",

@@ -1,4 +1,4 @@
-//! Rules: the repositories that have working ones, and every problem.
+//! Rules: the repositories with valid rules, and every problem.
 
 use api::types::RulesView;
 use maud::{Markup, html};

@@ -1,4 +1,4 @@
-//! A run: how it stands in one sentence, where time and money went, what it changed and proved, and all that happened.
+//! A run: its state in one sentence, its time and cost, its changes and evidence, and its timeline.
 
 use api::types::{OverviewView, RunState, RunView};
 use axum::{
@@ -17,17 +17,17 @@ use crate::{
     words::{between, count, detail, duration, money, run_path, shown, standing, ticket_path, web_address},
 };
 
-/// Entries that a page shows unless all are asked for.
+/// Number of the newest entries that a page shows by default.
 const SHOWN: usize = 500;
 
-/// Which entries.
+/// Query of the page: all entries, or the newest.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Asked {
     all: bool,
 }
 
-/// A run with all that is known of it.
+/// Run and journal, as the API returned them.
 pub(super) struct Known {
     pub(super) id: RunId,
     pub(super) view: RunView,
@@ -68,11 +68,11 @@ pub(super) async fn show(
     }))
 }
 
-/// When the summary is asked for: with the entries, and once more when none has come for a while, because what the API keeps of a run is written
-/// after the entry that says it. Nothing else would come while a run waits for a person.
+// Trigger of the summary's refresh: with the entries, and a second time 3 s after the last one. The API's record of a
+// run is written after the entry, and no further event arrives while a run waits for a person.
 const SUMMARY: &str = "changed from:#follow throttle:1s, changed from:#follow delay:3s";
 
-/// With a nonce the page follows the run.
+/// Renders the page. With a nonce it follows the run.
 pub(super) fn body(known: &Known, all: bool, nonce: Option<&str>) -> Markup {
     let path = run_path(&known.view.id);
     html! {
@@ -126,7 +126,7 @@ fn timeline(known: &Known, all: bool, nonce: Option<&str>, path: &str) -> Markup
     }
 }
 
-/// What changes while the run goes on.
+/// Renders the part that changes while the run continues.
 pub(super) fn summary(run: &RunView) -> Markup {
     html! {
         p role="status" { (sentence(run)) }
@@ -141,7 +141,7 @@ pub(super) fn summary(run: &RunView) -> Markup {
     }
 }
 
-/// How the run stands, in one sentence.
+/// Describes the state of the run in one sentence.
 fn sentence(run: &RunView) -> Markup {
     let (stands, class) = standing(run);
     let Some(overview) = &run.overview else {
@@ -198,7 +198,7 @@ fn facts(run: &RunView, overview: &OverviewView) -> Markup {
     }
 }
 
-/// A link to a page of others, when it is one of the web.
+/// Renders a link if the address is one of the web, else its text.
 pub(super) fn link(url: &str) -> Markup {
     html! {
         @match web_address(url) {
@@ -208,7 +208,7 @@ pub(super) fn link(url: &str) -> Markup {
     }
 }
 
-/// What the run changed, and what shows that it works, as it was said last.
+/// Renders the last reported changes of the run and its last evidence.
 pub(super) fn changes(journal: &[Entry]) -> Markup {
     let outputs = journal.iter().rev().filter_map(|entry| match &entry.fact {
         Fact::PhaseFinished { output } => Some(output),

@@ -1,4 +1,4 @@
-//! Runs: the newest first, with filters in the address, and orders for several at once.
+//! Runs, newest first, with filters in the address, and orders for several runs.
 
 use api::types::{RunState, RunView, RunsQuery};
 use axum::extract::Query;
@@ -13,9 +13,9 @@ use crate::{
     words::{instant, run_path, shown, standing, ticket_path},
 };
 
-/// Runs on one page.
+/// Number of runs on one page.
 const PAGE: usize = 100;
-/// What else a list may be limited to than a state: what runs wait for, or how they ended.
+/// Filter values of the field "Stands": conditions of parked runs and ends of finished runs.
 const STANDS: [(&str, &str); 6] = [
     ("waits_for=person", "waits for a person"),
     ("waits_for=report", "waits until something is written outside"),
@@ -25,7 +25,8 @@ const STANDS: [(&str, &str); 6] = [
     ("stop=failed", "ended otherwise"),
 ];
 
-/// What to list; what is empty does not count. The names are those of the API, so the address of a page is what it asks.
+/// Filter of the list; empty fields do not count. The fields have the API's names, so a page's address is its
+/// request.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Filter {
@@ -33,11 +34,11 @@ pub(super) struct Filter {
     pub(super) repository: String,
     pub(super) status: String,
     pub(super) job: String,
-    /// One of [`STANDS`], as its form sends it.
+    /// One of [`STANDS`], as the form sends it.
     pub(super) stands: String,
     pub(super) waits_for: String,
     pub(super) stop: String,
-    /// The last run of the page before.
+    /// The last run of the previous page.
     pub(super) before: String,
 }
 
@@ -45,13 +46,13 @@ pub(super) async fn show(person: Person, Query(filter): Query<Filter>) -> Result
     let Person(client) = person;
     let filter = filter.opened();
     let mut runs = client.list_runs(&filter.asked()?).await?;
-    // One more than is shown: whether there is another page.
+    // One run more than the page shows tells if another page follows.
     let is_more = runs.len() > PAGE;
     runs.truncate(PAGE);
     Ok(Page::new(Place::Runs, "Runs", body(&filter, &runs, is_more)))
 }
 
-/// `ENG-12` means `jira:ENG-12`.
+/// Parses a ticket key. `ENG-12` means `jira:ENG-12`.
 pub(super) fn key(text: &str) -> Result<TicketKey, Problem> {
     TicketKey::written(text)
         .map_err(|_| Problem::Form("That is no ticket: write ENG-12, jira:ENG-12 or github:acme/shop#7."))
@@ -83,7 +84,7 @@ pub(super) fn body(filter: &Filter, runs: &[RunView], is_more: bool) -> Markup {
 }
 
 impl Filter {
-    /// With what the one field of the form stands for.
+    /// Replaces the combined field of the form by the two fields of the API.
     fn opened(mut self) -> Self {
         let stands = std::mem::take(&mut self.stands);
         match stands.split_once('=') {
@@ -115,7 +116,7 @@ impl Filter {
         })
     }
 
-    /// The address of another page of the same list.
+    /// Returns the address of another page of the same list.
     fn path(&self, before: &str) -> String {
         let fields = [
             ("ticket", self.ticket.as_str()),
@@ -160,7 +161,7 @@ impl Filter {
     }
 }
 
-/// One of some values, or any.
+/// Renders a selection of one value or any.
 fn choice(name: &str, label: &str, values: &[(&str, &str)], chosen: &str) -> Markup {
     html! {
         div {
@@ -173,7 +174,7 @@ fn choice(name: &str, label: &str, values: &[(&str, &str)], chosen: &str) -> Mar
     }
 }
 
-/// A table of runs.
+/// Renders a table of runs.
 pub(super) fn table(runs: &[&RunView], choose: bool) -> Markup {
     html! {
         table.stack {

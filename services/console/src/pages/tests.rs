@@ -1,4 +1,4 @@
-//! Pages with hostile text in every field.
+//! Tests of pages with hostile text in every field.
 
 use api::types::*;
 use domain::{
@@ -10,7 +10,7 @@ use maud::Markup;
 use super::{approval, costs, dead, entry, health, needs_you, pools, rules, run, runs, ticket};
 use crate::layout::{Page, Place};
 
-/// Closes whatever is open, brings a script, an attribute of htmx, and turns the order of letters around.
+/// Closes open markup, contains a script and an htmx attribute, and reverses the order of letters.
 const HOSTILE: &str =
     "\"'></pre></textarea><script>alert(1)</script><a hx-get=/x href=javascript:alert(1)>\u{202e}x";
 
@@ -18,7 +18,7 @@ fn hostile() -> String {
     HOSTILE.to_owned()
 }
 
-/// The page, and that nothing of the hostile text is markup.
+/// Renders the page and asserts that the hostile text is not markup.
 fn safe(body: Markup) -> String {
     let page = Page::new(Place::Runs, "Title", body).markup(None).into_string();
     for wrong in [

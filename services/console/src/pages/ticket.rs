@@ -1,4 +1,4 @@
-//! A ticket: what was asked, its pull requests, every run, what it cost, and what was written outside.
+//! A ticket: its text, pull requests, runs, cost and outbound effects.
 
 use api::types::{ChecksView, PullRequestView, RunState, RunView, TicketTextView};
 use axum::{Form, extract::Path, response::Redirect};
@@ -17,24 +17,24 @@ use crate::{
     words::{count, instant, money, run_path, shown, ticket_path},
 };
 
-/// Runs whose journals are read: cost, pull requests and effects are of these.
+/// Number of the newest runs whose journals are read. Cost, pull requests and effects come from these.
 const READ: usize = 20;
 
-/// What was written outside for a run.
+/// One settled outbound request of a run.
 pub(super) struct Effect {
     pub(super) run: String,
     pub(super) entry: Entry,
 }
 
-/// A ticket with all that is known of it.
+/// Ticket, runs and journals, as the API returned them.
 pub(super) struct Known {
-    /// What it says now, or why that is not known.
+    /// Current text of the ticket, or the reason why it is unknown.
     pub(super) text: Option<Result<TicketTextView, String>>,
-    /// Newest first.
+    /// The newest run is first.
     pub(super) runs: Vec<RunView>,
     pub(super) overviews: Vec<Overview>,
     pub(super) effects: Vec<Effect>,
-    /// How its pull requests stand, or why that is not known.
+    /// State of the pull requests, or the reason why it is unknown.
     pub(super) standing: Result<Vec<PullRequestView>, String>,
 }
 
@@ -50,7 +50,7 @@ impl Default for Known {
     }
 }
 
-/// What a person says.
+/// Form field of a comment.
 #[derive(Deserialize)]
 pub(super) struct Said {
     text: String,
@@ -65,7 +65,7 @@ pub(super) async fn show(Person(client): Person, Path(key): Path<String>) -> Res
     );
     let standing = match row {
         Ok(row) => Ok(row.standing),
-        // It has no run and no trigger yet.
+        // The ticket has neither run nor trigger yet.
         Err(api::Error::Refused { status, .. }) if status.as_u16() == 404 => Ok(Vec::new()),
         Err(error) => Err(error.to_string()),
     };
@@ -75,6 +75,7 @@ pub(super) async fn show(Person(client): Person, Path(key): Path<String>) -> Res
         text: Some(text.map_err(|refused| refused.to_string())),
         ..Known::default()
     };
+    // The API lists the oldest run first.
     known.runs.reverse();
     for id in known
         .runs
@@ -103,7 +104,7 @@ const fn is_effect(fact: &Fact) -> bool {
     matches!(fact, Fact::ReportSettled { .. })
 }
 
-/// An answer on a ticket that no tracker has.
+/// Comments on a ticket that no tracker has, such as one of a folder.
 pub(super) async fn comment(
     Person(client): Person,
     Path(key): Path<String>,
@@ -160,7 +161,7 @@ fn facts(known: &Known) -> Markup {
     }
 }
 
-/// Pull requests with their checks, as webhooks and polls told; nobody asks GitHub for this page.
+/// Renders the pull requests with their checks, as ingest recorded them. The page causes no request to GitHub.
 fn standings(standing: &Result<Vec<PullRequestView>, String>) -> Markup {
     let standing = match standing {
         Ok(standing) => standing,
