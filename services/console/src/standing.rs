@@ -1,5 +1,7 @@
-//! Role of a person who logged in at the provider. The console requests it again each hour if the provider issued a
-//! refresh token. Without one the session ends after an hour, and the provider decides at the next login.
+//! Role of a person who logged in at the provider.
+//!
+//! The console requests it again each hour if the provider issued a refresh token. Without one the session ends after an
+//! hour, and the provider decides at the next login.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The board of a ticket: what its one status comment says, and which comments are to be looked at again.
+//! The board of a ticket: the content of its status comment, and the comments that are checked again for duplicates.
 
 use domain::{
     Dollars, Job, Phase, RecordKind, ReportFence, ReportId, RunId, Stored, Timestamp, report::Progress,
@@ -7,33 +7,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::{made::Moved, rounds::Rounds};
 
-/// More than this is not kept: the comment must stay readable and within the outside's limits.
+// Newest entries that the board keeps. The comment must stay readable and within the length limits of GitHub and
+// Jira.
 const MAX_ENTRIES: usize = 20;
 
-/// What the status comment says. Kept in the ledger; one writer at a time, by its fence.
+/// Content of the status comment. It is stored in the ledger, and its fence allows one writer at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Board {
-    /// The fence of who wrote it last.
+    /// Fence of the last writer.
     pub(crate) fence: ReportFence,
-    /// Newest first.
+    /// Entries of the comment, newest first.
     pub(crate) entries: Vec<Entry>,
-    /// When work on the ticket started last.
+    /// Time at which work on the ticket started last.
     pub(crate) started_at: Option<Timestamp>,
-    /// What became of the ticket's last move, as long as a person has to move it.
+    /// Failed transition of the ticket that a person has to make.
     #[serde(default)]
     pub(crate) unmoved: Option<Moved>,
-    /// What was done, which no later word takes from sight.
+    /// Finished work, shown until newer finished work replaces it.
     #[serde(default, skip_serializing_if = "Lasting::is_unknown")]
     pub(crate) lasting: Lasting,
-    /// How far the run is.
+    /// Progress of the current run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) standing: Option<Standing>,
-    /// What was done on the pull request.
+    /// Rounds of work on the pull request, for its check run.
     #[serde(default, skip_serializing_if = "Rounds::is_empty")]
     pub(crate) rounds: Rounds,
-    /// Whether the comment outside says what the entries say.
+    /// True if the comment shows the current content.
     pub(crate) is_shown: bool,
-    /// Comments that are listed again, because lists lag behind what was written.
+    /// Markers whose comments are listed again, because lists of GitHub and Jira lag behind writes.
     #[serde(default)]
     pub(crate) watched: Vec<Watched>,
 }
@@ -42,19 +43,20 @@ impl Stored for Board {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
-/// What was done for a ticket, as Markdown. An empty part is not said, and takes the place of an earlier one.
+/// Finished work on a ticket, as Markdown. An empty part is not shown, and replaces an earlier one; an absent part
+/// keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Lasting {
-    /// What the author says.
+    /// The author's summary of the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) done: Option<String>,
-    /// The changed files.
+    /// The list of changed files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<String>,
 }
 
 impl Lasting {
-    /// Nothing was done yet.
+    /// Both parts empty: a new start of work hides the earlier work.
     pub(crate) const fn nothing() -> Self {
         Self {
             done: Some(String::new()),
@@ -66,7 +68,7 @@ impl Lasting {
         *self == Self::default()
     }
 
-    /// Each part as `change` makes it.
+    /// Applies `change` to each present part.
     pub(crate) fn map(self, change: impl Fn(String) -> String) -> Self {
         Self {
             done: self.done.map(&change),
@@ -75,63 +77,63 @@ impl Lasting {
     }
 }
 
-/// How far the run is that said something last.
+/// Progress of the run that reported last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Standing {
-    /// When that was known.
+    /// Time of the report.
     pub(crate) at: Timestamp,
-    /// The kind of work.
+    /// Job of the run.
     pub(crate) job: Job,
-    /// What the model is asked for now; absent when the run waits or has ended.
+    /// Phase in which the model works; absent while the run waits or after its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) phase: Option<Phase>,
-    /// How far the first clone is that it waits for, of a hundred.
+    /// Progress of the first clone of the repository, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) clone_percent: Option<u8>,
-    /// What it has spent; absent where the price of a model is not known.
+    /// Cost of the run so far; absent if a model has no known price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<Dollars>,
 }
 
-/// How work came to an end.
+/// End of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mark {
-    /// It reached its goal.
+    /// The work reached its goal.
     Done,
-    /// It did not, and a person has to look.
+    /// The work failed, and a person has to act.
     Failed,
-    /// A person ended it, or it was never to begin.
+    /// A person ended the work, or it never began.
     Stopped,
 }
 
-/// What one report says.
+/// Text of one report in the status comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// The report.
+    /// Id of the report.
     pub(crate) report: ReportId,
-    /// When it was asked for.
+    /// Time of the request for the report.
     pub(crate) at: Timestamp,
-    /// The run that asked.
+    /// Run that requested the report.
     pub(crate) run: Option<RunId>,
-    /// Markdown.
+    /// Text in Markdown.
     pub(crate) text: String,
-    /// Absent while work goes on.
+    /// End of the work; absent while it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mark: Option<Mark>,
 }
 
-/// A marker of which there may be more than one comment.
+/// Marker with which more than one comment may exist.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watched {
-    /// The marker.
+    /// Effect marker of the comments.
     pub(crate) marker: String,
-    /// When every list shows what was written.
+    /// Time from which every list shows the last write.
     pub(crate) due: Timestamp,
 }
 
 impl Board {
-    /// Whether the comment outside says already what the report says; a report without words is said by what is there.
+    /// Returns true if the comment already shows the report. A report without text is shown if the board is.
     pub(crate) fn shows(&self, report: &ReportId, has_words: bool) -> bool {
         match has_words {
             true => self.is_shown && self.has(report),
@@ -139,7 +141,7 @@ impl Board {
         }
     }
 
-    /// Adds what a report says, once; `is_start` begins to count the time anew.
+    /// Adds the text of a report unless it is present. `is_start` restarts the clock of the work.
     pub(crate) fn add(&mut self, entry: Entry, is_start: bool) {
         if self.has(&entry.report) {
             return;
@@ -152,7 +154,7 @@ impl Board {
         self.is_shown = false;
     }
 
-    /// Takes in how far the run is; `phase` is known only while the model is at work.
+    /// Updates the progress. `phase` is known only while the model works.
     pub(crate) fn stand(&mut self, at: Timestamp, progress: Progress, phase: Option<Phase>) {
         let Progress {
             job,
@@ -167,6 +169,7 @@ impl Board {
             clone_percent,
             cost,
         };
+        // A report that differs in its time alone causes no edit of the comment.
         if self.standing.is_some_and(|known| Standing { at, ..known } == now) {
             return;
         }
@@ -174,13 +177,13 @@ impl Board {
         self.is_shown = false;
     }
 
-    /// Whether the ticket's work has reached its goal.
+    /// Returns true if the newest entry marks the work as done.
     pub(crate) fn is_done(&self) -> bool {
         let latest = self.entries.first();
         latest.is_some_and(|entry| entry.mark == Some(Mark::Done))
     }
 
-    /// Notes what became of a move: one that was not made stays to be said until another one is.
+    /// Records the result of a transition. A failed one is shown until a later one succeeds.
     pub(crate) fn moved(&mut self, moved: &Moved) {
         self.unmoved = match moved {
             Moved::To(_) => None,
@@ -188,7 +191,7 @@ impl Board {
         };
     }
 
-    /// Keeps what is new of what was done.
+    /// Replaces the parts of the finished work that are new.
     pub(crate) fn keep(&mut self, lasting: Lasting) {
         let known = std::mem::take(&mut self.lasting);
         self.lasting = Lasting {
@@ -197,8 +200,9 @@ impl Board {
         };
     }
 
-    /// Has a marker's comments listed again.
+    /// Schedules a marker's comments for the check for duplicates.
     pub(crate) fn watch(&mut self, marker: &str, due: Timestamp) {
+        // The due time of the last write is the latest, so it replaces an earlier one.
         self.watched.retain(|watched| watched.marker != marker);
         self.watched.push(Watched {
             marker: marker.to_owned(),

@@ -1,5 +1,7 @@
-//! Orders to other bots. Prow, bors, Atlantis and many workflows read the raw text of a comment line by line, in quotations,
-//! lists and fences alike, and our account may have the right that they ask for.
+//! Detection of orders to other bots in a text.
+//!
+//! Prow, bors, Atlantis and many workflows read a comment's raw text line by line, including quotations, lists and code
+//! fences. The account of Journeyman may have the right to give such an order.
 
 use std::{
     ops::Range,
@@ -8,11 +10,11 @@ use std::{
 
 use domain::text::is_hidden;
 
-/// Stands before an order in a line of code, where code style has no effect.
+// Prefix of a line of code that begins with an order: inside of code, code style has no effect on bots.
 pub(crate) const CODE_MARK: &str = "| ";
 
-/// First words, or phrases, that widely used bots act on without a slash; a `@` before them is optional. Bots that are called by
-/// `@name` alone are not here: each mention is in code style anyway.
+/// First words or phrases that widely used bots accept without a slash, with an optional `@`. Bots that react only to
+/// `@name` are not listed, because every mention is put into code style.
 const KNOWN: [&str; 15] = [
     "add to whitelist",
     "atlantis",
@@ -43,13 +45,13 @@ static WORDS: LazyLock<Vec<String>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Adds the words of the setting `reporter.bot_words`. Called once, before the first text is written.
+/// Adds the words of the setting `reporter.bot_words`. The process calls it once, before it writes the first text.
 pub(crate) fn set_words(words: &[String]) {
-    // A second call is one of another instance in the same process, with the same settings.
+    // A second call comes from another instance in the same process, with the same settings.
     let _ = CONFIGURED.set(words.to_vec());
 }
 
-/// Characters that a bot, or a person, skips at the start of a line.
+/// Returns true for characters that a bot or a person skips at the start of a line.
 pub(crate) fn is_skipped(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
@@ -58,18 +60,18 @@ pub(crate) fn is_skipped(c: char) -> bool {
         || "><-*+#~_.()[]{}!:;,'\"=".contains(c)
 }
 
-/// Whether only such characters stand before this place on its line.
+/// Returns true if only skipped characters precede this position on its line.
 pub(crate) fn is_line_start(text: &str, at: usize) -> bool {
     let line = text[..at].rfind(['\n', '\r']).map_or(0, |end| end + 1);
     text[line..at].chars().all(|c| is_skipped(c) || c == '\\')
 }
 
-/// Whether an order can begin behind this character: `../docs` and `3/x` are no orders.
+/// Returns true if an order can begin after this character. `../docs` and `3/x` are not orders.
 pub(crate) fn may_begin_behind(before: Option<char>) -> bool {
     before.is_none_or(|c| !(c.is_ascii_digit() || c == '.'))
 }
 
-/// Length of the order that a text begins with; 0 when it begins with none.
+/// Returns the length of the order at the start of the text, in bytes; 0 without an order.
 pub(crate) fn order_length(text: &str) -> usize {
     if let Some(rest) = text.strip_prefix('/') {
         let word = rest
@@ -91,7 +93,8 @@ pub(crate) fn order_length(text: &str) -> usize {
     lengths.max().map_or(0, |length| sign + length)
 }
 
-/// Length of a phrase at the start of a text, whatever the case and the space between its words.
+/// Returns the length of a phrase at the start of the text, without regard to case and to the space between its
+/// words.
 fn phrase_length(text: &str, phrase: &str) -> Option<usize> {
     let mut rest = text;
     for (index, word) in phrase.split(' ').enumerate() {
@@ -114,20 +117,21 @@ fn phrase_length(text: &str, phrase: &str) -> Option<usize> {
     ends.then_some(text.len() - rest.len())
 }
 
-/// Where orders stand at the start of lines, in a part of a text.
+/// Returns the positions of orders at line starts, in a part of a text.
 pub(crate) fn orders_in(text: &str, part: Range<usize>) -> Vec<usize> {
     line_starts(text, part)
         .filter(|at| order_length(&text[*at..]) > 0)
         .collect()
 }
 
-/// The same for code: a mention that is followed by a word is an order there too, which nothing else takes its effect from.
+/// Returns the positions of orders in code. A mention with a following word also counts there, because code style
+/// does not apply.
 pub(crate) fn orders_in_code(text: &str, part: Range<usize>) -> Vec<usize> {
     let is_order = |at: &usize| order_length(&text[*at..]) > 0 || calls_somebody(&text[*at..]);
     line_starts(text, part).filter(is_order).collect()
 }
 
-/// Whether a line begins with `@login word`.
+/// Returns true if the line begins with `@login word`.
 fn calls_somebody(line: &str) -> bool {
     let Some(rest) = line.strip_prefix('@') else {
         return false;
@@ -144,7 +148,7 @@ fn calls_somebody(line: &str) -> bool {
             .starts_with(char::is_alphanumeric)
 }
 
-/// The first character of each line of a part that says something.
+/// Returns the position of the first visible character of each line in a part of a text.
 fn line_starts(text: &str, part: Range<usize>) -> impl Iterator<Item = usize> + '_ {
     let mut at = part.start;
     let lines = text[part].split_inclusive(['\n', '\r']);
@@ -154,6 +158,7 @@ fn line_starts(text: &str, part: Range<usize>) -> impl Iterator<Item = usize> + 
         (start, line)
     });
     starts.filter_map(move |(start, line)| {
+        // The part may begin in the middle of a line, after prose.
         if !is_line_start(text, start) {
             return None;
         }
@@ -162,7 +167,7 @@ fn line_starts(text: &str, part: Range<usize>) -> impl Iterator<Item = usize> + 
     })
 }
 
-/// Code whose lines begin with no order.
+/// Returns the code with a mark before each order at a line start.
 pub(crate) fn guard_code(text: &str) -> String {
     let mut guarded = String::with_capacity(text.len());
     let mut copied = 0;

@@ -1,4 +1,4 @@
-//! The reporter's settings.
+//! Settings of the reporter, section by section.
 
 use std::{
     collections::BTreeMap,
@@ -16,57 +16,58 @@ use serde::Deserialize;
 
 use crate::policy::LimitSettings;
 
-/// Settings of the reporter: its own section and those of the parts it uses.
+/// Settings of the reporter: its own section and those of the components it uses.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Config {
-    /// `[nats]`.
+    /// The section `[nats]`.
     #[serde(default)]
     pub nats: queue::Settings,
-    /// `[redis]`.
+    /// The section `[redis]`.
     #[serde(default)]
     pub redis: lease::Settings,
-    /// `[telemetry]`.
+    /// The section `[telemetry]`.
     #[serde(default)]
     pub telemetry: telemetry::Settings,
-    /// `[tls]`; absent: connections are plain.
+    /// The section `[tls]`. Without it, connections are plain.
     #[serde(default)]
     pub tls: Option<tls::Settings>,
-    /// `[rules]`.
+    /// The section `[rules]`.
     #[serde(default)]
     pub rules: rules::Settings,
-    /// `[git]`.
+    /// The section `[git]`.
     #[serde(default)]
     pub git: git::FetchSettings,
-    /// `[reporter]`.
+    /// The section `[reporter]`.
     #[serde(default)]
     pub reporter: Settings,
-    /// `[github_writer]`.
+    /// The section `[github_writer]`.
     #[serde(default)]
     pub github_writer: github::Settings,
-    /// `[jira_writer]`; absent where no ticket lives on Jira.
+    /// The section `[jira_writer]`; absent if no ticket lives on Jira.
     #[serde(default)]
     pub jira_writer: Option<jira::Settings>,
-    /// `[github.<instance>]`: GitHub servers besides the default one.
+    /// The sections `[github.<instance>]`: GitHub servers in addition to the default one.
     #[serde(default, deserialize_with = "github::writers")]
     pub github: BTreeMap<Instance, github::Settings>,
-    /// `[jira.<instance>]`: Jira sites besides the default one.
+    /// The sections `[jira.<instance>]`: Jira sites in addition to the default one.
     #[serde(default, deserialize_with = "jira::writers")]
     pub jira: BTreeMap<Instance, jira::Settings>,
-    /// `[folder.<name>]`: local folders with a repository.
+    /// The sections `[folder.<name>]`: local folders with a repository.
     #[serde(default)]
     pub folder: BTreeMap<Instance, FolderSettings>,
-    /// The keys of `[ingest]` that the reporter keeps to.
+    /// The keys of `[ingest]` that the reporter uses.
     #[serde(default)]
     pub ingest: RetentionSettings,
 }
 
-/// Keys of `[ingest]` about the time that records are kept. They have this section because ingest once deleted what is old.
+/// Keys of `[ingest]` for the retention of records. They are in this section because ingest enforced them in earlier
+/// releases.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default)]
 pub struct RetentionSettings {
-    /// Days that the journal of a run is kept after its end; 0: for ever.
+    /// Days for which the journal of a run is kept after its end; 0: forever.
     pub journal_days: u32,
-    /// Hours that an object is kept after it was stored last, though nothing refers to it; 0: for ever.
+    /// Hours for which an unreferenced object is kept after it was stored last; 0: forever.
     pub object_grace_h: u32,
 }
 
@@ -79,16 +80,17 @@ impl Default for RetentionSettings {
     }
 }
 
-/// `[folder.<name>]`: a repository on this machine. Its changes become branches of it, and patches.
+/// The section `[folder.<name>]`: a repository on this machine. Changes become branches of it, and patches.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FolderSettings {
-    /// The folder.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Where patches and descriptions go, a folder for each ticket; absent: `results/<name>` in `reporter.data_dir`.
+    /// Folder for patches and descriptions, with one subfolder per ticket; absent: `results/<name>` in
+    /// `reporter.data_dir`.
     #[serde(default)]
     pub results: Option<PathBuf>,
-    /// Whether branches are written into the repository; without, the patch is all that there is.
+    /// If true, branches are written into the repository. If false, only patches are written.
     #[serde(default = "yes")]
     pub write_branch: bool,
 }
@@ -98,63 +100,68 @@ const fn yes() -> bool {
 }
 
 impl Config {
-    /// The default GitHub; absent where folders are all that is worked on.
+    /// Returns the default GitHub; absent if Journeyman works on folders only.
     pub(crate) fn default_github(&self) -> Option<&github::Settings> {
         let is_off = !self.folder.is_empty() && self.github_writer.is_without_account();
         (!is_off).then_some(&self.github_writer)
     }
 }
 
-/// `[reporter]`.
+/// The section `[reporter]`: git gate, mirrors, checks of changes, and texts.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Address of the git gate and of the health checks.
+    /// Address of the listener for the git gate and for health checks.
     pub listen: SocketAddr,
-    /// Where the mirrors live; only the reporter writes there.
+    /// Folder of the mirrors. Only the reporter writes to it.
     pub data_dir: PathBuf,
-    /// How many tickets are reported at once.
+    /// Number of tickets that are reported concurrently.
     pub slots: usize,
-    /// The planners' public keys (base64) by key id; the git gate verifies grants with them.
+    /// Public keys of the planners (base64) by key id. The git gate verifies grants with them.
     pub grant_keys: BTreeMap<String, String>,
-    /// Paths (globs, whatever their case) that no change may touch. What ends in `/**` protects the folder's name too.
+    /// Paths that no change may touch (globs, case-insensitive). A glob that ends in `/**` also protects the folder's
+    /// name.
     pub protected_paths: Vec<String>,
-    /// Seconds that one clone or fetch through the git gate may take, 1 to 3,600.
+    /// Longest time of one clone or fetch through the git gate, in seconds, 1 to 3,600.
     pub clone_limit_s: u64,
-    /// Largest pack that is imported.
+    /// Largest pack that is imported, in bytes.
     pub max_pack_bytes: u64,
-    /// Largest file that a change may add.
+    /// Largest file that a change may add, in bytes.
     pub max_file_bytes: u64,
-    /// The inspector's program; absent: beside this one.
+    /// Path of the inspector; absent: in the folder of this program.
     pub inspector: Option<PathBuf>,
-    /// Whether changes are inspected where the kernel cannot confine the inspector: then hostile objects are read by a
-    /// process that can reach what the reporter's user can.
+    /// If true, changes are inspected even if the kernel cannot confine the inspector. Then a process with all rights
+    /// of the reporter's user reads hostile objects.
     pub allow_unconfined: bool,
-    /// With less free on the disk, in MiB, mirrors that nobody reads from go.
+    /// Free disk space, in MiB, below which unused mirrors are removed.
     pub disk_floor_mib: u64,
-    /// How long a write of unknown outcome is looked for before it is repeated.
+    /// Seconds for which a write of unknown outcome is searched for before it is repeated.
     pub unknown_window_s: u64,
-    /// The page of a run, e.g. `https://journeyman.example/runs/{run}`: the status comment and the pull request link to it.
-    /// Absent: no link.
+    /// Address of the page of a run, e.g. `https://journeyman.example/runs/{run}`. The status comment and the pull
+    /// request link to it. Absent: no link.
     pub run_url: Option<String>,
-    /// The page for those who review pull requests, e.g. `https://journeyman.example/reviewers`: the pull request links to it.
+    /// Address of the page for reviewers, e.g. `https://journeyman.example/reviewers`. The pull request links to it.
     /// Absent: no link.
     pub guide_url: Option<String>,
-    /// Short names of transitions and statuses that mean code review, e.g. `CR`, for pull requests that the API asks for.
+    /// Short names of transitions and statuses that mean code review, e.g. `CR`, for pull requests that callers of
+    /// the API request.
     pub review_acronyms: TextList,
-    /// Words of other bots, beside those that are known, that no line of a text by the model may begin with, e.g. `deploybot`.
+    /// Words of further bots that no line of a text by the model may begin with, e.g. `deploybot`.
     pub bot_words: TextList,
-    /// How long lists of the outside may lag behind what was written; then comments are looked through for doubles.
+    /// Seconds by which lists of GitHub and Jira may lag behind a write. After that time, comments are checked for
+    /// duplicates.
     pub list_lag_s: u64,
-    /// Writes of an account at GitHub in any minute, of all reporters together; 0: any number. Absent: 80 at github.com, which
-    /// is its own limit for content, and any number elsewhere.
+    /// Writes of a GitHub account in any minute, summed over all reporters; 0: unlimited. Absent: 80 at github.com,
+    /// which is GitHub's limit for content creation, and unlimited elsewhere.
     pub github_writes_per_minute: Option<u32>,
-    /// The same for any hour; absent: 500 at github.com.
+    /// Writes of a GitHub account in any hour, summed over all reporters; 0: unlimited. Absent: 500 at github.com.
     pub github_writes_per_hour: Option<u32>,
 }
 
-/// What runs, publishes, owns or rewrites things when it is on a branch: pipelines, their actions, owners, what git and
-/// package managers obey, and what runs on the machine of whoever checks the branch out, opens it in an editor or builds it.
+/// Paths whose content runs, publishes, assigns owners or rewrites when it is on a branch.
+///
+/// These are pipelines and their actions, owners, configuration of git and package managers, and code that runs when a
+/// person checks the branch out, opens it in an editor or builds it.
 const PROTECTED_PATHS: [&str; 56] = [
     ".github/workflows/**",
     ".github/actions/**",
@@ -215,7 +222,7 @@ const PROTECTED_PATHS: [&str; 56] = [
 ];
 
 impl Settings {
-    /// What a change is measured against.
+    /// Returns the limits that apply to every change.
     pub(crate) fn limits(&self) -> LimitSettings {
         LimitSettings {
             protected_paths: self.protected_paths.clone(),
@@ -288,6 +295,7 @@ impl ServiceConfig for Config {
             ("github_writes_per_minute", self.reporter.github_writes_per_minute),
             ("github_writes_per_hour", self.reporter.github_writes_per_hour),
         ] {
+            // A quarter of the limit may be written at once, so a smaller limit would permit no write.
             if matches!(writes, Some(1..4)) {
                 return wrong(key, "must be 0 or at least 4".to_owned());
             }

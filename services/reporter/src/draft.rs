@@ -1,20 +1,20 @@
-//! What a pull request is opened with.
+//! Content of a new pull request.
 
 use domain::{Description, RepositoryName};
 
 /// A draft pull request to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
-    /// Where.
+    /// Repository of the pull request.
     pub(crate) repository: RepositoryName,
-    /// Head branch.
+    /// Head branch, without `refs/heads/`.
     pub(crate) branch: String,
-    /// Target branch.
+    /// Target branch, without `refs/heads/`.
     pub(crate) base_branch: String,
-    /// The model's title.
+    /// Title by the model.
     pub(crate) title: String,
-    /// The model's Markdown, where there is no description.
+    /// Markdown by the model, for pull requests without a description.
     pub(crate) body: String,
-    /// What is known of the change.
+    /// Structured description of the change, with its evidence.
     pub(crate) description: Option<Box<Description>>,
 }

@@ -1,4 +1,4 @@
-//! Pull requests that callers of the API ask for: taken from the queue, carried out as for a person, answered there.
+//! Pull requests that callers of the API request: taken from the queue, performed, and answered in the queue.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,18 +16,18 @@ use tracing::Instrument as _;
 
 use super::{Direct, only_looked, without_credentials};
 
-/// Between two looks for new calls.
+// Interval of the poll for new calls.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Calls that one reporter carries out at once.
+// Calls that one reporter performs concurrently.
 const AT_ONCE: usize = 4;
 
-/// What came of a call.
+/// Result of a call.
 enum Answered {
     Wrote(Answer),
     Looked(DryRun),
 }
 
-/// Carries out calls.
+/// Worker for pull request calls.
 pub(crate) struct Calls {
     pub(crate) direct: Direct,
     pub(crate) calls: PullRequestCalls,
@@ -35,7 +35,8 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Answers calls until shutdown. What is in hand then is taken up by another reporter, or by this one when it is back.
+    /// Answers calls until shutdown. Calls in progress at that time are taken up by another reporter, or by this one
+    /// after its restart.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Result<(), queue::Error> {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -51,7 +52,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Begins with those that nobody has; gives back those that another reporter has, and those that there is no place for.
+    /// Starts calls that no reporter has taken. Returns the calls of other reporters and those without a free slot.
     async fn take_up(
         self: &Arc<Self>,
         waiting: Vec<PullRequestCall>,
@@ -66,6 +67,7 @@ impl Calls {
             };
             match self.calls.take(&call.id, bootstrap::now()).await? {
                 Taken::Answered => {}
+                // The other reporter may stop before it answers, so this call is tried again at the next poll.
                 Taken::Theirs => left.push(call),
                 Taken::Ours(revision) => {
                     let calls = Arc::clone(self);
@@ -129,8 +131,7 @@ impl Calls {
         }
     }
 
-    /// Only repositories that somebody wrote rules for are written to, whoever asks. What these fill in on screens of
-    /// transitions is filled in here, too.
+    /// Refuses repositories without rules, and fills in the rules' fields for screens of transitions.
     fn under_the_rules(&self, mut request: Request) -> Result<Request, Problem> {
         let Place::GitHub(repository) = &request.place else {
             return Err(Problem::new(Kind::UnknownError, "The branch is not at GitHub"));

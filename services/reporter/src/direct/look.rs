@@ -1,4 +1,4 @@
-//! What is there before anything is written. Reads only.
+//! Reads the current state before writing. Writes nothing.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,18 +16,18 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Where a request is carried out, and what is there.
+/// Texts of a pull request, and the state of folder, GitHub and Jira.
 pub struct Ground {
-    /// What is there.
+    /// State of folder, GitHub and Jira.
     pub seen: Seen,
     pub(super) draft: Draft,
     pub(super) title: Outgoing,
     pub(super) body: Outgoing,
-    /// A view of the folder's objects from which the branch is pushed; absent without a folder.
+    /// View of the folder's objects from which the branch is pushed; absent without a folder.
     pub(super) view: Option<Arc<FolderView>>,
 }
 
-/// What the working directory says.
+/// State of the working directory.
 struct Local {
     origin: Option<String>,
     head: Option<CommitId>,
@@ -44,17 +44,17 @@ fn read_folder(place: &Path, branch: &str) -> Result<Local, git::Error> {
     })
 }
 
-/// Whether a push only adds commits. A commit that the folder does not have is not among those it descends from.
+/// Returns true if a push only adds commits. A remote commit that the folder does not contain is not an ancestor.
 fn is_forward(view: &FolderView, local: &CommitId, remote: &CommitId) -> Result<bool, git::Error> {
     let view = view.open()?;
     Ok(view.contains(remote) && view.is_descendant(local, remote)?)
 }
 
 impl Direct {
-    /// Looks at the folder, GitHub and Jira.
+    /// Reads the state of the folder, GitHub and Jira.
     ///
     /// # Errors
-    /// Why there will be no pull request.
+    /// The reason why no pull request is possible.
     pub async fn look(&self, request: &Request) -> Result<Ground, Problem> {
         let title = Outgoing::by_the_model(message::asked_title(&request.title), SecretPlace::Title);
         let title = title.map_err(|trouble| invalid("title", &trouble))?;
@@ -104,7 +104,7 @@ impl Direct {
         })
     }
 
-    /// Protected branches are never pushed to, here as in a run.
+    /// Refuses protected branches, as in a run.
     async fn check_branch(&self, draft: &Draft) -> Result<(), Problem> {
         let repository = tried(Kind::PrCreationFailed.retries(), || async {
             Ok(self.github.repository(&draft.repository).await?)
@@ -148,7 +148,7 @@ impl Direct {
         found.await.map_err(|gave_up| not_created(draft, &gave_up))
     }
 
-    /// The open pull request of the branch.
+    /// Finds the open pull request of the branch.
     pub(super) async fn find_open(&self, draft: &Draft) -> Result<Option<Open>, Trouble> {
         let repository = &draft.repository;
         let found = self

@@ -1,5 +1,7 @@
-//! A pull request that a person asks for, from a folder on the person's machine: no run, no ledger. What is written goes
-//! through the same checks and calls as the effects, and each write looks first, so that asking again repeats nothing.
+//! Pull requests that a person requests for a folder on their machine, without a run and a ledger.
+//!
+//! Writes pass the same checks and calls as the effects. Each write checks the current state first, so a repeated
+//! request repeats nothing.
 
 mod calls;
 mod look;
@@ -19,24 +21,24 @@ pub(crate) use calls::Calls;
 pub use look::Ground;
 use tries::GaveUp;
 
-/// The parts of the settings that it needs: the accounts that write.
+/// Sections of the settings for this mode: the accounts that write.
 #[derive(Debug, Deserialize)]
 pub struct DirectSettings {
-    /// `[github_writer]`.
+    /// The section `[github_writer]`.
     #[serde(default)]
     github_writer: github::Settings,
-    /// `[jira_writer]`; absent where no ticket lives on Jira.
+    /// The section `[jira_writer]`; absent if no ticket lives on Jira.
     #[serde(default)]
     jira_writer: Option<jira::Settings>,
-    /// `[github.<instance>]`.
+    /// The sections `[github.<instance>]`.
     #[serde(default, deserialize_with = "github::writers")]
     github: BTreeMap<Instance, github::Settings>,
-    /// `[cli]`.
+    /// The section `[cli]`.
     #[serde(default)]
     cli: CliSettings,
 }
 
-/// `[cli]`.
+/// The section `[cli]`, as far as pull requests need it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct CliSettings {
@@ -44,21 +46,21 @@ struct CliSettings {
     pub(crate) review_acronyms: TextList,
 }
 
-/// Opens pull requests with the accounts that write.
+/// Opener of pull requests, with the accounts that write.
 pub struct Direct {
     github: github::Writer,
-    /// Absent where the settings have no Jira.
+    /// Absent if the settings have no Jira.
     jira: Option<jira::Writer>,
-    /// Where each GitHub has its repositories.
+    /// Git URL of each GitHub server.
     servers: Vec<(Option<Instance>, String)>,
     acronyms: Vec<String>,
 }
 
 impl Direct {
-    /// Connects to nothing yet.
+    /// Builds the clients. Opens no connection.
     ///
     /// # Errors
-    /// A wrong setting, by key.
+    /// The first wrong setting, by key.
     pub fn new(settings: DirectSettings) -> Result<Self, settings::Error> {
         let DirectSettings {
             github_writer,
@@ -70,6 +72,7 @@ impl Direct {
         let servers = github
             .values()
             .chain([&github_writer])
+            // The credentials must be known to the scanner before the first text is written.
             .flat_map(github::Settings::secrets);
         scan::add_configured(servers.chain(jira_writer.iter().map(|jira| &jira.api_token)));
         let default = (!github_writer.is_without_account()).then_some(&github_writer);
@@ -87,21 +90,21 @@ impl Direct {
         })
     }
 
-    /// With the accounts of the reporter.
+    /// Builds it from the accounts of the reporter.
     pub(crate) fn with(github: github::Writer, jira: Option<jira::Writer>, acronyms: &[String]) -> Self {
         Self {
             github,
             jira,
-            // A request names its repository.
+            // A call names its repository, so no remote has to be matched to a server.
             servers: Vec::new(),
             acronyms: acronyms.to_vec(),
         }
     }
 
-    /// What has to be written; `choice` names a transition in the place of the request's.
+    /// Returns the steps to perform. `choice` replaces the transition of the request.
     ///
     /// # Errors
-    /// Why there will be no pull request.
+    /// The reason why no pull request is possible.
     pub fn plan(&self, request: &Request, ground: &Ground, choice: Option<&str>) -> Result<Plan, Problem> {
         let choice = choice.or(request.transition.as_deref());
         pullrequest::plan(request, &ground.seen, &self.acronyms, choice)
@@ -109,7 +112,7 @@ impl Direct {
 }
 
 impl DirectSettings {
-    /// Without a Jira that is not filled in, and with every account that is named complete.
+    /// Drops an empty Jira section, and requires every named account to be complete.
     fn checked(mut self) -> Result<Self, settings::Error> {
         let wrong = |(key, problem): (String, String)| settings::Error::new(key, problem);
         self.jira_writer = self.jira_writer.filter(|jira| !jira.is_empty());
@@ -126,14 +129,14 @@ impl DirectSettings {
     }
 }
 
-/// What was not done after all tries.
+/// Builds the problem of a step that failed after all retries.
 fn problem(kind: Kind, message: String, gave_up: &GaveUp) -> Problem {
     Problem::new(kind, message)
         .saying(gave_up.trouble.to_string())
         .after(gave_up.retries)
 }
 
-/// The same for Jira, where credentials and a missing issue are types of their own.
+/// Builds the problem of a Jira step. Wrong credentials have a kind that callers can distinguish.
 fn jira_problem(kind: Kind, key: &str, message: String, gave_up: &GaveUp) -> Problem {
     let (kind, message) = match &gave_up.trouble {
         Trouble::Credentials { .. } => (
@@ -145,14 +148,14 @@ fn jira_problem(kind: Kind, key: &str, message: String, gave_up: &GaveUp) -> Pro
     problem(kind, message, gave_up).about_issue(key)
 }
 
-/// The answer without anything that looks like a credential: it quotes what others said.
+/// Removes credentials from an answer, because it quotes errors of GitHub, Jira and git.
 pub fn without_credentials(mut answer: Answer) -> Answer {
     clean(&mut answer.errors);
     answer.jira_status.error.iter_mut().for_each(redact);
     answer
 }
 
-/// The answer to who only wants to see, in the same way.
+/// Builds the answer to a dry run, without credentials.
 pub fn only_looked(plan: Plan) -> DryRun {
     let mut look = DryRun::from(plan);
     clean(&mut look.errors);

@@ -1,23 +1,23 @@
-//! Trying again while trouble may pass.
+//! Retries of calls whose failure may be temporary.
 
 use std::time::Duration;
 
 use crate::trouble::Trouble;
 
-/// The wait before the first retry; it doubles.
+// Wait before the first retry; it doubles with each one.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// A person waits for the answer: what asks for more time than this is reported instead.
+// Longest wait. A person waits for the answer, so a longer one is reported as a failure.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The trouble that was left, and how often it was tried again.
+/// The last error, and the number of retries.
 #[derive(Debug)]
 pub(super) struct GaveUp {
     pub(super) trouble: Trouble,
     pub(super) retries: u32,
 }
 
-/// Does something, and again up to `retries` times. It has to look before it writes, because a try whose outcome is not
-/// known may have succeeded.
+/// Performs a call with up to `retries` retries. The call has to check the current state before it writes: a try with
+/// an unknown outcome may have succeeded.
 pub(super) async fn tried<T, F>(retries: u32, mut once: impl FnMut() -> F) -> Result<T, GaveUp>
 where
     F: Future<Output = Result<T, Trouble>>,
@@ -41,7 +41,7 @@ where
     }
 }
 
-/// How long to wait after so many retries; absent where trying again gives the same, or takes too long.
+/// Returns the wait after this number of retries; `None` if a retry has the same result or would take too long.
 fn wait(trouble: &Trouble, done: u32) -> Option<Duration> {
     let asked = match trouble {
         Trouble::Later { after, .. } => after.unwrap_or_default(),

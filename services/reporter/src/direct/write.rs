@@ -1,4 +1,4 @@
-//! Carries out a plan.
+//! Performs the steps of a plan.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,7 @@ use crate::{
 };
 
 impl Direct {
-    /// Writes what the plan says. There is a pull request in the end, or everything after it is left; what Jira does not
-    /// do is told and undoes nothing.
+    /// Performs the plan. Without a pull request, no later step runs. Failures at Jira are reported and undo nothing.
     pub async fn write(&self, request: &Request, ground: &Ground, plan: &Plan) -> Answer {
         let open = match self.pull_request(ground, plan).await {
             Ok(open) => open,
@@ -39,7 +38,7 @@ impl Direct {
         answer
     }
 
-    /// The steps that there has to be a pull request for, or none.
+    /// Performs the steps up to the pull request.
     async fn pull_request(&self, ground: &Ground, plan: &Plan) -> Result<Open, Problem> {
         let mut open = plan.open.clone();
         for step in &plan.steps {
@@ -54,7 +53,7 @@ impl Direct {
         open.ok_or_else(|| Problem::new(Kind::UnknownError, "The plan opens no pull request"))
     }
 
-    /// One of the steps after it.
+    /// Performs one of the steps after the pull request.
     async fn follow(&self, ground: &Ground, open: &Open, step: &Step, answer: &mut Answer) {
         match step {
             Step::PushBranch { .. } | Step::OpenPullRequest { .. } => {}
@@ -82,7 +81,8 @@ impl Direct {
         }
     }
 
-    /// From a view of the folder, so that no setting and no hook of the folder has a say; never over foreign commits.
+    /// Pushes from a view of the folder, so that neither its settings nor its hooks apply. Never replaces commits of
+    /// others.
     async fn push(
         &self,
         ground: &Ground,
@@ -124,7 +124,7 @@ impl Direct {
             .map_err(|gave_up| not_created(&ground.draft, &gave_up))
     }
 
-    /// The one that an earlier try opened, although its answer was lost.
+    /// Finds the pull request of an earlier try whose response was lost.
     async fn opened_before(&self, ground: &Ground) -> Result<Option<Open>, Trouble> {
         match self.find_open(&ground.draft).await? {
             Some(open) if !open.by_us => Err(Trouble::Refused(Refusal::ForeignPullRequest {
@@ -141,7 +141,7 @@ impl Direct {
         } = ground;
         match open_pull_request(&self.github, draft, title, body, is_draft).await {
             Ok(opened) => Ok(as_open(opened)),
-            // It is there, although the list may not show it yet.
+            // The pull request exists, although GitHub's list may not show it yet.
             Err(error @ github::Error::Conflict { .. }) => {
                 let there = self.opened_before(ground).await?;
                 there.ok_or_else(|| Trouble::Unknown(domain::cause::chain(&error)))
@@ -166,7 +166,7 @@ impl Direct {
         marked.await.map_err(failed)
     }
 
-    /// A link, and where Jira takes none, a comment.
+    /// Adds a link to the issue, or a comment if Jira refuses the link.
     async fn link(&self, ground: &Ground, open: &Open, key: &str) -> Result<(), Problem> {
         let (jira, issue) = self.issue_to_write(key)?;
         let made = PullRequestRef {
@@ -190,7 +190,7 @@ impl Direct {
         commented.await.map_err(failed)
     }
 
-    /// Moves the issue; gives the status that it has then.
+    /// Performs a transition and returns the new status.
     async fn move_issue(
         &self,
         key: &str,
@@ -206,6 +206,7 @@ impl Direct {
                 .await
                 .map_err(Trouble::from)
             {
+                // The response was lost: the status shows if the transition happened.
                 Err(Trouble::Unknown(detail)) => match jira.status(&issue).await?.name {
                     status if status == leads_to => Ok(status),
                     _ => Err(Trouble::Unknown(detail)),
@@ -225,7 +226,7 @@ impl Direct {
     }
 }
 
-/// What goes to the fields of the transition's screen. Where the caller gives nothing, the screen needs no look.
+/// Fills the fields of the transition's screen. Without fields of the caller, the screen is not read.
 async fn filled_in(
     jira: &jira::Writer,
     issue: &TicketKey,
@@ -240,7 +241,7 @@ async fn filled_in(
     Ok(meant.map(|one| one.fill(fields).fields).unwrap_or_default())
 }
 
-/// Comments unless a comment of ours about this pull request is there.
+/// Comments on the issue unless our comment about this pull request exists.
 async fn comment_once(jira: &jira::Writer, issue: &TicketKey, made: &PullRequestRef) -> Result<(), Trouble> {
     let marker = format!("pull-request:{}#{}", made.repository, made.number);
     let ours = jira.list_comments(issue).await?;

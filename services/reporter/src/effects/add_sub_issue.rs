@@ -1,4 +1,4 @@
-//! Make an issue a part of another one.
+//! Adds an issue as a sub-issue of another one.
 
 use async_trait::async_trait;
 use domain::RepositoryName;
@@ -9,13 +9,13 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Make one of the issues that the report opened a part of another one. Without it they stand beside each other.
+/// Adds an issue that the report opened as a sub-issue.
 #[derive(Debug)]
 pub(crate) struct AddSubIssue {
     pub(crate) repository: RepositoryName,
-    /// The issue that it is a part of; absent: the first that the report opened.
+    /// Number of the parent issue; absent: the first issue that the report opened.
     pub(crate) parent: Option<u64>,
-    /// Which of those that the report opened, from 0.
+    /// Index of the sub-issue among the issues that the report opened.
     pub(crate) part: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Give a ticket to the account that the rules name.
+//! Assigns a ticket to the account that the rules name.
 
 use async_trait::async_trait;
 use domain::{Assign, RepositoryName, Rules, TicketKey};
@@ -6,7 +6,7 @@ use domain::{Assign, RepositoryName, Rules, TicketKey};
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Let people see on the ticket who works on it. Whoever has it already keeps it.
+/// Assigns a ticket, so that its watchers see who works on it. An existing assignee stays.
 #[derive(Debug)]
 pub(crate) struct AssignTicket {
     pub(crate) ticket: TicketKey,
@@ -37,7 +37,7 @@ impl Effect for AssignTicket {
         Ok(is_taken.then(Made::default))
     }
 
-    /// Where the account cannot have the ticket, nobody has it: work does not depend on that.
+    /// A failed assignment is not an error: the work does not depend on it.
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let rules = asked.rules.map_or_else(Rules::default, Rules::clone);
         let is_assigned = match &self.ticket {
@@ -65,7 +65,7 @@ impl Effect for AssignTicket {
     }
 }
 
-/// The id of the account on Jira that tickets are assigned to.
+/// Returns the id of the Jira account for tickets.
 pub(super) async fn on_jira(
     outside: &Outside,
     ticket: &TicketKey,
@@ -78,7 +78,7 @@ pub(super) async fn on_jira(
     })
 }
 
-/// The login on GitHub that issues are assigned to. An App has none that could have one.
+/// Returns the GitHub login for issues; `None` for an App, because GitHub does not assign issues to it.
 pub(super) async fn on_github(
     outside: &Outside,
     repository: &RepositoryName,
@@ -89,6 +89,7 @@ pub(super) async fn on_github(
         Assign::To(login) => login.clone(),
         Assign::Us if !rules.issues.assignee.is_empty() => rules.issues.assignee.clone(),
         Assign::Us => outside.github.login(repository.instance()).await?,
+    // Logins of Apps end in `[bot]`.
     };
     Ok(Some(known).filter(|login| !login.ends_with("[bot]")))
 }

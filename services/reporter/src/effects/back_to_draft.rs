@@ -1,4 +1,4 @@
-//! Make a pull request a draft again.
+//! Converts a pull request to a draft.
 
 use async_trait::async_trait;
 use domain::PullRequestRef;
@@ -7,7 +7,7 @@ use github::PullRequestState;
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Make a pull request of ours a draft again: its head changed, and its checks have to pass first.
+/// Converts a pull request of ours to a draft: its head changed, so its checks have to pass again.
 #[derive(Debug)]
 pub(crate) struct BackToDraft {
     pub(crate) pull_request: PullRequestRef,
@@ -23,7 +23,7 @@ impl Effect for BackToDraft {
         EffectTarget::PullRequest(&self.pull_request)
     }
 
-    /// Done when it is a draft, or over.
+    /// Done if the pull request is a draft or closed.
     async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
         let PullRequestRef {
             repository, number, ..
@@ -43,7 +43,7 @@ impl Effect for BackToDraft {
             .back_to_draft(repository, *number, &now.node_id)
             .await;
         match converted {
-            // Somebody merged or closed it in between.
+            // A person merged or closed it between the read and the write.
             Err(github::Error::Rejected { .. }) if self.look(outside, asked).await?.is_some() => {}
             done => done?,
         }

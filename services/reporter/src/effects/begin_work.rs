@@ -1,4 +1,4 @@
-//! Begin the work that a comment asks for.
+//! Starts the work that a comment requests.
 
 use async_trait::async_trait;
 use domain::{About, JobRequest, Reason, RunId, Source, TicketKey, Trigger, TriggerKey};
@@ -6,8 +6,8 @@ use domain::{About, JobRequest, Reason, RunId, Source, TicketKey, Trigger, Trigg
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Begin the work that a comment asks for, exactly as it was allowed and pinned when the comment came in. A planner can
-/// choose that it begins, and nothing of what it is.
+/// Appends the trigger that ingest pinned when it received the comment. A planner decides if the work starts, not
+/// what it is.
 #[derive(Debug)]
 pub(crate) struct BeginWork;
 
@@ -41,7 +41,7 @@ impl Effect for BeginWork {
     }
 }
 
-/// The work, in the reason that opened the run.
+/// Reads the pinned work from the trigger that opened the run.
 async fn pinned(
     outside: &Outside,
     ticket: &TicketKey,
@@ -50,12 +50,13 @@ async fn pinned(
     let Some((run, before)) = run.and_then(|run| Some((run, run.sequence().checked_sub(1)?))) else {
         return Ok(None);
     };
+    // A run's sequence is that of the trigger that opened it, so the read starts just before it.
     let read = outside.triggers.read_each_after(ticket, before).await?;
     let opener = read.into_iter().find(|(sequence, _)| *sequence == run.sequence());
     Ok(opener.and_then(|(_, opener)| work_of(opener.ok()?)))
 }
 
-/// Its key follows from the comment's, so that it begins once.
+/// Builds the trigger. Its key follows from the comment's key, so that the work starts once.
 fn work_of(opener: Trigger) -> Option<Trigger> {
     let work = match opener.reason {
         Reason::JobRequested(request) => work_in(*request)?,

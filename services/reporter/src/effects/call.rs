@@ -1,4 +1,4 @@
-//! Call people where only they can go on.
+//! Notifies people when only they can continue.
 
 use async_trait::async_trait;
 use domain::report::{ChecksFailed, ReviewAddressed};
@@ -6,19 +6,19 @@ use domain::report::{ChecksFailed, ReviewAddressed};
 use super::{Asked, Effect, EffectTarget, Outside, Thread};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// A comment of its own beside the status comment: an edited one would notify nobody on GitHub.
+/// A separate comment, because GitHub notifies nobody about an edit of the status comment.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) thread: Thread,
     pub(crate) why: CallFor,
 }
 
-/// What people are called for.
+/// Reason of the notification.
 #[derive(Debug)]
 pub(crate) enum CallFor {
     /// Checks that failed and are not repaired.
     Checks(ChecksFailed),
-    /// Comments of a review that nobody but a person can settle.
+    /// Comments of a review that only a person can decide.
     Decision(ReviewAddressed),
 }
 
@@ -56,7 +56,7 @@ impl Effect for Call {
             .write_comment(&self.thread, &text, asked.id, asked.audience())
             .await
         {
-            // Nobody reads what is gone.
+            // The thread is deleted, so a notification has no reader.
             Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),
             Err(trouble) => Err(trouble),
         }

@@ -1,4 +1,4 @@
-//! Show the rounds of work in a check run on the head of the pull request.
+//! Shows the rounds of work in a check run on the head of the pull request.
 
 use async_trait::async_trait;
 use domain::RepositoryName;
@@ -6,10 +6,10 @@ use domain::RepositoryName;
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, rounds::RoundEvent, trouble::Trouble};
 
-/// Whoever looks at the checks of a pull request sees what Journeyman did there.
+/// Check run `Journeyman` with the rounds of work on the pull request.
 #[derive(Debug)]
 pub(crate) struct CheckRun {
-    /// Absent: the rounds are noted and shown by a later report.
+    /// Repository of the check run; absent: the round is recorded, and a later report shows it.
     pub(crate) repository: Option<RepositoryName>,
     pub(crate) event: RoundEvent,
 }
@@ -32,7 +32,8 @@ impl Effect for CheckRun {
         Some((&self.event, self.repository.as_ref()))
     }
 
-    /// Where an App may not make check runs, none is made: `doctor` says so, and a report is no worse for it.
+    /// An App without the permission for checks makes no check run. The report succeeds, and `doctor` reports the
+    /// missing permission.
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let Some((on, text)) = asked.rounds else {
             return Ok(Made::default());

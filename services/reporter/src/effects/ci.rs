@@ -1,4 +1,4 @@
-//! Whether anything is configured to check a pull request.
+//! Detection of CI that checks a pull request.
 
 use domain::{CommitId, PullRequestRef};
 use git::Repository;
@@ -6,7 +6,7 @@ use git::Repository;
 use super::Outside;
 use crate::{mirror::blocking, trouble::Trouble};
 
-/// Where the common CI systems look for their files; an empty list of names: any YAML file of the folder.
+/// Folders and file names of common CI systems. An empty list of names stands for any YAML file of the folder.
 const PLACES: [(&str, &[&str]); 10] = [
     (
         "",
@@ -39,8 +39,7 @@ const PLACES: [(&str, &[&str]); 10] = [
     (".teamcity", &["settings.kts", "pom.xml"]),
 ];
 
-/// What should report on a commit of a pull request: a CI file of the commit, or a check that the target branch
-/// requires. Absent when there is nothing.
+/// Returns the CI file of the commit, or the check that the target branch requires. `None` without CI.
 pub(super) async fn configured(
     outside: &Outside,
     draft: &PullRequestRef,
@@ -76,7 +75,8 @@ fn is_ci_file(file: &str, names: &[&str]) -> bool {
     }
 }
 
-/// What GitHub does not let us read requires nothing as far as we know.
+/// Returns a check that the branch requires. Without the permission to read them, the branch counts as one without
+/// required checks.
 async fn required_check(outside: &Outside, draft: &PullRequestRef) -> Result<Option<String>, Trouble> {
     let now = outside
         .github

@@ -1,8 +1,8 @@
-//! The one check of what a report writes to, against the reporter's own records: a planner names tickets, pull requests, threads
-//! and comments, and is believed in none of them.
+//! The check of every effect's target against records that no planner writes.
 //!
-//! What counts is what no planner writes: the rules of the operator, the records of branches and pull requests, which the
-//! reporter writes, and the ticket's triggers, which ingest writes.
+//! A planner names tickets, pull requests, threads and comments, and none of these names is trusted. The check uses
+//! the operator's rules, the records of branches and pull requests (written by the reporter), and the ticket's
+//! triggers (written by ingest).
 
 use domain::{
     About, BranchRecord, CommitId, PullRequestRef, Reactable, Reason, Refusal, Report, RepositoryName,
@@ -13,52 +13,52 @@ use tokio::sync::OnceCell;
 use super::{Effect, Outside, Thread};
 use crate::{message, trouble::Trouble};
 
-/// The thing that an effect writes to, as its report names it.
+/// Target of an effect, as its report names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EffectTarget<'a> {
-    /// A ticket: the report's own.
+    /// A ticket; it must be the report's own.
     Ticket(&'a TicketKey),
-    /// A repository, where something new is made for the ticket.
+    /// A repository in which the effect creates an object for the ticket.
     Repository(&'a RepositoryName),
-    /// A new issue of a repository, as a part of this one.
+    /// A new issue of a repository, as a sub-issue of this one.
     IssuePart(&'a RepositoryName, Option<u64>),
-    /// An issue of GitHub: the report's own ticket.
+    /// A GitHub issue; it must be the report's own ticket.
     Issue(&'a RepositoryName, u64),
-    /// A discussion: the report's own ticket.
+    /// A discussion; it must be the report's own ticket.
     Discussion(&'a RepositoryName, u64),
     /// A pull request that was opened for the ticket.
     PullRequest(&'a PullRequestRef),
-    /// A thread of a review of such a pull request, by the comment that began it.
+    /// A review thread of such a pull request, by its first comment.
     ReviewThread(&'a PullRequestRef, u64),
-    /// A pull request of somebody that a run of the ticket was asked to review.
+    /// A pull request of another author that a run of the ticket was asked to review.
     ReviewedPullRequest(&'a PullRequestRef),
     /// The pull request that an earlier effect of the report opened or adopted.
     OpenedPullRequest,
-    /// A thread that people talk in.
+    /// A thread of comments.
     Thread(&'a Thread),
-    /// The thing that gets a reaction.
+    /// The object of a reaction.
     Reactable(&'a Reactable),
-    /// A check run in a repository; absent: it is only noted. Its commit is compared when it is shown.
+    /// A check run in a repository; absent: it is only recorded. Its commit is compared when it is shown.
     CheckRun(Option<&'a RepositoryName>),
-    /// Nothing outside: records of the reporter's and triggers that ingest pinned.
+    /// Records of the reporter and pinned triggers. Nothing outside changes.
     OwnRecords,
 }
 
-/// The proof that an effect's target was checked. Effects get their context with it alone, and nothing else makes one.
+/// Proof that an effect's target was checked. Only the check creates it, and no effect gets its context without it.
 #[derive(Debug)]
 pub(crate) struct EffectClearance {
-    /// The effect's name.
+    /// Name of the cleared effect.
     effect: &'static str,
 }
 
 impl EffectClearance {
-    /// True when this effect was checked.
+    /// Returns true if this effect was checked.
     pub(crate) fn covers(&self, effect: &dyn Effect) -> bool {
         self.effect == effect.name()
     }
 }
 
-/// Records of the reporter about a report's ticket. Each part is read once, when an effect needs it.
+/// Records about a report's ticket. Each part is read once, when an effect needs it.
 pub(crate) struct TicketRecords<'a> {
     outside: &'a Outside,
     report: &'a Report,
@@ -68,7 +68,7 @@ pub(crate) struct TicketRecords<'a> {
 }
 
 impl<'a> TicketRecords<'a> {
-    /// Nothing is read yet. The rules are those of the report's repository, or of its ticket.
+    /// Reads nothing yet. The rules are those of the report's repository or of its ticket.
     pub(crate) fn new(outside: &'a Outside, report: &'a Report, rules: Option<&'a Rules>) -> Self {
         Self {
             outside,
@@ -79,8 +79,9 @@ impl<'a> TicketRecords<'a> {
         }
     }
 
-    /// Clears an effect, or says why it may not write there; absent for a thread that is not at the pull request (any more),
-    /// where nobody would read it.
+    /// Clears an effect, or returns the reason for a refusal.
+    ///
+    /// `None` for a thread that the pull request does not have (any more): no reader would see the reply.
     pub(crate) async fn clear(&self, effect: &dyn Effect) -> Result<Option<EffectClearance>, Trouble> {
         let ticket = &self.report.ticket;
         let target = effect.target();
@@ -130,7 +131,7 @@ impl<'a> TicketRecords<'a> {
         })
     }
 
-    /// True when a commit is the head of a pull request of the ticket, as far as our records or GitHub say.
+    /// Returns true if the commit is the head of a pull request of the ticket, by our records or by GitHub.
     pub(crate) async fn is_head(
         &self,
         repository: &RepositoryName,
@@ -155,7 +156,7 @@ impl<'a> TicketRecords<'a> {
         Ok(false)
     }
 
-    /// Work is done for the ticket of the report alone, and only where rules, a record or a trigger of it say that it is ours.
+    /// Accepts the report's own ticket alone, and only if rules, a branch record or a trigger of it exist.
     async fn check_ticket(&self, named: &TicketKey) -> Result<(), Trouble> {
         let ticket = &self.report.ticket;
         if named != ticket {
@@ -170,7 +171,7 @@ impl<'a> TicketRecords<'a> {
         Err(refused(message::unknown_ticket(ticket)))
     }
 
-    /// The operator's rules of the repository are for tickets like this one.
+    /// Accepts a repository whose rules cover the report's ticket.
     fn check_repository(&self, repository: &RepositoryName) -> Result<(), Trouble> {
         let Some(rules) = self
             .rules
@@ -219,7 +220,7 @@ impl<'a> TicketRecords<'a> {
         Ok(indexed.is_some_and(|record| record.ticket == *ticket))
     }
 
-    /// True when ingest pinned the thread with a review, or GitHub lists it at the pull request.
+    /// Returns true if ingest pinned the thread with a review, or GitHub lists it at the pull request.
     async fn has_review_thread(&self, named: &PullRequestRef, comment: u64) -> Result<bool, Trouble> {
         let PullRequestRef {
             repository, number, ..
@@ -236,7 +237,7 @@ impl<'a> TicketRecords<'a> {
         Ok(listed.iter().any(|one| one.id == comment))
     }
 
-    /// The reviews that runs of the ticket were asked to work on.
+    /// Returns the reviews that runs of the ticket were asked to work on.
     async fn rounds(&self) -> Result<impl Iterator<Item = &ReviewRound>, Trouble> {
         let triggers = self.triggers().await?.iter();
         Ok(triggers.filter_map(|(_, trigger)| match &trigger.reason {
@@ -276,7 +277,7 @@ impl<'a> TicketRecords<'a> {
             Thread::GitHub(repository, number) | Thread::Review(repository, number, _) => {
                 self.check_pull_request(repository, *number).await
             }
-            // Beside a comment that somebody wrote with a question.
+            // A reply to a comment with a question that started work.
             Thread::Discussion(repository, number, Some(comment)) => {
                 self.check_ticket(&discussion_key(repository, *number)).await?;
                 let asked = Reactable::Discussion {
@@ -325,7 +326,7 @@ impl<'a> TicketRecords<'a> {
         }
     }
 
-    /// Somebody's words that brought a trigger of the ticket.
+    /// Accepts a comment that caused a trigger of the ticket.
     async fn check_seen(&self, named: &Reactable) -> Result<(), Trouble> {
         let is_it = |(_, trigger): &(u64, Trigger)| {
             trigger.seen.as_ref() == Some(named) || comment_of(&trigger.reason) == Some(named)
@@ -344,6 +345,7 @@ impl<'a> TicketRecords<'a> {
                 .read_each_after(&self.report.ticket, 0)
                 .await?;
             let readable = read
+                // An unreadable trigger proves nothing, so it is left out.
                 .into_iter()
                 .filter_map(|(sequence, trigger)| Some((sequence, trigger.ok()?)));
             Ok::<_, Trouble>(readable.collect())

@@ -1,4 +1,4 @@
-//! Close a discussion.
+//! Closes a discussion.
 
 use async_trait::async_trait;
 use domain::RepositoryName;
@@ -6,7 +6,7 @@ use domain::RepositoryName;
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Close a discussion as resolved.
+/// Closes a discussion as resolved.
 #[derive(Debug)]
 pub(crate) struct CloseDiscussion {
     pub(crate) repository: RepositoryName,
