@@ -1,4 +1,4 @@
-//! Close an issue of GitHub.
+//! Closes a GitHub issue.
 
 use async_trait::async_trait;
 use domain::RepositoryName;
@@ -9,8 +9,8 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Close an issue of GitHub as completed. GitHub does it by itself when a pull request that names the issue is merged into
-/// the default branch; other branches need this.
+/// Closes a GitHub issue as completed. GitHub does so itself only when a pull request that names the issue is merged
+/// into the default branch.
 #[derive(Debug)]
 pub(crate) struct CloseIssue {
     pub(crate) repository: RepositoryName,

@@ -1,11 +1,11 @@
-//! Comments, each with a marker; a marker by another account than ours counts for nothing.
+//! Comments with a marker. A marker in a comment of another account does not count.
 
 use async_trait::async_trait;
 
 use super::{Asked, Effect, EffectTarget, Outside, Thread};
 use crate::{made::Made, trouble::Trouble};
 
-/// Tell people: in the ticket's status comment, or in a comment of its own.
+/// Writes the text of a report: in the ticket's status comment, or in a separate comment.
 #[derive(Debug)]
 pub(crate) struct Comment {
     pub(crate) thread: Thread,
@@ -33,7 +33,7 @@ impl Effect for Comment {
         Some(&self.thread)
     }
 
-    /// Done when a comment of ours carries the effect's marker; the oldest one counts.
+    /// Done if a comment of ours has the effect's marker. The oldest one counts.
     async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
         let ours = outside.our_comments(&self.thread).await?;
         let found = ours.into_iter().find(|comment| comment.marker == asked.id);

@@ -1,4 +1,4 @@
-//! Open an issue of GitHub.
+//! Opens a GitHub issue.
 
 use async_trait::async_trait;
 use domain::{PlannedIssue, Refusal, RepositoryName, SecretPlace as Place};
@@ -14,14 +14,14 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Open one of the issues of a plan, or of the parts of an issue, with a marker. The rules say how many there may be.
+/// Opens one issue of a plan or of a split, with a marker. The rules limit their number.
 #[derive(Debug)]
 pub(crate) struct CreateIssue {
     pub(crate) repository: RepositoryName,
     pub(crate) issue: PlannedIssue,
-    /// How many the plan has.
+    /// Number of issues in the plan.
     pub(crate) of: usize,
-    /// The issue that they are parts of.
+    /// Number of the parent issue; absent: the issues are not sub-issues.
     pub(crate) parent: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Effect for CreateIssue {
         Ok(found.map(|opened| made(opened, &self.issue)))
     }
 
-    /// What may not be opened is refused at its first issue, so that none of it is there.
+    /// The first issue carries the refusal, so that a forbidden plan creates none of its issues.
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         self.check(asked)?;
         self.check_parent(outside, asked).await?;
@@ -73,7 +73,7 @@ impl CreateIssue {
         refusal.map_or(Ok(()), |refusal| Err(Trouble::Refused(refusal)))
     }
 
-    /// A second triage opens no second set of parts, whoever made the first.
+    /// Refuses a split of an issue that already has sub-issues, of any author.
     async fn check_parent(&self, outside: &Outside, asked: &Asked<'_>) -> Result<(), Trouble> {
         let is_first = asked.made.issues.is_empty();
         let Some(parent) = self.parent.filter(|_| is_first) else {

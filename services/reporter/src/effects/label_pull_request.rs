@@ -1,4 +1,4 @@
-//! Put the labels of the rules on a pull request of ours.
+//! Adds the labels of the rules to a pull request of ours.
 
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
@@ -6,10 +6,10 @@ use domain::{SecretPlace, TicketKey};
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Put these labels on the pull request of the report; those that are there stay.
+/// Adds labels to the pull request of the report. Existing labels stay.
 #[derive(Debug)]
 pub(crate) struct LabelPullRequest {
-    /// As an operator wrote them.
+    /// Labels as the operator wrote them.
     pub(crate) labels: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Effect for LabelPullRequest {
         let labels = labels
             .map(|label| Outgoing::by_the_model(label.clone(), SecretPlace::Label))
             .collect::<Result<Vec<_>, _>>()?;
-        // GitHub labels a pull request as the issue of its number.
+        // GitHub's API for labels treats a pull request as the issue of the same number.
         let issue = TicketKey::GitHub {
             repository: pull_request.repository.clone(),
             number: pull_request.number,

@@ -1,4 +1,4 @@
-//! Put labels on the ticket.
+//! Adds labels to the ticket.
 
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey};
@@ -6,7 +6,7 @@ use domain::{SecretPlace, TicketKey};
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, outgoing::Outgoing, trouble::Trouble};
 
-/// Put labels on the ticket; those that are there stay.
+/// Adds labels to the ticket. Existing labels stay.
 #[derive(Debug)]
 pub(crate) struct AddLabels {
     pub(crate) ticket: TicketKey,

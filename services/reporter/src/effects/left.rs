@@ -1,4 +1,4 @@
-//! What a triage chose and the outside refuses.
+//! Choices of a triage that GitHub or Jira refuses.
 
 use crate::{
     made::{Left, Made, Why, Wish},
@@ -6,7 +6,10 @@ use crate::{
 };
 
 impl Left {
-    /// What is left when the outside refuses for good; trouble that may pass stays an error.
+    /// Records the wish as left if the refusal is permanent.
+    ///
+    /// # Errors
+    /// Trouble that may pass, so that the effect is retried.
     pub(crate) fn when_refused(set: Result<(), Trouble>, wish: Wish) -> Result<Made, Trouble> {
         let detail = match set {
             Ok(()) => return Ok(Made::default()),

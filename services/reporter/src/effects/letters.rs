@@ -1,4 +1,4 @@
-//! Every call that writes text outside. Each takes text that the scan has let through.
+//! All calls that write text to GitHub and Jira. Each takes text that the credential scan has cleared.
 
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 use github::CheckRunText;
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Outside {
-    /// Writes a comment with a marker; gives its id. The audience counts on requests of a service desk.
+    /// Writes a comment with a marker, and returns its id. The audience applies to requests of a service desk.
     pub(super) async fn write_comment(
         &self,
         thread: &Thread,
@@ -52,7 +52,7 @@ impl Outside {
         })
     }
 
-    /// Replaces the text of a comment of ours; its marker stays.
+    /// Replaces the text of a comment of ours. Its marker stays.
     pub(crate) async fn edit_comment(
         &self,
         thread: &Thread,
@@ -69,6 +69,8 @@ impl Outside {
             Thread::Review(..) => Err(Trouble::Failed(message::replies_stay())),
             Thread::Nowhere(ticket) => Err(untold(ticket)),
             Thread::Discussion(repository, ..) => {
+                // A discussion comment and an issue comment contain the marker in their text; Jira stores it as a
+                // property.
                 let (github, body) = (&self.github, marked(text, marker));
                 Ok(github
                     .update_discussion_comment(repository, comment, &body)
@@ -82,7 +84,7 @@ impl Outside {
         }
     }
 
-    /// Shows the rounds of work in our check run; gives its id.
+    /// Shows the rounds of work in our check run, and returns its id.
     pub(super) async fn show_check_run(&self, on: &ShownOn, text: &RoundsText) -> Result<u64, Trouble> {
         let said = CheckRunText {
             title: scan::redact(&text.title).into_owned(),
@@ -96,6 +98,7 @@ impl Outside {
         };
         if let Some(known) = known {
             match self.github.update_check_run(repository, known, &said).await {
+                // The check run of the record is gone, so a new one is created.
                 Err(github::Error::NotFound { .. }) => {}
                 updated => return Ok(updated.map(|()| known)?),
             }
@@ -103,7 +106,7 @@ impl Outside {
         Ok(self.github.create_check_run(repository, head, &said).await?)
     }
 
-    /// Puts labels on a ticket.
+    /// Adds labels to a ticket.
     pub(super) async fn label(&self, ticket: &TicketKey, labels: &[Outgoing]) -> Result<(), Trouble> {
         let labels: Vec<String> = labels.iter().map(|label| label.as_str().to_owned()).collect();
         match ticket {
@@ -132,7 +135,7 @@ pub(crate) async fn open_pull_request(
         .await
 }
 
-/// Links a pull request on a Jira issue, under an id of its own, so that a repetition replaces the link.
+/// Links a pull request on a Jira issue. The global id makes Jira replace the link on a repetition.
 pub(crate) async fn link_pull_request(
     jira: &jira::Writer,
     issue: &TicketKey,
@@ -155,7 +158,7 @@ pub(crate) async fn comment_on_issue(
     jira.comment_for(issue, text.as_str(), marker, audience).await
 }
 
-/// Opens an issue, with a marker.
+/// Opens a GitHub issue, with a marker.
 pub(super) async fn open_issue(
     github: &github::Writer,
     repository: &RepositoryName,
@@ -171,7 +174,7 @@ pub(super) async fn open_issue(
     github.create_issue(repository, &issue).await
 }
 
-/// The issue of ours that carries a marker.
+/// Finds the issue of our account with this marker.
 pub(super) async fn find_issue(
     github: &github::Writer,
     repository: &RepositoryName,
@@ -181,7 +184,7 @@ pub(super) async fn find_issue(
     github.find_our_issue(repository, &ending).await
 }
 
-/// No tracker has the tickets of folders.
+/// Returns the error for tickets of folders, which no tracker has.
 fn untold(ticket: &TicketKey) -> Trouble {
     Trouble::Failed(message::no_tracker(ticket))
 }

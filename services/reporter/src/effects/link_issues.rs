@@ -1,4 +1,4 @@
-//! Link a Jira issue with another one.
+//! Links a Jira issue to another one.
 
 use async_trait::async_trait;
 use domain::TicketKey;
@@ -9,14 +9,14 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Say with a link of Jira's that an issue is, such as a duplicate, of another one of its site. Issues of GitHub are linked by
-/// the comment that names the other.
+/// Adds a Jira link such as "duplicates" to another issue of the same site. For GitHub issues, the comment that names
+/// the other issue is the link.
 #[derive(Debug)]
 pub(crate) struct LinkIssues {
     pub(crate) issue: TicketKey,
-    /// The name of the type of link.
+    /// Name of the link type.
     pub(crate) link_type: String,
-    /// The other one's key as people write it.
+    /// Key of the other issue, as people write it.
     pub(crate) to: String,
 }
 
@@ -34,7 +34,7 @@ impl Effect for LinkIssues {
         true
     }
 
-    /// However they are linked already, by whomever.
+    /// Done if any link between both issues exists, of any type and author.
     async fn look(&self, outside: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
         let known = outside.jira.sorted(&self.issue).await?.links;
         Ok(known

@@ -1,4 +1,4 @@
-//! Link the threads of a research from its first comment.
+//! Links the threads of a research from its first comment.
 
 use async_trait::async_trait;
 use domain::{Answered, RepositoryName};
@@ -6,7 +6,7 @@ use domain::{Answered, RepositoryName};
 use super::{Asked, Effect, EffectTarget, Outside, Thread};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Link the threads that a research began from the comment that sums it up.
+/// Adds links to the threads of a research to its summary comment.
 #[derive(Debug)]
 pub(crate) struct LinkThreads {
     pub(crate) repository: RepositoryName,
@@ -50,7 +50,7 @@ impl Effect for LinkThreads {
             .collect();
         let thread = Thread::Discussion(self.repository.clone(), self.number, None);
         let ours = outside.our_comments(&thread).await?;
-        // Whoever deleted it wants no links.
+        // A person deleted the comment, so it gets no links.
         let Some(known) = ours.into_iter().find(|comment| comment.id == *summary) else {
             return Ok(Made::default());
         };

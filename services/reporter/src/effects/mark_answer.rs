@@ -1,4 +1,4 @@
-//! Mark the last word of a discussion as its answer.
+//! Marks the last comment of a discussion as its answer.
 
 use async_trait::async_trait;
 use domain::RepositoryName;
@@ -6,7 +6,7 @@ use domain::RepositoryName;
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Mark the comment of the same report as the answer, where the category has answers and people marked none.
+/// Marks the comment of the same report as the answer, if the category has answers and none is marked.
 #[derive(Debug)]
 pub(crate) struct MarkAnswer {
     pub(crate) repository: RepositoryName,

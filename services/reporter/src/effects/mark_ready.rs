@@ -1,4 +1,4 @@
-//! Take a draft out of draft.
+//! Marks a draft pull request as ready for review.
 
 use async_trait::async_trait;
 use domain::{CiRequired, CommitId, PullRequestRef, Refusal, TicketKey};
@@ -7,11 +7,11 @@ use github::PullRequestState;
 use super::{Asked, Effect, EffectTarget, Outside, ci};
 use crate::{made::Made, message, trouble::Trouble};
 
-/// Take a draft out of draft.
+/// Marks a draft as ready after its checks passed.
 #[derive(Debug)]
 pub(crate) struct MarkReady {
     pub(crate) pull_request: PullRequestRef,
-    /// The commit whose checks passed; another head is refused.
+    /// Commit whose checks passed. Another head is refused.
     pub(crate) head: CommitId,
 }
 
@@ -34,13 +34,13 @@ impl Effect for MarkReady {
     }
 }
 
-/// Take a draft out of draft on which no check reports, unless something is configured to.
+/// Marks a draft as ready if no check reports on it and none is configured.
 #[derive(Debug)]
 pub(crate) struct MarkReadyUnchecked {
     pub(crate) pull_request: PullRequestRef,
-    /// The commit without checks; another head is refused.
+    /// Commit without checks. Another head is refused.
     pub(crate) head: CommitId,
-    /// What the rules say.
+    /// The rules' setting for pull requests without checks.
     pub(crate) required: CiRequired,
 }
 
@@ -63,7 +63,7 @@ impl Effect for MarkReadyUnchecked {
     }
 }
 
-/// Done when it is no draft, or closed: then there is nothing to hand over.
+/// Done if the pull request is ready or closed.
 async fn look(
     outside: &Outside,
     ticket: &TicketKey,
@@ -78,7 +78,7 @@ async fn look(
     Ok(is_done.then(Made::default))
 }
 
-/// Our record of the ticket's branch names it: a person's pull request is not ours to hand over.
+/// Refuses a pull request that our record of the ticket's branch does not name: it belongs to a person.
 async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRef) -> Result<(), Trouble> {
     let record = outside
         .own_branch(ticket, &draft.repository, &draft.branch)
@@ -93,7 +93,7 @@ async fn check_ours(outside: &Outside, ticket: &TicketKey, draft: &PullRequestRe
     }
 }
 
-/// Marks it without a check, unless one is configured to report on it.
+/// Marks it as ready, unless a check is configured that has not reported yet.
 async fn create_unchecked(
     outside: &Outside,
     draft: &PullRequestRef,
@@ -115,11 +115,12 @@ async fn create_unchecked(
     })
 }
 
-/// Marks it, if the commit that was judged is still its head.
+/// Marks it as ready if the judged commit is still its head.
 async fn create(outside: &Outside, draft: &PullRequestRef, head: &CommitId) -> Result<Made, Trouble> {
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)
+        // A push between the checks and this call would make an unchecked commit ready.
         .await?;
     if found.head != *head {
         return Err(Trouble::Refused(Refusal::UncheckedHead {

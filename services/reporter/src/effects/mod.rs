@@ -1,4 +1,4 @@
-//! The effects on the outside: each one can look whether it is done, and do it.
+//! Effects: outbound writes, each of which can check if it is done and perform itself.
 
 mod add_sub_issue;
 mod assign;
@@ -102,46 +102,46 @@ pub(crate) use thread::Thread;
 pub(crate) use transition::Transition;
 pub(crate) use unassign::Unassign;
 
-/// One outward write. A new one is a file, a line here, a failpoint and a row in the table of faults.
+/// One outbound write. A new one needs a file, a line here, a failpoint and a row in the table of faults.
 #[async_trait]
 pub(crate) trait Effect: Debug + Send + Sync {
-    /// Its kind: the name in the ledger, of its failpoints and in metrics. It never changes.
+    /// Returns the name in the ledger, in failpoints and in metrics. It never changes.
     fn name(&self) -> &'static str;
 
-    /// The thing that it writes to, as its report names it; it is checked before anything is done.
+    /// Returns the target as the report names it. The reporter checks it before anything is done.
     fn target(&self) -> EffectTarget<'_>;
 
-    /// Whether it only tells people of what is there anyway: that it failed does not undo what the report did.
+    /// Returns true for an effect that only informs people. Its failure does not undo the report.
     fn only_tells(&self) -> bool {
         false
     }
 
-    /// Whether the outside itself refuses or absorbs a repetition. Where it does not, an attempt of unknown outcome is
-    /// looked for until its window has passed.
+    /// Returns true if GitHub or Jira refuses or absorbs a repetition. If false, an attempt of unknown outcome is
+    /// searched for until its window has passed.
     fn absorbs_repetition(&self) -> bool {
         true
     }
 
-    /// The thread that gets the words of the report, for the effect that writes them.
+    /// Returns the thread that gets the text of the report, for the effect that writes it.
     fn tells_in(&self) -> Option<&Thread> {
         None
     }
 
-    /// What it says of the rounds of work, and where they are shown, for the effect that shows them.
+    /// Returns the round event to record and the repository of the check run, for the effect that shows them.
     fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)> {
         None
     }
 
-    /// What it made, when the outside shows that it is done. Not needed where a repetition changes nothing.
+    /// Returns the result if the effect is already done. Effects whose repetition changes nothing keep the default.
     async fn look(&self, _: &Outside, _: &Asked<'_>) -> Result<Option<Made>, Trouble> {
         Ok(None)
     }
 
-    /// Does it. Call only after the attempt is in the ledger.
+    /// Performs the effect. Callers record the attempt in the ledger first.
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble>;
 }
 
-/// Everything that reaches outside.
+/// Clients and stores for everything that effects read and write.
 pub(crate) struct Outside {
     pub(crate) github: github::Writer,
     pub(crate) jira: jira::Writer,
@@ -149,34 +149,34 @@ pub(crate) struct Outside {
     pub(crate) objects: Objects,
     pub(crate) branches: Branches,
     pub(crate) pull_requests: PullRequests,
-    /// What people decided stands there, and what their comments may begin; to that alone something is added.
+    /// Triggers of tickets: decisions and pinned work. The reporter appends only pinned work.
     pub(crate) triggers: KeyedLog<Trigger>,
     pub(crate) inspector: Inspector,
     pub(crate) limits: LimitSettings,
-    /// Requests to the reporter.
+    /// Log of requests to the reporter.
     pub(crate) reports: KeyedLog<Report>,
     pub(crate) pages: FooterPages,
 }
 
-/// Whose effect it is.
+/// Context of an effect: its report, its clearance and the results so far.
 pub(crate) struct Asked<'a> {
     pub(crate) report: &'a Report,
-    /// Absent when the repository has no usable rules.
+    /// Absent if the repository has no usable rules.
     pub(crate) rules: Option<&'a Rules>,
-    /// The proof that what it writes to is the ticket's.
+    /// Proof that the target belongs to the ticket.
     pub(crate) cleared: &'a EffectClearance,
-    /// What the earlier effects of the report made.
+    /// Results of the earlier effects of the report.
     pub(crate) made: &'a Made,
-    /// The effect's id in the ledger and in markers.
+    /// Id of the effect in the ledger and in markers.
     pub(crate) id: &'a str,
-    /// The comment to write, for an effect that is one.
+    /// Text for an effect that writes a comment.
     pub(crate) text: &'a Outgoing,
-    /// The rounds of work and where to show them, for an effect that does.
+    /// Rounds of work and their check run, for the effect that shows them.
     pub(crate) rounds: Option<(&'a ShownOn, &'a RoundsText)>,
 }
 
 impl Asked<'_> {
-    /// Who reads what is said on a request of a service desk: the team, unless the rules show it to customers.
+    /// Returns the readers of a comment on a service desk request: the team, unless the rules allow customers.
     pub(crate) fn audience(&self) -> jira::Audience {
         match self.rules.is_some_and(|rules| rules.jira.public_comments) {
             true => jira::Audience::Customers,
@@ -186,7 +186,7 @@ impl Asked<'_> {
 }
 
 impl Outside {
-    /// The page of a Jira issue.
+    /// Returns the address of a Jira issue's page.
     pub(crate) fn ticket_url(&self, ticket: &TicketKey, rules: Option<&Rules>) -> Option<String> {
         let TicketKey::Jira { .. } = ticket else {
             return None;
@@ -204,7 +204,10 @@ impl Outside {
         }
     }
 
-    /// The record of a branch of the report's own ticket; refused when the branch is another ticket's.
+    /// Returns the record of a branch of the report's own ticket.
+    ///
+    /// # Errors
+    /// A refusal if the branch belongs to another ticket.
     async fn own_branch(
         &self,
         ticket: &TicketKey,

@@ -1,4 +1,4 @@
-//! In a local folder a patch and its text stand in the place of the pull request.
+//! Patch and description in a local folder, instead of a pull request.
 
 use domain::{BranchRecord, PullRequestRef, Refusal, SecretPlace as Place, TicketKey};
 
@@ -13,7 +13,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Writes both. Nobody else reads the folder's results, so writing them again replaces them.
+/// Writes both files. A repetition replaces them, because only this ticket uses its results folder.
 pub(super) async fn create(
     outside: &Outside,
     asked: &Asked<'_>,

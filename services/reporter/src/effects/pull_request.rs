@@ -1,4 +1,4 @@
-//! Open the draft pull request, or adopt the open one of the same branch.
+//! Opens the draft pull request, or adopts the open one of the same branch.
 
 use async_trait::async_trait;
 use domain::{
@@ -9,7 +9,7 @@ use github::PullRequestState;
 use super::{Asked, Effect, EffectTarget, Outside, letters::open_pull_request, patch};
 use crate::{draft::Draft, made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Open the draft, or adopt the open one of the same branch.
+/// Opens a draft, or adopts the open pull request of the same branch.
 #[derive(Debug)]
 pub(crate) struct OpenPullRequest(pub(crate) Draft);
 
@@ -32,7 +32,7 @@ impl Effect for OpenPullRequest {
     }
 }
 
-/// Done when one is open for the branch.
+/// Done if a pull request of ours is open for the branch.
 async fn look(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Option<Made>, Trouble> {
     if draft.repository.local_folder().is_some() {
         return Ok(None);
@@ -54,7 +54,8 @@ async fn look(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Opt
     }
 }
 
-/// Whether our record names it or our account opened it: somebody may have opened one of their own from our branch.
+/// Returns true if our record names the pull request or our account opened it. A person may have opened one from our
+/// branch.
 async fn is_ours(
     outside: &Outside,
     asked: &Asked<'_>,
@@ -71,7 +72,7 @@ async fn is_ours(
     Ok(login.eq_ignore_ascii_case(&found.author))
 }
 
-/// Opens it, always as a draft.
+/// Opens the pull request, always as a draft.
 async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<Made, Trouble> {
     if let Some(place) = outside.mirrors.place(&draft.repository)? {
         return patch::create(outside, asked, draft, place).await;
@@ -100,7 +101,7 @@ async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<M
     let open = open_pull_request(&outside.github, draft, &title, &body, true);
     match failpoint::around("reporter.pull_request.open", open).await {
         Ok(opened) => remember(outside, asked, draft, &opened).await,
-        // It is there, although the list may not show it yet.
+        // The pull request exists, although GitHub's list may not show it yet.
         Err(error @ github::Error::Conflict { .. }) => look(outside, asked, draft)
             .await?
             .ok_or_else(|| Trouble::Unknown(chain(&error))),
@@ -108,13 +109,13 @@ async fn create(outside: &Outside, asked: &Asked<'_>, draft: &Draft) -> Result<M
     }
 }
 
-/// The page of the board of the rules, at the site of the ticket. Jira leads from there to a board of either kind.
+/// Returns the address of the rules' board at the ticket's site. Jira redirects from it for both kinds of boards.
 fn board_url(ticket_url: &str, board: u64) -> Option<String> {
     let (site, _) = ticket_url.rsplit_once("/browse/")?;
     (board > 0).then(|| format!("{site}/secure/RapidBoard.jspa?rapidView={board}"))
 }
 
-/// Later events of the pull request find their ticket by the branch's record.
+/// Records the pull request. Later events of it find their ticket by these records.
 async fn remember(
     outside: &Outside,
     asked: &Asked<'_>,

@@ -1,4 +1,4 @@
-//! Inspect and push a branch.
+//! Inspects a change and pushes its branch.
 
 use async_trait::async_trait;
 use domain::{
@@ -15,7 +15,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Import, check and push a branch.
+/// Imports, checks and pushes a branch.
 #[derive(Debug)]
 pub(crate) struct PushBranch(pub(crate) Push);
 
@@ -38,7 +38,7 @@ impl Effect for PushBranch {
     }
 }
 
-/// Done when the remote branch is at the head.
+/// Done if the remote branch is at the head.
 async fn look(outside: &Outside, push: &Push) -> Result<Option<Made>, Trouble> {
     let head = outside
         .mirrors
@@ -47,7 +47,7 @@ async fn look(outside: &Outside, push: &Push) -> Result<Option<Made>, Trouble> {
     Ok(head.filter(|head| *head == push.head).map(made))
 }
 
-/// Checks everything before anything is recorded, and records the branch before it is pushed.
+/// Performs the push: all checks come before the record, and the record comes before the push.
 async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Made, Trouble> {
     let rules = usable_rules(asked, push)?;
     if rules.agent.approval == Approval::BeforePush && !is_approved(outside, asked, &push.head).await? {
@@ -57,7 +57,7 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
     }
     is_ours_or_new(outside, asked, push).await?;
     is_where_expected(outside, push).await?;
-    // What is imported into it must be there when it is pushed.
+    // The hold keeps the mirror on disk: the imported objects must exist until the push.
     let _mirror = outside.mirrors.hold(&push.repository);
     let (_, strayed) = inspected(outside, asked, push, false).await?;
     if !strayed.is_empty() && !is_approved(outside, asked, &push.head).await? {
@@ -67,14 +67,15 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
     if let Err(trouble) = outside.mirrors.push(push).await {
         let there = outside.mirrors.remote_head(&push.repository, &push.branch).await;
         let trouble = match (there, trouble) {
-            // An earlier try that was thought lost may have arrived; then the lease is stale and the branch as wanted.
+            // An earlier try whose response was lost may have arrived. Then the lease is stale, and the branch is as
+            // wanted.
             (Ok(Some(head)), _) if head == push.head => return Ok(made(head)),
             (Ok(head), Trouble::Refused(Refusal::BranchMoved { branch, .. })) => {
                 Trouble::Refused(Refusal::BranchMoved { branch, head })
             }
             (_, trouble) => trouble,
         };
-        // After any other failure the push may have arrived, or is tried again: the record stays.
+        // After any other failure the push may have arrived or is retried, so the record stays.
         if matches!(trouble, Trouble::Refused(_)) {
             take_back(outside, push, recorded).await?;
         }
@@ -84,7 +85,7 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
     Ok(made(push.head.clone()))
 }
 
-/// The repository's rules, if they are for this ticket: a planner names both, so they are compared here.
+/// Returns the repository's rules if they cover this ticket. A planner names both, so they are compared here.
 fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble> {
     let no_rules = || {
         Trouble::Refused(Refusal::NoRules {
@@ -102,8 +103,10 @@ fn usable_rules<'a>(asked: &Asked<'a>, push: &Push) -> Result<&'a Rules, Trouble
     }
 }
 
-/// True when a person approved this very commit of the run. Only ingest writes decisions, about what the reporter showed; what a
-/// planner says of one does not count, nor does a decision about a plan that the planner calls like the commit.
+/// Returns true if a person approved this commit in this run.
+///
+/// Only decisions that ingest recorded count. A decision about a plan does not count, even if the planner gave the
+/// plan the commit's id.
 async fn is_approved(outside: &Outside, asked: &Asked<'_>, head: &CommitId) -> Result<bool, Trouble> {
     let Some(run) = asked.report.run.as_ref() else {
         return Ok(false);
@@ -119,7 +122,7 @@ async fn is_approved(outside: &Outside, asked: &Asked<'_>, head: &CommitId) -> R
     Ok(!known.any(|report| proposes(&report.request, head)))
 }
 
-/// True when it asks about a plan of this id.
+/// Returns true if the report proposes a plan with this id.
 fn proposes(request: &ReportRequest, id: &CommitId) -> bool {
     matches!(request, ReportRequest::PlanProposed(proposed) if proposed.id == *id)
 }
@@ -129,8 +132,7 @@ fn approves(reason: &Reason, run: &RunId, head: &CommitId) -> bool {
         if decision.verdict == Answer::Approve && decision.run == *run && decision.head == *head)
 }
 
-/// Somebody else's branch is neither taken nor overwritten: the remote's branch is not there yet, or has our record for
-/// this ticket.
+/// Accepts a branch that does not exist on the remote, or that our record assigns to this ticket.
 async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<(), Trouble> {
     if outside
         .own_branch(&asked.report.ticket, &push.repository, &push.branch)
@@ -152,7 +154,7 @@ async fn is_ours_or_new(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Re
     }
 }
 
-/// Somebody who pushed meanwhile is told of before the change is inspected: its base may be gone with their push.
+/// Reports a concurrent push before the inspection, because the push may have removed the change's base.
 async fn is_where_expected(outside: &Outside, push: &Push) -> Result<(), Trouble> {
     if push.expected.is_none() {
         return Ok(());
@@ -177,8 +179,10 @@ fn made(head: CommitId) -> Made {
     }
 }
 
-/// Has the change inspected; gives its text where it is to be shown, and otherwise the files out of its scope. An error when
-/// it may not be pushed.
+/// Inspects the change. Returns its text if `show` is set, and the files out of its scope.
+///
+/// # Errors
+/// The reason why the change must not be pushed.
 pub(super) async fn inspected(
     outside: &Outside,
     asked: &Asked<'_>,
@@ -189,6 +193,7 @@ pub(super) async fn inspected(
     let ticket = &asked.report.ticket;
     policy::check_branch(&push.branch, ticket, rules)
         .map_err(|violation| Trouble::Refused(violation.into()))?;
+    // The size of the reference is compared before the pack is read.
     if push.pack.size_bytes > outside.limits.max_pack_bytes {
         let (size_bytes, limit_bytes) = (push.pack.size_bytes, outside.limits.max_pack_bytes);
         let violation = Violation::PackTooLarge {
@@ -206,7 +211,7 @@ pub(super) async fn inspected(
             rules.target_branch().to_owned(),
             push.branch.clone(),
         ],
-        // Branches that were begun under another setting, or by an earlier release, go on.
+        // Branches of an earlier setting or release keep their author.
         authors: vec![
             rules.commits.author(),
             CommitAuthor::journeyman(),
@@ -227,14 +232,14 @@ pub(super) async fn inspected(
     }
 }
 
-/// Record made before a push, and the one before it.
+/// Record of a push, with the record that it replaced.
 struct PushRecord {
     record: BranchRecord,
     revision: Revision,
     previous: Option<BranchRecord>,
 }
 
-/// The router finds the ticket of a pushed branch by this record, so it stands before the push.
+/// Records the branch. ingest finds the ticket of a pushed branch by this record, so it exists before the push.
 async fn record(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<PushRecord, Trouble> {
     let run = asked
         .report
@@ -259,15 +264,15 @@ async fn record(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Pus
     })
 }
 
-/// Takes the record of a push back that the remote refused: a record without our branch would make a branch that somebody else
-/// makes later look like ours.
+/// Withdraws the record of a refused push. Otherwise a branch that a person creates later under this name would count
+/// as ours.
 async fn take_back(outside: &Outside, push: &Push, recorded: PushRecord) -> Result<(), Trouble> {
     let PushRecord {
         record,
         revision,
         previous,
     } = recorded;
-    // A previous record of this very head is of an earlier try at this push, unless it says where the branch led.
+    // A previous record of this head is from an earlier try of this push, unless it already names a pull request.
     let is_of_earlier_try = |known: &BranchRecord| known.head == push.head && known.pull_request.is_none();
     match previous.filter(|known| !is_of_earlier_try(known)) {
         Some(previous) => outside.branches.put(&previous, Some(revision)).await.map(drop)?,

@@ -1,4 +1,4 @@
-//! React to what somebody wrote on GitHub.
+//! Adds a reaction to an object on GitHub.
 
 use async_trait::async_trait;
 use domain::{Reactable, Reaction};
@@ -6,7 +6,7 @@ use domain::{Reactable, Reaction};
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Whoever asked for something sees in their list that it was seen, and that it is done.
+/// Adds a reaction: eyes when work on a request has begun, a rocket when it is done.
 #[derive(Debug)]
 pub(crate) struct React {
     pub(crate) to: Reactable,

@@ -1,4 +1,4 @@
-//! Write into the index of our pull requests that one is over.
+//! Records in the index of our pull requests that one is closed.
 
 use async_trait::async_trait;
 use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
@@ -6,12 +6,12 @@ use domain::{PullRequestRecord, PullRequestRef, PullRequestStatus};
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Write into our index that a pull request is over, so that nobody asks about it again. What keeps it from being written
-/// leaves the report unsettled anyway.
+/// Records the end of a pull request, so that polls stop reading it. A failure to record it keeps the report
+/// unsettled.
 #[derive(Debug)]
 pub(crate) struct RecordEnd {
     pub(crate) pull_request: PullRequestRef,
-    /// How it ended.
+    /// End of the pull request: merged or closed.
     pub(crate) status: PullRequestStatus,
 }
 

@@ -1,4 +1,4 @@
-//! Write into the index of our pull requests that one is open again.
+//! Records in the index of our pull requests that one is open again.
 
 use async_trait::async_trait;
 use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus};
@@ -6,7 +6,7 @@ use domain::{CommitId, PullRequestRecord, PullRequestRef, PullRequestStatus};
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, trouble::Trouble};
 
-/// Write into our index that a pull request is open again, so that its checks and reviews are followed.
+/// Records that a pull request is open again, so that ingest follows its checks and reviews.
 #[derive(Debug)]
 pub(crate) struct RecordOpen {
     pub(crate) pull_request: PullRequestRef,

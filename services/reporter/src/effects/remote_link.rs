@@ -1,4 +1,4 @@
-//! Link the pull request on the Jira issue.
+//! Links the pull request on the Jira issue.
 
 use async_trait::async_trait;
 use domain::TicketKey;
@@ -6,11 +6,11 @@ use domain::TicketKey;
 use super::{Asked, Effect, EffectTarget, Outside, letters::link_pull_request};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Link the pull request of the report on the Jira issue; a repetition replaces the link. What Jira refuses for good is
-/// said on the ticket, where the comment has the link instead.
+/// Links the pull request of the report on the Jira issue. A repetition replaces the link. If Jira refuses for good,
+/// the status comment contains the link.
 #[derive(Debug)]
 pub(crate) struct LinkPullRequest {
-    /// The Jira issue.
+    /// Key of the Jira issue.
     pub(crate) issue: TicketKey,
 }
 

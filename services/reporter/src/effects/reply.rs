@@ -1,4 +1,4 @@
-//! Reply to a comment of a review.
+//! Replies to a comment of a review.
 
 use async_trait::async_trait;
 use domain::{CommitId, LeftThreads, PullRequestRef, ThreadReply};
@@ -6,21 +6,21 @@ use domain::{CommitId, LeftThreads, PullRequestRef, ThreadReply};
 use super::{Asked, Effect, EffectTarget, Outside, Thread};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Reply to a comment of a review, in its thread.
+/// Replies to a comment of a review, in its thread.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) pull_request: PullRequestRef,
-    /// The comment that began the thread.
+    /// Id of the comment that began the thread.
     pub(crate) comment: u64,
     pub(crate) said: Said,
 }
 
-/// What a reply says.
+/// Content of a reply.
 #[derive(Debug)]
 pub(crate) enum Said {
-    /// What became of the comment, the commit that was pushed for the review, and who decides what only a person can.
+    /// Result for the comment, the commit that was pushed for the review, and the people who decide open questions.
     Done(ThreadReply, Option<CommitId>, Vec<String>),
-    /// That people have to decide.
+    /// The threads that people have to decide.
     Left(LeftThreads),
 }
 
@@ -67,7 +67,7 @@ impl Effect for Reply {
             .write_comment(&self.thread(), &text, asked.id, asked.audience())
             .await
         {
-            // Somebody deleted the comment; nobody waits for a reply to it.
+            // A person deleted the comment, so a reply has no reader.
             Ok(_) | Err(Trouble::Missing(_)) => Ok(Made::default()),
             Err(trouble) => Err(trouble),
         }

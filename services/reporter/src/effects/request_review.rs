@@ -1,4 +1,4 @@
-//! Ask for a review once more.
+//! Requests reviews of a pull request.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use github::{Review, ReviewState};
 use super::{Asked, Effect, EffectTarget, Outside, touched};
 use crate::{made::Made, trouble::Trouble};
 
-/// Ask those for a review whose last one was no approval, never the author and no program.
+/// Requests a review from the people whose last review was not an approval, except the author and bots.
 #[derive(Debug)]
 pub(crate) struct RequestReview {
     pub(crate) pull_request: PullRequestRef,
-    /// One of them alone.
+    /// Restricts the request to one of them.
     pub(crate) of: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl Effect for RequestReview {
         EffectTarget::PullRequest(&self.pull_request)
     }
 
-    /// The pull request is ready whether or not somebody is asked.
+    /// The pull request is ready with or without reviewers.
     fn only_tells(&self) -> bool {
         true
     }
@@ -44,7 +44,7 @@ impl Effect for RequestReview {
         let mut waiting = reviewers(&reviews, &now.author, &named(&rules));
         waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         self.ask(outside, &waiting).await?;
-        // An earlier review that is over says who looks at it.
+        // Earlier reviews already determine the reviewers.
         if self.of.is_some() || !reviews.is_empty() {
             return Ok(Made::default());
         }
@@ -63,7 +63,7 @@ impl Effect for RequestReview {
 }
 
 impl RequestReview {
-    /// Together: GitHub asks nobody when one of them cannot be.
+    /// Sends one request: GitHub requests nobody if one of the logins is not allowed.
     async fn ask(&self, outside: &Outside, logins: &[String]) -> Result<(), Trouble> {
         let PullRequestRef {
             repository, number, ..
@@ -76,7 +76,7 @@ impl RequestReview {
             .request_reviewers(repository, *number, logins)
             .await
         {
-            // Somebody left the organization, or the pull request was merged in between.
+            // A reviewer left the organization, or the pull request was merged between the read and the write.
             Err(github::Error::Rejected { detail }) => {
                 tracing::info!(%repository, number, detail, "nobody is asked for a review");
             }
@@ -89,7 +89,7 @@ impl RequestReview {
     }
 }
 
-/// Those that the rules name, and whoever stands for us where they want our own review.
+/// Returns the reviewers of the rules, and our reviewer account if the rules want our own review.
 fn named(rules: &PullRequestRules) -> Vec<String> {
     let PullRequestRules {
         reviewers,
@@ -101,8 +101,8 @@ fn named(rules: &PullRequestRules) -> Vec<String> {
     reviewers.iter().cloned().chain(ourselves).collect()
 }
 
-/// Everybody whose last judgement is not an approval, and of those that the rules name who has said nothing yet. A comment
-/// is no judgement where there was one before.
+/// Returns everybody whose last review is not an approval, and the named reviewers without a review. A plain comment
+/// after an earlier review does not change that review.
 fn reviewers(reviews: &[Review], author: &str, named: &[String]) -> Vec<String> {
     let mut last: BTreeMap<&str, ReviewState> = BTreeMap::new();
     for review in reviews {

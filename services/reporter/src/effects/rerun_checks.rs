@@ -1,4 +1,4 @@
-//! Run the failed jobs of a pull request again.
+//! Restarts the failed jobs of a pull request.
 
 use async_trait::async_trait;
 use domain::{CommitId, PullRequestRef, cause::chain};
@@ -10,11 +10,11 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Run the failed jobs of these runs of GitHub Actions again, each run once at most, whoever did it.
+/// Restarts the failed jobs of runs of GitHub Actions, at most once for each run, by us or by others.
 #[derive(Debug)]
 pub(crate) struct RerunChecks {
     pub(crate) pull_request: PullRequestRef,
-    /// The commit that they check.
+    /// Commit that the runs check.
     pub(crate) head: CommitId,
     pub(crate) runs: Vec<u64>,
 }
@@ -29,7 +29,7 @@ impl Effect for RerunChecks {
         EffectTarget::PullRequest(&self.pull_request)
     }
 
-    /// That the checks failed is told all the same.
+    /// The report about failed checks succeeds without the restart.
     fn only_tells(&self) -> bool {
         true
     }
@@ -49,7 +49,7 @@ impl Effect for RerunChecks {
         for run in &self.runs {
             ends.push(self.again(outside, *run).await?);
         }
-        // What was refused is told, unless something runs: then its end is told.
+        // A started run is the result: its end is reported later. Otherwise a refusal is the result.
         let is_refusal = |end: &&Rerun| matches!(end, Rerun::Refused { .. });
         let told = match ends.contains(&Rerun::Started) {
             true => Some(Rerun::Started),
@@ -63,7 +63,8 @@ impl Effect for RerunChecks {
 }
 
 impl RerunChecks {
-    /// A run that is at its second attempt has run again. So a repetition after an answer that was lost does nothing.
+    /// Restarts a run. A run at its second attempt counts as restarted, so a repetition after a lost response does
+    /// nothing.
     async fn again(&self, outside: &Outside, run: u64) -> Result<Rerun, Trouble> {
         let repository = &self.pull_request.repository;
         let now = match outside.github.workflow_run(repository, run).await {
@@ -71,11 +72,11 @@ impl RerunChecks {
             Err(error) => return refused(run, error),
         };
         if now.head != self.head {
-            // Any App may name any address as that of its check.
+            // The id comes from a check's address, and any App may set any address.
             return Ok(of_another_commit());
         }
         match (now.attempt > 1, now.is_complete) {
-            // Also when we started them and did not hear of it.
+            // Includes runs that we started whose response was lost.
             (true, false) => return Ok(Rerun::Started),
             (true, true) | (false, false) => return Ok(Rerun::Before),
             (false, true) => {}
@@ -96,7 +97,7 @@ fn of_another_commit() -> Rerun {
     }
 }
 
-/// What will be refused every time is an answer.
+/// Converts a permanent refusal into a result.
 fn refused(run: u64, error: github::Error) -> Result<Rerun, Trouble> {
     match error {
         github::Error::Forbidden { .. } | github::Error::NotFound { .. } | github::Error::Rejected { .. } => {

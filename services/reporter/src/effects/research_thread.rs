@@ -1,4 +1,4 @@
-//! Begin a thread about one question of a discussion.
+//! Starts a thread about one question of a discussion.
 
 use async_trait::async_trait;
 use domain::{AnsweredQuestion, RepositoryName};
@@ -6,12 +6,12 @@ use domain::{AnsweredQuestion, RepositoryName};
 use super::{Asked, Effect, EffectTarget, Outside, Thread};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Begin a thread about one question that a research found: a comment of its own, so that people can go on with it there.
+/// Starts a thread about one question of a research: a separate comment, so that people can reply to it.
 #[derive(Debug)]
 pub(crate) struct ResearchThread {
     pub(crate) repository: RepositoryName,
     pub(crate) number: u64,
-    /// Which of the questions, from 0.
+    /// Index of the question, from 0.
     pub(crate) index: usize,
     pub(crate) found: AnsweredQuestion,
 }

@@ -1,4 +1,4 @@
-//! Resolve a thread of a review.
+//! Resolves a thread of a review.
 
 use std::ops::RangeInclusive;
 
@@ -9,31 +9,33 @@ use git::Repository;
 use super::{Asked, Effect, EffectTarget, Outside};
 use crate::{made::Made, mirror::blocking, trouble::Trouble};
 
-/// Lines around that of a thread in which a change counts as one for it.
+// Lines around a thread's line in which a change counts as one for the thread.
 const NEAR_LINES: u32 = 10;
 
-/// Reason why people have to resolve a thread.
+/// Reason why a person has to resolve a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StaysOpen {
-    /// No review of the ticket brought it.
+    /// No review of the ticket contains it.
     NoReview,
-    /// It was begun by an account that may give no orders.
+    /// An account without the right to give orders began it.
     Stranger,
-    /// The commit is not the one that was pushed.
+    /// The commit is not the pushed one.
     OtherCommit,
-    /// The commit does not change the place that the thread is about.
+    /// The commit does not change the place of the thread.
     OtherPlace,
 }
 
-/// Resolve the thread that a comment began: what it asked for was done, and the reply says where. A person can open it
-/// again. Where conversations have to be resolved before a merge this opens the merge, so the model's word does not do: the
-/// commit has to change the place that the thread is about, and somebody who may give orders has to have begun it.
+/// Resolves the thread of a comment whose request is done. A person can reopen it.
+///
+/// In repositories that require resolved conversations, this enables the merge, so the model's statement is not
+/// sufficient: the commit has to change the place of the thread, and an account with the right to give orders has to
+/// have begun it.
 #[derive(Debug)]
 pub(crate) struct ResolveThread {
     pub(crate) pull_request: PullRequestRef,
-    /// The comment's id.
+    /// Id of the comment that began the thread.
     pub(crate) comment: u64,
-    /// The commit that was pushed for the review.
+    /// Commit that was pushed for the review.
     pub(crate) commit: CommitId,
 }
 
@@ -69,7 +71,7 @@ impl Effect for ResolveThread {
 }
 
 impl ResolveThread {
-    /// The reason why people have to resolve it; absent: there is none.
+    /// Returns the reason why a person has to resolve it; `None` if the effect may.
     async fn why_it_stays(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<StaysOpen>, Trouble> {
         let ticket = &asked.report.ticket;
         let read = outside.triggers.read_each_after(ticket, 0).await?;
@@ -80,7 +82,7 @@ impl ResolveThread {
                 Reason::JobRequested(request) => request.about.round(),
                 _ => None,
             });
-        // The newest: a thread may come back in a later review.
+        // The newest round, because a thread may be part of several reviews.
         let Some((round, thread)) = rounds
             .filter_map(|round| Some((round, self.thread_in(round)?)))
             .last()
@@ -104,6 +106,7 @@ impl ResolveThread {
                 lines.start().saturating_sub(NEAR_LINES) <= line
                     && line <= lines.end().saturating_add(NEAR_LINES)
             }
+            // A thread about a whole file has no line.
             None => true,
         };
         Ok((!touched.iter().any(is_near)).then_some(StaysOpen::OtherPlace))
@@ -119,7 +122,7 @@ impl ResolveThread {
             .find(|thread| is_here && thread.id == self.comment)
     }
 
-    /// The lines of a file at the reviewed commit that the pushed one changes.
+    /// Returns the lines of a file at the reviewed commit that the pushed commit changes.
     async fn touched(
         &self,
         outside: &Outside,
@@ -133,6 +136,7 @@ impl ResolveThread {
             let mirror = Repository::open(&mirror)?;
             match mirror.contains(&reviewed) {
                 true => mirror.touched_lines(&reviewed, &pushed, &path),
+                // The reviewed commit may be gone from the mirror after a force-push; then nothing proves a change.
                 false => Ok(Vec::new()),
             }
         })

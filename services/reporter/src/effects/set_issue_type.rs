@@ -1,4 +1,4 @@
-//! Give a ticket a type.
+//! Sets the type of a ticket.
 
 use async_trait::async_trait;
 use domain::TicketKey;
@@ -9,8 +9,8 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Give an issue of GitHub without a type this one. A Jira issue always has one: it gets another only where the rules say so,
-/// and else people hear which one seems to fit.
+/// Sets the type of a GitHub issue without one. A Jira issue always has a type, so it changes only where the rules
+/// allow it; elsewhere the comment suggests the type.
 #[derive(Debug)]
 pub(crate) struct SetIssueType {
     pub(crate) ticket: TicketKey,

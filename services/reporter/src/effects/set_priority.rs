@@ -1,4 +1,4 @@
-//! Say how urgent a ticket is.
+//! Sets the priority of a ticket.
 
 use async_trait::async_trait;
 use domain::{SecretPlace, TicketKey, TriageRules};
@@ -10,7 +10,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Set the priority of a Jira issue, or put the label for it on an issue of GitHub, in the place of those for others.
+/// Sets the priority of a Jira issue, or the priority label of a GitHub issue in place of other priority labels.
 #[derive(Debug)]
 pub(crate) struct SetPriority {
     pub(crate) ticket: TicketKey,

@@ -1,4 +1,4 @@
-//! Put an issue into a project and set its fields there.
+//! Adds an issue to a project and sets its fields there.
 
 use async_trait::async_trait;
 use domain::RepositoryName;
@@ -10,14 +10,14 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Put an issue into a project of GitHub and set fields of it. A value takes the place of the one before.
+/// Adds an issue to a GitHub project and sets fields of it. A value replaces the previous one.
 #[derive(Debug)]
 pub(crate) struct SetProjectFields {
     pub(crate) repository: RepositoryName,
     pub(crate) number: u64,
     pub(crate) owner: String,
     pub(crate) project: u64,
-    /// Names of fields and values.
+    /// Pairs of field name and value.
     pub(crate) values: Vec<(String, String)>,
 }
 
@@ -58,7 +58,7 @@ impl SetProjectFields {
         Ok((project, item))
     }
 
-    /// One field that cannot be set keeps no other from being set.
+    /// Sets all fields. A field that cannot be set does not prevent the others.
     async fn set(&self, outside: &Outside, project: &Project, item: &ProjectItem) -> Result<Made, Trouble> {
         let mut made = Made::default();
         for (name, value) in &self.values {

@@ -1,4 +1,4 @@
-//! Keep what a push would change, for people who decide about it.
+//! Stores the change of a push for the people who decide about it.
 
 use async_trait::async_trait;
 
@@ -9,8 +9,8 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Look at a change as a push of it would, so that nobody is asked about what could not be pushed. Looking again gives the
-/// same text, which is kept under the name of its content.
+/// Inspects a change as a push of it would, so that nobody decides about a change that cannot be pushed. A repetition
+/// produces the same text, which is stored under the hash of its content.
 #[derive(Debug)]
 pub(crate) struct ShowChange(pub(crate) domain::PushBranch);
 

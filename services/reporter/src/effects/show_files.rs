@@ -1,4 +1,4 @@
-//! Read what a pull request changes, for the people of its ticket.
+//! Reads the changed files of a pull request for its ticket's comment.
 
 use async_trait::async_trait;
 
@@ -9,10 +9,10 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Read the files of the report's pull request, as they are now.
+/// Reads the current files of the report's pull request.
 #[derive(Debug)]
 pub(crate) struct ShowFiles {
-    /// Absent: the one that the report has just opened.
+    /// Pull request to read; absent: the one that the report has just opened.
     pub(crate) pull_request: Option<domain::PullRequestRef>,
 }
 
