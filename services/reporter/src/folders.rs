@@ -1,5 +1,5 @@
-//! Local folders with a repository: the only place outside of GitHub that a change can go to. Nothing else in
-//! Journeyman knows where they are.
+//! Local folders with a repository: the only target of changes in addition to GitHub. No other module knows their
+//! paths.
 
 use std::{
     collections::BTreeMap,
@@ -14,15 +14,15 @@ use crate::{config::FolderSettings, message, outgoing::Outgoing, trouble::Troubl
 const PATCH: &str = "change.patch";
 const DESCRIPTION: &str = "description.md";
 
-/// Every folder of the settings.
+/// All folders of the settings.
 pub(crate) struct Folders {
     known: BTreeMap<Instance, FolderSettings>,
-    /// Below it the results of folders whose settings name no other place.
+    /// Parent folder of results, for folders without a results path.
     results: PathBuf,
 }
 
 impl Folders {
-    /// Those of the settings; results go below `data_dir` where they have no place of their own.
+    /// Builds the table from the settings. Results go below `data_dir` unless a folder has a results path.
     pub(crate) fn new(known: BTreeMap<Instance, FolderSettings>, data_dir: &Path) -> Self {
         Self {
             known,
@@ -30,7 +30,7 @@ impl Folders {
         }
     }
 
-    /// The folder that a repository is in; absent: it is on a server.
+    /// Returns the folder of a repository; `None` for a repository on a server.
     pub(crate) fn of(&self, repository: &RepositoryName) -> Result<Option<Place>, Trouble> {
         let Some(name) = repository.local_folder() else {
             return Ok(None);
@@ -46,7 +46,7 @@ impl Folders {
     }
 }
 
-/// One folder, and where the results of its tickets go. Every method blocks.
+/// A folder and the place of its results. Every method blocks.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     path: PathBuf,
@@ -55,17 +55,17 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Brings the folder's head into the mirror.
+    /// Fetches the folder's head into the mirror.
     pub(crate) fn fetch(&self, mirror: &Path) -> Result<(), git::Error> {
         Folder::open(&self.path)?.fetch_into(&Repository::init_bare(mirror)?)
     }
 
-    /// The commit that a branch of the folder is at.
+    /// Returns the head of a branch of the folder.
     pub(crate) fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, git::Error> {
         Folder::open(&self.path)?.branch_head(branch)
     }
 
-    /// Copies the change from the mirror and sets its branch, unless branches are not wanted.
+    /// Copies the change from the mirror and sets its branch, unless the settings exclude branches.
     pub(crate) fn push(&self, mirror: &Path, push: &PushBranch) -> Result<Pushed, git::Error> {
         if !self.write_branch {
             return Ok(Pushed::UpToDate);
@@ -75,7 +75,8 @@ impl Place {
         Folder::open(&self.path)?.write_branch(&mirror, &push.branch, ends, push.expected.as_ref())
     }
 
-    /// Writes the patch of a ticket's change, as a mail for each commit, and its text. Gives the patch's place.
+    /// Writes the patch of a ticket's change, one mail per commit, and its description. Returns the path of the
+    /// patch.
     pub(crate) fn deliver(
         &self,
         mirror: &Path,
@@ -94,13 +95,13 @@ impl Place {
     }
 }
 
-/// What is delivered as a patch.
+/// Change that is delivered as a patch.
 #[derive(Clone, Debug)]
 pub(crate) struct Delivery {
-    /// Whose it is.
+    /// Ticket of the change.
     pub(crate) ticket: TicketKey,
-    /// Where it begins.
+    /// Branch that the change is based on.
     pub(crate) base_branch: String,
-    /// Where it ends.
+    /// Last commit of the change.
     pub(crate) head: CommitId,
 }

@@ -1,4 +1,4 @@
-//! The process that inspects changes for the reporter, confined and without credentials.
+//! Program that inspects changes for the reporter, confined and without credentials.
 
 use std::process::ExitCode;
 

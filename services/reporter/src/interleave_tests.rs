@@ -1,4 +1,4 @@
-//! A reporter that is frozen at any await and overtaken: whatever it does when it wakes up, everything is there once.
+//! Tests of a reporter that freezes at any await while another one takes over. All effects exist once afterwards.
 
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -53,7 +53,7 @@ impl Scene {
         }
     }
 
-    /// A reporter of its own, with nothing shared but the ledger and the outside.
+    /// Builds a second reporter, which shares only the ledger, GitHub and Jira with the first.
     fn performer(&self) -> Performer {
         let github = github::Writer::new(&github::Settings {
             api_url: self.github.api_url(),
@@ -138,7 +138,7 @@ fn fence(sequence: u64) -> ReportFence {
     .into()
 }
 
-/// Polls until it has waited so many times; its result if it ended before that.
+/// Polls until the future has waited `times` times. Returns its result if it ends before that.
 async fn until_waits<F: Future + Unpin>(future: &mut F, times: usize) -> Option<F::Output> {
     let mut waited = 0;
     std::future::poll_fn(|context| match Pin::new(&mut *future).poll(context) {
@@ -159,7 +159,7 @@ async fn performed(performer: &Performer, report: &Report, fence: ReportFence) -
     for _ in 0..50 {
         match Box::pin(performer.perform(report, fence, Patience::More)).await {
             Ok(performed) => return performed,
-            // A write of the frozen one that was under way may land in between once more.
+            // A write of the frozen reporter may arrive in the meantime.
             Err(
                 Trouble::Later { .. }
                 | Trouble::HeldBack { .. }
@@ -191,7 +191,7 @@ async fn a_reporter_frozen_at_any_await_and_overtaken_leaves_one_of_each() {
     let scene = Scene::start().await;
     let (frozen, taker) = (scene.performer(), scene.performer());
     let mut times_frozen = 0;
-    // More than the report has awaits; one whose answer is there at once is none.
+    // More than the number of awaits of the report. An await whose result is ready does not count.
     for frozen_at in 1..=20 {
         let ticket = scene.ticket();
         let key = ticket.short();

@@ -1,4 +1,4 @@
-//! The ledger: which effects were attempted and done, and how far each ticket's reports are settled.
+//! The ledger: attempts and receipts of effects, and the progress of each ticket's reports.
 
 use domain::{
     RecordKind, ReportCursor as Cursor, ReportFence, ReportId, ReportOutcome, Stored, TicketKey, Timestamp,
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{board::Board, made::Made};
 
-/// Why the ledger did not answer.
+/// Failure of a ledger operation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Somebody with a newer fence works on the ticket.
+    /// Another reporter with a newer fence has the ticket.
     #[error("somebody else works on the ticket")]
     Superseded,
     /// The queue failed.
@@ -22,6 +22,7 @@ pub(crate) enum Error {
 impl From<queue::Error> for Error {
     fn from(error: queue::Error) -> Self {
         match error {
+            // A lost compare-and-set means that another reporter has written: this one has lost the ticket.
             queue::Error::Conflict => Self::Superseded,
             queue::Error::Unavailable { .. }
             | queue::Error::Full { .. }
@@ -32,16 +33,16 @@ impl From<queue::Error> for Error {
     }
 }
 
-/// One row of the ledger.
+/// Row of one effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EffectRecord {
-    /// When the attempt began whose outcome is not known; absent: none is outstanding.
+    /// Start of the attempt whose outcome is unknown; absent: no attempt is outstanding.
     pub(crate) intent_at: Option<Timestamp>,
-    /// The fence of the attempt.
+    /// Fence of the attempt.
     pub(crate) fence: ReportFence,
-    /// How many attempts there were.
+    /// Number of attempts.
     pub(crate) attempts: u32,
-    /// What the effect made; present: never again.
+    /// Result of the effect. If present, the effect is never performed again.
     pub(crate) receipt: Option<Made>,
 }
 
@@ -49,26 +50,26 @@ impl Stored for EffectRecord {
     const KIND: RecordKind = RecordKind::Ledger;
 }
 
-/// What the ledger says to somebody who wants to perform an effect.
+/// Answer of the ledger to a reporter that wants to perform an effect.
 #[derive(Debug)]
 pub(crate) enum Claim {
-    /// It is done; this is its receipt.
+    /// The effect is done; its receipt.
     Done(Box<Made>),
-    /// Go ahead.
+    /// The effect may be performed.
     Open(Intent),
 }
 
-/// The right to perform one effect.
+/// The right to perform one effect. Every write with it is compared with the row's last revision.
 #[derive(Debug)]
 pub(crate) struct Intent {
     key: Key,
-    /// What the effect is, for failpoints.
+    /// Kind of the effect, for failpoints.
     kind: String,
     fence: ReportFence,
     last: Option<Revision>,
-    /// How many attempts there were before.
+    /// Number of earlier attempts.
     pub(crate) attempts: u32,
-    /// When an earlier attempt began whose outcome nobody knows.
+    /// Start of an earlier attempt with an unknown outcome.
     pub(crate) open_since: Option<Timestamp>,
 }
 
@@ -83,7 +84,7 @@ impl Intent {
     }
 }
 
-/// The ledger's tables.
+/// Tables of the ledger.
 #[derive(Clone)]
 pub(crate) struct Ledger {
     effects: Table<EffectRecord>,
@@ -93,20 +94,22 @@ pub(crate) struct Ledger {
     letters: DeadLetters,
 }
 
-/// Number of reporters that crashed at the next report: one more when the one before did not give this very token back.
+/// Returns the number of consecutive crashes at the next report. It increases if the previous reporter did not return
+/// the same token.
 fn count_crashes(known: &Cursor, fence: ReportFence) -> u32 {
     let (before, now) = (known.fence.stamp(), fence.stamp());
     let is_same_token = (before.epoch, before.sequence) == (now.epoch, now.sequence);
+    // A higher delivery count of the same token means that the previous holder neither acked nor returned it.
     match known.crashes {
         Some(crashes) if is_same_token && before.delivered < now.delivered => crashes.saturating_add(1),
         Some(_) | None => 0,
     }
 }
 
-/// A row of the ledger as it is found.
+/// Row of the ledger, as the queue returned it.
 enum Known<V> {
     Row(V, Revision),
-    /// It could not be read, is kept as a dead letter, and is to be written over.
+    /// The row was unreadable. It is kept as a dead letter, and the next write replaces it.
     Lost(Revision),
     Nothing,
 }
@@ -121,7 +124,7 @@ impl<V> Known<V> {
 }
 
 impl Ledger {
-    /// The ledger of a queue.
+    /// Opens the ledger of a queue.
     pub(crate) fn new(queue: &Queue) -> Self {
         let bucket = Bucket::Effects;
         Self {
@@ -133,8 +136,10 @@ impl Ledger {
         }
     }
 
-    /// A row. One that cannot be read must not hold up its ticket: what it said is found out again. One of a newer
-    /// release is left to it.
+    /// Reads a row. An unreadable row becomes a dead letter and is rebuilt, so that it does not block its ticket.
+    ///
+    /// # Errors
+    /// A row of a newer release, which this release must not replace.
     async fn read<V>(&self, table: &Table<V>, key: &Key) -> Result<Known<V>, Error>
     where
         V: Stored + Send + Sync,
@@ -158,8 +163,10 @@ impl Ledger {
         Ok(self.letters.bury(&letter, unreadable).await?)
     }
 
-    /// Asks to perform an effect: refused when somebody newer has it, and not needed when it is done. Every later write
-    /// is compared with the row as it is read here.
+    /// Claims an effect. Every later write is compared with the row as it is read here.
+    ///
+    /// # Errors
+    /// [`Error::Superseded`] if a reporter with a newer fence has the effect.
     pub(crate) async fn claim(
         &self,
         ticket: &TicketKey,
@@ -185,7 +192,7 @@ impl Ledger {
             Known::Row(record, _) if record.fence > fence => return Err(Error::Superseded),
             Known::Row(record, revision) => new(Some(revision), record.attempts, record.intent_at),
             Known::Nothing => new(None, 0, None),
-            // Nobody knows whether it was attempted: as if that had just happened.
+            // The lost row may have recorded an attempt, so the search window for it starts now.
             Known::Lost(revision) => {
                 let mut intent = new(Some(revision), 0, None);
                 self.attempt(&mut intent, bootstrap::now()).await?;
@@ -195,7 +202,7 @@ impl Ledger {
         Ok(Claim::Open(intent))
     }
 
-    /// Writes that an attempt begins now: right before the outward write, never after it.
+    /// Records an attempt. Call it right before the outbound write, never after it.
     pub(crate) async fn attempt(&self, intent: &mut Intent, now: Timestamp) -> Result<(), Error> {
         intent.attempts += 1;
         intent.open_since = Some(now);
@@ -204,7 +211,7 @@ impl Ledger {
         failpoint::around_kind("reporter.ledger.attempt", &kind, self.write(intent, record)).await
     }
 
-    /// Writes that the attempt certainly did nothing, so that the next one need not look for it.
+    /// Records that the attempt had no effect, so that the next attempt need not search for its result.
     pub(crate) async fn withdraw(&self, mut intent: Intent) -> Result<(), Error> {
         let record = intent.record(None, None);
         let kind = intent.kind.clone();
@@ -212,7 +219,7 @@ impl Ledger {
         failpoint::around_kind("reporter.ledger.withdraw", &kind, written).await
     }
 
-    /// Writes the receipt.
+    /// Records the receipt of an effect.
     pub(crate) async fn settle(&self, mut intent: Intent, receipt: Made) -> Result<(), Error> {
         let record = intent.record(intent.open_since, Some(receipt));
         let kind = intent.kind.clone();
@@ -220,13 +227,14 @@ impl Ledger {
         failpoint::around_kind("reporter.ledger.settle", &kind, written).await
     }
 
-    /// What the effect made, when its receipt is there.
+    /// Returns the receipt of an effect that is done.
     pub(crate) async fn receipt(&self, ticket: &TicketKey, id: &str) -> Result<Option<Made>, Error> {
         let known = self.read(&self.effects, &key_of(ticket, id)).await?;
         Ok(known.row().and_then(|record| record.receipt))
     }
 
-    /// Replaces the receipt of an effect that turned out to be elsewhere or gone; without one it is performed anew.
+    /// Replaces the receipt of an effect that was found in another place or is gone. Without a receipt, the effect is
+    /// performed again.
     pub(crate) async fn correct(
         &self,
         ticket: &TicketKey,
@@ -252,7 +260,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// The ticket's board, as long as nobody newer wrote it.
+    /// Returns the ticket's board with its revision.
+    ///
+    /// # Errors
+    /// [`Error::Superseded`] if a reporter with a newer fence wrote it.
     pub(crate) async fn board(
         &self,
         ticket: &TicketKey,
@@ -266,12 +277,12 @@ impl Ledger {
         }
     }
 
-    /// The ticket's board, whoever wrote it.
+    /// Returns the ticket's board without regard to its fence.
     pub(crate) async fn newest_board(&self, ticket: &TicketKey) -> Result<Option<Board>, Error> {
         Ok(self.read(&self.boards, &Key::board(ticket)).await?.row())
     }
 
-    /// Writes the ticket's board.
+    /// Writes the ticket's board, if `last` is its current revision.
     pub(crate) async fn keep_board(
         &self,
         ticket: &TicketKey,
@@ -287,7 +298,10 @@ impl Ledger {
         Ok(())
     }
 
-    /// Takes the ticket's cursor over, unless somebody newer has it.
+    /// Takes over the ticket's cursor.
+    ///
+    /// # Errors
+    /// [`Error::Superseded`] if a reporter with a newer fence has it.
     pub(crate) async fn take_cursor(
         &self,
         ticket: &TicketKey,
@@ -297,7 +311,7 @@ impl Ledger {
         let (known, last) = match self.read(&self.cursors, &key).await? {
             Known::Row(cursor, _) if cursor.fence > fence => return Err(Error::Superseded),
             Known::Row(cursor, revision) => (cursor, Some(revision)),
-            // Every report is looked at again; what was settled says so in its outcome.
+            // The reports are read from the start. Settled ones have an outcome, so they are not repeated.
             Known::Lost(revision) => (Cursor::default(), Some(revision)),
             Known::Nothing => (Cursor::default(), None),
         };
@@ -311,7 +325,7 @@ impl Ledger {
         Ok((cursor, revision))
     }
 
-    /// Writes that this reporter gives the ticket back without a crash.
+    /// Records that this reporter returns the ticket without a crash.
     pub(crate) async fn give_cursor_back(
         &self,
         ticket: &TicketKey,
@@ -325,13 +339,13 @@ impl Ledger {
         self.move_cursor(ticket, &given_back, last).await.map(drop)
     }
 
-    /// The fence of who took the ticket's cursor last.
+    /// Returns the fence of the last reporter that took the ticket's cursor.
     pub(crate) async fn newest_fence(&self, ticket: &TicketKey) -> Result<Option<ReportFence>, Error> {
         let known = self.read(&self.cursors, &Key::cursor(ticket)).await?;
         Ok(known.row().map(|cursor| cursor.fence))
     }
 
-    /// Moves the ticket's cursor.
+    /// Moves the ticket's cursor, if `last` is its current revision.
     pub(crate) async fn move_cursor(
         &self,
         ticket: &TicketKey,
@@ -343,7 +357,7 @@ impl Ledger {
         Ok(failpoint::around("reporter.ledger.move", put).await?)
     }
 
-    /// How a report was settled before.
+    /// Returns the outcome of a report that was settled before.
     pub(crate) async fn outcome(
         &self,
         ticket: &TicketKey,
@@ -353,7 +367,7 @@ impl Ledger {
         Ok(known.row())
     }
 
-    /// Keeps how a report was settled, so that a repeated delivery says the same.
+    /// Stores the outcome of a report, so that a repeated delivery has the same outcome.
     pub(crate) async fn keep_outcome(
         &self,
         ticket: &TicketKey,
@@ -362,6 +376,7 @@ impl Ledger {
     ) -> Result<(), Error> {
         let key = Key::outcome(ticket, report);
         let last = match self.read(&self.outcomes, &key).await? {
+            // An outcome is written once. A second write fails the compare-and-set.
             Known::Lost(revision) => Some(revision),
             Known::Row(..) | Known::Nothing => None,
         };
@@ -371,16 +386,16 @@ impl Ledger {
     }
 }
 
-/// What an effect's id says of its kind: its name, or `status` for the status comment.
+/// Returns the kind in an effect's id: its name, or `status` for the status comment.
 fn kind(id: &str) -> &str {
     match id.rsplit_once('/') {
-        // The second of a kind has a number behind it.
+        // Further effects of the same kind have a number as suffix.
         Some((_, name)) if !id.starts_with("status:") => name.split('.').next().unwrap_or(name),
         Some(_) | None => "status",
     }
 }
 
-/// The row of an effect, by its id: `<report>/<effect>`, or that of the ticket's status comment.
+/// Returns the key of an effect's row by its id: `<report>/<effect>`, or the id of the status comment.
 fn key_of(ticket: &TicketKey, id: &str) -> Key {
     match id.rsplit_once('/') {
         Some((report, effect)) if !id.starts_with("status:") => Key::effect(ticket, report, effect),

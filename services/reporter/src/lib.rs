@@ -1,5 +1,7 @@
-//! The reporter: the only service that writes to GitHub, Jira and local folders. It performs each effect once, however often it is
-//! asked, and serves repositories to executors through the git gate.
+//! The reporter: the only service that writes to GitHub, Jira and local folders.
+//!
+//! It performs each effect once, however often the effect is requested. It serves repositories to executors through
+//! the git gate.
 
 mod board;
 mod bot_orders;

@@ -1,117 +1,117 @@
-//! What effects made: their receipts in the ledger.
+//! Results of effects, which are also their receipts in the ledger.
 
 use domain::{ChangedFile, CommitId, Job, ObjectRef, PullRequestRef};
 use serde::{Deserialize, Serialize};
 
-/// What the effects of one report have made so far; each effect's part is also its receipt in the ledger.
+/// Results of the effects of one report. Each effect fills its part, and stores this part as its receipt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Made {
-    /// The head that is on the remote.
+    /// Head of the remote branch after the push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pushed: Option<CommitId>,
-    /// The comments that began threads of a research, with the numbers of their questions, from 0.
+    /// Comments that began threads of a research, with the index of their question, from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) threads: Vec<(usize, String)>,
-    /// The work that begins.
+    /// Job of the work that begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) begun: Option<Job>,
-    /// The pull request that is open.
+    /// Pull request that is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pull_request: Option<PullRequestRef>,
-    /// What became of the transition.
+    /// Result of the transition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) moved: Option<Moved>,
-    /// The comment that was written.
+    /// Id of the comment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) comment: Option<String>,
-    /// The change that people are asked about.
+    /// Change that people decide about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) shown: Option<Shown>,
-    /// What the pull request changes.
+    /// Changed files of the pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) changed: Option<Changed>,
-    /// What should report on the pull request and has not; it stays a draft.
+    /// Missing check: the CI file or required check that has not reported. The pull request stays a draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) awaited: Option<String>,
-    /// Our check run.
+    /// Id of our check run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check_run: Option<u64>,
-    /// The issues that were opened.
+    /// Issues that were opened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) issues: Vec<MadeIssue>,
-    /// What became of failed jobs that were to run again.
+    /// Result of the restart of failed jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rerun: Option<Rerun>,
-    /// Why the ticket has no link to the pull request.
+    /// Reason why the ticket has no link to the pull request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unlinked: Option<String>,
-    /// The key of the ticket that this one is linked with.
+    /// Key of the ticket that this one is linked to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) linked: Option<String>,
-    /// What a triage chose and is left to people.
+    /// Choices of a triage that are left to people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) left: Vec<Left>,
 }
 
-/// An issue that was opened.
+/// Issue that the report opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MadeIssue {
-    /// What links of issues name it by.
+    /// Database id of the issue, which links between issues use.
     pub(crate) id: u64,
-    /// Its number in the repository.
+    /// Number of the issue in its repository.
     pub(crate) number: u64,
-    /// Link for people.
+    /// Address of the issue's page.
     pub(crate) url: String,
-    /// As it was planned.
+    /// Title of the issue in the plan.
     pub(crate) title: String,
 }
 
-/// What became of one effect.
+/// Result of one effect, and its origin.
 #[derive(Debug)]
 pub(crate) struct Settled {
     pub(crate) made: Made,
     pub(crate) how: How,
 }
 
-/// How an effect came to be done.
+/// Origin of an effect's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The ledger knew.
+    /// The ledger had a receipt.
     Known,
-    /// The outside showed it.
+    /// GitHub or Jira showed that the effect is done.
     Found,
-    /// It was done now.
+    /// The effect was performed now.
     Created,
 }
 
-/// A change as people see it before it is pushed.
+/// A change as people see it before its push.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Shown {
-    /// The commit that would be pushed.
+    /// Commit that a push would publish.
     pub(crate) head: CommitId,
-    /// All of it, in git's format.
+    /// Whole difference in git's format.
     pub(crate) diff: ObjectRef,
-    /// How many files differ.
+    /// Number of files that differ.
     pub(crate) files: usize,
-    /// What a comment shows of it.
+    /// Part of the difference for a comment.
     pub(crate) excerpt: String,
-    /// How many lines a comment does not show.
+    /// Number of lines that the comment omits.
     pub(crate) hidden_lines: usize,
-    /// Of which files.
+    /// Files with omitted lines.
     pub(crate) hidden_files: Vec<String>,
 }
 
-/// What of a pull request's change fits into a comment.
+/// Changed files of a pull request, as far as a comment has room for them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Changed {
-    /// The first files; those whose difference does not fit have none.
+    /// The first files. A file whose difference is too long has no patch.
     pub(crate) files: Vec<ChangedFile>,
-    /// How many there are.
+    /// Number of changed files.
     pub(crate) total: usize,
 }
 
 impl Made {
-    /// Adds what a later effect made.
+    /// Adds the results of a later effect.
     pub(crate) fn merge(&mut self, later: Self) {
         self.threads.extend(later.threads);
         self.begun = later.begun.or(self.begun.take());
@@ -131,68 +131,68 @@ impl Made {
     }
 }
 
-/// What became of failed jobs that were to run again.
+/// Result of a restart of failed jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Rerun {
-    /// Some run now.
+    /// Some jobs run now.
     Started,
-    /// They had run again before, or run already.
+    /// The jobs were restarted before, or run already.
     Before,
-    /// GitHub refused it.
+    /// GitHub refused the restart.
     Refused {
-        /// GitHub's reason.
+        /// Reason that GitHub returned.
         detail: String,
     },
 }
 
-/// Something that a triage chose for a ticket and that is not set.
+/// Choice of a triage that is not set on the ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
-    /// What was chosen.
+    /// The choice.
     pub(crate) wish: Wish,
-    /// Why it is not set.
+    /// The reason why it is not set.
     pub(crate) why: Why,
 }
 
-/// What a triage chose.
+/// Choice of a triage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Wish {
-    /// The type of issue.
+    /// Type of the issue.
     Type { name: String },
-    /// How urgent it is.
+    /// Priority of the issue.
     Priority { name: String },
-    /// A place in a project.
+    /// Membership in a project.
     Project { owner: String, number: u64 },
-    /// The value of a field of the project.
+    /// Value of a project's field.
     Field { name: String, value: String },
-    /// A link with another ticket.
+    /// Link to another ticket.
     Link { to: String },
 }
 
-/// Why what a triage chose is not set.
+/// Reason why a choice of a triage is not set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Why {
-    /// The rules only let it be suggested.
+    /// The rules permit a suggestion only.
     Suggested,
-    /// It has another one, which stays.
+    /// The ticket has another value, which stays.
     Has { current: String },
     /// The settings have no token for projects.
     NoToken,
-    /// The project has no such field.
+    /// The project does not have the field.
     NoField,
-    /// The field cannot have the value.
+    /// The field does not accept the value.
     NoValue,
-    /// The site has no such type of link.
+    /// The Jira site does not have the link type.
     NoLinkType { name: String },
-    /// The outside refuses it.
+    /// GitHub or Jira refused it.
     Refused { detail: String },
 }
 
 impl Left {
-    /// Only that something is left.
+    /// Builds the result for one choice that is not set.
     pub(crate) fn because(wish: Wish, why: Why) -> Made {
         Made {
             left: vec![Self { wish, why }],
@@ -201,28 +201,28 @@ impl Left {
     }
 }
 
-/// What became of a transition.
+/// Result of a transition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Moved {
-    /// It has this status now.
+    /// The issue has this status.
     To(String),
-    /// The workflow offers no way to it from where the issue is.
+    /// The workflow has no transition to the status from the current one.
     Unavailable {
-        /// The status that was wanted.
+        /// Status that the report requested.
         wanted: String,
-        /// The status that the issue keeps.
+        /// Current status of the issue.
         status: String,
-        /// Statuses that can be reached from there.
+        /// Statuses that the workflow offers from the current one.
         reachable: Vec<String>,
     },
-    /// Jira refused it.
+    /// Jira refused the transition.
     Refused {
-        /// The status that was wanted.
+        /// Status that the report requested.
         wanted: String,
-        /// Jira's reason.
+        /// Reason that Jira returned.
         detail: String,
-        /// The fields that a person has to fill in for it.
+        /// Fields of the screen that a person has to fill in.
         #[serde(default)]
         asks_for: Vec<String>,
     },

@@ -1,4 +1,4 @@
-//! The reporter's process.
+//! Process of the reporter.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Submit a review of a pull request of somebody.
+//! Submits a review of another author's pull request.
 
 use async_trait::async_trait;
 use domain::{PullRequestRef, Refusal, report::PullRequestReviewed};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Submit a review, all its comments at once. It never approves: that is for people.
+/// Submits a review with all its comments in one request. It never approves: only people approve.
 #[derive(Debug)]
 pub(crate) struct SubmitReview(pub(crate) PullRequestReviewed);
 
@@ -28,7 +28,7 @@ impl Effect for SubmitReview {
         false
     }
 
-    /// Done when a review of ours carries the effect's marker.
+    /// Done if a review of ours has the effect's marker.
     async fn look(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Option<Made>, Trouble> {
         let PullRequestRef {
             repository, number, ..
@@ -41,13 +41,13 @@ impl Effect for SubmitReview {
         Ok(reviews.iter().any(is_it).then(Made::default))
     }
 
-    /// Nobody waits for a review of what is merged or closed.
+    /// Refuses a pull request that is merged or closed.
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         let PullRequestRef {
             repository, number, ..
         } = &self.0.pull_request;
         let github = &outside.github;
-        // GitHub lets nobody judge what is his own.
+        // GitHub refuses a judging review by the author of the pull request.
         let judges = self.0.review.is_blocking() && {
             let author = github.pull_request(repository, *number).await?.author;
             !author.eq_ignore_ascii_case(&github.login(repository.instance()).await?)
@@ -59,7 +59,7 @@ impl Effect for SubmitReview {
         let run = asked.report.run.as_ref();
         let with_comments = self.written((true, judges), asked.id, run);
         match github.submit_review(repository, *number, &with_comments).await {
-            // A push took a line away in between: what is to be said of it stands in the text then.
+            // A push removed a commented line in the meantime. The remarks become part of the review's text.
             Err(github::Error::Rejected { detail }) => {
                 tracing::info!(%repository, number, detail, "comments on lines are refused");
                 let as_text = self.written((false, judges), asked.id, run);

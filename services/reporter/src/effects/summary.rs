@@ -1,4 +1,4 @@
-//! Keep the one summary of a discussion up to date.
+//! Updates the one summary of a discussion.
 
 use async_trait::async_trait;
 use domain::{Answered, DiscussionTask, TicketKey};
@@ -6,7 +6,7 @@ use domain::{Answered, DiscussionTask, TicketKey};
 use super::{Asked, Effect, EffectTarget, Outside, Thread};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// Write the summary, or write it over the last one: people find it where it was.
+/// Writes the summary, or replaces the previous one, so that people find it in the same comment.
 #[derive(Debug)]
 pub(crate) struct Summary {
     pub(crate) thread: Thread,
@@ -14,7 +14,7 @@ pub(crate) struct Summary {
     pub(crate) answer: Answered,
 }
 
-/// What the markers of a ticket's summaries begin with. Each ends in the id of its effect.
+/// Returns the common start of the markers of a ticket's summaries. Each marker ends in the id of its effect.
 fn summary_of(ticket: &TicketKey) -> String {
     format!("summary:{ticket}|")
 }
@@ -51,7 +51,7 @@ impl Effect for Summary {
             .rfind(|comment| comment.marker.starts_with(&prefix));
         if let Some(last) = last {
             match outside.edit_comment(&self.thread, &last.id, &text, &marker).await {
-                // Somebody has just deleted it.
+                // A person deleted it between the read and the write.
                 Err(Trouble::Missing(_)) => {}
                 edited => return edited.map(|()| made(last.id)),
             }

@@ -1,32 +1,32 @@
-//! Where text goes: one place for each kind of thread that people talk in.
+//! Threads of comments, one variant for each kind of place that people discuss in.
 
 use domain::{PullRequestRef, RepositoryName, TicketKey};
 
 use super::{Outside, marker::marker_of};
 use crate::{message, trouble::Trouble};
 
-/// A thread that people talk in.
+/// A thread of comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Thread {
     /// The comments of a Jira issue.
     Jira(TicketKey),
     /// The conversation of a GitHub issue or pull request.
     GitHub(RepositoryName, u64),
-    /// The thread of a review that a comment on a line began: a pull request, and the comment's id.
+    /// A review thread: repository, pull request, and the id of the comment that began it.
     Review(RepositoryName, u64, u64),
-    /// A discussion: the thread of a comment in it, by its id in GraphQL, or one of its own.
+    /// A discussion. With a GraphQL id, the thread of that comment; without one, the top level.
     Discussion(RepositoryName, u64, Option<String>),
-    /// Nobody talks there: no tracker has the tickets of folders.
+    /// No thread: the tickets of folders have no tracker.
     Nowhere(TicketKey),
 }
 
 impl Thread {
-    /// The conversation of a pull request.
+    /// Returns the conversation of a pull request.
     pub(crate) fn on(pull_request: &PullRequestRef) -> Self {
         Self::GitHub(pull_request.repository.clone(), pull_request.number)
     }
 
-    /// The thread of a ticket.
+    /// Returns the thread of a ticket.
     pub(crate) fn of(ticket: &TicketKey) -> Self {
         match ticket {
             TicketKey::Jira { .. } => Self::Jira(ticket.clone()),
@@ -39,17 +39,17 @@ impl Thread {
     }
 }
 
-/// A comment by our own account that carries a marker.
+/// A comment of our account that has a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ours {
-    /// Its id outside.
+    /// Id of the comment at GitHub or Jira.
     pub(crate) id: String,
-    /// Its marker.
+    /// Effect marker of the comment.
     pub(crate) marker: String,
 }
 
 impl Outside {
-    /// The comments of ours in a thread that carry a marker, oldest first.
+    /// Returns our comments of a thread that have a marker, oldest first.
     pub(crate) async fn our_comments(&self, thread: &Thread) -> Result<Vec<Ours>, Trouble> {
         match thread {
             Thread::Jira(issue) => {
@@ -84,7 +84,7 @@ impl Outside {
         }
     }
 
-    /// What we replied in the thread of a comment on a line.
+    /// Returns our replies in the thread of a comment on a line.
     async fn our_replies(
         &self,
         repository: &RepositoryName,
@@ -105,7 +105,7 @@ impl Outside {
         Ok(ours.collect())
     }
 
-    /// What we said in a discussion, in whatever thread: a marker stands once.
+    /// Returns our comments in all threads of a discussion. A marker is unique in it.
     async fn ours_in_discussion(
         &self,
         repository: &RepositoryName,
@@ -126,7 +126,7 @@ impl Outside {
         Ok(ours.collect())
     }
 
-    /// Deletes a comment of ours; one that is gone already is a success.
+    /// Deletes a comment of ours. A comment that no longer exists counts as deleted.
     pub(crate) async fn delete_comment(&self, thread: &Thread, comment: &str) -> Result<(), Trouble> {
         let deleted = match thread {
             Thread::Jira(issue) => {
@@ -134,7 +134,7 @@ impl Outside {
                 let deleted = self.jira.delete_comment(issue, &comment).await;
                 deleted.map_err(Trouble::from)
             }
-            // Replies are written once and stay.
+            // Replies are never replaced, so they are not deleted.
             Thread::Review(..) | Thread::Nowhere(_) => Ok(()),
             Thread::Discussion(repository, ..) => {
                 let deleted = self.github.delete_discussion_comment(repository, comment).await;

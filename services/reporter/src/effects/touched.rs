@@ -1,4 +1,4 @@
-//! Who knows the code that a pull request changes: the owners of its files, and the authors of the lines that it touches.
+//! People who know the code of a pull request: the owners of its files, and the authors of the lines that it changes.
 
 use domain::{ChangedFile, CommitId, PullRequestRef, cause::chain};
 use git::Repository;
@@ -11,13 +11,14 @@ use crate::{
     trouble::Trouble,
 };
 
-/// More files and ranges than these are not asked about.
+// Limits of one GraphQL request for authors: number of files, and of line ranges.
 const FILES: usize = 10;
 const RANGES: usize = 20;
-/// People of whom GitHub is asked what they may do: as many as can be asked for a review.
+// People whose permission is read. GitHub accepts at most 15 requested reviewers.
 const CANDIDATES: usize = 15;
 
-/// The people who own the changed files by the file CODEOWNERS of the target branch, and may be asked.
+/// Returns the owners of the changed files by the CODEOWNERS file of the target branch, as far as a review can be
+/// requested of them.
 pub(super) async fn code_owners(
     outside: &Outside,
     ours: &PullRequestRef,
@@ -27,6 +28,7 @@ pub(super) async fn code_owners(
     let branch = now.base_branch.clone();
     let file = blocking(move || {
         let mirror = Repository::open(&mirror)?;
+        // GitHub reads the file from the target branch, so a pull request cannot change its reviewers.
         let Some(head) = mirror.branch_head(&branch)? else {
             return Ok(None);
         };
@@ -49,7 +51,7 @@ pub(super) async fn code_owners(
     allowed(outside, ours, now, named, usize::MAX).await
 }
 
-/// The authors of the lines that a pull request touches, those of the most lines first; at most `most`.
+/// Returns at most `most` authors of the changed lines, in descending order of their number of lines.
 pub(super) async fn authors(
     outside: &Outside,
     ours: &PullRequestRef,
@@ -64,7 +66,7 @@ pub(super) async fn authors(
         return Ok(Vec::new());
     };
     let counted = match outside.github.authors_of(&ours.repository, &base, &lines).await {
-        // What GitHub does not tell asks nobody.
+        // Without this information, no review is requested.
         Err(
             error @ (github::Error::Rejected { .. }
             | github::Error::NotFound { .. }
@@ -82,7 +84,7 @@ pub(super) async fn authors(
     allowed(outside, ours, now, ranked, most).await
 }
 
-/// The commit that the pull request began at, and the lines there that it touches. A file that is new or was renamed has none.
+/// Returns the merge base of the pull request, and the lines there that it changes. New and renamed files have none.
 async fn before(
     outside: &Outside,
     ours: &PullRequestRef,
@@ -120,16 +122,17 @@ async fn before(
     found.await
 }
 
-/// The lines of the old file that a change removes, and those around what it only adds.
+/// Returns the lines of the old file that a change removes, and the neighbors of pure additions.
 fn touched(file: &ChangedFile) -> Vec<Lines> {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     let mut add = |first: u32, last: u32| match ranges.last_mut() {
         Some(range) if first <= range.1 + 1 => range.1 = range.1.max(last),
         _ => ranges.push((first, last)),
     };
-    // The line of the old file that comes next, and whether it stands beside lines that were only added.
+    // The next line of the old file, and if the previous line was a pure addition.
     let (mut next, mut is_after_added) = (0, false);
     let mut removed_before = false;
+    // A patch of GitHub has no file header: it starts with the first hunk.
     for line in file.patch.lines() {
         match (line.strip_prefix("@@"), line.chars().next()) {
             (Some(header), _) => {
@@ -151,6 +154,7 @@ fn touched(file: &ChangedFile) -> Vec<Lines> {
                 }
                 is_after_added = !removed_before;
             }
+            // "\ No newline at end of file" is not a line of the file.
             (None, Some('\\')) => {}
             (None, _) => {
                 if is_after_added && next > 0 {
@@ -169,7 +173,8 @@ fn touched(file: &ChangedFile) -> Vec<Lines> {
     lines.collect()
 }
 
-/// Those who may push, never the author and no program: whoever else is asked makes GitHub refuse to ask anybody.
+/// Filters the people who may push, without the author and bots. GitHub refuses the whole request if one login is not
+/// allowed.
 async fn allowed(
     outside: &Outside,
     ours: &PullRequestRef,

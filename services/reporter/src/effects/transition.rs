@@ -1,4 +1,4 @@
-//! Move a Jira issue.
+//! Moves a Jira issue to another status.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Move a Jira issue.
+/// Moves a Jira issue to another status.
 #[derive(Debug)]
 pub(crate) struct Transition {
-    /// The Jira issue.
+    /// Key of the Jira issue.
     pub(crate) issue: TicketKey,
-    /// Acceptable statuses, the best one first.
+    /// Acceptable statuses, in order of preference.
     pub(crate) goals: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ impl Effect for Transition {
 
     async fn create(&self, outside: &Outside, asked: &Asked<'_>) -> Result<Made, Trouble> {
         if asked.made.awaited.is_some() {
-            // What stays a draft is not handed over.
+            // The pull request stays a draft, so the ticket does not move to review.
             return Ok(Made::default());
         }
         let given = asked.rules.map(|rules| rules.jira.transition_fields.clone());
@@ -50,15 +50,15 @@ impl Effect for Transition {
     }
 }
 
-/// Done when the issue has one of the statuses.
+/// Done if the issue has one of the statuses.
 async fn look(outside: &Outside, issue: &TicketKey, goals: &[String]) -> Result<Option<Made>, Trouble> {
     let status = outside.jira.status(issue).await?.name;
     let is_done = goals.iter().any(|goal| goal.eq_ignore_ascii_case(&status));
     Ok(is_done.then(|| made(Moved::To(status))))
 }
 
-/// Takes the first transition to a goal that Jira accepts; that there is none, or that Jira refuses each, is an answer
-/// too.
+/// Performs the first transition to a goal that Jira accepts. No offered transition, or a refusal of each, is a
+/// result, not an error.
 async fn create(
     outside: &Outside,
     issue: &TicketKey,
@@ -102,7 +102,7 @@ async fn create(
             }
             Err(error) => return Err(error.into()),
         }
-        // An earlier try that was thought lost may have moved it in between.
+        // An earlier try whose response was lost may have moved the issue in the meantime.
         if let Some(moved) = look(outside, issue, goals).await? {
             return Ok(moved);
         }
@@ -110,14 +110,15 @@ async fn create(
     Ok(made(refused(wanted, &refusals, given)))
 }
 
-/// Every transition that leads to a goal, the best one first.
+/// Returns the transitions that lead to a goal, in order of preference.
 fn candidates<'a>(offered: &'a [Offered], goals: &[String]) -> Vec<&'a Offered> {
     let moves: Vec<_> = offered.iter().map(crate::moves::of).collect();
     let ranked = to_statuses(&moves, goals).into_iter();
     ranked.filter_map(|index| offered.get(index)).collect()
 }
 
-/// What to tell of the best candidate: Jira's reason, and the fields that a person has to fill in.
+/// Builds the result of a refused transition: Jira's reason for the best candidate, and the fields that a person has
+/// to fill in.
 fn refused(wanted: String, refusals: &[(&Offered, jira::Error)], given: &BTreeMap<String, String>) -> Moved {
     let (transition, error) = match refusals.first() {
         Some((transition, error)) => (Some(*transition), chain(error)),

@@ -1,4 +1,4 @@
-//! Give a ticket back.
+//! Unassigns a ticket.
 
 use async_trait::async_trait;
 use domain::{Account, RepositoryName, Rules, TicketKey};
@@ -6,12 +6,12 @@ use domain::{Account, RepositoryName, Rules, TicketKey};
 use super::{Asked, Effect, EffectTarget, Outside, assign};
 use crate::{made::Made, trouble::Trouble};
 
-/// Leave a Jira issue to nobody, and take from an issue of GitHub what asks for work on it, so that giving it to us again
-/// asks for work again.
+/// Removes the assignee of a Jira issue, or the assignee and labels that request work on a GitHub issue, so that
+/// setting them again requests work again.
 #[derive(Debug)]
 pub(crate) struct Unassign {
     pub(crate) ticket: TicketKey,
-    /// Whether a Jira issue is taken from a person too, and not from us alone.
+    /// If true, a Jira issue is also taken from a person.
     pub(crate) from_anybody: bool,
 }
 
@@ -49,7 +49,7 @@ impl Effect for Unassign {
 }
 
 impl Unassign {
-    /// Whether the account that has the Jira issue is one that issues are given to so that we work on them.
+    /// Returns true if the assignee of the Jira issue is an account of ours, or one whose assignment requests work.
     async fn is_ours(&self, outside: &Outside, rules: Option<&Rules>) -> Result<bool, Trouble> {
         let (Some(rules), Some(has_it)) = (rules, outside.jira.assignee(&self.ticket).await?) else {
             return Ok(false);

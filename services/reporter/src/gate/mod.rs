@@ -1,7 +1,7 @@
 //! The git gate: read-only smart HTTP over the mirrors, for executors with a grant.
 //!
-//! The grant is checked from the head of a request, before a byte of its body is read. A clone has a place among a
-//! bounded number, and a deadline that holds whatever its client does.
+//! The gate verifies the grant from the head of a request, before it reads a byte of the body. Clones have a bounded
+//! number of slots, and each has a deadline that its client cannot extend.
 
 mod slots;
 mod trace;
@@ -29,14 +29,14 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Wants and haves of a large repository; git sends at most a few hundred kilobytes.
+// Limit for the wants and haves of a large repository. git sends at most a few hundred kilobytes.
 const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
-/// How long a caller waits for a fetch before it is told how far that is; shorter than git's own patience with silence.
+// Longest wait for a fetch before the caller gets its progress. It is shorter than git's limit on a silent server.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// For all requests that are being read.
+// Memory for all request bodies that are read at the same time.
 const BODY_MEMORY: usize = 64 * 1024 * 1024;
 
-/// What the routes share.
+/// State that the routes share.
 #[derive(Clone)]
 pub(crate) struct Gate {
     mirrors: Arc<Mirrors>,
@@ -47,8 +47,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// A gate over the mirrors for the bearer of a grant that verifies. One clone or fetch takes no longer than the
-    /// deadline.
+    /// Builds a gate over the mirrors. The verifier checks grants, and the deadline limits each clone and fetch.
     pub(crate) fn new(mirrors: Arc<Mirrors>, verifier: Verifier, deadline: Duration) -> Self {
         Self {
             mirrors,
@@ -59,7 +58,7 @@ impl Gate {
         }
     }
 
-    /// The routes under `/git`.
+    /// Returns the routes under `/git`.
     pub(crate) fn router(self) -> Router {
         Router::new()
             .route("/git/{owner}/{name}/info/refs", get(advertise))
@@ -104,7 +103,7 @@ impl Gate {
     }
 }
 
-/// Proof that the request carries a grant for the repository that it names.
+/// Proof of a grant for the repository in the request's path.
 struct Admitted {
     repository: RepositoryName,
     run: RunId,
@@ -120,7 +119,7 @@ impl FromRequestParts<Gate> for Admitted {
     }
 }
 
-/// Why the gate stays closed.
+/// Reason of a refusal, worded for the executor.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error("a grant is needed: Authorization: Bearer <grant>")]
@@ -151,6 +150,7 @@ enum Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
+        // Missing and invalid grants get 401, a valid grant for another repository 403.
         let status = match self {
             Self::NoGrant | Self::BadGrant(_) => StatusCode::UNAUTHORIZED,
             Self::OtherRepository | Self::ReadOnly | Self::NotSmart => StatusCode::FORBIDDEN,
@@ -209,6 +209,7 @@ async fn list(admitted: Admitted, gate: Gate, headers: HeaderMap) -> Result<Resp
         MirrorView::RefusedBranch { reason } => return Err(Refusal::RefusedBranch { reason }),
     };
     let protocol = protocol(&headers);
+    // Protocol version 2 starts without the service line of the older versions (gitprotocol-http).
     let opening = if protocol.is_some_and(|version| version.contains("version=2")) {
         Bytes::new()
     } else {
@@ -261,9 +262,9 @@ fn answer(content_type: &'static str, body: Body) -> Response {
     (headers, body).into_response()
 }
 
-/// What the executor is after, where it says so.
+/// Reads the branch or commit that the executor requests from the headers.
 fn wanted_head(headers: &HeaderMap) -> WantedHead {
-    // Names of branches need not be ASCII.
+    // Branch names need not be ASCII.
     let text = |name| {
         headers
             .get(name)
@@ -274,13 +275,14 @@ fn wanted_head(headers: &HeaderMap) -> WantedHead {
         .map(str::to_owned)
         .filter(|branch| !branch.is_empty() && branch.len() <= 512);
     WantedHead {
-        // A commit says all; its branch may be gone.
+        // A commit is sufficient, and its branch may be gone.
         branch: branch.filter(|_| commit.is_none()),
         commit,
     }
 }
 
 fn protocol(headers: &HeaderMap) -> Option<&str> {
+    // The value becomes an environment variable of git, so only the characters of git's own values pass.
     let is_plain = |value: &&str| {
         value.len() <= 64
             && value
@@ -295,6 +297,8 @@ fn protocol(headers: &HeaderMap) -> Option<&str> {
 
 fn unzip(body: &[u8]) -> Result<Bytes, Refusal> {
     let mut plain = Vec::new();
+    // One byte more than the limit shows that the body is too large, so a small gzip body cannot expand without
+    // bound.
     let limit = MAX_REQUEST_BYTES as u64 + 1;
     io::Read::read_to_end(
         &mut io::Read::take(flate2::read::GzDecoder::new(body), limit),

@@ -1,4 +1,4 @@
-//! Places for clones: a number for all, and a smaller one for each run.
+//! Slots for clones: a total number, and a smaller one for each run.
 
 use std::{
     collections::HashMap,
@@ -12,29 +12,29 @@ use tokio::{
     time::timeout,
 };
 
-/// `upload-pack` processes at once.
+// Concurrent `upload-pack` processes.
 const PROCESSES: usize = 16;
-/// Those of one run: an executor clones one repository at a time, and its next request may overlap the last.
+// Slots of one run. An executor clones one repository at a time, and its next request may overlap the previous one.
 const PER_RUN: usize = 2;
-/// How long a request waits for a place.
+// Longest wait of a request for a slot.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The places. Cheap to clone.
+/// Slots of the gate. Clones share them.
 #[derive(Clone)]
 pub(super) struct Slots {
     all: Arc<Semaphore>,
     runs: Arc<Mutex<HashMap<RunId, Arc<Semaphore>>>>,
 }
 
-/// One place, free again on drop.
+/// One slot. Dropping it frees the slot.
 pub(super) struct Slot {
     _all: OwnedSemaphorePermit,
-    // Before the run's entry is looked at.
+    // Declared before the entry, because fields drop in this order and the entry counts the free permits.
     _run: OwnedSemaphorePermit,
     _entry: Entry,
 }
 
-/// Removes the run's places from the map when they are all free.
+/// Removes the run's semaphore from the map when no request uses it.
 struct Entry {
     runs: Arc<Mutex<HashMap<RunId, Arc<Semaphore>>>>,
     run: RunId,
@@ -50,7 +50,7 @@ impl Default for Slots {
 }
 
 impl Slots {
-    /// A place for a clone of this run; `None` when none became free within 10 s.
+    /// Waits for a slot for a clone of this run. `None` if none becomes free within 10 s.
     pub(super) async fn take(&self, run: &RunId) -> Option<Slot> {
         let places = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +61,7 @@ impl Slots {
             runs: Arc::clone(&self.runs),
             run: run.clone(),
         };
-        // The run's own limit first, so that its requests do not wait in the way of others.
+        // The run's own limit comes first, so that its waiting requests hold no slot of other runs.
         let taking = async {
             Some((
                 places.acquire_owned().await.ok()?,
@@ -80,7 +80,7 @@ impl Slots {
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        // Requests that wait hold the places too.
+        // Waiting requests hold a reference to the semaphore, too.
         if runs
             .get(&self.run)
             .is_some_and(|places| Arc::strong_count(places) == 1)

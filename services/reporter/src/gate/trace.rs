@@ -1,4 +1,4 @@
-//! The span of a clone, below the one of the executor that asked for it.
+//! Span of a clone, as a child of the executor's span.
 
 use axum::http::HeaderMap;
 use bootstrap::trace;
@@ -6,7 +6,7 @@ use tracing::Span;
 
 use super::Admitted;
 
-/// Only a request with a grant has a span, so that strangers cannot write into a trace.
+/// Builds the span. Only a request with a grant gets one, so that strangers cannot write into a trace.
 pub(super) fn span(admitted: &Admitted, headers: &HeaderMap) -> Span {
     let span = tracing::info_span!(
         "git gate",

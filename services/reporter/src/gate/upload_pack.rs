@@ -1,4 +1,4 @@
-//! One `git upload-pack` with a deadline of its own.
+//! One `git upload-pack` process with a deadline.
 
 use std::{io, path::Path, process::Stdio, sync::Arc, time::Duration};
 
@@ -19,13 +19,13 @@ use super::slots::Slot;
 /// A running process. Dropping it, or its output, kills it.
 pub(super) struct Process {
     output: ChildStdout,
-    /// Cancelled when the deadline has passed.
+    /// Canceled when the deadline has passed.
     late: CancellationToken,
     abandoned: DropGuard,
 }
 
-/// Starts `upload-pack` over a mirror. A task of its own ends it at the deadline, when its output is dropped, or when it
-/// has ended by itself, and gives its place back then: it does not depend on a client that reads.
+/// Starts `upload-pack` over a mirror. A task ends it at the deadline, when its output is dropped, or when it exits,
+/// and then frees the slot. So the slot does not depend on a client that reads.
 pub(super) fn spawn(
     mirror: Arc<Path>,
     protocol: Option<&str>,
@@ -38,7 +38,8 @@ pub(super) fn spawn(
     let mut child = command.spawn()?;
     let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // The process reads and writes at the same time; when it dies, the write fails and that is all.
+        // The process reads and writes at the same time, so the input needs a task. If the process dies, the write
+        // fails.
         tokio::spawn(async move {
             let _ = stdin.write_all(&input).await;
         });
@@ -53,7 +54,7 @@ pub(super) fn spawn(
     })
 }
 
-/// Whatever is held is free once the process is gone: its place, and the mirror that it reads.
+/// Waits for the end of the process. `_held` (its slot and the mirror's hold) is dropped only after that.
 async fn watch<H: Send>(
     mut child: Child,
     deadline: Duration,
@@ -75,7 +76,7 @@ async fn watch<H: Send>(
 }
 
 fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Result<Command, git::Error> {
-    // The mirror's own configuration is ours, or replaced by ours here.
+    // The mirror's configuration is ours, or overridden here.
     let mut command = Command::from(git::prepare_command(mirror)?);
     if let Some(protocol) = protocol {
         command.env("GIT_PROTOCOL", protocol);
@@ -95,7 +96,8 @@ fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Result<Comm
 }
 
 impl Process {
-    /// What it writes, after an opening. It ends with an error, not short, when the deadline came first.
+    /// Returns the output after an opening. After the deadline the stream ends with an error, so that a client does
+    /// not take it as complete.
     pub(super) fn output(self, opening: Bytes) -> Body {
         let Self {
             output,

@@ -1,4 +1,4 @@
-//! Confinement of the calling process, for good: limits, Landlock, refused system calls.
+//! Permanent confinement of the calling process: resource limits, Landlock, seccomp.
 
 use std::{
     collections::BTreeMap,
@@ -16,15 +16,15 @@ use seccompiler::{
     SeccompRule, apply_filter,
 };
 
-/// What is asked of the kernel; what an older one lacks is left out, and the probe finds out whether the rest will do.
+// Requested Landlock version. Older kernels enforce a part of it, and the probe checks that this part is sufficient.
 const LANDLOCK: ABI = ABI::V6;
-/// Processor time of this process, and of each one that it starts, in seconds.
+/// CPU time of this process, and of each process that it starts, in seconds.
 pub(super) const CPU_S: u64 = 60;
-/// The largest file that is written, in bytes.
+/// Largest file that the process can write, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 const MAX_OPEN_FILES: u64 = 1024;
 
-/// Where programs and their libraries are.
+/// Paths of programs and their libraries.
 const PROGRAMS: [&str; 8] = [
     "/usr",
     "/lib",
@@ -37,7 +37,8 @@ const PROGRAMS: [&str; 8] = [
 ];
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
 
-/// Never needed here: sockets, other processes, the kernel's wide doors.
+/// System calls that the inspector never needs: sockets, access to other processes, and calls with a large attack
+/// surface.
 const DENIED: &[i64] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -79,10 +80,12 @@ const DENIED: &[i64] = &[
     libc::SYS_semget,
 ];
 
-/// On x86-64 every call has a second number for the x32 ABI.
+// On x86-64 every system call has a second number in the x32 ABI, which a filter by number would miss.
 const X32: i64 = 0x4000_0000;
 
-/// Limits that hold with or without the kernel's help for the rest. `memory` is what each process may allocate, in bytes.
+/// Sets resource limits, which need no support for Landlock or seccomp. `memory` limits the data of each process, in
+/// bytes.
+// The inspector must not outlive the reporter.
 pub(super) fn set_limits(memory: u64) -> Result<(), String> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| error.to_string())?;
@@ -93,6 +96,7 @@ pub(super) fn set_limits(memory: u64) -> Result<(), String> {
         (Resource::Fsize, MAX_FILE),
         (Resource::Nofile, MAX_OPEN_FILES),
     ] {
+        // A process cannot raise its hard limit, so a lower limit of the container stays.
         let ceiling = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
         let limit = Some(wanted.min(ceiling));
         let limit = Rlimit {
@@ -104,8 +108,9 @@ pub(super) fn set_limits(memory: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves this process nothing but programs and a mirror to read, and its quarantine to write.
+/// Restricts this process to reading programs and a mirror, and writing its quarantine.
 pub(super) fn confine(mirror: &Path, quarantine: &Path) -> Result<(), String> {
+    // Landlock and seccomp require it for unprivileged processes. It also disables setuid programs.
     rustix::thread::set_no_new_privs(true).map_err(|error| error.to_string())?;
     restrict_files(mirror, quarantine)?;
     refuse_calls().map_err(|error| format!("seccomp: {error}"))
@@ -134,7 +139,7 @@ fn restrict_files(mirror: &Path, quarantine: &Path) -> Result<(), String> {
     }
 }
 
-/// A `git` elsewhere brings its libraries in the folder beside.
+/// Returns the installation folder of `git`, because a `git` outside of the system paths has its libraries there.
 fn folders_of_git() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -142,6 +147,7 @@ fn folders_of_git() -> Vec<PathBuf> {
         .find_map(|folder| folder.join("git").canonicalize().ok());
     let prefix = found.and_then(|git| Some(git.parent()?.parent()?.to_owned()));
     prefix
+        // The root folder would open all files.
         .filter(|prefix| prefix.components().count() > 1)
         .into_iter()
         .collect()
@@ -153,7 +159,7 @@ fn refuse_calls() -> Result<(), seccompiler::Error> {
         .flat_map(|call| numbers(*call))
         .map(|call| (call, Vec::new()))
         .collect();
-    // Ending itself must stay possible.
+    // Abort needs tgkill on the process itself. Other processes stay out of reach.
     let own = u64::from(std::process::id());
     let others = SeccompCondition::new(0, Dword, SeccompCmpOp::Ne, own)?;
     for call in numbers(libc::SYS_tgkill) {

@@ -1,4 +1,4 @@
-//! The work itself; runs confined.
+//! The inspection of a change. It runs confined.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -9,10 +9,11 @@ use super::{Rendered, Task, Verdict};
 use crate::policy::{self, Limits, MAX_COMMITS};
 
 const MAX_OBJECTS: u32 = 200_000;
-/// A difference that a person decides about must be whole.
+// Largest difference as text, in bytes. A person decides about the whole difference, so a longer one is refused, not
+// truncated.
 const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
 
-/// Looks at a push whose mirror is at `mirror`. Its checked pack is left in `quarantine/objects/pack`.
+/// Inspects a push for the mirror at `mirror`. The checked pack remains in `quarantine/objects/pack`.
 pub(super) fn examine(mirror: &Path, quarantine: &Path, task: &Task, pack: &[u8], memory: u64) -> Verdict {
     match try_examine(mirror, quarantine, task, pack, memory) {
         Ok(verdict) => verdict,
@@ -32,6 +33,7 @@ fn try_examine(
 ) -> Result<Verdict, git::Error> {
     let repository = Repository::open(mirror)?;
     let (base, head) = (&task.push.base, &task.push.head);
+    // The base must be in the remote's history before the pack is read: a planner names it.
     if !is_in_history(&repository, base, &task.branches)? {
         return Ok(breach(Violation::ForeignBase {
             base: base.short().to_owned(),
@@ -43,7 +45,7 @@ fn try_examine(
         git::Limits {
             max_bytes: task.limits.max_pack_bytes,
             max_objects: MAX_OBJECTS,
-            // Both processes are there at once, and this one holds the pack.
+            // This process and git run at the same time, and this one holds the pack.
             max_memory_bytes: memory / 2,
             ..git::Limits::default()
         },
@@ -52,6 +54,7 @@ fn try_examine(
         let detail = format!("it lacks the head commit {}", head.short());
         return Ok(Verdict::BadPack { detail });
     }
+    // Commits that do not descend from the base could bring in the history of another repository.
     if !repository.is_descendant(head, base)? {
         let (head, base) = (head.short().to_owned(), base.short().to_owned());
         return Ok(breach(Violation::Unrelated { head, base }));
@@ -87,7 +90,8 @@ fn breach(violation: Violation) -> Verdict {
     }
 }
 
-/// The whole difference, then each commit's own. All of them share one budget, and the first that does not fit ends it.
+/// Checks the whole difference, then each commit's difference. All share one budget, and the first difference that
+/// exceeds it ends the check.
 fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, git::Error> {
     let (base, head) = (&task.push.base, &task.push.head);
     let invalid = |error: globset::Error| git::Error::Failed(error.into());
@@ -101,6 +105,7 @@ fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, gi
     let total = repository.diff(base, head, &mut budget)?;
     violations.extend(policy::check_total(&total));
     violations.extend(policy::check_change(&total, &limits));
+    // A file that a later commit removes is still in the history that is pushed, so each commit is checked.
     let mut is_cut = total.cut.is_some();
     for commit in &commits {
         let Some(parent) = commit.parents.first().filter(|_| !is_cut) else {
@@ -113,7 +118,7 @@ fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, gi
     Ok(violations)
 }
 
-/// Files of the whole difference that the ticket's kind may not change, on either side of a rename.
+/// Returns the files of the whole difference that the ticket's kind may not change, on both sides of a rename.
 fn outside(repository: &Repository, task: &Task) -> Result<Vec<Outside>, git::Error> {
     let Some(of) = task.push.scope.as_ref().filter(|_| !task.modules.is_empty()) else {
         return Ok(Vec::new());

@@ -1,7 +1,8 @@
-//! Looks at what somebody who is not trusted wants to push: imports the pack, compares, checks, renders the difference.
-//! That reads hostile objects with C libraries, so it happens in a process of its own: no credentials, no network, no
-//! files but the repository's mirror, which it reads, and one quarantine folder, which it writes; bounded in time and memory.
-//! The reporter itself moves the pack of a change that may be pushed from the quarantine into the mirror.
+//! Inspection of an untrusted change: imports the pack, compares, checks and renders the difference.
+//!
+//! C libraries read hostile objects here, so the inspection runs in a separate process without credentials and
+//! network. It can read the repository's mirror and write one quarantine folder, and its time and memory are bounded.
+//! The reporter itself moves the pack of an accepted change from the quarantine into the mirror.
 
 mod confine;
 mod examine;
@@ -15,58 +16,58 @@ pub(crate) use self::process::Inspector;
 pub use self::program::run as run_inspector;
 use crate::policy::LimitSettings;
 
-/// What is to be looked at. The pack follows it.
+/// Input of an inspection. The pack follows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// What would be pushed.
+    /// Push that would follow.
     pub(crate) push: PushBranch,
-    /// For whom.
+    /// Ticket of the change.
     pub(crate) ticket: TicketKey,
-    /// Branches of the remote in one of which the base must be.
+    /// Branches of the remote; one of them must contain the base.
     pub(crate) branches: Vec<String>,
-    /// Authors that the commits may have.
+    /// Accepted authors of the commits.
     pub(crate) authors: Vec<CommitAuthor>,
-    /// What it is measured against.
+    /// Limits that the change must keep.
     pub(crate) limits: LimitSettings,
-    /// Modules of the rules; only compared where the push says whose change it is.
+    /// Modules of the rules. They apply only if the push names a scope.
     pub(crate) modules: Vec<ModuleRules>,
-    /// Whether the difference is wanted as text.
+    /// If true, the verdict contains the difference as text.
     pub(crate) show: bool,
 }
 
-/// What came of it.
+/// Result of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub(crate) enum Verdict {
-    /// It may be pushed; its checked pack is in the quarantine.
+    /// The change may be pushed. Its checked pack is in the quarantine.
     Clean {
-        /// The difference, where it was wanted.
+        /// Difference as text, if the task requests it.
         shown: Option<Rendered>,
         /// Files that this kind of ticket may not change.
         outside: Vec<Outside>,
     },
-    /// It may not.
+    /// The change must not be pushed.
     Breach {
-        /// Why, each thing once.
+        /// Violations, without duplicates.
         violations: Vec<Violation>,
     },
-    /// The pack is refused or incomplete.
+    /// The pack is invalid or incomplete.
     BadPack {
-        /// Why.
+        /// Error of git.
         detail: String,
     },
-    /// The repository or git is in trouble; it may work later.
+    /// The repository or git failed. A retry may succeed.
     Trouble {
-        /// What.
+        /// Error of git.
         detail: String,
     },
 }
 
-/// A difference as text in git's format, with hidden characters spelled out.
+/// Difference as text in git's format, with hidden characters spelled out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rendered {
-    /// The text.
+    /// Text of the difference.
     pub(crate) text: String,
-    /// How many paths differ.
+    /// Number of paths that differ.
     pub(crate) files: usize,
 }

@@ -1,4 +1,4 @@
-//! Starting the inspector and hearing its verdict.
+//! Start of inspector processes, and transfer of their verdicts.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,44 +21,51 @@ use crate::{mirror::blocking, trouble::Trouble};
 pub(super) const UNCONFINED: &str = "--unconfined";
 pub(super) const MEMORY: &str = "--memory=";
 const NAME: &str = "inspector";
-/// Longer than its processor time and that of the `git` it runs.
+// Wall-clock limit, longer than the CPU time of the inspector and of the `git` that it runs (60 s each).
 const DEADLINE: Duration = Duration::from_secs(150);
 const PROBE_DEADLINE: Duration = Duration::from_secs(20);
-/// Inspectors at once: one may use half of the container's memory.
+// Concurrent inspectors. One may use half of the container's memory.
 const MAX_AT_ONCE: usize = 1;
-/// What an inspector may allocate where nothing limits the reporter, and at least, in bytes.
+/// Memory of an inspector without a container limit, in bytes. It is also the upper bound.
 pub(super) const MOST_MEMORY: u64 = 1536 << 20;
 const LEAST_MEMORY: u64 = 256 << 20;
-/// Room for a whole difference with every character escaped.
+// Largest verdict, in bytes: the longest difference with every character escaped.
 const MAX_ANSWER: u64 = 64 * 1024 * 1024;
 const MAX_COMPLAINT: u64 = 4 * 1024;
 
-/// Starts inspectors.
+/// Launcher of inspector processes.
 pub(crate) struct Inspector {
     program: PathBuf,
     is_confined: bool,
     places: Semaphore,
     deadline: Duration,
-    /// Where each inspector gets a folder to write in, on the disk of the mirrors.
+    /// Parent of the quarantine folders, on the disk of the mirrors, so that a pack can be moved.
     quarantines: PathBuf,
-    /// What each process of an inspector may allocate, in bytes.
+    /// Memory of each process of an inspector, in bytes.
     memory: u64,
 }
 
-/// The right to be the one inspector that works.
+/// The right to run the one inspector.
 pub(crate) struct InspectionTurn<'a>(
     #[expect(dead_code, reason = "held until the inspection ends")] SemaphorePermit<'a>,
 );
 
-/// Half of what the container has, within bounds: beside an inspector there are its pack, its verdict and the reporter itself.
+/// Returns half of the container's memory, within bounds. The other half is for the pack, the verdict and the
+/// reporter itself.
 fn inspector_memory() -> u64 {
     let container = bootstrap::memory::container_limit();
     container.map_or(MOST_MEMORY, |bytes| (bytes / 2).clamp(LEAST_MEMORY, MOST_MEMORY))
 }
 
 impl Inspector {
-    /// `program`: from the settings; absent: beside the running program. Refused when the kernel cannot confine it,
-    /// unless `allow_unconfined`. What an earlier process left in `quarantines`, a folder on the mirrors' disk, goes.
+    /// Finds the inspector, clears `quarantines` and probes the confinement.
+    ///
+    /// Without `program`, the inspector is in the folder of the running program. `quarantines` is a folder on the
+    /// mirrors' disk.
+    ///
+    /// # Errors
+    /// The kernel cannot confine the inspector and `allow_unconfined` is false, or the inspector or the folder is
+    /// unusable.
     pub(crate) async fn open(
         program: Option<&Path>,
         quarantines: &Path,
@@ -77,6 +84,7 @@ impl Inspector {
             memory: inspector_memory(),
         };
         inspector
+            // An earlier process may have died during an inspection, so the folder is emptied.
             .make_quarantines()
             .map_err(|error| format!("{}: {error}", quarantines.display()))?;
         let Err(problem) = inspector.probe().await else {
@@ -93,7 +101,7 @@ impl Inspector {
         Ok(inspector)
     }
 
-    /// For tests of what pushes nothing.
+    /// Builds an inspector for tests that push nothing.
     #[cfg(test)]
     pub(crate) fn absent() -> Self {
         Self {
@@ -141,14 +149,16 @@ impl Inspector {
         Err(said.trim().chars().take(300).collect())
     }
 
-    /// Waits until no other inspector works. The pack is read after that: packs that wait would fill the memory.
+    /// Waits until no other inspector runs. Callers read the pack after that, because waiting packs would fill the
+    /// memory.
     pub(crate) async fn turn(&self) -> Result<InspectionTurn<'_>, Trouble> {
         let permit = self.places.acquire().await;
         permit.map(InspectionTurn).map_err(|_| Trouble::Shutdown)
     }
 
-    /// Looks at a push whose mirror is at `mirror`, and moves the pack of one that may be pushed into it. An inspector that
-    /// dies or takes too long refuses the change.
+    /// Inspects a push for the mirror at `mirror`, and moves an accepted pack into it.
+    ///
+    /// An inspector that dies or exceeds its deadline refuses the change.
     pub(crate) async fn inspect(
         &self,
         _turn: &InspectionTurn<'_>,
@@ -209,6 +219,7 @@ impl Inspector {
         let mut command = Command::new(&self.program);
         command.arg(mirror).arg(quarantine);
         command.arg(format!("{MEMORY}{}", self.memory));
+        // No environment: it contains the reporter's credentials.
         command.env_clear().env("PATH", path);
         command.current_dir("/").process_group(0).kill_on_drop(true);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -216,14 +227,14 @@ impl Inspector {
     }
 }
 
-/// An inspector with all it started: dropping this ends them.
+/// An inspector with the processes that it started. Dropping it kills its process group.
 struct Running(Child);
 
 impl Running {
     async fn answer(mut self, task: Vec<u8>, pack: Bytes) -> Result<Verdict, String> {
         let (stdin, stdout, stderr) = (self.0.stdin.take(), self.0.stdout.take(), self.0.stderr.take());
         let tell = async {
-            // One that has seen enough closes its end, and that is no trouble.
+            // The inspector may close its input before it has read everything.
             if let Some(mut stdin) = stdin {
                 let _ = stdin.write_all(&task).await;
                 let _ = stdin.write_all(&pack).await;
@@ -232,6 +243,7 @@ impl Running {
         let hear = async {
             let (mut said, mut complaint) = (Vec::new(), Vec::new());
             if let (Some(stdout), Some(stderr)) = (stdout, stderr) {
+                // The output comes from a process that read hostile objects, so its length is bounded.
                 let (mut stdout, mut stderr) = (stdout.take(MAX_ANSWER), stderr.take(MAX_COMPLAINT));
                 let (one, two) =
                     tokio::join!(stdout.read_to_end(&mut said), stderr.read_to_end(&mut complaint));
@@ -254,7 +266,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let id = self.0.id().and_then(|id| i32::try_from(id).ok());
         if let Some(group) = id.and_then(Pid::from_raw) {
-            // It may have ended by itself; then there is nobody to end.
+            // The group may have ended already.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -1,5 +1,7 @@
-//! The main of the `inspector` program: confines itself, reads a task and a pack from its standard input, and writes
-//! the verdict as JSON to its standard output.
+//! Main function of the `inspector` program.
+//!
+//! It confines itself, reads a task and a pack from standard input, and writes the verdict as JSON to standard
+//! output.
 
 use std::{
     fs,
@@ -14,14 +16,14 @@ use super::{
     process::{MEMORY, MOST_MEMORY, UNCONFINED},
 };
 
-/// The longest task, in bytes.
+// Longest task, in bytes.
 const MAX_TASK: u64 = 1024 * 1024;
 
-/// The inspector's main; the reporter starts it.
+/// Runs the inspector, which the reporter starts.
 ///
-/// `inspector MIRROR QUARANTINE [--memory=BYTES] [--unconfined]` looks at what comes in on its standard input. With `--probe`
-/// it says whether it can confine itself here, that it can write nothing in `MIRROR`, and that it cannot read any
-/// `--forbidden=FILE`.
+/// `inspector MIRROR QUARANTINE [--memory=BYTES] [--unconfined]` inspects the change on its standard input. With
+/// `--probe` it reports if it can confine itself here, if `MIRROR` is read-only, and if every `--forbidden=FILE` is
+/// unreadable.
 pub fn run() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [mirror, quarantine, options @ ..] = arguments.as_slice() else {
@@ -64,6 +66,7 @@ fn inspect(mirror: &Path, quarantine: &Path, memory: u64) -> Result<(), String> 
         .map_err(text)?;
     let task: Task = serde_json::from_slice(&line).map_err(|error| format!("the task: {error}"))?;
     let mut pack = Vec::new();
+    // One byte more than the limit lets the import see that the pack is too large.
     input
         .take(task.limits.max_pack_bytes + 1)
         .read_to_end(&mut pack)
@@ -74,7 +77,7 @@ fn inspect(mirror: &Path, quarantine: &Path, memory: u64) -> Result<(), String> 
     output.flush().map_err(|error| error.to_string())
 }
 
-/// What the work needs is possible, and what it must not do is not.
+/// Checks that the inspection's needs are possible, and that everything else is not.
 fn probe(mirror: &Path, quarantine: &Path, options: &[String]) -> Result<(), String> {
     let inside = tempfile::Builder::new().prefix("probe-").tempdir_in(quarantine);
     let inside = inside.map_err(|error| format!("{} cannot be written: {error}", quarantine.display()))?;
@@ -83,7 +86,7 @@ fn probe(mirror: &Path, quarantine: &Path, options: &[String]) -> Result<(), Str
         .and_then(|()| fs::create_dir(&to))
         .and_then(|()| fs::write(from.join("file"), "x"))
         .and_then(|()| fs::rename(from.join("file"), to.join("file")));
-    // Landlock's first version allows no move between folders.
+    // Landlock before ABI 2 permits no move between folders.
     moved.map_err(|error| {
         format!("the kernel's Landlock is too old (Linux 5.19 or newer is needed): {error}")
     })?;
@@ -103,7 +106,7 @@ fn probe(mirror: &Path, quarantine: &Path, options: &[String]) -> Result<(), Str
     Ok(())
 }
 
-/// Whatever `git` obeys in a mirror stays as it is: configuration, other objects, refs, hooks.
+/// Checks that the files that `git` obeys in a mirror cannot change: configuration, other objects, refs, hooks.
 fn refuse_writes(mirror: &Path, inside: &Path) -> Result<(), String> {
     fs::read_dir(mirror).map_err(|error| format!("{} cannot be read: {error}", mirror.display()))?;
     let names = [

@@ -1,4 +1,4 @@
-//! The answer to a question.
+//! Texts of answers to questions and of discussions.
 
 use domain::{
     Answered, AnsweredQuestion, Citation, CommentQuestion, DiscussionTask, Job, RunId, text::capped,
@@ -29,13 +29,13 @@ pub(crate) fn answered(question: &CommentQuestion, answer: &Answered, begun: Opt
     std::iter::once(quoted).chain(shown(answer)).chain(work).collect()
 }
 
-/// What was found out, or said in the end, in a discussion.
+/// Words the result of a research or the end of a discussion.
 pub(crate) fn discussed(task: DiscussionTask, answer: &Answered) -> Vec<String> {
     let heading = match task {
         DiscussionTask::Research => RESEARCH,
         DiscussionTask::Summarize => "Summary of this discussion so far:",
         DiscussionTask::Complete => "How this discussion ended:",
-        // No issue follows from it, for the reason that is said.
+        // No issue follows from the discussion; the answer contains the reason.
         DiscussionTask::Plan => "",
     };
     let questions = listed(&answer.questions, &[]);
@@ -45,7 +45,7 @@ pub(crate) fn discussed(task: DiscussionTask, answer: &Answered) -> Vec<String> 
         .collect()
 }
 
-/// What a research found, with links to the threads that it began; what got none is answered here.
+/// Words the result of a research, with links to its threads. Questions without a thread are answered in full.
 pub(crate) fn research(answer: &Answered, links: &[Option<String>], run: Option<&RunId>) -> String {
     let mut paragraphs = vec![RESEARCH.to_owned()];
     paragraphs.extend(shown(answer));
@@ -53,14 +53,14 @@ pub(crate) fn research(answer: &Answered, links: &[Option<String>], run: Option<
     signed(&paragraphs.join("\n\n"), run)
 }
 
-/// The comment that begins the thread of one question.
+/// Words the comment that begins the thread of one question.
 pub(crate) fn research_thread(found: &AnsweredQuestion, run: Option<&RunId>) -> String {
     let mut paragraphs = vec![format!("**{}**", question(found))];
     paragraphs.extend(shown_with(&found.answer, FOUND_CHARS, &found.citations));
     signed(&paragraphs.join("\n\n"), run)
 }
 
-/// The questions with their links, each in full where it has no thread.
+/// Lists the questions with their links, and in full those without a thread.
 fn listed(questions: &[AnsweredQuestion], links: &[Option<String>]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = Vec::new();
@@ -85,7 +85,7 @@ fn question(found: &AnsweredQuestion) -> String {
     harmless(&found.question)
 }
 
-/// The same as a comment of its own.
+/// Words the result of a discussion as a separate comment.
 pub(crate) fn summary(task: DiscussionTask, answer: &Answered, run: Option<&RunId>) -> String {
     signed(&discussed(task, answer).join("\n\n"), run)
 }

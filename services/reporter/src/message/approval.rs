@@ -1,4 +1,4 @@
-//! Asking a person about a change before it is pushed.
+//! Text that asks a person to decide about a change before its push.
 
 use domain::{Description, PushBranch, RunId, TicketKey, text::capped};
 
@@ -8,25 +8,25 @@ use super::{
 };
 use crate::{made::Shown, sanitize};
 
-/// Of a change in a comment, in characters: below Jira's 32,767 with room for the words around it.
+// Length of the difference in a comment, in characters. Jira's limit is 32,767, and other text needs room.
 const SHOWN_CHARS: usize = 8_000;
-/// Of what the change is, in characters, for the same reason.
+// Length of the description in a comment, in characters, for the same reason.
 const SAID_CHARS: usize = 16_000;
-/// Files that are named although nothing of them is shown.
+// Number of files without a shown line that are named.
 const NAMED_FILES: usize = 20;
 
-/// What of a change fits into a comment.
+/// The part of a difference that fits into a comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
-    /// Whole lines from the start.
+    /// Whole lines from the start of the difference.
     pub(crate) text: String,
-    /// Lines that are not in it.
+    /// Number of lines after the excerpt.
     pub(crate) hidden_lines: usize,
-    /// Files of which lines are not in it.
+    /// Files with lines after the excerpt.
     pub(crate) hidden_files: Vec<String>,
 }
 
-/// The start of a difference in git's format.
+/// Returns the start of a difference in git's format.
 pub(crate) fn excerpt(diff: &str) -> Excerpt {
     let (mut left, mut shown) = (SHOWN_CHARS, 0);
     let (mut file, mut hidden_lines, mut hidden_files) = (None, 0, Vec::new());
@@ -53,7 +53,7 @@ pub(crate) fn excerpt(diff: &str) -> Excerpt {
     }
 }
 
-/// What the change is, how much it is and what was shown of it; then the change itself and how to decide.
+/// Words the question: size and description of the change, its difference, and the orders for a decision.
 pub(crate) fn decision_needed(
     push: &PushBranch,
     ticket: &TicketKey,
@@ -85,7 +85,7 @@ pub(crate) fn decision_needed(
     paragraphs
 }
 
-/// How much is not shown, and where to read it.
+/// Words the number of omitted lines, and the command that shows them.
 fn hidden(shown: &Shown, run: &str) -> Option<String> {
     let lines = match shown.hidden_lines {
         0 => return None,

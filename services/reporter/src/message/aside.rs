@@ -1,4 +1,4 @@
-//! What a ticket is told when something about it was set aside.
+//! Texts about parts of a ticket that moved to the dead letters.
 
 use super::words::code;
 

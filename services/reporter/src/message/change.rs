@@ -1,27 +1,27 @@
-//! What a change touches: one line for each file that really differs, and what a person should look at twice.
+//! Texts about the size of a change: one line per changed file, and warnings for its reviewers.
 
 use domain::{ChangeSize, Description, FileChange, FileNote, TicketKey, text::capped};
 
 use super::words::{code, harmless, one_line};
 
-/// Files that are named.
+// Number of files that are named.
 const FILES: usize = 40;
-/// Kept of what the model says of one file, in characters.
+// Length of the model's note about one file, in characters.
 const NOTE_CHARS: usize = 200;
-/// More written lines than this are hard to review.
+// Number of written lines above which a change is hard to review.
 const MOST_LINES: u32 = 300;
-/// A change to more modules than this may be two changes.
+// Number of modules above which a change may be two changes.
 const MOST_MODULES: usize = 2;
-/// Modules that are named.
+// Number of modules that are named.
 const MODULES: usize = 10;
 
-/// The ticket's key and first line.
+/// Words the heading: the ticket's key and its first line.
 pub(super) fn heading(ticket: &TicketKey, description: &Description) -> Option<String> {
     let summary = one_line(&description.ticket);
     (!summary.is_empty()).then(|| format!("## {}: {}", ticket.short(), harmless(&summary)))
 }
 
-/// The files of the change. What the model says of others is left out: it is not so.
+/// Lists the files of the change. The model's notes about other files are false, so they are omitted.
 pub(super) fn files(description: &Description) -> Option<String> {
     let notes = &description.handover.files;
     let Some(change) = &description.change else {
@@ -54,7 +54,7 @@ fn said(note: &FileNote) -> String {
     capped(&one_line(&note.change), NOTE_CHARS)
 }
 
-/// How much it is, and a warning where that is much.
+/// Words the size of the change, with a warning if it is large.
 pub(super) fn size(change: &ChangeSize) -> Vec<String> {
     let mut parts = vec![format!(
         "{}: {} added, {} removed.",

@@ -1,4 +1,4 @@
-//! What a ticket has cost.
+//! Text about the cost of a ticket.
 
 use domain::TicketCost;
 

@@ -1,4 +1,4 @@
-//! The body of a pull request from what is known of its change: facts in a fixed form, the model's words in their places.
+//! Body of a pull request: facts in a fixed form, and the model's text in marked places.
 
 use domain::check::{CheckOutcome, Finding, Level, Severity};
 use domain::{CheckRow, Demonstrated, Description, Handover, SetupHint, ShownBy, TicketKey};
@@ -14,7 +14,7 @@ const WENT_BACK: &str =
 const UNREVIEWED: &str =
     "**Not reviewed by a model.** The review did not come to its end: a budget or its turns were used up.";
 
-/// The body, without its footer. People who decide before there is a pull request read the same.
+/// Builds the body without its footer. People who decide before the pull request exists read the same text.
 pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     let handover = &description.handover;
     let mut parts: Vec<String> = change::heading(ticket, description).into_iter().collect();
@@ -50,12 +50,12 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     parts.join("\n\n")
 }
 
-/// The repository's own template, filled; the heading says whose words they are.
+/// Words the filled template of the repository. The heading attributes it to the author.
 fn template(filled: &str) -> Option<String> {
     (!filled.is_empty()).then(|| format!("### The repository's template, as the author says\n\n{filled}"))
 }
 
-/// Where the change is beyond the modules of its kind of ticket.
+/// Lists the parts of the change that exceed the modules of its kind of ticket.
 fn scope(description: &Description) -> Vec<String> {
     let widened = description.widened.iter();
     let widened = widened.map(|wish| format!("{}: {}", code(&wish.module), one_line(&wish.reason)));
@@ -74,7 +74,7 @@ fn scope(description: &Description) -> Vec<String> {
     parts.into_iter().flatten().collect()
 }
 
-/// One row for each acceptance criterion; what shows it is the model's claim, and the heading says so.
+/// Builds a table of the acceptance criteria. The heading marks their evidence as the model's claim.
 fn criteria(handover: &Handover) -> Option<String> {
     let cell = |text: &str| one_line(text).replace('|', "\\|");
     let rows: Vec<String> = handover
@@ -99,7 +99,7 @@ fn criteria(handover: &Handover) -> Option<String> {
     })
 }
 
-/// What was run, with the outcome before and after; never more than that.
+/// Words the checks that ran, with their outcomes before and after. It claims no more than these show.
 fn evidence(description: &Description) -> String {
     let mut lines = vec![format!("### Evidence\n\n{}", level(description))];
     let rows: Vec<String> = description.checks.iter().take(LIST).map(check).collect();
@@ -141,7 +141,8 @@ fn evidence(description: &Description) -> String {
     lines.join("\n\n")
 }
 
-/// What commands print before and after; what was not as the model said is told as that.
+/// Builds a table of commands with their output before and after. Outputs that differ from the author's claim are
+/// listed as such.
 fn demonstrations(seen: &[Demonstrated]) -> Vec<String> {
     let cell = |text: &str| match text.is_empty() {
         true => "nothing".to_owned(),
@@ -179,7 +180,7 @@ fn named<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
     tests.map(|test| code(test)).collect()
 }
 
-/// Why a check says nothing here: what it needs is missing, which is no fault of the change.
+/// Lists checks without a result because a requirement is missing, which is not a fault of the change.
 fn not_run(rows: &[CheckRow]) -> Option<String> {
     let rows = rows
         .iter()
@@ -198,7 +199,7 @@ fn not_run(rows: &[CheckRow]) -> Option<String> {
     listed("Not shown", told.collect())
 }
 
-/// Tests that passed before and have no result with the change.
+/// Lists tests that passed before and have no result with the change.
 fn missing(rows: &[CheckRow]) -> Vec<String> {
     let rows = rows.iter().filter(|row| row.missing_count > 0);
     let told = rows.filter_map(|row| {
@@ -304,7 +305,7 @@ fn finding(finding: &Finding) -> String {
     format!("{place}: {}{severity}{asked}", one_line(&finding.words))
 }
 
-/// A heading and its points; nothing for none.
+/// Builds a heading with its points; `None` without points.
 fn listed(heading: &str, points: Vec<String>) -> Option<String> {
     let more = points.len().saturating_sub(LIST);
     let mut lines: Vec<String> = points

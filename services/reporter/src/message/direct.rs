@@ -1,8 +1,8 @@
-//! The words of a pull request that a person asks for directly.
+//! Texts of a pull request that a person requests directly.
 
 use domain::{PullRequestRef, text::without_hidden};
 
-/// The person's title, in one line.
+/// Returns the person's title on one line, without hidden characters.
 pub(crate) fn asked_title(title: &str) -> String {
     without_hidden(title)
         .split_whitespace()
@@ -10,12 +10,12 @@ pub(crate) fn asked_title(title: &str) -> String {
         .join(" ")
 }
 
-/// The person's description.
+/// Returns the person's description without hidden characters.
 pub(crate) fn asked_body(description: &str) -> String {
     without_hidden(description)
 }
 
-/// On the issue, where it takes no link.
+/// Words the comment for an issue that accepts no link.
 pub(crate) fn link_comment(pull_request: &PullRequestRef) -> String {
     format!("Pull Request: {}", pull_request.url)
 }

@@ -1,4 +1,4 @@
-//! What was done for a ticket, as its people read it there: in short, and file by file.
+//! Texts about the finished work of a ticket: a summary, and the changed files.
 
 use domain::{ChangedFile, Description, PullRequestRef, PushBranch, text::capped};
 
@@ -11,15 +11,15 @@ use crate::{
     sanitize,
 };
 
-/// Of all differences in a comment, in characters: below Jira's 32,767 with room for the words around them.
+// Length of all differences in a comment, in characters. Jira's limit is 32,767, and other text needs room.
 const SHOWN_CHARS: usize = 8_000;
-/// Files that are named.
+// Number of files that are named.
 const FILES: usize = 20;
-/// Of the summary, in characters.
+// Length of the summary, in characters.
 const SUMMARY_CHARS: usize = 4_000;
 
-/// The first files, with the differences that fit. A file whose difference does not fit has none, since a part of it would
-/// mislead.
+/// Returns the first files with the differences that fit. A file whose difference does not fit has none, because a
+/// part of it would mislead.
 pub(crate) fn what_fits(files: Vec<ChangedFile>) -> Vec<ChangedFile> {
     let mut left = SHOWN_CHARS;
     let files = files.into_iter().take(FILES);
@@ -37,7 +37,7 @@ pub(crate) fn what_fits(files: Vec<ChangedFile>) -> Vec<ChangedFile> {
         .collect()
 }
 
-/// What the author says was done; empty without a summary.
+/// Words the author's summary of the work; empty without a summary.
 pub(crate) fn done(description: Option<&Description>) -> String {
     let Some(description) = description else {
         return String::new();
@@ -57,7 +57,7 @@ pub(crate) fn done(description: Option<&Description>) -> String {
     }
 }
 
-/// The changed files, each with its difference where that is small; absent where they are not known.
+/// Lists the changed files, with their differences if these are short; `None` if the files are unknown.
 pub(crate) fn changed(changed: Option<&Changed>, pull_request: Option<&PullRequestRef>) -> Option<String> {
     let changed = changed.filter(|changed| changed.total > 0)?;
     let mut parts = vec!["**Changed files**".to_owned()];
@@ -74,7 +74,7 @@ pub(crate) fn changed(changed: Option<&Changed>, pull_request: Option<&PullReque
     Some(parts.join("\n\n"))
 }
 
-/// A change that became no pull request.
+/// Words the delivery of a change without a pull request.
 pub(crate) fn delivered(push: &PushBranch, moved: Option<&Moved>) -> Vec<String> {
     let mut paragraphs = vec![format!(
         "The change is on the branch {} of `{}`, commit `{}`. The rules of the repository ask for no pull request \
@@ -87,7 +87,7 @@ pub(crate) fn delivered(push: &PushBranch, moved: Option<&Moved>) -> Vec<String>
     paragraphs
 }
 
-/// The same as [`changed`], of a change that was shown before its push.
+/// Lists the files like [`changed`], for a change that was shown before its push.
 pub(crate) fn shown_change(shown: &Shown) -> String {
     let mut parts = vec!["**Changed files**".to_owned(), fenced("diff", &shown.excerpt)];
     if let more @ 1.. = shown.hidden_lines {

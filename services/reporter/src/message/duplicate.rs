@@ -1,10 +1,11 @@
-//! A new ticket seems to ask for what another asks for.
+//! Text about a new ticket that seems to duplicate another one.
 
 use domain::TicketKey;
 
 use super::words::code;
 
-/// `of` is the other one's key as people write it: `ENG-5` or `acme/shop#5`. The trackers make a link of it.
+/// Words the notice. `of` is the other ticket's key as people write it: `ENG-5` or `acme/shop#5`. Both trackers
+/// render keys as links.
 pub(crate) fn duplicate(of: &str, is_linked: bool) -> String {
     let is_key = TicketKey::jira(of).is_ok() || format!("github:{of}").parse::<TicketKey>().is_ok();
     let name = if is_key { of.to_owned() } else { code(of) };

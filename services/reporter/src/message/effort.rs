@@ -1,8 +1,8 @@
-//! What work takes: before it, and after it.
+//! Texts about the effort of work: an estimate, and the result.
 
 use domain::{Effort, Forecast};
 
-/// What similar work took.
+/// Words the effort of similar work.
 pub(crate) fn forecast(forecast: &Forecast) -> String {
     let cost = forecast.cost_micros.map_or_else(String::new, |cost| {
         format!(" and {} for models", dollars(cost.median))
@@ -20,7 +20,7 @@ pub(crate) fn forecast(forecast: &Forecast) -> String {
     )
 }
 
-/// What the work took.
+/// Words the effort of finished work.
 pub(super) fn took(effort: &Effort) -> String {
     let cost = match effort.cost_micros {
         Some(cost) => format!("{} for models", dollars(cost)),
@@ -32,7 +32,7 @@ pub(super) fn took(effort: &Effort) -> String {
     format!("It took {} of work and {cost}.", duration(effort.busy_ms))
 }
 
-/// To a hundredth of a dollar.
+/// Formats an amount to a hundredth of a dollar.
 fn dollars(micros: u64) -> String {
     match micros {
         0..5_000 => "less than $0.01".to_owned(),
@@ -43,7 +43,7 @@ fn dollars(micros: u64) -> String {
     }
 }
 
-/// `28,061`.
+/// Formats a number with separators: `28,061`.
 fn grouped(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),

@@ -1,4 +1,4 @@
-//! The rounds of work on a pull request, for its check run and for programs that read the status comment.
+//! Rounds of work on a pull request, for its check run and for programs that read the status comment.
 
 use domain::{CommitId, Job, RepositoryName, TicketKey};
 use serde_json::{Value, json};
@@ -12,29 +12,29 @@ use crate::{
     rounds::{Checked, Round, Rounds},
 };
 
-/// What the check run says.
+/// Text of the check run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RoundsText {
     pub(crate) title: String,
-    /// Markdown.
+    /// Table of the rounds, in Markdown.
     pub(crate) summary: String,
-    /// Whether the last commit passed its checks.
+    /// True if the last commit passed its checks.
     pub(crate) passed: bool,
 }
 
-/// What the check run leads to.
+/// Link targets of the check run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundsLinks<'a> {
     pub(crate) ticket: &'a TicketKey,
-    /// The page of the ticket; absent for issues of GitHub.
+    /// Page of the ticket; absent for GitHub issues.
     pub(crate) ticket_url: Option<&'a str>,
-    /// Where the pull request is.
+    /// Repository of the pull request.
     pub(crate) repository: &'a RepositoryName,
-    /// The page of a run with `{run}` in the place of its id.
+    /// Address of a run's page, with `{run}` for the run's id.
     pub(crate) run_url: Option<&'a str>,
 }
 
-/// The rounds as a table, the newest first.
+/// Builds the table of rounds, newest first.
 pub(crate) fn rounds(rounds: &Rounds, links: &RoundsLinks<'_>) -> RoundsText {
     let last = rounds.rows.iter().rfind(|round| round.commit.is_some());
     let last = last.and_then(|round| round.checked);
@@ -66,7 +66,7 @@ pub(crate) fn rounds(rounds: &Rounds, links: &RoundsLinks<'_>) -> RoundsText {
     }
 }
 
-/// Which pull request and which ticket.
+/// Words the names of the pull request and its ticket, with links.
 fn about(rounds: &Rounds, links: &RoundsLinks<'_>) -> String {
     let linked = |name: &str, url: Option<&str>| match url.filter(|url| is_web_link(url)) {
         Some(url) => format!("[{name}](<{url}>)"),
@@ -102,7 +102,7 @@ fn row(number: usize, round: &Round, run_url: Option<&str>) -> String {
     format!("| {number} | {began} | {commit} | {checks} | {failures} | {cost} |")
 }
 
-/// Nothing in a name ends its cell.
+/// Words the start of a round. A separator in a name is replaced, so that it does not end the cell.
 fn began_with(round: &Round) -> String {
     let by = round.begun.by.as_ref().map(|by| person(&by.replace('|', "/")));
     let by = |what: &str| match &by {
@@ -141,8 +141,8 @@ const fn standing(checked: Option<Checked>) -> &'static str {
     }
 }
 
-/// The same for programs, as a comment that GitHub does not show. It is copied from what happened: whoever changes it
-/// changes nothing.
+/// Builds the state for programs, as an HTML comment that GitHub does not show. It is a copy of records, so an edit
+/// of it has no effect.
 pub(crate) fn hidden_state(board: &Board) -> String {
     let rounds = &board.rounds;
     let checked = rounds.rows.iter().rev().find(|round| round.checked.is_some());
@@ -159,12 +159,12 @@ pub(crate) fn hidden_state(board: &Board) -> String {
         "last_failure_timestamp": failed.map(|(_, at)| at.to_string()),
         "complete": board.is_done(),
     });
-    // Nothing in it may end the comment.
+    // A `>` in the state would end the HTML comment.
     let text = state.to_string().replace('>', "\\u003e");
     format!("<!-- journeyman:state {text} -->")
 }
 
-/// The id of a run of GitHub Actions, else the page of the check.
+/// Returns the id of a GitHub Actions run, else the page of the check.
 fn ci_run(page: &str) -> Option<Value> {
     match github::actions_run(page) {
         Some(run) => Some(run.into()),

@@ -1,4 +1,4 @@
-//! Issues that we open.
+//! Texts of issues that the reporter opens.
 
 use domain::{PlannedIssue, RunId, TicketKey, text::capped};
 
@@ -12,12 +12,12 @@ const TITLE_CHARS: usize = 200;
 const TEXT_CHARS: usize = 8_000;
 const MOST_ITEMS: usize = 50;
 
-/// The title of an issue of a plan.
+/// Words the title of an issue of a plan.
 pub(crate) fn issue_title(issue: &PlannedIssue) -> String {
     sanitize::title(&capped(&one_line(&issue.title), TITLE_CHARS))
 }
 
-/// The text of an issue of a plan, and where it was planned.
+/// Words the text of an issue of a plan, with the ticket of the plan.
 pub(crate) fn issue_text(issue: &PlannedIssue, ticket: &TicketKey, run: Option<&RunId>) -> String {
     let items = issue.checklist.iter().take(MOST_ITEMS);
     let items: Vec<String> = items.map(|item| format!("- [ ] {}", harmless(item))).collect();
@@ -31,7 +31,7 @@ pub(crate) fn issue_text(issue: &PlannedIssue, ticket: &TicketKey, run: Option<&
     signed(&paragraphs.join("\n\n"), run)
 }
 
-/// A ticket of GitHub is named so that GitHub links it.
+/// Returns the ticket's name. GitHub turns the name of its own tickets into a link.
 fn place(ticket: &TicketKey) -> String {
     match ticket {
         TicketKey::GitHub { .. } | TicketKey::Discussion { .. } => ticket.short(),
@@ -39,12 +39,12 @@ fn place(ticket: &TicketKey) -> String {
     }
 }
 
-/// Which issues were opened; nothing when none was.
+/// Lists the opened issues; empty without any.
 pub(crate) fn issues_opened(issues: &[MadeIssue]) -> Vec<String> {
     listed("I opened these issues:", issues)
 }
 
-/// Which parts a ticket that is too large has now.
+/// Lists the sub-issues of a ticket that was split.
 pub(crate) fn parts_opened(issues: &[MadeIssue]) -> Vec<String> {
     listed(
         "This is too large for one pull request, so I opened an issue for each part of it. Close those that are not meant:",

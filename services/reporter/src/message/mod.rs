@@ -1,4 +1,4 @@
-//! Every text that a person reads on Jira or GitHub, as pure functions: one file per notice.
+//! All texts that people read on Jira and GitHub, as pure functions.
 
 use domain::{Job, PullRequestRef, RepositoryName, RunId, report::Begun};
 
@@ -64,7 +64,7 @@ use words::{code, link, person};
 
 use crate::made::Moved;
 
-/// A comment of its own, with the run that says it.
+/// Appends the run to the text of a separate comment.
 pub(crate) fn signed(words: &str, run: Option<&RunId>) -> String {
     match run {
         Some(run) => format!("{words}\n\nJourneyman, run {}", code(&run.to_string())),
@@ -72,7 +72,7 @@ pub(crate) fn signed(words: &str, run: Option<&RunId>) -> String {
     }
 }
 
-/// That a ticket could not be moved is said by the status comment, as long as it is so.
+/// Words a merge. A failed transition is not part of it: the status comment shows it as long as it applies.
 pub(crate) fn merged(by: &str, pull_request: &PullRequestRef, moved: Option<&Moved>) -> Vec<String> {
     let mut paragraphs = vec![format!("{} merged {}.", person(by), link(pull_request))];
     paragraphs.extend(moved.and_then(moved::done));

@@ -1,12 +1,12 @@
-//! Whether a ticket was moved, and how to ask for work again.
+//! Texts about transitions of a ticket, and about the way to request work again.
 
 use domain::TicketKey;
 
 use super::words::{code, harmless};
 use crate::made::Moved;
 
-/// How to ask for the job again. `moved`: what became of the last move; a ticket that never left the status cannot be
-/// moved back to it.
+/// Words the way to request the job again. After a failed transition the ticket is still in the requesting status, so
+/// it has to leave it first.
 pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) -> String {
     let again = harmless(again);
     match (ticket, moved) {
@@ -24,7 +24,7 @@ pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) 
     }
 }
 
-/// That a ticket reached its last status.
+/// Words the new status of a ticket.
 pub(super) fn done(moved: &Moved) -> Option<String> {
     match moved {
         Moved::To(status) => Some(format!("The ticket is now **{}**.", harmless(status))),
@@ -32,7 +32,7 @@ pub(super) fn done(moved: &Moved) -> Option<String> {
     }
 }
 
-/// That a ticket was not moved, and what a person has to do.
+/// Words a failed transition, and the required action of a person.
 pub(super) fn not_moved(moved: &Moved) -> Option<String> {
     match moved {
         Moved::To(_) => None,

@@ -1,10 +1,10 @@
-//! Asking a person about a plan before the work.
+//! Text that asks a person to decide about a plan.
 
 use domain::{CommitId, Plan, RepositoryName, RunId};
 
 use super::words::{code, harmless, quoted};
 
-/// The whole plan, and how to decide.
+/// Words the whole plan, and the orders for a decision.
 pub(crate) fn proposed(
     repository: &RepositoryName,
     id: &CommitId,

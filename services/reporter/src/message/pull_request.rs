@@ -10,16 +10,16 @@ use super::status::run_page;
 use super::words::{calling, code, is_web_link, link};
 use crate::{draft::Draft, made::Rerun, sanitize};
 
-/// GitHub's limit for titles.
+// Limit of GitHub for titles, in characters.
 const TITLE_CHARS: usize = 256;
-/// Actions of a maintainer, for those who have never seen such a pull request.
+/// Orders of a maintainer, for readers who have not seen such a pull request before.
 const HOW_TO_REPLY: &str =
     "Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.";
-/// Below GitHub's 65,536 with room for the footer.
+// Length of the body, in characters. GitHub's limit is 65,536, and the footer needs room.
 const BODY_CHARS: usize = 60_000;
 
-/// The title of a pull request: one line within GitHub's limit that notifies nobody and, as the message of a squashed
-/// commit, closes nothing.
+/// Words the title: one line within GitHub's limit. It notifies nobody, and closes no issue as the message of a
+/// squashed commit.
 pub(crate) fn pull_request_title(draft: &Draft) -> String {
     let title = sanitize::title(&draft.title);
     let title = if title.is_empty() {
@@ -33,25 +33,25 @@ pub(crate) fn pull_request_title(draft: &Draft) -> String {
 /// Addresses of pages that texts link to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FooterPages {
-    /// The page of a run, with `{run}` where its id goes; absent: there is no link.
+    /// Page of a run, with `{run}` for the run's id; absent: no link.
     pub(crate) run_url: Option<String>,
-    /// The page for those who review pull requests; absent: there is no link.
+    /// Page for reviewers; absent: no link.
     pub(crate) guide_url: Option<String>,
 }
 
-/// Links in the footer of a pull request, as far as there is a page.
+/// Links in the footer of a pull request. An absent page has no link.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BodyLinks<'a> {
     pub(crate) ticket_url: Option<&'a str>,
     pub(crate) board_url: Option<&'a str>,
     pub(crate) run: Option<&'a RunId>,
-    /// The page of a run, with `{run}` in the place of its id.
+    /// Page of a run, with `{run}` for the run's id.
     pub(crate) run_url: Option<&'a str>,
-    /// The page for those who review pull requests.
+    /// Page for reviewers.
     pub(crate) guide_url: Option<&'a str>,
 }
 
-/// The body of a pull request: the model's words made harmless, then where they come from.
+/// Builds the body of a pull request: the sanitized text of the model, and a footer with its origin.
 pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyLinks<'_>) -> String {
     let body = match &draft.description {
         Some(description) => description::body(description, ticket),
@@ -61,7 +61,7 @@ pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyL
     let name = ticket.short();
     let is_reviewed = !matches!(ticket, TicketKey::Folder { .. });
     let ticket = match (ticket, links.ticket_url) {
-        // GitHub links the issue by it, and closes it with the merge.
+        // GitHub links the issue by this text, and closes it with the merge.
         (TicketKey::GitHub { repository, number }, _) if *repository == draft.repository => {
             format!("Fixes #{number}")
         }
@@ -90,7 +90,7 @@ pub(crate) fn pull_request_body(draft: &Draft, ticket: &TicketKey, links: &BodyL
     format!("{}\n\n{footer}\n", body.trim()).trim_start().to_owned()
 }
 
-/// What lies beside a patch: title and body of what would be a pull request.
+/// Builds the text for the folder of a patch: title and body of a pull request.
 pub(crate) fn patch_text(
     draft: &Draft,
     ticket: &TicketKey,
@@ -106,7 +106,7 @@ pub(crate) fn patch_text(
     format!("# {}\n\n{body}", pull_request_title(draft))
 }
 
-/// The title of the link on a Jira issue.
+/// Words the title of the link on a Jira issue.
 pub(crate) fn remote_link_title(pull_request: &PullRequestRef) -> String {
     format!("Pull request {}#{}", pull_request.repository, pull_request.number)
 }
@@ -123,7 +123,7 @@ pub(crate) fn opened(pull_request: Option<&PullRequestRef>) -> String {
     }
 }
 
-/// That Jira did not take the link, with its own words.
+/// Words Jira's refusal of the link, with its reason.
 pub(crate) fn not_linked(detail: &str) -> String {
     format!(
         "Jira did not link it on this ticket: {} The link above leads there all the same.",
@@ -138,12 +138,12 @@ pub(crate) fn ready(pull_request: &PullRequestRef) -> String {
     )
 }
 
-/// `awaited` is what should have reported.
-/// What waits for checks where the rules do.
+/// Names the rule that requires checks.
 pub(crate) fn required_by_rules() -> String {
     "ci.required: true".to_owned()
 }
 
+/// Words the end of the wait for checks. `awaited` is the CI file or check that has not reported.
 pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
     let link = link(pull_request);
     match awaited {
@@ -159,7 +159,7 @@ pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) ->
     }
 }
 
-/// `why` is why nobody but people does something about it.
+/// Words failed checks that are not repaired; `why` is the reason.
 pub(crate) fn checks_failed(
     pull_request: &PullRequestRef,
     failed: &[FailedCheck],
@@ -173,7 +173,7 @@ pub(crate) fn checks_failed(
     paragraphs
 }
 
-/// It calls those who are asked, by their logins.
+/// Words the notification about failed checks. It mentions the reviewers by their logins.
 pub(crate) fn checks_call(report: &ChecksFailed) -> String {
     let [first, list] = what_failed(&report.pull_request, &report.failed);
     let people = match report.asked.as_slice() {
@@ -192,7 +192,7 @@ pub(crate) fn checks_call(report: &ChecksFailed) -> String {
         .join("\n\n")
 }
 
-/// `rerun` is what became of the failed jobs; absent: that is not known.
+/// Words the restart of failed jobs. `rerun` is its result; absent: unknown.
 pub(crate) fn checks_rerun(
     pull_request: &PullRequestRef,
     failed: &[FailedCheck],
@@ -221,7 +221,7 @@ pub(crate) fn checks_rerun(
     paragraphs
 }
 
-/// Why a run is not started again, for people.
+/// Words the refusal to restart a run of another commit.
 pub(crate) fn run_of_another_commit() -> String {
     "the run that a check names is one of another commit".to_owned()
 }
@@ -234,7 +234,7 @@ fn what_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> [String
     ]
 }
 
-/// Words of others as a sentence that notifies nobody.
+/// Formats text of others as a sentence that notifies nobody.
 fn sentence(text: &str) -> String {
     let text = sanitize::title(&capped(text, 300));
     format!("{}.", text.trim_end_matches('.'))
@@ -266,7 +266,7 @@ fn failed_check(check: &FailedCheck) -> String {
     format!("- {}{log}{}", code(&check.name), kind(check.class))
 }
 
-/// What a failure is that is not about the change.
+/// Words the class of a failure that the change did not cause.
 const fn kind(class: FailureClass) -> &'static str {
     match class {
         FailureClass::Real => "",

@@ -1,4 +1,4 @@
-//! Questions of the model to the people of a ticket.
+//! Texts of the model's questions to the people of a ticket.
 
 use domain::Question;
 

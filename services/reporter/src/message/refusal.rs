@@ -1,6 +1,6 @@
-//! What is told when an account of ours is refused.
+//! Text about a missing permission of our account.
 
-/// GitHub or Jira know us, and do not let us.
+/// Words the refusal of an authenticated request, with the settings section of the account.
 pub(crate) fn denied(section: &str, detail: &str) -> String {
     format!(
         "{detail}; an operator must give the account of [{section}] the missing permission (docs/permissions.md)"
