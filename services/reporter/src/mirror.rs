@@ -1,6 +1,7 @@
-//! Bare mirrors of the repositories: what the git gate serves and pushes start from. Only the reporter writes them.
+//! Bare mirrors of the repositories. The git gate serves them, and pushes start from them. Only the reporter writes
+//! them.
 //!
-//! A fetch belongs to its mirror, not to a caller: many wait for one, and it goes on when they are gone.
+//! A fetch belongs to its mirror, not to a caller: several callers wait for one fetch, and it continues without them.
 
 mod fetching;
 
@@ -22,45 +23,46 @@ use crate::{
     trouble::{FETCH_WAIT, Trouble},
 };
 
-/// How long a report waits for a fetch with its ticket in hand.
+// Longest wait of a report for a fetch. Meanwhile the report holds its ticket and a slot.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often mirrors are looked at for routine work, and how long one needs none.
+// Interval of the check for mirrors that need maintenance, and time after which a mirror needs it again.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(60 * 60);
 const MAINTAINED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What a caller of the gate is after, where it says so.
+/// Branch or commit that a caller of the gate requests; both absent if it does not name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WantedHead {
-    /// The branch.
+    /// Name of the branch.
     pub(crate) branch: Option<String>,
-    /// The commit.
+    /// Id of the commit.
     pub(crate) commit: Option<CommitId>,
 }
 
-/// A mirror as it can be served.
+/// State of a mirror for the gate.
 #[derive(Debug)]
 pub(crate) enum MirrorView {
-    /// It is as the remote was at most 5 s ago, or holds what was asked for.
+    /// The mirror is at most 5 s behind the remote, or contains the requested commit or branch.
     Ready(Arc<Path>),
-    /// It is being fetched.
+    /// A fetch is in progress.
     NotReady {
-        /// How far that is, of a hundred.
+        /// Progress of the fetch, in percent.
         percent: Option<u8>,
     },
-    /// The branch that was asked for is refused for good.
+    /// The requested branch is refused permanently.
     RefusedBranch {
-        /// Why, for people.
+        /// Reason of the refusal, for people.
         reason: String,
     },
 }
 
-/// Every mirror under one folder.
+/// All mirrors below one folder.
 pub(crate) struct Mirrors {
     fetches: Arc<Fetches>,
 }
 
 impl Mirrors {
-    /// Mirrors under `root`, fetched as the writer; those that nobody uses go while the disk has less free than the floor.
+    /// Opens the mirrors below `root`. Fetches use the writing accounts. Unused mirrors are removed while the disk
+    /// has less free space than the floor.
     pub(crate) fn new(
         root: PathBuf,
         floor: DiskFloor,
@@ -74,12 +76,12 @@ impl Mirrors {
         }
     }
 
-    /// Where a repository's mirror is; it stays there as long as somebody holds this.
+    /// Returns the path of a repository's mirror. The mirror is not removed while a caller holds the path.
     pub(crate) fn hold(&self, repository: &RepositoryName) -> Arc<Path> {
         self.fetches.folder.get(repository).path
     }
 
-    /// The mirror, as the remote was at most 5 s ago.
+    /// Returns the mirror, at most 5 s behind the remote.
     pub(crate) async fn fresh(&self, repository: &RepositoryName) -> Result<Arc<Path>, Trouble> {
         let mirror = self.hold(repository);
         if !self.fetches.is_fresh(repository) {
@@ -88,7 +90,7 @@ impl Mirrors {
         Ok(mirror)
     }
 
-    /// Waits for a fetch, one that is under way or a new one; not for a whole first clone.
+    /// Waits for a fetch, in progress or new. A first clone may take longer than the wait.
     async fn fetched(&self, repository: &RepositoryName) -> Result<(), Trouble> {
         let mut state = self.fetches.join(repository);
         let now = fetching::wait_until(&mut state, PATIENCE, FetchState::is_done).await?;
@@ -102,8 +104,9 @@ impl Mirrors {
         })
     }
 
-    /// The mirror for a caller of the gate, who is kept waiting for `patience`. While the first clone goes on, what has come
-    /// is served to those who want that.
+    /// Returns the mirror for a caller of the gate, which waits up to `patience`.
+    ///
+    /// During a first clone, the branches that have arrived are served to callers that request them.
     pub(crate) async fn view(
         &self,
         repository: &RepositoryName,
@@ -134,7 +137,7 @@ impl Mirrors {
         })
     }
 
-    /// The mirror with a commit of the remote, which may be younger than the last fetch.
+    /// Returns the mirror with a commit of the remote. The commit may be newer than the last fetch.
     pub(crate) async fn with_commit(
         &self,
         repository: &RepositoryName,
@@ -145,13 +148,14 @@ impl Mirrors {
             branch: None,
             commit: Some(commit.clone()),
         };
+        // A fetch of up to 5 s ago may not contain the commit yet.
         if !holds(&mirror, &wanted).await? {
             self.fetched(repository).await?;
         }
         Ok(mirror)
     }
 
-    /// The mirror as it is, fetched if it is not here or never was by this process.
+    /// Returns the mirror as it is. Fetches it if this process has not done so.
     pub(crate) async fn existing(&self, repository: &RepositoryName) -> Result<Arc<Path>, Trouble> {
         if self.fetches.is_known(repository) {
             Ok(self.hold(repository))
@@ -160,12 +164,12 @@ impl Mirrors {
         }
     }
 
-    /// The local folder that a repository is in; absent: it is on a server.
+    /// Returns the local folder of a repository; `None` for a repository on a server.
     pub(crate) fn place(&self, repository: &RepositoryName) -> Result<Option<Place>, Trouble> {
         self.fetches.folders.of(repository)
     }
 
-    /// The commit that a branch of the remote is at.
+    /// Returns the head of a branch of the remote.
     pub(crate) async fn remote_head(
         &self,
         repository: &RepositoryName,
@@ -183,6 +187,7 @@ impl Mirrors {
         let mirror = self.hold(&push.repository);
         let pushing = Box::pin(self.push_from(&mirror, push));
         let pushed = failpoint::around("reporter.push", pushing).await?;
+        // The remote has changed, so the next reader needs a fetch.
         self.fetches.forget_time(&push.repository);
         Ok(pushed)
     }
@@ -193,7 +198,7 @@ impl Mirrors {
             let branch = push.branch.clone();
             let pushed = blocking(move || Ok::<_, git::Error>(place.push(&mirror, &push))).await?;
             return pushed.map_err(|error| match error {
-                // A folder is no remote that is in trouble for a while: what it refuses, it refuses again.
+                // A folder has no temporary failures of a remote service: a retry would fail, too.
                 git::Error::Failed(_) => Trouble::Failed(domain::cause::chain(&error)),
                 error => Trouble::of_push(error, &branch),
             });
@@ -206,7 +211,7 @@ impl Mirrors {
         pushed.await.map_err(|error| Trouble::of_push(error, branch))
     }
 
-    /// Once a day packs each mirror that nobody uses, one after the other, until shutdown.
+    /// Packs unused mirrors once a day, one at a time, until shutdown.
     pub(crate) async fn maintain(&self, shutdown: CancellationToken) {
         loop {
             let waited = shutdown
@@ -219,7 +224,7 @@ impl Mirrors {
         }
     }
 
-    /// Packs each mirror that nobody uses and that nobody packed for this long.
+    /// Packs each unused mirror whose last packing is older than `due`.
     pub(crate) async fn maintain_once(&self, due: Duration) {
         let names: Vec<RepositoryName> = self.fetches.folder.names().collect();
         for repository in names {
@@ -228,7 +233,7 @@ impl Mirrors {
     }
 }
 
-/// Whether a mirror has what a caller is after; true when it did not say.
+/// Returns true if a mirror contains the requested branch and commit, or if neither is named.
 async fn holds(mirror: &Arc<Path>, wanted: &WantedHead) -> Result<bool, Trouble> {
     let (mirror, wanted) = (Arc::clone(mirror), wanted.clone());
     blocking(move || {
@@ -243,7 +248,7 @@ async fn holds(mirror: &Arc<Path>, wanted: &WantedHead) -> Result<bool, Trouble>
     .await
 }
 
-/// The address and the credentials of a remote.
+/// Returns the address and the credentials of a remote.
 pub(crate) async fn addressed(
     remote: impl Future<Output = Result<github::GitRemote, github::Error>>,
 ) -> Result<(String, Auth), Trouble> {
@@ -251,7 +256,7 @@ pub(crate) async fn addressed(
     Ok((remote.url, Auth::basic("x-access-token", &remote.token)))
 }
 
-/// Runs git2 work, which blocks, away from the runtime's threads.
+/// Runs git2 work on a thread for blocking work, away from the threads of the runtime.
 pub(crate) async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, Trouble>
 where
     T: Send + 'static,

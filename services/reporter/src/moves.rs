@@ -1,8 +1,8 @@
-//! Jira's transitions as they are matched.
+//! Conversion of Jira's transitions to the form that is matched.
 
 use pullrequest::transition::Offered;
 
-/// A transition of Jira, as its name and status are compared.
+/// Converts a Jira transition to the fields that the match compares.
 pub(crate) fn of(transition: &jira::Transition) -> Offered {
     Offered {
         id: transition.id.clone(),

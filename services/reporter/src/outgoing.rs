@@ -1,15 +1,19 @@
-//! Text on its way out. Only the scan for credentials makes it, and every call that writes text outside takes it.
+//! Text cleared for publication. Only the credential scan constructs it, and every call that writes text outside
+//! requires it.
 
 use domain::{SecretPlace as Place, Violation};
 
 use crate::{scan, trouble::Trouble};
 
-/// Text that may leave.
+/// Text without credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outgoing(String);
 
 impl Outgoing {
-    /// What the model wants to say: refused where it holds a credential, so that the model says it without.
+    /// Clears text of the model. A credential is refused, so that the model writes the text without it.
+    ///
+    /// # Errors
+    /// The refusal, with the kind and place of the credential.
     pub(crate) fn by_the_model(text: String, place: Place) -> Result<Self, Trouble> {
         match scan::find_rendered(&text) {
             None => Ok(Self(text)),
@@ -20,12 +24,12 @@ impl Outgoing {
         }
     }
 
-    /// What people have to hear in any case, whatever it quotes: credentials are cut out of it.
+    /// Clears text that must reach people. Credentials in it are redacted.
     pub(crate) fn without_credentials(text: &str) -> Self {
         Self(scan::redact_rendered(text).into_owned())
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -51,7 +55,7 @@ mod tests {
         assert_eq!(cleaned.as_str(), "see [GitHub token removed]");
     }
 
-    /// The calls of the clients that write text of others outside.
+    /// Client calls that write text of others.
     const WRITING: [&str; 12] = [
         ".comment(",
         ".comment_for(",

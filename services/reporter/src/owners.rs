@@ -1,14 +1,15 @@
-//! Who owns files, by the file CODEOWNERS of a repository. Pure.
+//! Owners of files by a repository's CODEOWNERS file, as a pure function.
 
 use domain::covers;
 
-/// Where GitHub looks for the file, in this order.
+/// Paths of the file in the order in which GitHub searches them.
 pub(crate) const PLACES: [&str; 3] = [".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"];
-/// A longer file is none, as at GitHub (3 MB).
+/// Largest file, in bytes. GitHub ignores a larger one (limit 3 MB).
 pub(crate) const MAX_BYTES: usize = 3_000_000;
 
-/// The people who own files that are changed, in the order of the files, each once. The last line that fits a file decides.
-/// Teams and addresses are left out: they are nobody whom the interface asks by a login.
+/// Returns the people who own changed files, in the order of the files, without duplicates.
+///
+/// The last matching line decides. Teams and mail addresses are omitted: the API requests reviews by login.
 pub(crate) fn owners(codeowners: &str, changed: &[String]) -> Vec<String> {
     let lines: Vec<(&str, Vec<&str>)> = codeowners.lines().filter_map(line).collect();
     let mut owners: Vec<String> = Vec::new();
@@ -27,7 +28,7 @@ pub(crate) fn owners(codeowners: &str, changed: &[String]) -> Vec<String> {
     owners
 }
 
-/// A pattern and whom it names; nobody is a name too: such files have no owner.
+/// Parses a pattern with its owners. A pattern without owners means that its files have none.
 fn line(text: &str) -> Option<(&str, Vec<&str>)> {
     let text = text.split(" #").next().unwrap_or_default();
     let mut words = text.split_whitespace();
@@ -35,22 +36,22 @@ fn line(text: &str) -> Option<(&str, Vec<&str>)> {
     Some((pattern, words.collect()))
 }
 
-/// As `.gitignore` has patterns, without negation and ranges, which GitHub does not know here either.
+/// Matches a pattern of `.gitignore` without negation and ranges, which CODEOWNERS does not support.
 fn fits(pattern: &str, path: &str) -> bool {
     let anchored = pattern.trim_end_matches('/').contains('/');
     let from_root = match anchored {
         true => pattern.trim_start_matches('/').to_owned(),
         false => format!("**/{pattern}"),
     };
-    // `docs/*` means the files of the folder, not those of folders in it.
+    // `docs/*` matches the files of the folder, not those of its subfolders.
     let is_shallow = anchored && pattern.ends_with("/*");
     let depth = |path: &str| path.split('/').count();
     covers(&from_root, path) && (!is_shallow || depth(&from_root) == depth(path))
-        // `docs/` means what is in a folder, and no file of that name.
+        // `docs/` matches the content of a folder, not a file of that name.
         && (!pattern.ends_with('/') || !ends_at(&from_root, path))
 }
 
-/// Whether the pattern of a folder means the path itself, and nothing in it.
+/// Returns true if the pattern of a folder matches the path itself, not the content of the folder.
 fn ends_at(folder: &str, path: &str) -> bool {
     let Some((above, _)) = path.rsplit_once('/') else {
         return true;

@@ -19,35 +19,36 @@ use crate::{
     trouble::Trouble,
 };
 
+// Interval of the search for an attempt of unknown outcome.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// How long the outside may need.
+/// Time limits of GitHub and Jira.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
-    /// An attempt of unknown outcome may arrive this long after it began; until then it is looked for.
+    /// Time after the start of an attempt in which it may still arrive. The reporter searches for it until then.
     pub(crate) unknown: Duration,
-    /// Lists show what was written after this long.
+    /// Time after which lists show a write.
     pub(crate) list_lag: Duration,
 }
 
-/// Whether trouble that may pass leaves the report unsettled.
+/// Decides if a temporary failure leaves the report unsettled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It does: there will be another try.
+    /// It does, because another try follows.
     More,
-    /// It settles it: this is the last try.
+    /// It settles the report, because this is the last try.
     Last,
 }
 
-/// How a report ended, and what of it did not work although the report as a whole did.
+/// Outcome of a report, and the failure of a notification if the report succeeded without it.
 #[derive(Debug)]
 pub(crate) struct Performed {
     pub(crate) outcome: ReportOutcome,
-    /// Why people were not told, for the dead letters.
+    /// Reason why people were not notified, for the dead letters.
     pub(crate) untold: Option<String>,
 }
 
-/// Performs reports.
+/// Performer of reports, with its clients and stores.
 pub(crate) struct Performer {
     pub(crate) outside: Outside,
     pub(crate) ledger: Ledger,
@@ -57,8 +58,11 @@ pub(crate) struct Performer {
 }
 
 impl Performer {
-    /// Performs every effect. An error means that the report is not settled: ledger lost, superseded or shutting down.
-    /// Repeating it repeats nothing that is done.
+    /// Performs all effects of a report. A repetition repeats no finished effect.
+    ///
+    /// # Errors
+    /// The report is not settled: the ledger failed, another reporter has the ticket, the failure may pass, or the
+    /// process shuts down.
     pub(crate) async fn perform(
         &self,
         report: &Report,
@@ -69,7 +73,7 @@ impl Performer {
         let rules = rules_of(&book, report);
         let effects = plan(report, rules.unwrap_or(&Rules::default()));
         let records = TicketRecords::new(&self.outside, report, rules);
-        // All of them before the first is done: a report that names what is not its ticket's does nothing at all.
+        // All targets are checked before the first effect: a report with a foreign target has no effect at all.
         let mut clearances = Vec::with_capacity(effects.len());
         for effect in &effects {
             match Box::pin(records.clear(&**effect)).await {
@@ -104,6 +108,7 @@ impl Performer {
                 Err(trouble) => {
                     let outcome = settled(report, trouble, patience)?;
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
+                    // A failed notification does not stop the effects after it.
                     if !effect.only_tells() {
                         return Ok(Performed {
                             outcome,
@@ -120,7 +125,7 @@ impl Performer {
                 outcome,
                 untold: None,
             },
-            // The branch or pull request stands; that nobody could be told of it must not undo that.
+            // The branch or pull request exists. A failed notification must not undo that.
             Some(outcome) => Performed {
                 outcome: done,
                 untold: Some(words(&outcome)),
@@ -139,7 +144,7 @@ impl Performer {
         fence: ReportFence,
     ) -> Result<Made, Trouble> {
         let started = Instant::now();
-        // Erased: the compiler follows types only so deep.
+        // Boxed, because the compiler limits the depth of nested future types.
         let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
             (Some(_), _) if reports::is_silent(asked) => Box::pin(async {
                 let made = Made::default();
@@ -157,7 +162,7 @@ impl Performer {
         settled.map(|settled| settled.made)
     }
 
-    /// Claim, look, attempt, create, receipt.
+    /// Performs one effect: claim, look, attempt, create, receipt.
     pub(crate) async fn once(
         &self,
         asked: &Asked<'_>,
@@ -179,6 +184,8 @@ impl Performer {
         if let Some(made) = self.find(asked, effect, &intent).await? {
             return self.settle(intent, made, How::Found).await;
         }
+        // The attempt is recorded before the write: after a crash in between, the next reporter searches for its
+        // result.
         self.ledger.attempt(&mut intent, bootstrap::now()).await?;
         let create: BoxFuture<'_, _> = effect.create(&self.outside, asked);
         match failpoint::around_kind("reporter.effect.create", effect.name(), create).await {
@@ -190,6 +197,7 @@ impl Performer {
                 settled => settled,
             },
             Err(trouble @ (Trouble::Unknown(_) | Trouble::Ledger(_))) => Err(trouble),
+            // The failure is certain, so no later try has to search for a result.
             Err(trouble) => {
                 self.ledger.withdraw(intent).await?;
                 Err(trouble)
@@ -197,7 +205,7 @@ impl Performer {
         }
     }
 
-    /// Somebody newer did the same while we were held up: a comment of ours that came second goes.
+    /// Deletes our comment if another reporter took over and commented first.
     async fn take_back(&self, asked: &Asked<'_>, made: &Made) {
         let Some(ours) = &made.comment else { return };
         let receipt = self.ledger.receipt(&asked.report.ticket, asked.id).await;
@@ -221,8 +229,8 @@ impl Performer {
         }
     }
 
-    /// Looks whether the effect is done already. Where a repetition would show, an open attempt is looked for until it
-    /// cannot arrive any more.
+    /// Searches for an earlier result. If a repetition would be visible, an open attempt is searched for until it can
+    /// no longer arrive.
     async fn find(
         &self,
         asked: &Asked<'_>,
@@ -233,6 +241,7 @@ impl Performer {
         if effect.absorbs_repetition() {
             return self.look(asked, effect).await;
         }
+        // No attempt is open, so nothing can have been written.
         let Some(open_until) = open_until else {
             return Ok(None);
         };
@@ -258,7 +267,7 @@ impl Performer {
         Ok(Settled { made, how })
     }
 
-    /// Waits, unless the process shuts down.
+    /// Waits, or returns an error when the process shuts down.
     pub(crate) async fn pause(&self, wait: Duration) -> Result<(), Trouble> {
         self.shutdown
             .run_until_cancelled(tokio::time::sleep(wait))
@@ -274,7 +283,10 @@ fn rules_of<'a>(book: &'a RulesBook, report: &Report) -> Option<&'a Rules> {
     }
 }
 
-/// The outcome of an effect that is not done; what leaves the report unsettled stays an error.
+/// Converts a failure to the report's outcome.
+///
+/// # Errors
+/// The failure, if it leaves the report unsettled.
 fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<ReportOutcome, Trouble> {
     match trouble {
         Trouble::Later { .. } | Trouble::HeldBack { .. } | Trouble::DiskFull(_) | Trouble::Unknown(_)
@@ -308,7 +320,7 @@ fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<Repo
     }
 }
 
-/// The words of an outcome that is not done.
+/// Words an outcome that is not successful.
 pub(crate) fn words(outcome: &ReportOutcome) -> String {
     match outcome {
         ReportOutcome::Done(_) => String::new(),

@@ -1,4 +1,4 @@
-//! A review of a pull request of somebody.
+//! Text of a review of another author's pull request.
 
 use domain::{CriterionVerdict, JudgedCriterion, LineRemark, ReviewOfChange, RunId, Weight, text::capped};
 
@@ -11,7 +11,7 @@ use crate::sanitize;
 const SUMMARY_CHARS: usize = 2_000;
 const REMARK_CHARS: usize = 1_000;
 
-/// The review as a whole; with its comments, where they cannot stand on their lines.
+/// Words the review. With `has_comments`, the comments are on their lines; without, they are part of the text.
 pub(crate) fn review(review: &ReviewOfChange, has_comments: bool, run: Option<&RunId>) -> String {
     let verdict = match (review.is_blocking(), review.comments.is_empty()) {
         (true, _) => "Journeyman asks for changes.",
@@ -42,7 +42,7 @@ pub(crate) fn review(review: &ReviewOfChange, has_comments: bool, run: Option<&R
     signed(&paragraphs.join("\n\n"), run)
 }
 
-/// A row for each criterion of the ticket; empty for none.
+/// Builds a table of the ticket's criteria; empty without any.
 fn criteria(judged: &[JudgedCriterion]) -> String {
     let row = |judged: &JudgedCriterion| {
         let verdict = match judged.verdict {
@@ -50,7 +50,7 @@ fn criteria(judged: &[JudgedCriterion]) -> String {
             CriterionVerdict::NotMet => "**not met**",
             CriterionVerdict::NeedsPerson => "a person has to look",
         };
-        // A title of the text that others wrote cannot end the cell.
+        // The quotation contains text of others, which must not end the cell.
         let quote = harmless(&judged.quote).replace("\\|", "|").replace('|', "\\|");
         format!("| {quote} | {verdict} |")
     };
@@ -66,7 +66,7 @@ fn criteria(judged: &[JudgedCriterion]) -> String {
     }
 }
 
-/// A comment on a line.
+/// Words a comment on a line.
 pub(crate) fn line_remark(remark: &LineRemark) -> String {
     let text = |text: &str| sanitize::markdown(&capped(text, REMARK_CHARS)).trim().to_owned();
     let weight = match remark.weight {
@@ -76,7 +76,8 @@ pub(crate) fn line_remark(remark: &LineRemark) -> String {
     let mut said = format!("{weight}{}\n\nWhen: {}", text(&remark.why), text(&remark.trigger));
     if let Some(suggestion) = &remark.suggestion {
         let suggestion = suggestion.trim_end_matches('\n');
-        // What a click would commit cannot be changed, so a line of it that is an order makes it code to read.
+        // A suggestion cannot be changed without changing what a click would commit. If a line of it is an order to a
+        // bot, it becomes plain code.
         let is_safe = sanitize::code_lines(suggestion) == suggestion;
         let kind = if is_safe { "suggestion" } else { "" };
         said.push_str(&format!("\n\n{}", fenced_lines(kind, suggestion)));

@@ -1,4 +1,4 @@
-//! What becomes of a pull request after it was opened: repairs, reviews, pushes by people.
+//! Texts about an open pull request: repairs, reviews, and pushes by people.
 
 use domain::report::{ChecksRepaired, RepairStrategy, ReviewAddressed, ReviewAwaited};
 use domain::{CommitId, Disposition, LeftThreads, PullRequestRef, ThreadReply, text::capped};
@@ -57,7 +57,7 @@ fn by(deciders: &[String]) -> String {
     }
 }
 
-/// For people of the ticket who are not known where the review is.
+/// Words the open decisions of a review for the people of the ticket, whose logins at GitHub are unknown.
 pub(crate) fn decision_call(report: &ReviewAddressed) -> String {
     let (comments, they) = match report.undecided() {
         1 => ("One comment of the review".to_owned(), "It waits"),
@@ -84,7 +84,7 @@ fn left_to_people(left: &LeftThreads) -> String {
     )
 }
 
-/// The reply in a thread that is left to people. It calls those who are asked.
+/// Words the reply in a thread that is left to people. It mentions them by their logins.
 pub(crate) fn thread_left(left: &LeftThreads) -> String {
     format!(
         "Journeyman has worked on this thread {} and leaves it to people now. Please decide here what is right, {}, and push it \
@@ -102,7 +102,7 @@ fn times(count: u32) -> String {
     }
 }
 
-/// It calls those who are asked.
+/// Words the reminder of a review. It mentions the reviewers by their logins.
 pub(crate) fn review_awaited(report: &ReviewAwaited) -> String {
     let since = report.since.to_string();
     let day = since.split('T').next().unwrap_or_default();
@@ -129,8 +129,7 @@ pub(crate) fn reopened(by: &str, pull_request: &PullRequestRef) -> String {
     )
 }
 
-/// What the reviewer reads in the thread; the first sentence names the commit. What only a person can decide calls
-/// `deciders`.
+/// Words the reply for the reviewer. The first sentence names the commit. An open decision mentions `deciders`.
 pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>, deciders: &[String]) -> String {
     let words = sanitize::markdown(&capped(&reply.reply, 2_000));
     let lead = match (reply.disposition, commit) {

@@ -1,4 +1,4 @@
-//! Why nothing is done on a ticket. The sentences are those of the API, written for trackers.
+//! Text about skipped work. The sentences are those of the API, with the marks of trackers.
 
 use domain::{Marks, SkipReason};
 

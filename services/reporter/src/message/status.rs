@@ -1,4 +1,4 @@
-//! The one comment that says how a ticket stands, as a pure function of its board.
+//! The status comment of a ticket, as a pure function of its board.
 
 use domain::{Phase, RunId, Timestamp};
 
@@ -8,9 +8,9 @@ use super::{
 };
 use crate::board::{Board, Entry, Mark, Standing};
 
-/// The status comment: the latest in full, then what was said before, one line each.
+/// Words the status comment: the newest entry in full, and one line for each earlier one.
 ///
-/// `run_url` is the page of a run with `{run}` in the place of its id.
+/// `run_url` is the address of a run's page, with `{run}` for the run's id.
 pub(crate) fn status(board: &Board, run_url: Option<&str>) -> String {
     let Some((latest, earlier)) = board.entries.split_first() else {
         return String::new();
@@ -30,7 +30,7 @@ pub(crate) fn status(board: &Board, run_url: Option<&str>) -> String {
     paragraphs.join("\n\n")
 }
 
-/// Who says it, how far the run is, since when it works, what it has spent, and where to watch it.
+/// Words the signature: run and phase, time, duration, cost, and the link to the run's page.
 fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
     let at = board
         .standing
@@ -79,7 +79,7 @@ const fn doing(phase: Phase) -> &'static str {
     }
 }
 
-/// The id of a run holds characters that an address may not.
+/// Returns the address of a run's page. The run's id contains characters that need encoding.
 pub(super) fn run_page(run: &RunId, run_url: &str) -> Option<String> {
     let run = run.to_string();
     let url = run_url.replace("{run}", &domain::address::encode(&run));
@@ -101,7 +101,7 @@ fn earlier_line(entry: &Entry) -> String {
     format!("- {}: {}", minute(entry.at), one_line(first))
 }
 
-/// `2026-11-21 10:00 UTC`.
+/// Formats an instant as `2026-11-21 10:00 UTC`.
 fn minute(at: Timestamp) -> String {
     let instant = at.to_string();
     let minute = instant.get(..16).unwrap_or(&instant);

@@ -1,4 +1,4 @@
-//! Snapshots of the status comment.
+//! Snapshot tests of the status comment.
 
 use domain::{Dollars, Job, ReportId, TicketKey, report::Progress};
 use insta::assert_snapshot;

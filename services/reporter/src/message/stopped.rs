@@ -1,4 +1,4 @@
-//! Why a run ended or pauses, and what to do.
+//! Texts about the end or pause of a run, with the next action of the reader.
 
 use domain::{
     BranchRef, Budget, BudgetOf, Dollars, GiveUp, Job, Period, PullRequestRef, Repetition, RepetitionKind,
@@ -147,7 +147,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     }
 }
 
-/// What is worse with the change than before it.
+/// Words the checks and tests that are worse with the change than before.
 fn checks_fail(commands: &[String], failing: &[String], missing: &[String]) -> Vec<String> {
     let commands: Vec<String> = commands.iter().map(|command| code(command)).collect();
     let mut paragraphs = vec![format!(
@@ -237,7 +237,7 @@ fn price_unknown(model: &str) -> String {
     )
 }
 
-/// Which budget it is, how much of it is used, and what the next call of the model could take.
+/// Words a shared budget: its limit, its use, and the possible cost of the next model call.
 fn shared_budget(shared: &SharedBudget) -> String {
     let whose = match shared.of {
         BudgetOf::Ticket => "this ticket".to_owned(),
@@ -266,7 +266,7 @@ fn shared_budget(shared: &SharedBudget) -> String {
     format!("{whose} may use {limit}{when}; used or set aside so far: {spent}{next}{kept}")
 }
 
-/// Who can raise it, and how.
+/// Words the setting that raises the budget.
 fn raised(shared: &SharedBudget) -> String {
     let key = match shared.budget {
         Budget::Cost => "cost_usd",

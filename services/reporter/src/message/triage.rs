@@ -1,9 +1,9 @@
-//! What a triage chose for a ticket and could not set.
+//! Texts about choices of a triage that are not set on the ticket.
 
 use super::words::{code, harmless};
 use crate::made::{Left, Why, Wish};
 
-/// One paragraph for what is left to people; none when nothing is.
+/// Builds one paragraph about the choices that are left to people; empty without any.
 pub(crate) fn left(left: &[Left]) -> Vec<String> {
     let lines: Vec<String> = left.iter().map(line).collect();
     match lines.as_slice() {

@@ -1,4 +1,4 @@
-//! How names, links and foreign words are written in a text, so that they notify and reference nobody.
+//! Formatting of names, links and text of others, so that they notify and reference nobody.
 
 use domain::{PullRequestRef, text::capped};
 
@@ -15,7 +15,7 @@ pub(super) fn link(pull_request: &PullRequestRef) -> String {
     }
 }
 
-/// A name in code style: it neither notifies its owner nor is read as Markdown.
+/// Formats a name as code. It neither notifies its owner nor acts as Markdown.
 pub(super) fn person(name: &str) -> String {
     if name.trim().is_empty() {
         "Somebody".to_owned()
@@ -24,7 +24,7 @@ pub(super) fn person(name: &str) -> String {
     }
 }
 
-/// A name that notifies its owner on GitHub; one that is no login there is only written.
+/// Formats a login so that GitHub notifies its owner. A name that is not a valid login becomes code.
 pub(super) fn called(login: &str) -> String {
     let is_login = |c: char| c.is_ascii_alphanumeric() || c == '-';
     match !login.is_empty() && login.len() <= 39 && login.chars().all(is_login) {
@@ -33,7 +33,7 @@ pub(super) fn called(login: &str) -> String {
     }
 }
 
-/// The names of several, each as [`called`] writes it.
+/// Formats several logins like [`called`].
 pub(super) fn calling(logins: &[String]) -> String {
     let names: Vec<String> = logins.iter().map(|login| called(login)).collect();
     names.join(", ")
@@ -56,9 +56,10 @@ pub(super) fn fenced(language: &str, text: &str) -> String {
     fenced_lines(language, text.trim_end())
 }
 
-/// The same with the white space at the end, which a suggestion is made of too.
+/// Builds a fenced block that keeps trailing white space, which is part of a suggestion.
 pub(super) fn fenced_lines(language: &str, text: &str) -> String {
     let text = sanitize::code_lines(text);
+    // The fence is longer than every run of backticks in the text, so the text cannot end the block.
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat(longest.max(2) + 1);
     format!("{fence}{language}\n{text}\n{fence}")

@@ -1,4 +1,4 @@
-//! Fetches into mirrors, one at a time for each of them.
+//! Fetches into mirrors, one at a time for each mirror.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,28 +15,28 @@ use tokio::{sync::watch, time::Instant};
 use super::{addressed, blocking};
 use crate::{folders::Folders, trouble::Trouble};
 
-/// A mirror that was fetched this recently is as good as new.
+// Age of a fetch up to which a mirror counts as current.
 const FRESH: Duration = Duration::from_secs(5);
-/// A branch that was refused is tried again after this long, although its head is the same.
+// Time after which a refused branch is fetched again, even if its head is the same.
 const REFUSED_FOR: Duration = Duration::from_secs(60 * 60);
-/// The file in a mirror whose time says when it was packed.
+// File in a mirror whose modification time is the time of the last packing.
 const MAINTAINED: &str = "maintained";
 
-/// Whether whoever worked on a mirror last ended by itself, so that no lock remains.
+/// True if the last work on a mirror finished, so that no lock file of git remains.
 #[derive(Debug, Default)]
 pub(super) struct Cleanness(bool);
 
-/// How far a fetch is.
+/// Progress of a fetch.
 #[derive(Clone, Debug)]
 pub(super) enum FetchState {
-    /// Under way.
+    /// The fetch is in progress.
     Running {
-        /// Objects of a hundred.
+        /// Received objects, in percent.
         percent: Option<u8>,
-        /// The branches that work begins at are there.
+        /// True if the base branches have arrived.
         is_usable: bool,
     },
-    /// Over.
+    /// The fetch has ended, with its failure if any.
     Done(Option<Arc<Trouble>>),
 }
 
@@ -56,7 +56,7 @@ impl FetchState {
         }
     }
 
-    /// What came of it; a fetch that goes on has nothing against it.
+    /// Returns the failure of a fetch. A fetch in progress has none.
     pub(super) fn outcome(&self) -> Result<(), Trouble> {
         match self {
             Self::Running { .. } | Self::Done(None) => Ok(()),
@@ -65,7 +65,7 @@ impl FetchState {
     }
 }
 
-/// Waits until a fetch is as far as that, or for so long; gives how far it is then.
+/// Waits until `is_over` holds or `patience` has passed. Returns the state at that time.
 pub(super) async fn wait_until(
     state: &mut watch::Receiver<FetchState>,
     patience: Duration,
@@ -74,24 +74,24 @@ pub(super) async fn wait_until(
     let waited = tokio::time::timeout(patience, state.wait_for(is_over)).await;
     match waited.map(|waited| waited.map(|state| state.clone())) {
         Ok(Ok(state)) => return Ok(state),
-        // The fetch was cut with its process.
+        // The fetch ended with its process.
         Ok(Err(_)) => return Err(Trouble::Shutdown),
         Err(_) => {}
     }
     Ok(state.borrow().clone())
 }
 
-/// What this process knows of a mirror.
+/// State of a mirror in this process.
 #[derive(Debug, Default)]
 struct MirrorNote {
     fetched_at: Option<Instant>,
-    /// Branches whose history is refused.
+    /// Branches whose history is refused, by name.
     refused: BTreeMap<String, RefusedBranch>,
     refused_at: Option<Instant>,
     running: Option<watch::Receiver<FetchState>>,
 }
 
-/// The mirrors, and what is being fetched.
+/// Mirrors and their fetches in progress.
 pub(super) struct Fetches {
     pub(super) folder: Arc<MirrorFolder<Cleanness>>,
     floor: DiskFloor,
@@ -125,14 +125,14 @@ impl Fetches {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the mirror is as good as new.
+    /// Returns true if the mirror counts as current.
     pub(super) fn is_fresh(&self, repository: &RepositoryName) -> bool {
         let notes = self.notes();
         let fetched_at = notes.get(repository).and_then(|note| note.fetched_at);
         fetched_at.is_some_and(|at| at.elapsed() <= FRESH)
     }
 
-    /// Whether this process fetched it, at least what work begins at.
+    /// Returns true if this process has fetched the mirror, at least its base branches.
     pub(super) fn is_known(&self, repository: &RepositoryName) -> bool {
         let notes = self.notes();
         notes.get(repository).is_some_and(|note| {
@@ -141,24 +141,24 @@ impl Fetches {
         })
     }
 
-    /// The remote has changed by us.
+    /// Marks the mirror as outdated after a push by us.
     pub(super) fn forget_time(&self, repository: &RepositoryName) {
         if let Some(note) = self.notes().get_mut(repository) {
             note.fetched_at = None;
         }
     }
 
-    /// Why a branch is refused.
+    /// Returns the reason why a branch is refused.
     pub(super) fn refusal_of(&self, repository: &RepositoryName, branch: &str) -> Option<String> {
         let notes = self.notes();
         Some(notes.get(repository)?.refused.get(branch)?.reason.clone())
     }
 
-    /// The fetch that is under way, or a new one. It goes on whether or not somebody waits for it.
+    /// Returns the fetch in progress, or starts one. It continues without waiting callers.
     pub(super) fn join(self: &Arc<Self>, repository: &RepositoryName) -> watch::Receiver<FetchState> {
         let mut notes = self.notes();
         let note = notes.entry(repository.clone()).or_default();
-        // A task that died tells nothing more; another one takes its place.
+        // A fetch whose task has died sends no more progress, so it is replaced.
         if let Some(running) = note
             .running
             .as_ref()
@@ -187,6 +187,7 @@ impl Fetches {
         let mirror = self.folder.get(repository);
         let mut is_clean = mirror.state.lock().await;
         let started = Instant::now();
+        // The state becomes unclean before the work starts: a canceled or failed fetch leaves locks behind.
         self.make_room().await?;
         if !std::mem::take(&mut is_clean.0) {
             let left = Arc::clone(&mirror.path);
@@ -227,6 +228,7 @@ impl Fetches {
         let bases: Vec<&str> = bases.iter().map(String::as_str).collect();
         let watch = FetchWatch::new(self.settings);
         let transport = Transport::new(&*mirror.path).with_watch(watch.clone());
+        // The base branches come first, so that work can start during a long first clone.
         let fetching = async {
             if is_empty(&mirror.path).await? {
                 let (url, auth) = addressed(self.github.fetch_remote(repository)).await?;
@@ -238,7 +240,7 @@ impl Fetches {
                 });
             }
             let skipped = self.skipped(repository);
-            // A token may be near its end after a long first clone.
+            // The token may expire during a long first clone, so a new one is requested.
             let (url, auth) = addressed(self.github.fetch_remote(repository)).await?;
             let fetched = transport
                 .fetch_branches(&url, Some(&auth), &bases, &skipped)
@@ -263,7 +265,7 @@ impl Fetches {
         }
     }
 
-    /// The branches that work begins at.
+    /// Returns the base branches of the rules.
     fn base_branches(&self, repository: &RepositoryName) -> Vec<String> {
         let book = self.rules.book();
         let mut bases: Vec<String> = book
@@ -280,7 +282,7 @@ impl Fetches {
         bases
     }
 
-    /// Branches that were refused a short time ago.
+    /// Returns the branches that were refused recently.
     fn skipped(&self, repository: &RepositoryName) -> BTreeMap<String, RefusedBranch> {
         let notes = self.notes();
         let note = notes.get(repository);
@@ -298,11 +300,11 @@ impl Fetches {
         Ok(())
     }
 
-    /// Packs a mirror that nobody uses, unless that was done lately.
+    /// Packs an unused mirror, unless it was packed recently.
     pub(super) async fn maintain(&self, repository: &RepositoryName, due: Duration) {
         let Mirror { path, state } = self.folder.get(repository);
         let Ok(_working) = state.try_lock() else { return };
-        // This one and the table's.
+        // References of this function and of the table. A further one is a user of the mirror.
         if Arc::strong_count(&path) > 2 || !is_due(&path, due) {
             return;
         }
@@ -318,7 +320,7 @@ impl Fetches {
     }
 }
 
-/// Whether a mirror was not packed for this long.
+/// Returns true if the last packing is older than `due`.
 fn is_due(mirror: &Path, due: Duration) -> bool {
     let packed = std::fs::metadata(mirror.join(MAINTAINED)).and_then(|found| found.modified());
     packed.map_or(true, |at| {
@@ -326,7 +328,7 @@ fn is_due(mirror: &Path, due: Duration) -> bool {
     })
 }
 
-/// Whether nothing was ever fetched into a mirror.
+/// Returns true if a mirror has no branches, so nothing was fetched into it.
 async fn is_empty(mirror: &Arc<Path>) -> Result<bool, Trouble> {
     let mirror = Arc::clone(mirror);
     blocking(move || Ok::<_, git::Error>(Repository::open(&mirror)?.branches()?.is_empty())).await

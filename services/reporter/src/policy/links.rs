@@ -1,9 +1,9 @@
-//! Where symbolic links lead.
+//! Check of symbolic links.
 
-/// Whether a link at `path` with this target leads, or may lead, out of the repository or into its git directory.
+/// Returns true if a link at `path` may lead out of the repository or into its git directory.
 ///
-/// `..` counts at the start of a target only: there it goes up from the link's own folder, which is a real one. Further
-/// on it would go up from wherever another link leads.
+/// `..` is accepted only at the start of the target. There it leads up from the link's own folder, which is a real
+/// one. Later in the target it would lead up from the destination of another link.
 pub(super) fn leaves_repository(path: &str, target: &str) -> bool {
     if target.is_empty() || target.starts_with('/') || target.contains(['\\', '\0']) {
         return true;
@@ -36,7 +36,7 @@ mod tests {
             ("a", "..", true),
             ("a/b", "../../x", true),
             ("a/d", "..", false),
-            // Each of the two alone looks harmless, together they lead out.
+            // Each of the two is harmless alone. Together they lead out.
             ("a/l", "d/../x", true),
             ("a/l", "d/x/..", true),
             ("a", "/etc/passwd", true),

@@ -1,4 +1,4 @@
-//! What a change must look like before it is pushed: pure checks over the recomputed difference.
+//! Policy for changes before their push: pure checks of the recomputed difference.
 
 mod links;
 mod smart_commits;
@@ -12,30 +12,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::scan;
 
-/// More commits than this in one push are not a reviewable change.
+// Number of commits above which a push cannot be reviewed.
 pub(crate) const MAX_COMMITS: usize = 200;
 
-/// Limits as the settings have them; what the process that inspects a change is told.
+/// Limits of the settings, as the inspector process receives them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LimitSettings {
     /// Globs that no change may touch.
     pub(crate) protected_paths: Vec<String>,
-    /// Largest file that a change may add.
+    /// Largest file that a change may add, in bytes.
     pub(crate) max_file_bytes: u64,
-    /// Largest pack that is imported.
+    /// Largest pack that is imported, in bytes.
     pub(crate) max_pack_bytes: u64,
 }
 
-/// What a change is measured against.
+/// Compiled limits for a change.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     protected: GlobSet,
-    /// Largest file that a change may add.
+    /// Largest file that a change may add, in bytes.
     pub(crate) max_file_bytes: u64,
 }
 
 impl Limits {
-    /// The limits of the settings; an error when a protected path is not a glob.
+    /// Compiles the limits.
+    ///
+    /// # Errors
+    /// A protected path is not a valid glob.
     pub(crate) fn new(settings: &LimitSettings) -> Result<Self, globset::Error> {
         let mut protected = GlobSetBuilder::new();
         for pattern in &settings.protected_paths {
@@ -50,7 +53,7 @@ impl Limits {
     }
 }
 
-/// What is protected beneath a folder is protected as the folder's name too: a file or link there would replace it.
+/// Adds the folder's name to a pattern for its content: a file or link of that name would replace the folder.
 fn with_the_folder_itself(pattern: &str) -> Vec<String> {
     let mut patterns = vec![pattern.to_owned()];
     if let Some(folder) = pattern.strip_suffix("/**") {
@@ -59,7 +62,7 @@ fn with_the_folder_itself(pattern: &str) -> Vec<String> {
     patterns
 }
 
-/// Case does not count: some file systems, and some services, do not look at it either.
+/// Compiles a case-insensitive glob, because some file systems and services ignore case.
 fn glob(pattern: &str) -> Result<Glob, globset::Error> {
     GlobBuilder::new(pattern)
         .case_insensitive(true)
@@ -67,7 +70,7 @@ fn glob(pattern: &str) -> Result<Glob, globset::Error> {
         .build()
 }
 
-/// Checks the branch's name: legal, not one of people's, and naming its ticket.
+/// Checks the branch name: it must be valid, not belong to people, and contain the ticket's key.
 pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> Result<(), Violation> {
     check_branch_name(branch, &[&rules.repo.default_branch, rules.target_branch()])?;
     let key = match ticket {
@@ -84,8 +87,8 @@ pub(crate) fn check_branch(branch: &str, ticket: &TicketKey, rules: &Rules) -> R
     }
 }
 
-/// Checks the name of any branch that is pushed: legal, without a credential, and neither one of `targets` nor what people
-/// usually merge into.
+/// Checks the name of any branch that is pushed: it must be valid and contain no credential. It must not be one of
+/// `targets` or a usual name of a main branch.
 pub(crate) fn check_branch_name(branch: &str, targets: &[&str]) -> Result<(), Violation> {
     let named = || branch.to_owned();
     if let Some(kind) = scan::find(branch) {
@@ -102,13 +105,13 @@ pub(crate) fn check_branch_name(branch: &str, targets: &[&str]) -> Result<(), Vi
     Ok(())
 }
 
-/// Checks the difference as a whole: there is one.
+/// Checks that the whole difference is not empty.
 pub(crate) fn check_total(total: &ChangeSet) -> Vec<Violation> {
     let is_empty = total.files.is_empty() && total.cut.is_none();
     is_empty.then_some(Violation::NoChange).into_iter().collect()
 }
 
-/// Checks one difference: the whole one, or what one commit adds, because what a later one removes stays in the history.
+/// Checks one difference: the whole change, or one commit. A later commit does not remove content from the history.
 pub(crate) fn check_change(change: &ChangeSet, limits: &Limits) -> BTreeSet<Violation> {
     let mut violations: BTreeSet<Violation> = change
         .files
@@ -122,8 +125,8 @@ pub(crate) fn check_change(change: &ChangeSet, limits: &Limits) -> BTreeSet<Viol
     violations
 }
 
-/// Checks what commits say of themselves: ours, one after the other, with a message that a person reads as it is and
-/// that acts on no ticket but the commit's own, and on no person, release or check.
+/// Checks the commits: known authors, a linear history, and messages that a person reads as written. A message must
+/// not act on another ticket, or on people, releases and checks.
 pub(crate) fn check_commits(
     commits: &[CommitInfo],
     authors: &[CommitAuthor],
@@ -170,7 +173,7 @@ fn check_commit(
     if commit.message.contains(domain::text::is_hidden) {
         violations.push(Violation::HiddenCharacters { commit: id() });
     }
-    // Release notes quote messages, and a page renders them.
+    // Release notes quote messages, and pages render them.
     violations.extend(
         scan::find_rendered(&commit.message).map(|kind| Violation::Secret {
             kind: kind.to_owned(),
@@ -219,7 +222,7 @@ fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     violations
 }
 
-/// Whether a file is within the limit and neither its name nor what it adds holds a credential.
+/// Checks the size of a file, and searches its name and its added lines for credentials.
 fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     let path = || file.path.clone();
     let mut violations = Vec::new();
@@ -248,7 +251,8 @@ fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     violations
 }
 
-/// True for files that GitHub or a browser renders as a page, which decodes entities and percent signs.
+/// Returns true for files that GitHub or a browser renders as a page, because a page decodes entities and percent
+/// signs.
 fn is_page(path: &str) -> bool {
     const PAGES: [&str; 14] = [
         "md", "markdown", "mdx", "mdown", "mkd", "html", "htm", "xhtml", "svg", "xml", "rst", "adoc",
@@ -258,7 +262,7 @@ fn is_page(path: &str) -> bool {
     PAGES.iter().any(|page| ending.eq_ignore_ascii_case(page))
 }
 
-/// The rules of `git check-ref-format`, and no name that a command line could take for an option.
+/// Returns true for names that satisfy `git check-ref-format` and that a command line cannot take for an option.
 fn is_legal_branch(branch: &str) -> bool {
     let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     !branch.is_empty()
@@ -279,6 +283,7 @@ fn contains_word(text: &str, word: &str) -> bool {
     text.match_indices(&word).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let after = text[at + word.len()..].chars().next();
+        // A digit after the key would make it another ticket's: ENG-1 is not in ENG-12.
         before.is_none_or(|c| !c.is_alphanumeric()) && after.is_none_or(|c| !c.is_ascii_digit())
     })
 }
@@ -329,7 +334,7 @@ mod tests {
         );
     }
 
-    /// Each breach with a word of what is said of it.
+    /// Asserts that each violation's text contains a word.
     fn assert_named(breaches: impl IntoIterator<Item = (FileChange, &'static str)>) {
         for (given, words) in breaches {
             let said = verdict(given.clone());
@@ -549,7 +554,7 @@ mod tests {
             .collect()
     }
 
-    /// An ordinary commit with one thing changed.
+    /// Builds an ordinary commit with one change.
     fn changed(change: impl Fn(&mut CommitInfo)) -> CommitInfo {
         let mut commit = commit('a');
         change(&mut commit);

@@ -1,4 +1,4 @@
-//! Finds words in a commit message that GitHub or Jira would obey: closing keywords and smart commits.
+//! Detection of closing keywords (GitHub) and smart commits (Jira) in a commit message.
 
 use domain::{RepositoryName, TicketKey, commit_orders};
 
@@ -6,8 +6,8 @@ const CLOSING: [&str; 9] = [
     "close", "closes", "closed", "fix", "fixes", "fixed", "resolve", "resolves", "resolved",
 ];
 
-/// The first words of a commit message that would act on a ticket, people, releases or checks; closing the ticket that the
-/// commit is for is fine.
+/// Returns the first words that would act on a ticket, people, releases or checks. Closing the commit's own ticket is
+/// allowed.
 pub(crate) fn find(message: &str, ticket: &TicketKey, repository: &RepositoryName) -> Option<String> {
     message
         .lines()
@@ -31,7 +31,7 @@ fn closing(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Optio
     })
 }
 
-/// The repository, when one is named, and number of `#12`, `GH-12`, `acme/shop#12` or an issue's address.
+/// Parses `#12`, `GH-12`, `acme/shop#12` or an issue's address: the repository if it is named, and the number.
 fn issue(reference: &str) -> Option<(Option<&str>, u64)> {
     if let Some((_, path)) = reference.split_once("://") {
         let mut parts = path.splitn(4, '/').skip(1);
@@ -58,7 +58,7 @@ fn leading(text: &str) -> Option<u64> {
     text[..end].parse().ok()
 }
 
-/// `ENG-12 #done`: Jira moves, comments on or books time to the issue.
+/// Finds a Jira smart commit such as `ENG-12 #done`, which moves, comments on or logs time to an issue.
 fn smart_commit(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let key = words.iter().position(|word| is_jira_key(word))?;
