@@ -1,40 +1,40 @@
-//! When a report that cannot be performed at the moment is tried again.
+//! Retry policy for reports that fail temporarily.
 
 use std::time::Duration;
 
 use domain::Timestamp;
 
-/// Waits between tries; the last one repeats.
+// Waits between tries, in seconds; the last one repeats.
 const BACKOFF_S: [u64; 8] = [1, 2, 4, 15, 30, 60, 120, 300];
-/// A longer wait is not worth a slot: the ticket is handed back and comes again.
+// Longest wait that keeps a slot. For a longer one, the ticket is handed back and delivered again.
 const IN_PLACE: Duration = Duration::from_secs(5);
-/// How long a report is tried when nobody says how long the trouble lasts.
+// Time for which a report is tried when the service names no wait.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
-/// How long it is tried when the outside names the waits: longer than every rate limit's window.
+// Time for which a report is tried when the service names its waits. It exceeds the window of every rate limit.
 const PATIENCE_WHEN_ASKED: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// What to do after a try that failed for now.
+/// Action after a try that failed temporarily.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Wait with the ticket in hand.
+    /// Wait, and keep the ticket.
     Wait(Duration),
-    /// Hand the ticket back until then.
+    /// Hand the ticket back for this time.
     HandBack(Duration),
-    /// Try it for the last time.
+    /// Try a last time.
     GiveUp,
 }
 
-/// How a try failed for now.
+/// Temporary failure of a try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failed {
-    /// The outside failed, or refused and perhaps named a wait.
+    /// The service failed, or refused and may have named a wait.
     Try { asked: Option<Duration> },
-    /// Nothing was sent: the account waits because others were refused. That says nothing about this report, so it does not
-    /// climb the backoff for it; otherwise one report's limit would delay all others by minutes.
+    /// Nothing was sent: the account waits because of other requests. That is no failure of this report, so its
+    /// backoff does not grow; otherwise one report's limit would delay all others by minutes.
     Untried { wait: Duration },
 }
 
-/// After `tries` tries since `since`.
+/// Decides the action after `tries` tries since `since`.
 pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, failed: Failed) -> Next {
     let (wait, patience) = match failed {
         Failed::Try { asked: None } => (backoff(tries), PATIENCE),

@@ -1,4 +1,4 @@
-//! The rounds of work on a ticket's pull request, as people see them. Derived from reports; nothing decides by them.
+//! Rounds of work on a ticket's pull request, for display. They are derived from reports, and no decision uses them.
 
 use domain::{
     CommitId, Dollars, Job, PullRequestRef, Report, ReportRequest, RepositoryName, RunId, Timestamp,
@@ -8,51 +8,51 @@ use serde::{Deserialize, Serialize};
 
 use crate::made::Made;
 
-/// More than these are not kept.
+// Number of the newest rounds that are kept.
 const MAX_ROUNDS: usize = 50;
 
-/// What came of the checks of a commit.
+/// Result of a commit's checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Checked {
-    /// All passed.
+    /// All checks passed.
     Passed,
-    /// Some failed.
+    /// At least one check failed.
     Failed,
-    /// None reports.
+    /// No check reports.
     Absent,
 }
 
-/// What a report says of the rounds.
+/// Event of a round of work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RoundEvent {
-    /// Work on the branch starts, or goes on because somebody wants it.
+    /// Work on the branch starts, or continues at a person's request.
     Begun(Begun),
-    /// A commit is on the branch.
+    /// A commit was pushed to the branch.
     Pushed {
-        /// The branch; absent: the one that is known.
+        /// Name of the branch; absent: the recorded one.
         branch: Option<String>,
         head: CommitId,
-        /// Who pushed; absent: we did.
+        /// Author of the push; absent: our account.
         by: Option<String>,
     },
     /// The pull request is open.
     Opened,
-    /// Checks of a commit are complete.
+    /// The checks of a commit are complete.
     Checked {
         head: CommitId,
         result: Checked,
-        /// The page of the CI run; empty: there is none.
+        /// Page of the CI run; empty if unknown.
         page: String,
     },
-    /// A run failed, or a try of it.
+    /// A run or one of its tries failed.
     Failed {
-        /// The name of the reason.
+        /// Name of the stop reason.
         reason: &'static str,
     },
 }
 
-/// One run that worked on the branch, or a push by somebody else.
+/// One run that worked on the branch, or a push by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Round {
     pub(crate) run: RunId,
@@ -61,22 +61,22 @@ pub(crate) struct Round {
     pub(crate) commit: Option<CommitId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) checked: Option<Checked>,
-    /// The page of the CI run that says so; empty: there is none.
+    /// Page of the CI run with the result; empty if unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) page: String,
-    /// How many tries failed.
+    /// Number of failed tries.
     #[serde(default)]
     pub(crate) failures: u32,
-    /// What it began with.
+    /// Cause of the round.
     #[serde(default, skip_serializing_if = "Begun::is_unknown")]
     pub(crate) begun: Begun,
-    /// Whether somebody asked for the work once more with it: failures are counted anew.
+    /// True if a person requested the work again with this round. The count of failures restarts here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_reset: bool,
-    /// Absent where the price of a model is not known.
+    /// Absent if a model has no known price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cost: Option<Dollars>,
-    /// The position of the report that was taken in last: one that comes again says nothing new.
+    /// Position of the last report that changed the round. A repeated report has no effect.
     #[serde(default)]
     pub(crate) noted: u64,
 }
@@ -84,33 +84,33 @@ pub(crate) struct Round {
 /// All rounds of a ticket.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rounds {
-    /// Oldest first.
+    /// Rounds, oldest first.
     pub(crate) rows: Vec<Round>,
-    /// How many rounds there were before the first row.
+    /// Number of dropped rounds before the first row.
     #[serde(default)]
     pub(crate) dropped: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
-    /// The pull request that was opened last.
+    /// Number of the pull request that was opened last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) number: Option<u64>,
-    /// Its page.
+    /// Page of the pull request.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) url: String,
-    /// What failed last, and when.
+    /// The last failure and its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failed: Option<(String, Timestamp)>,
-    /// Our check run on the last commit, once it is known.
+    /// Commit and id of our check run on the last commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check_run: Option<(CommitId, u64)>,
 }
 
-/// Where the rounds are shown.
+/// Commit on which the rounds are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ShownOn {
     pub(crate) repository: RepositoryName,
     pub(crate) head: CommitId,
-    /// The check run that is there.
+    /// Id of the existing check run.
     pub(crate) check_run: Option<u64>,
 }
 
@@ -119,12 +119,13 @@ impl Rounds {
         *self == Self::default()
     }
 
-    /// How many rounds there were.
+    /// Returns the number of all rounds, with dropped ones.
     pub(crate) fn count(&self) -> usize {
         self.dropped + self.rows.len()
     }
 
-    /// How many tries and checks failed in a row: since checks passed last, or somebody asked for the work once more.
+    /// Returns the number of consecutive failed tries and checks, since the last passed checks or the last request
+    /// for the work.
     pub(crate) fn failures(&self) -> u32 {
         let mut count = 0;
         for round in self.rows.iter().rev() {
@@ -139,7 +140,7 @@ impl Rounds {
         count
     }
 
-    /// Takes in what a report says.
+    /// Updates the rounds by a report.
     pub(crate) fn note(&mut self, report: &Report, made: &Made, event: &RoundEvent) {
         match event {
             RoundEvent::Begun(begun) => self.begin(report, begun),
@@ -183,7 +184,7 @@ impl Rounds {
         }
     }
 
-    /// A row for a run that starts; another one for a run that goes on because somebody wants it.
+    /// Adds a row for a run that starts, and a further one for a run that continues at a person's request.
     fn begin(&mut self, report: &Report, begun: &Begun) {
         let (Some(run), Some(progress), Some(position)) =
             (report.run.as_ref(), report.progress, report.id.position())
@@ -194,7 +195,7 @@ impl Rounds {
         if known.is_some_and(|round| !begun.is_again || position <= round.noted) {
             return;
         }
-        // A repair is the only word of the checks that made it start.
+        // No other report names the checks that caused a repair.
         if let Some(failed) = &begun.failed_on {
             self.check(&failed.head, Checked::Failed, &failed.page, report.at);
         }
@@ -211,7 +212,7 @@ impl Rounds {
         }
     }
 
-    /// A report that comes again says nothing new.
+    /// Records a failure, unless a later one is recorded. Reports can be repeated.
     fn fail(&mut self, what: &str, at: Timestamp) {
         if self.failed.as_ref().is_none_or(|(_, known)| *known <= at) {
             self.failed = Some((what.to_owned(), at));
@@ -239,7 +240,7 @@ impl Rounds {
         &mut self.rows[at]
     }
 
-    /// The last row of the run that asked, with what it has spent; absent for a report that was taken in before.
+    /// Returns the last row of the report's run, with its cost updated; `None` for a repeated report.
     fn round_of(&mut self, report: &Report) -> Option<&mut Round> {
         let progress = report.progress.or_else(|| of_others(&report.request));
         let (run, progress) = (report.run.as_ref()?, progress?);
@@ -255,7 +256,7 @@ impl Rounds {
         Some(round)
     }
 
-    /// The last commit of an open pull request in the repository; absent before there is one.
+    /// Returns the last commit of an open pull request in the repository; `None` without one.
     pub(crate) fn shown_on(&self, repository: Option<&RepositoryName>) -> Option<ShownOn> {
         self.number?;
         let head = self.rows.iter().rev().find_map(|round| round.commit.clone())?;
@@ -268,7 +269,7 @@ impl Rounds {
     }
 }
 
-/// A push by somebody else is no work of ours, so its report tells of no progress.
+/// Returns a progress for the report of a person's push, which has none.
 fn of_others(request: &ReportRequest) -> Option<Progress> {
     matches!(request, ReportRequest::PushedByOthers(_)).then_some(Progress {
         clone_percent: None,

@@ -1,4 +1,4 @@
-//! What reports make of the rounds.
+//! Tests of the rounds that follow from reports.
 
 use domain::{
     PullRequestRef, ReportId, RunFence, TicketKey,

@@ -1,5 +1,7 @@
-//! Makes Markdown by the model harmless: it notifies nobody, gives no order to other bots, closes and references no other
-//! issue, loads nothing, and links to the web and to mail only. The grammar of mentions and references is GitHub's.
+//! Sanitizer for Markdown of the model.
+//!
+//! The result notifies nobody, gives no order to other bots, and closes and references no other issue. It loads
+//! nothing, and links only to the web and to mail. The grammar of mentions and references is GitHub's.
 
 use std::ops::Range;
 
@@ -9,11 +11,12 @@ use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeWithOffset};
 
 use crate::bot_orders;
 
-/// Taking a tag out may make what stood behind it the start of a block; deeper than this is an attack.
+// Removal of a tag can turn the text after it into a block, so the text is cleaned until it no longer changes. A
+// deeper nesting than this is an attack.
 const ROUNDS: usize = 8;
 
-/// Markdown with mentions, issue references and orders to bots in code style, without raw HTML, with images and other links
-/// as their words. Read again, the result has nothing left to rewrite.
+/// Sanitizes Markdown: mentions, references and orders become code, raw HTML is removed, and images and other links
+/// become their text. A second pass over the result changes nothing.
 pub(crate) fn markdown(text: &str) -> String {
     let mut clean = once(&without_hidden(text));
     for _ in 0..ROUNDS {
@@ -23,10 +26,12 @@ pub(crate) fn markdown(text: &str) -> String {
         }
         clean = again;
     }
+    // Still changing: plain text has no structure left to attack.
     plain(&clean)
 }
 
-/// Lines of code, none of which begins with an order to a bot: bots read the raw text of a comment, fences and all.
+/// Returns lines of code, none of which begins with an order to a bot. Bots read the raw text of a comment, including
+/// fences.
 pub(crate) fn code_lines(text: &str) -> String {
     bot_orders::guard_code(text)
 }
@@ -43,9 +48,9 @@ fn once(text: &str) -> String {
     let mut dropped: Option<Dropped> = None;
     let mut in_code_block = false;
     let mut read_to = 0;
-    // A backslash or an entity ends a piece of text; what is read is the whole.
+    // A backslash or an entity splits text into several events, but readers see one text.
     for (event, range) in TextMergeWithOffset::new(Parser::new_ext(text, options).into_offset_iter()) {
-        // What gives no event, such as the address of a link, is in the text all the same.
+        // Parts without an event, such as link targets, are in the text for bots, too.
         let silent_to = match &event {
             Event::End(_) => range.end,
             _ => range.start,
@@ -76,13 +81,13 @@ fn once(text: &str) -> String {
                     output.replace(text, at..at, bot_orders::CODE_MARK);
                 }
             }
-            // A line of it could begin with an order.
+            // A line break in a code span could put an order at the start of a line.
             (Event::Code(words), None) if text[range.clone()].contains('\n') => {
                 let words = domain::text::one_line(&words).replace('`', "'");
                 output.replace(text, range, &format!("`{words}`"));
             }
             (Event::End(TagEnd::CodeBlock), None) => in_code_block = false,
-            // What stood on both sides must not become one word.
+            // Without a space, the words on both sides would become one.
             (Event::InlineHtml(_), None) => output.replace(text, range, " "),
             (Event::Html(_), None) => output.replace(text, range, ""),
             (Event::Text(words), None) if !in_code_block => {
@@ -98,7 +103,7 @@ fn once(text: &str) -> String {
     output.finish(text)
 }
 
-/// Takes their effect from lines that begin with an order and are no text: addresses and titles of links.
+/// Escapes orders at line starts in parts that are not text, such as link targets and titles.
 fn guard_silent(output: &mut Output, text: &str, from: usize, to: usize) {
     if from >= to {
         return;
@@ -108,13 +113,13 @@ fn guard_silent(output: &mut Output, text: &str, from: usize, to: usize) {
     }
 }
 
-/// One run of plain text as Markdown that shows it, with mentions and issue references in code style. A hidden character
-/// that was written as an entity is one here, and goes.
+/// Converts plain text to Markdown that shows it, with mentions and issue references as code. Hidden characters, also
+/// from entities, are removed.
 pub(crate) fn plain(text: &str) -> String {
     shown(text, true)
 }
 
-/// The same for a text that begins a line, or does not.
+/// Converts plain text for a position that begins a line, or does not.
 fn shown(text: &str, opens_line: bool) -> String {
     let text = without_hidden(text);
     let mut output = String::with_capacity(text.len());
@@ -130,8 +135,10 @@ fn shown(text: &str, opens_line: bool) -> String {
     output
 }
 
-/// A title: one line that is read as Markdown by some and as the message of a commit by others, so mentions lose their
-/// sign, references stand in code style, no mark keeps checks away, and `#done` after an issue's key is no command to Jira.
+/// Sanitizes a title: one line that some readers parse as Markdown, and others as a commit message.
+///
+/// Mentions lose their sign, and references become code. No mark skips checks, and `#done` after an issue's key is no
+/// Jira command.
 pub(crate) fn title(text: &str) -> String {
     let text = commit_orders::clean_marks(&without_hidden(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -152,11 +159,11 @@ pub(crate) fn title(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A piece of a text.
+/// Part of a text.
 enum Part<'a> {
     /// A mention or a reference.
     Reference(&'a str),
-    /// A word at the start of a line that a bot takes for an order.
+    /// A word at the start of a line that a bot reads as an order.
     Order(&'a str),
     Other(char),
 }
@@ -185,11 +192,11 @@ fn each_part<'a>(text: &'a str, opens_line: bool, mut take: impl FnMut(Part<'a>)
     }
 }
 
-/// A link or image that only its words are left of.
+/// A link or image that is replaced by its text.
 struct Dropped {
     range: Range<usize>,
     end: TagEnd,
-    /// Where it led.
+    /// Target of the link.
     address: String,
     text: String,
 }
@@ -213,7 +220,7 @@ impl Dropped {
     }
 }
 
-/// Whether a link may stay: to the web, to mail or within the page, and to no issue.
+/// Returns true if a link may stay: to the web, to mail or within the page, and not to an issue.
 fn may_link_to(address: &str) -> bool {
     let scheme = address
         .split_once(':')
@@ -235,8 +242,8 @@ fn is_issue(address: &str) -> bool {
         .any(|part| address.contains(part))
 }
 
-/// Text keeps its source, unless it says something to others, hides a character behind an entity, or a backtick of its own
-/// would end one of ours.
+/// Returns true unless the source can stay as it is: without references, without characters hidden behind entities,
+/// and without a backtick that would end one of our code spans.
 fn needs_rewriting(words: &str, source: &str, opens_line: bool) -> bool {
     let mut has_reference = false;
     each_part(words, opens_line, |part| {
@@ -246,7 +253,7 @@ fn needs_rewriting(words: &str, source: &str, opens_line: bool) -> bool {
     has_reference || is_spelled || words.contains('`') || without_hidden(words) != words
 }
 
-/// Characters that mean something to Markdown within a line.
+/// Characters that have a meaning within a line of Markdown.
 fn is_special(c: char) -> bool {
     matches!(
         c,
@@ -254,7 +261,7 @@ fn is_special(c: char) -> bool {
     )
 }
 
-/// The text as it is built: untouched source between replaced ranges.
+/// Result in progress: unchanged source between replaced ranges.
 struct Output {
     text: String,
     copied: usize,
@@ -270,7 +277,7 @@ impl Output {
         self.copied = range.end;
     }
 
-    /// The same for words whose first character may stand behind a backslash, which is not part of their range.
+    /// Replaces words. A backslash before their first character is not part of their range, so it is replaced, too.
     fn replace_text(&mut self, source: &str, range: Range<usize>, with: &str) {
         let escaped = range
             .start
@@ -285,7 +292,7 @@ impl Output {
         self.push(part);
     }
 
-    /// Two backticks side by side would make a different code span.
+    /// Appends a part. Two adjacent backticks would form another code span, so a space separates them.
     fn push(&mut self, part: &str) {
         if self.text.ends_with('`') && part.starts_with('`') {
             self.text.push(' ');
@@ -299,13 +306,13 @@ impl Output {
     }
 }
 
-/// GitHub's `\W`, which knows ASCII alone: letters of other scripts stand before a mention as a space does.
+/// GitHub's `\W` covers ASCII only: a letter of another script before a mention does not prevent it.
 const fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Length of a mention, `#12`, `GH-12`, `ann#12`, `acme/shop#12` or issue link at the start of the text, behind this
-/// character; 0 when there is none.
+/// Returns the length of a mention, `#12`, `GH-12`, `ann#12`, `acme/shop#12` or issue link at the start of the text;
+/// 0 without one.
 fn reference_length(text: &str, before: Option<char>) -> usize {
     let is_apart = before.is_none_or(|c| !c.is_ascii_alphanumeric());
     if is_apart && starts_link(text) {
@@ -339,7 +346,7 @@ fn reference_length(text: &str, before: Option<char>) -> usize {
     }
 }
 
-/// Whether GitHub makes a link of what stands here, or a person would read it as one.
+/// Returns true if GitHub turns the start of the text into a link, or a person would read it as one.
 fn starts_link(text: &str) -> bool {
     ["https://", "http://", "www.", "github.com/"]
         .iter()

@@ -1,4 +1,4 @@
-//! What the model may write, and what is left of it.
+//! Tests of the sanitizer with texts of a model.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -180,8 +180,7 @@ fn an_issue_link_ends_before_a_backtick() {
     );
 }
 
-/// What of a Markdown text a page would act on: HTML, an image, a mention or a reference. Written without the code that
-/// it judges.
+/// Finds active content of Markdown: HTML, an image, a mention or a reference. It does not use the tested code.
 fn live(text: &str) -> Option<String> {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
@@ -207,7 +206,7 @@ fn live(text: &str) -> Option<String> {
     None
 }
 
-/// GitHub's rule for mentions and references, `(?:^|\W)@[a-z\d]` and `(?:^|\W)#\d`, with an ASCII `\W`.
+/// Implements GitHub's rule for mentions and references, `(?:^|\W)@[a-z\d]` and `(?:^|\W)#\d`, with an ASCII `\W`.
 fn names_somebody(mut last: Option<char>, words: &str) -> bool {
     let mut letters = words.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -223,7 +222,7 @@ fn names_somebody(mut last: Option<char>, words: &str) -> bool {
     false
 }
 
-/// The raw line of a text that a bot obeys: `^\s*/[a-z]`, or one of its words, behind marks of quotations and lists.
+/// Finds a raw line that a bot obeys: `^\s*/[a-z]` or a known word, after marks of quotations and lists.
 fn find_order(text: &str) -> Option<&str> {
     text.lines().find(|line| {
         let is_mark = |c: char| {
@@ -296,7 +295,7 @@ fn an_order_to_a_bot_begins_no_line_wherever_it_stands() {
     assert_eq!(title("/approve it"), "`approve` it");
 }
 
-/// Pieces of Markdown that mean something beside each other.
+/// Pieces of Markdown that interact with their neighbors.
 const PIECES: [&str; 41] = [
     "/lgtm",
     "bors r+",
@@ -341,7 +340,7 @@ const PIECES: [&str; 41] = [
     "<div ",
 ];
 
-/// Texts as models write them, for [`testkit::mutated`].
+/// Texts in the style of models, for [`testkit::mutated`].
 const RECORDED: [&str; 3] = [
     "# Round totals\n\nFixes #12 for @ann, see [the log](https://ci.example/1) and `@cache`.\n\n- [ ] item @bob\n  1. deep\n\n> quoted <b>x</b>",
     "```python\n@cache\ndef f(): ...  # 12\n```\n\n| a | b |\n|---|---|\n| GH-4 | ![the @chart](https://a.example/x.png?a=1) |\n\n~~gone~~ **bold *and* @ann**",

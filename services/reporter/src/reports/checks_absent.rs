@@ -1,4 +1,4 @@
-//! No check reports: over to the reviewers, or it waits for one that is configured.
+//! Report that no check reports: hand over to the reviewers, or wait for a configured check.
 
 use domain::report::ChecksAbsent;
 

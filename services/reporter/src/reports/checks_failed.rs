@@ -1,4 +1,4 @@
-//! CI is red: the draft is kept.
+//! Report of failed checks: the pull request stays a draft.
 
 use domain::{TicketKey, report::ChecksFailed};
 
@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Kind for ChecksFailed {
-    /// Where a person has to go on, one is called: on the pull request, and on a ticket of Jira when nobody is known on
-    /// GitHub. The ticket is given back, as after any work that came to no end.
+    /// Notifies people if no repair follows: on the pull request, and on a Jira ticket if no reviewer is known at
+    /// GitHub. The ticket is unassigned, as after all work without a result.
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         let mut effects = vec![checked(&self.pull_request, &self.head, Checked::Failed, &self.page)];
         if self.calls().is_none() {

@@ -1,4 +1,4 @@
-//! CI is green: over to the reviewers.
+//! Report of passed checks: hand over to the reviewers.
 
 use domain::report::ChecksPassed;
 
@@ -10,6 +10,7 @@ impl Kind for ChecksPassed {
         let mut effects: Effects = vec![Box::new(MarkReady {
             pull_request: self.pull_request.clone(),
             head: self.head.clone(),
+        // The order matters: a ticket moves to review only after its pull request is ready.
         })];
         effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
         effects.push(Box::new(RequestReview {

@@ -1,4 +1,4 @@
-//! Red checks were repaired.
+//! Report of repaired checks.
 
 use domain::report::ChecksRepaired;
 

@@ -1,4 +1,4 @@
-//! A person closed the pull request without merging it.
+//! Report of a pull request that a person closed without merging it.
 
 use domain::{PullRequestStatus, report::Closed};
 

@@ -1,4 +1,4 @@
-//! Somebody asked what the ticket has cost.
+//! Report of a ticket's cost, for a person who requested it.
 
 use domain::{TicketKey, report::CostTold};
 

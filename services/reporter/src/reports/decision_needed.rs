@@ -1,4 +1,4 @@
-//! A person has to decide about a push.
+//! Report of a push that a person has to decide about.
 
 use domain::{Proposal, Receipt};
 

@@ -1,4 +1,4 @@
-//! Something was done in a discussion.
+//! Report of work in a discussion.
 
 use domain::{DiscussionTask, RepositoryName, TicketKey, report::Discussed};
 
@@ -20,7 +20,7 @@ impl Kind for Discussed {
         }
     }
 
-    /// The last word is the answer, where there can be one.
+    /// Marks and closes a complete discussion after its last comment, or starts the threads of a research.
     fn afterwards(&self, asked: &Asked<'_>) -> Effects {
         let TicketKey::Discussion { repository, number } = &asked.report.ticket else {
             return Effects::new();
@@ -48,7 +48,7 @@ impl Kind for Discussed {
     }
 }
 
-/// What a research found: a thread for each of the first questions, and then their links.
+/// Effects of a research: a thread for each of the first questions, and then their links.
 trait Threads {
     fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> Effects;
 }

@@ -1,4 +1,4 @@
-//! What to expect of the work.
+//! Report of the expected effort.
 
 use domain::report::EffortForecast;
 

@@ -1,4 +1,4 @@
-//! A person merged: the ticket is done.
+//! Report of a merge by a person: the ticket is done.
 
 use domain::{PullRequestStatus, report::Merged};
 

@@ -1,4 +1,4 @@
-//! A pull request of somebody else was merged that names the ticket.
+//! Report of a merged pull request of another author that names the ticket.
 
 use domain::report::MergedElsewhere;
 

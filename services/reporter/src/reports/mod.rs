@@ -1,4 +1,4 @@
-//! The kinds of reports, one file each: what is done for it under the rules, what people hear, and what the asker gets. Pure.
+//! Kinds of reports, one file each: effects under the rules, text for people, and receipt for the planner. All pure.
 
 use std::fmt::Debug;
 
@@ -17,54 +17,54 @@ use crate::{
     rounds::{Checked, RoundEvent},
 };
 
-/// What workflows call the last status, where the rules name none that can be reached.
+// Usual names of the last status, for workflows in which the rules' status is not reachable.
 const USUAL: [&str; 5] = ["done", "closed", "complete", "completed", "resolved"];
 
-/// Effects in their order.
+/// Effects in the order of their execution.
 pub(crate) type Effects = Vec<Box<dyn Effect>>;
 
-/// A kind of report.
+/// Kind of a report. Its methods decide everything about it.
 pub(crate) trait Kind: Debug {
-    /// What is done, in order, before people hear of it.
+    /// Returns the effects before the notification, in order.
     fn effects(&self, _: &Asked<'_>) -> Effects {
         Effects::new()
     }
 
-    /// What is done after people heard of it.
+    /// Returns the effects after the notification, in order.
     fn afterwards(&self, _: &Asked<'_>) -> Effects {
         Effects::new()
     }
 
-    /// Where people hear of it.
+    /// Returns the place of the notification.
     fn heard(&self) -> Heard {
         Heard::InStatus
     }
 
-    /// The thread where they do.
+    /// Returns the thread of the notification.
     fn thread(&self, ticket: &TicketKey) -> Thread {
         Thread::of(ticket)
     }
 
-    /// What they hear, as paragraphs of Markdown; empty ones are left out.
+    /// Returns the text of the notification, as paragraphs of Markdown. Empty paragraphs are omitted.
     fn words(&self, told: &Told<'_>) -> Vec<String>;
 
-    /// How the work ended with it; absent while it goes on.
+    /// Returns the end of the work; `None` while it continues.
     fn mark(&self, _: &Told<'_>) -> Option<Mark> {
         None
     }
 
-    /// What stays in the status comment below what is said later.
+    /// Returns the finished work that stays in the status comment below later entries.
     fn lasting(&self, _: &Told<'_>) -> Lasting {
         Lasting::default()
     }
 
-    /// What the asker gets when everything is done.
+    /// Returns the receipt for the planner after all effects.
     fn receipt(&self, _: Made, _: &Asked<'_>) -> Receipt {
         Receipt::Told
     }
 }
 
-/// Whether a report that is heard only where there is something to say has nothing to say.
+/// Returns true if a report that is shown only with text has none.
 pub(crate) fn is_silent(asked: &effects::Asked<'_>) -> bool {
     let (ticket, request) = (&asked.report.ticket, &asked.report.request);
     let told = Told {
@@ -76,55 +76,55 @@ pub(crate) fn is_silent(asked: &effects::Asked<'_>) -> bool {
     heard(request) == Heard::IfAny && words(request, &told).is_empty()
 }
 
-/// Where people hear of a report.
+/// Place of a report's notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// Nowhere.
+    /// No notification.
     Nowhere,
-    /// In the ticket's one status comment.
+    /// The ticket's status comment.
     InStatus,
-    /// There too, but only where there is something to say.
+    /// The status comment, but only if the report has text.
     IfAny,
-    /// In the status comment, which begins anew.
+    /// The status comment, whose clock restarts.
     AtStart,
-    /// In the status comment's line about how far the work is.
+    /// The progress line of the status comment.
     AsProgress,
-    /// In a comment of its own: it calls a person, and an edited comment would notify nobody on GitHub.
+    /// A separate comment. It notifies people; GitHub notifies nobody about an edited comment.
     Apart,
 }
 
-/// A report and the rules that govern it.
+/// A report and the rules that apply to it.
 pub(crate) struct Asked<'a> {
     pub(crate) report: &'a Report,
     pub(crate) rules: &'a Rules,
 }
 
-/// What is known when people are told.
+/// Context of a notification.
 #[derive(Clone, Copy)]
 pub(crate) struct Told<'a> {
-    /// What the effects of the report made.
+    /// Results of the report's effects.
     pub(crate) made: &'a Made,
     pub(crate) ticket: &'a TicketKey,
     pub(crate) run: Option<&'a RunId>,
-    /// The status that asks for work.
+    /// Status that requests work.
     pub(crate) again: &'a str,
 }
 
 impl Told<'_> {
-    /// How to ask for the work once more.
+    /// Words the way to request the work again.
     fn try_again(&self) -> String {
         message::try_again(self.ticket, self.again, self.made.moved.as_ref())
     }
 }
 
 impl Asked<'_> {
-    /// One effect that a Jira issue alone can have.
+    /// Builds an effect for Jira issues; `None` for other tickets.
     fn on_jira<E: Effect + 'static>(&self, effect: impl FnOnce(TicketKey) -> E) -> Option<Box<dyn Effect>> {
         let ticket = &self.report.ticket;
         matches!(ticket, TicketKey::Jira { .. }).then(|| Box::new(effect(ticket.clone())) as Box<dyn Effect>)
     }
 
-    /// The ticket goes to the account that the rules name, if they name one and the ticket can have one.
+    /// Assigns the ticket to the account of the rules, if they name one and the tracker has assignees.
     fn assigned(&self) -> Option<Box<dyn Effect>> {
         let can_have = matches!(
             self.report.ticket,
@@ -135,14 +135,14 @@ impl Asked<'_> {
         is_wanted.then(|| Box::new(AssignTicket { ticket }) as Box<dyn Effect>)
     }
 
-    /// The ticket is given back, if it can be given to anybody.
+    /// Unassigns the ticket, if its tracker has assignees.
     fn given_back(&self, from_anybody: bool) -> Option<Box<dyn Effect>> {
         let ticket = self.report.ticket.clone();
         let has_assignee = !matches!(ticket, TicketKey::Folder { .. });
         has_assignee.then(|| Box::new(Unassign { ticket, from_anybody }) as Box<dyn Effect>)
     }
 
-    /// Whoever looks at the list of issues sees that it is done.
+    /// Adds a rocket reaction to mark the issue as done in lists of issues.
     fn celebrated(&self) -> Option<Box<dyn Effect>> {
         let TicketKey::GitHub { repository, number } = &self.report.ticket else {
             return None;
@@ -152,7 +152,7 @@ impl Asked<'_> {
         Some(Box::new(React { to, reaction }))
     }
 
-    /// The end of the ticket: its move to its last status at Jira, closed at GitHub.
+    /// Ends the ticket: a transition to the last status at Jira, a closed issue at GitHub.
     fn done(&self) -> Option<Box<dyn Effect>> {
         if let TicketKey::GitHub { repository, number } = &self.report.ticket {
             return Some(Box::new(CloseIssue {
@@ -165,7 +165,7 @@ impl Asked<'_> {
         self.moved(&goals)
     }
 
-    /// The ticket's move to the first of these statuses that can be reached; none for those that are not configured.
+    /// Moves the ticket to the first reachable of these statuses. Empty names are not configured.
     fn moved(&self, goals: &[&str]) -> Option<Box<dyn Effect>> {
         let configured = goals.iter().filter(|goal| !goal.is_empty());
         let goals: Vec<String> = configured.map(|goal| (*goal).to_owned()).collect();
@@ -176,7 +176,7 @@ impl Asked<'_> {
     }
 }
 
-/// Each kind of report is a module that implements [`Kind`] for the type of its request.
+/// Declares a module for each kind of report. The module implements [`Kind`] for the type of the request.
 macro_rules! reports {
     ($($module:ident: $variant:ident),+ $(,)?) => {
         $(mod $module;)+
@@ -226,11 +226,11 @@ reports! {
     skipped: Skipped,
 }
 
-/// The effects of a report, in order: what is done, then what is told.
+/// Returns the effects of a report in order: before, during and after its notification.
 pub(crate) fn plan(report: &Report, rules: &Rules) -> Effects {
     let kind = kind(&report.request);
     let mut effects = kind.effects(&Asked { report, rules });
-    // A ticket of a folder has no place for comments: its people read the journal.
+    // A ticket of a folder has no comments: its people read the journal.
     let has_place = !matches!(report.ticket, TicketKey::Folder { .. });
     if has_place && kind.heard() != Heard::Nowhere {
         effects.push(Box::new(Comment {
@@ -241,8 +241,8 @@ pub(crate) fn plan(report: &Report, rules: &Rules) -> Effects {
     effects
 }
 
-/// The effects with the names that they have in the ledger. The second of a kind has another name than the first: they
-/// are two things to do, and one row for both would leave one of them undone.
+/// Returns the effects with their names in the ledger. Later effects of the same kind get a number, because a shared
+/// row would leave all but one undone.
 pub(crate) fn named(effects: &[Box<dyn Effect>]) -> impl Iterator<Item = (String, &dyn Effect)> {
     effects.iter().enumerate().map(|(index, effect)| {
         let same = effects[..index]
@@ -256,7 +256,7 @@ pub(crate) fn named(effects: &[Box<dyn Effect>]) -> impl Iterator<Item = (String
     })
 }
 
-/// Shows the rounds of work with what is new of them.
+/// Records a round event and shows the rounds of work.
 fn shows(repository: &RepositoryName, event: RoundEvent) -> Box<dyn Effect> {
     Box::new(CheckRun {
         repository: Some(repository.clone()),
@@ -264,7 +264,7 @@ fn shows(repository: &RepositoryName, event: RoundEvent) -> Box<dyn Effect> {
     })
 }
 
-/// Shows what came of the checks of a commit.
+/// Shows the result of a commit's checks.
 fn checked(pull_request: &PullRequestRef, head: &CommitId, result: Checked, page: &str) -> Box<dyn Effect> {
     let (head, page) = (head.clone(), page.to_owned());
     shows(
@@ -273,7 +273,7 @@ fn checked(pull_request: &PullRequestRef, head: &CommitId, result: Checked, page
     )
 }
 
-/// Shows that a try failed.
+/// Shows a failed try.
 fn failed(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn Effect> {
     Box::new(CheckRun {
         repository: pull_request.map(|opened| opened.repository.clone()),
@@ -283,34 +283,34 @@ fn failed(pull_request: Option<&PullRequestRef>, reason: &StopReason) -> Box<dyn
     })
 }
 
-/// Where people hear of a report.
+/// Returns the place of a report's notification.
 pub(crate) fn heard(request: &ReportRequest) -> Heard {
     kind(request).heard()
 }
 
-/// What stays in the status comment.
+/// Returns the finished work for the status comment.
 pub(crate) fn lasting(request: &ReportRequest, told: &Told<'_>) -> Lasting {
     kind(request).lasting(told)
 }
 
-/// How the work ended with it.
+/// Returns the end of the work.
 pub(crate) fn mark(request: &ReportRequest, told: &Told<'_>) -> Option<Mark> {
     kind(request).mark(told)
 }
 
-/// What people hear of a report, as Markdown.
+/// Returns the text of a report, as Markdown.
 pub(crate) fn words(request: &ReportRequest, told: &Told<'_>) -> String {
     let mut paragraphs = kind(request).words(told);
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n")
 }
 
-/// The same as a comment of its own.
+/// Returns the text of a report as a separate comment.
 pub(crate) fn comment(request: &ReportRequest, told: &Told<'_>) -> String {
     message::signed(&words(request, told), told.run)
 }
 
-/// What the asker gets when every effect is done.
+/// Returns the receipt after all effects.
 pub(crate) fn receipt(report: &Report, rules: &Rules, made: Made) -> Receipt {
     kind(&report.request).receipt(made, &Asked { report, rules })
 }

@@ -1,4 +1,4 @@
-//! Issues that were planned are to be opened.
+//! Report that requests the issues of a plan or of a split.
 
 use domain::report::OpenIssues;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Kind for OpenIssues {
-    /// All of them are there before the first is made a part of another: a link needs both ends.
+    /// Opens all issues before the first link, because a link needs both issues.
     fn effects(&self, _: &Asked<'_>) -> Effects {
         let opened = self.issues.iter().map(|issue| {
             Box::new(CreateIssue {

@@ -1,4 +1,4 @@
-//! A draft pull request is to be opened.
+//! Report that requests a draft pull request.
 
 use domain::{Receipt, report::OpenPullRequest};
 

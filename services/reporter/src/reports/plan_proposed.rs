@@ -1,4 +1,4 @@
-//! A person has to decide about a plan.
+//! Report of a plan that a person has to decide about.
 
 use domain::report::PlanProposed;
 

@@ -1,4 +1,4 @@
-//! The model is asked for something else.
+//! Report of a new phase of the model's work.
 
 use domain::report::Progressed;
 

@@ -1,4 +1,4 @@
-//! A pull request of somebody was reviewed.
+//! Report of a review of another author's pull request.
 
 use domain::{PullRequestRef, Reactable, Reaction, report::PullRequestReviewed};
 
@@ -10,7 +10,7 @@ impl Kind for PullRequestReviewed {
         vec![Box::new(SubmitReview(self.clone()))]
     }
 
-    /// Whoever looks at the list of pull requests sees that the review is there.
+    /// Adds a rocket reaction, which lists of pull requests show.
     fn afterwards(&self, _: &Asked<'_>) -> Effects {
         let PullRequestRef {
             repository, number, ..
@@ -21,7 +21,7 @@ impl Kind for PullRequestReviewed {
         })]
     }
 
-    /// The review says it.
+    /// The review itself is the notification.
     fn heard(&self) -> Heard {
         Heard::Nowhere
     }

@@ -1,4 +1,4 @@
-//! A branch is to be pushed.
+//! Report that requests a push.
 
 use domain::{PushBranch, Receipt};
 

@@ -1,4 +1,4 @@
-//! A person pushed to the branch of a pull request of ours.
+//! Report of a person's push to the branch of our pull request.
 
 use domain::report::PushedByOthers;
 

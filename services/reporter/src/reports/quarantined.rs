@@ -1,4 +1,4 @@
-//! The ticket is set aside until a person looks.
+//! Report of a ticket that waits for an operator.
 
 use domain::report::Quarantined;
 

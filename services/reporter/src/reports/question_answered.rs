@@ -1,4 +1,4 @@
-//! A question was answered.
+//! Report of an answered question.
 
 use domain::{Reactable, TicketKey, report::QuestionAnswered};
 
@@ -20,7 +20,7 @@ impl Kind for QuestionAnswered {
         Heard::Apart
     }
 
-    /// Where it was asked.
+    /// Returns the thread of the question.
     fn thread(&self, ticket: &TicketKey) -> Thread {
         match (&self.question.pull_request, &self.question.comment) {
             (Some(ours), _) => Thread::GitHub(ours.repository.clone(), ours.number),

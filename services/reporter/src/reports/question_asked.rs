@@ -1,4 +1,4 @@
-//! A person has to answer.
+//! Report of a question that a person has to answer.
 
 use domain::report::QuestionAsked;
 

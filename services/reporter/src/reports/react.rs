@@ -1,4 +1,4 @@
-//! Something was seen, or is done.
+//! Report of a reaction: work has begun, or is done.
 
 use domain::report::React;
 

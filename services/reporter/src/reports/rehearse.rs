@@ -1,11 +1,11 @@
-//! Nothing is done: what would be done for other requests is given back.
+//! Report of a rehearsal: returns the effects and texts of other requests, and does nothing.
 
 use domain::{Receipt, Rehearsed, Report, report::Rehearse, text::capped};
 
 use super::{Asked, Heard, Kind, Told, named, plan, words};
 use crate::{made::Made, scan};
 
-/// Of what people would read for one request.
+// Length of the text of one request in the receipt, in characters.
 const WORDS_CHARS: usize = 4_000;
 
 impl Kind for Rehearse {
@@ -39,7 +39,7 @@ fn rehearsed(report: &Report, asked: &Asked<'_>) -> Rehearsed {
         run: report.run.as_ref(),
         again: &asked.rules.agent.status,
     };
-    // Where nothing is told, no words leave either.
+    // Without a notification, the text of the request is not used, so it is not returned.
     let is_told = named(&effects).any(|(_, effect)| effect.tells_in().is_some());
     let said = if is_told { words(&report.request, &told) } else { String::new() };
     Rehearsed {

@@ -1,4 +1,4 @@
-//! A person opened a pull request of ours again.
+//! Report of our pull request that a person reopened.
 
 use domain::report::Reopened;
 

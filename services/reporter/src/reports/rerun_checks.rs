@@ -1,4 +1,4 @@
-//! CI is red for reasons outside the change: the failed jobs run again.
+//! Report of checks that failed for reasons outside of the change: the failed jobs run again.
 
 use domain::report::RerunChecks;
 

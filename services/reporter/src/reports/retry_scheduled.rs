@@ -1,4 +1,4 @@
-//! A run failed for a reason that may pass and is tried again.
+//! Report of a run that failed temporarily and will be retried.
 
 use domain::report::RetryScheduled;
 

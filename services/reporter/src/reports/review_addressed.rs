@@ -1,4 +1,4 @@
-//! A review was addressed: replies in its threads, and the pull request is handed over once more.
+//! Report of an addressed review: replies in its threads, and a new handover of the pull request.
 
 use domain::{Disposition, report::ReviewAddressed};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Kind for ReviewAddressed {
-    /// What was pushed has to pass its checks first: then the pull request is ready again, and the review is asked for.
+    /// Replies in the threads. After a push, the review is requested only when the checks have passed.
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         let deciders = match self.deciders.as_slice() {
             [] => vec![self.reviewer.clone()],
@@ -32,7 +32,7 @@ impl Kind for ReviewAddressed {
                 }) as _
             })
         });
-        // Who reads a reply finds the pull request as it says.
+        // The draft state changes before the replies, so that a reader of a reply finds the state that it describes.
         let mut effects = Effects::new();
         if self.commit.is_some() {
             effects.push(Box::new(BackToDraft {
@@ -45,7 +45,7 @@ impl Kind for ReviewAddressed {
                 pull_request: Some(self.pull_request.clone()),
             }));
         }
-        // Only what was done is over; the rest is for whoever asked.
+        // Only finished requests are resolved. The other threads belong to the reviewer.
         let done = self
             .replies
             .iter()
@@ -67,7 +67,7 @@ impl Kind for ReviewAddressed {
                 why: CallFor::Decision(self.clone()),
             }));
         }
-        // Another look is of no use before somebody has decided.
+        // A new review is useful only after the open decisions.
         if self.commit.is_none() && !self.is_left() && !is_open {
             effects.push(Box::new(RequestReview {
                 pull_request: self.pull_request.clone(),

@@ -1,4 +1,4 @@
-//! A pull request of ours waits for a review.
+//! Report of our pull request that waits for a review.
 
 use domain::{TicketKey, report::ReviewAwaited};
 
@@ -6,12 +6,12 @@ use super::{Heard, Kind, Told};
 use crate::{effects::Thread, message};
 
 impl Kind for ReviewAwaited {
-    /// It calls people.
+    /// A separate comment, because it notifies people.
     fn heard(&self) -> Heard {
         Heard::Apart
     }
 
-    /// Where they would review.
+    /// Returns the pull request's thread.
     fn thread(&self, _: &TicketKey) -> Thread {
         Thread::on(&self.pull_request)
     }

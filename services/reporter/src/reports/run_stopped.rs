@@ -1,4 +1,4 @@
-//! A run ended without its goal.
+//! Report of a run that ended without its goal.
 
 use domain::{Job, StopReason, report::RunStopped};
 
@@ -6,8 +6,10 @@ use super::{Asked, Effects, Kind, Told, failed};
 use crate::{board::Mark, message};
 
 impl Kind for RunStopped {
-    /// What failed again and again is taken from its assignee, so that giving it back asks for work. Work on a change that
-    /// came to no end by itself is taken from us alone.
+    /// Unassigns the ticket, so that a new assignment requests work.
+    ///
+    /// After repeated failures a person loses the assignment, too. After other work on a change without a result,
+    /// only our account does.
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         let mut effects = vec![failed(self.pull_request.as_ref(), &self.reason)];
         let is_change = matches!(self.job, Job::Implement | Job::FixCi | Job::AddressReview);

@@ -1,4 +1,4 @@
-//! Nothing is done.
+//! Report of a request that causes no work.
 
 use domain::{SkipReason, TicketKey};
 
@@ -6,7 +6,7 @@ use super::{Heard, Kind, Told};
 use crate::{board::Mark, effects::Thread, message};
 
 impl Kind for SkipReason {
-    /// Whoever may not ask hears it where they asked, and the status comment stays as it is.
+    /// An unauthorized request is answered where it was made, and the status comment stays unchanged.
     fn heard(&self) -> Heard {
         match self {
             Self::MayNotAsk { .. } => Heard::Apart,
@@ -23,7 +23,7 @@ impl Kind for SkipReason {
 
     fn mark(&self, _: &Told<'_>) -> Option<Mark> {
         match self {
-            // The run goes on to wait for the decision, and the pull request for its checks.
+            // The run still waits for the decision, or the pull request for its checks.
             Self::MayNotAsk { .. } | Self::UnclearDecision { .. } | Self::ChecksWait { .. } => None,
             Self::NotAllowed { .. }
             | Self::NoWritePermission { .. }

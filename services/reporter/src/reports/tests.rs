@@ -1,4 +1,4 @@
-//! Which effects each report has.
+//! Tests of the effects of each report.
 
 use domain::{
     CommitId, Job, ObjectRef, Proposal, PullRequestRef, PushBranch, RepositoryName, RunFence, RunId,

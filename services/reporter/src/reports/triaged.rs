@@ -1,5 +1,5 @@
-//! A ticket was triaged: what was chosen is to be set, and people hear of what could not be, and of another ticket that seems to
-//! ask for the same.
+//! Report of a triage: sets its choices, and notifies people about choices that could not be set and about a possible
+//! duplicate.
 
 use domain::{TicketKey, TriageChoices, report::Triaged};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Kind for Triaged {
-    /// Only what the rules of the moment let a triage choose.
+    /// Sets the choices that the current rules permit.
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         let choices = asked.rules.triage.choices(&asked.report.ticket);
         let mut effects: Effects = vec![Box::new(labels(self, asked))];
@@ -21,7 +21,8 @@ impl Kind for Triaged {
         effects
     }
 
-    /// What was set says enough; whether two tickets are one, a person has to decide.
+    /// The set values are visible on the ticket. A possible duplicate needs a person's decision, so it is a separate
+    /// comment.
     fn heard(&self) -> Heard {
         match self.duplicate_of {
             Some(_) => Heard::Apart,

@@ -1,4 +1,4 @@
-//! A record about the ticket could not be read.
+//! Report of an unreadable record about the ticket.
 
 use domain::report::Unreadable;
 

@@ -1,4 +1,4 @@
-//! Snapshots of every text.
+//! Snapshot tests of all texts.
 
 use domain::check::{CheckOutcome, Hunk, Level};
 use domain::{

@@ -1,4 +1,4 @@
-//! A complete change ends its ticket without a pull request.
+//! Report of a complete change that ends its ticket without a pull request.
 
 use domain::{Receipt, report::WorkDelivered};
 
@@ -12,7 +12,7 @@ use crate::{
 
 impl Kind for WorkDelivered {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
-        // What is shown is what is pushed, and nobody hears of a change that may not be pushed.
+        // The shown change is the pushed one, and the inspection comes before the push.
         let mut effects: Effects = vec![
             Box::new(ShowChange(self.push.clone())),
             Box::new(effects::PushBranch(self.push.clone())),

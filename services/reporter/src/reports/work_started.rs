@@ -1,4 +1,4 @@
-//! Work starts.
+//! Report of started work.
 
 use domain::{Job, report::WorkStarted};
 
@@ -8,7 +8,7 @@ use crate::{board::Lasting, message, rounds::RoundEvent};
 impl Kind for WorkStarted {
     fn effects(&self, asked: &Asked<'_>) -> Effects {
         let mut effects = Effects::new();
-        // What goes on with a pull request leaves its ticket where it is.
+        // Work on an existing pull request leaves the status of its ticket unchanged.
         if self.job == Job::Implement {
             let moved = asked.moved(&[&asked.rules.agent.in_progress_status]);
             effects.extend(asked.assigned().into_iter().chain(moved));
