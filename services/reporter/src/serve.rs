@@ -1,4 +1,4 @@
-//! Puts the reporter together and runs it until shutdown.
+//! Assembly of the reporter, and its run until shutdown.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -36,16 +36,16 @@ use crate::{
     worker::Worker,
 };
 
-/// Time over which the first reads of orders are spread: the pause between two reads.
+// Time over which the first polls for orders are spread: the interval between two polls.
 const ORDERS_WITHIN: Duration = Duration::from_millis(500);
-/// How long clones in progress may take to end at shutdown.
+// Time for clones in progress to end at shutdown.
 const HTTP_DRAIN: Duration = Duration::from_secs(3);
 
-/// Runs the reporter until shutdown, then gives back what it has in hand.
+/// Runs the reporter until shutdown, then hands back the tickets in progress.
 ///
 /// # Errors
-/// When NATS cannot be reached for 60 s or its streams differ from what is wanted, when the rules directory or a
-/// credential cannot be read, or when the socket fails.
+/// NATS is unreachable for 60 s or its streams differ from the topology, the rules or a credential cannot be read, or
+/// the listener fails.
 pub async fn serve(config: Config, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
     let git = git::check_git_version()?;
     tracing::info!(%git, "git found");
@@ -63,6 +63,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         );
     }
     let (mirrors, floor) = (
+        // Created before the first fetch, because the free space of the disk is measured in it.
         mirrors_folder(&config.reporter)?,
         git::DiskFloor(config.reporter.disk_floor_mib << 20),
     );
@@ -124,6 +125,7 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     health.set_ready(false);
     reloading.abort();
     maintaining.abort();
+    // After a failure the process ends, so clones in progress are not awaited.
     if worked.is_err() {
         http.abort();
         return worked;
@@ -131,9 +133,9 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
     http.await.context("the http server died")
 }
 
-/// The accounts that write. What one reporter hears of their limits, all of them know.
+/// Builds the writing clients. All reporters share the rate limits that one of them meets.
 fn writers(config: &Config) -> anyhow::Result<(github::Writer, jira::Writer)> {
-    // Ready or not does not depend on Redis: without it each reporter knows the limits that it met itself.
+    // Readiness does not depend on Redis: without it, each reporter knows only the limits that it has met.
     let limits: Arc<dyn LimitGate> = Arc::new(Limits::open(&config.redis)?);
     let gated = Gated {
         gate: Arc::clone(&limits),
@@ -214,7 +216,7 @@ async fn work(
     let reports = queue.reports();
     health.set_ready(true);
     tracing::info!("reporter ready");
-    // Ready means that a report can be settled.
+    // Ready means that the reporter can settle reports.
     let readiness = async {
         service::follow("nats", health, shutdown, async || {
             queue.probe(queue::Role::Reporter).await.is_ok()
@@ -230,7 +232,7 @@ async fn work(
         reports.run_waker(shutdown.clone())
     });
     let answering = service::keep_running("pull request calls", shutdown, is_fatal, async || {
-        // Reporters that start together must not read orders in step for ever.
+        // Without a delay, reporters that start together would poll at the same moments forever.
         jitter::delay_start("pull request calls", ORDERS_WITHIN, shutdown).await;
         Arc::clone(&calls).run(shutdown.clone()).await
     });
@@ -258,7 +260,7 @@ async fn work(
     Ok(())
 }
 
-/// Whether there is a default Jira.
+/// Returns true if the settings have a default Jira.
 fn default_jira(config: &Config) -> bool {
     config.jira_writer.as_ref().is_some_and(|jira| !jira.is_empty())
 }
@@ -270,7 +272,7 @@ async fn inspector(settings: &Settings) -> anyhow::Result<Inspector> {
     inspector.map_err(anyhow::Error::msg)
 }
 
-/// Git runs in folders of its own, where a relative path would be another place.
+/// Returns the folder of the mirrors as an absolute path, because git runs in other working directories.
 fn mirrors_folder(settings: &Settings) -> anyhow::Result<PathBuf> {
     Ok(data_dir(settings)?.join("mirrors"))
 }
@@ -279,7 +281,7 @@ fn data_dir(settings: &Settings) -> anyhow::Result<PathBuf> {
     std::path::absolute(&settings.data_dir).context("reporter.data_dir")
 }
 
-/// Whether trying again cannot help.
+/// Returns true for errors that a retry cannot fix.
 const fn is_fatal(error: &queue::Error) -> bool {
     !error.is_passing()
 }

@@ -1,4 +1,4 @@
-//! The ledger's stored formats: rows that an earlier release wrote stay readable. Lines are added and never changed.
+//! Tests of the ledger's stored formats: rows of earlier releases stay readable. Lines are added and never changed.
 
 use domain::{Stored, stored};
 use serde_json::Value;

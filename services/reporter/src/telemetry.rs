@@ -1,4 +1,4 @@
-//! What is counted: effects and reports, by what became of them.
+//! Metrics of the reporter: effects and reports by outcome, and its disk.
 
 use std::{path::PathBuf, sync::LazyLock, time::Duration};
 
@@ -30,7 +30,7 @@ fn counter(name: &'static str) -> Counter<u64> {
     global::meter(METER).u64_counter(name).build()
 }
 
-/// Shows how full the disk is that holds a folder.
+/// Observes the free and used space of the disk with a folder, in bytes.
 pub(crate) fn observe_disk(folder: PathBuf) {
     global::meter(METER)
         .u64_observable_gauge("journeyman.reporter.disk")
@@ -47,7 +47,7 @@ pub(crate) fn observe_disk(folder: PathBuf) {
         .build();
 }
 
-/// Counts one try of an effect and how long it took.
+/// Counts one try of an effect, and records its duration.
 pub(crate) fn effect(name: &'static str, took: Duration, settled: &Result<Settled, Trouble>) {
     let labels = [
         KeyValue::new("journeyman.effect", name),
@@ -57,7 +57,7 @@ pub(crate) fn effect(name: &'static str, took: Duration, settled: &Result<Settle
     DURATION.record(took.as_secs_f64(), &labels);
 }
 
-/// Counts comments that stood there twice and were deleted.
+/// Counts duplicate comments that were deleted.
 pub(crate) fn doubles_deleted(count: u64) {
     DOUBLES.add(count, &[]);
 }

@@ -1,4 +1,4 @@
-//! Tells people: keeps the one status comment of a ticket, writes comments that call a person, deletes doubles.
+//! Notification of people: the status comment of a ticket, separate comments, and the deletion of duplicates.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ use crate::{
 };
 
 impl Performer {
-    /// Says it in a comment of its own or in the ticket's status comment, which is written once and edited from then on.
+    /// Writes the text of a report, as a separate comment or into the ticket's status comment, which is created once
+    /// and then edited.
     pub(crate) async fn tell(
         &self,
         asked: &Asked<'_>,
@@ -45,6 +46,7 @@ impl Performer {
                 ..*asked
             };
             let settled = Box::pin(self.once(&asked, effect, fence)).await?;
+            // Only a comment that may be new can have a duplicate.
             if settled.how != How::Known {
                 self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
                     .await?;
@@ -58,6 +60,7 @@ impl Performer {
                 if let Some(moved) = &asked.made.moved {
                     board.moved(moved);
                 }
+                // A failed transition of an earlier report still applies, so its advice does, too.
                 let made = Made {
                     moved: board.unmoved.clone().or(asked.made.moved.clone()),
                     ..asked.made.clone()
@@ -83,6 +86,7 @@ impl Performer {
                 }
             })
             .await?;
+        // The comment already shows this report, so no request is needed.
         if board.shows(&asked.report.id, heard != Heard::AsProgress) {
             let made = Made::default();
             return Ok(Settled {
@@ -100,16 +104,17 @@ impl Performer {
         self.show(&asked, thread, effect, fence).await
     }
 
-    /// The status comment's text for the place where it stands.
+    /// Builds the text of the status comment for its thread.
     fn status(&self, board: &Board, thread: &Thread) -> Outgoing {
         let mut text = message::status(board, self.outside.pages.run_url.as_deref());
+        // Only GitHub hides HTML comments.
         if matches!(thread, Thread::GitHub(..)) {
             text = format!("{text}\n\n{}", message::hidden_state(board));
         }
         Outgoing::without_credentials(&text)
     }
 
-    /// Notes what a report says of the rounds of work, and shows them on the pull request.
+    /// Records a round event, and shows the rounds of work on the pull request.
     pub(crate) async fn show_rounds(
         &self,
         asked: &Asked<'_>,
@@ -135,7 +140,7 @@ impl Performer {
             repository: &on.repository,
             run_url: self.outside.pages.run_url.as_deref(),
         };
-        // A commit that is not a head of the ticket may be another person's, which this text would vouch for.
+        // Another commit may be a person's, and the check run would vouch for it.
         let records = TicketRecords::new(&self.outside, asked.report, asked.rules);
         if !records.is_head(&on.repository, &on.head).await? {
             tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");
@@ -157,7 +162,7 @@ impl Performer {
         Ok(settled)
     }
 
-    /// Makes the status comment say what the board says.
+    /// Updates the status comment to the content of the board.
     async fn show(
         &self,
         asked: &Asked<'_>,
@@ -172,7 +177,7 @@ impl Performer {
             let edit = self.outside.edit_comment(thread, comment, asked.text, asked.id);
             let edited = failpoint::around("reporter.comment.edit", edit).await;
             if let Err(Trouble::Missing(detail)) = edited {
-                // Somebody deleted it, so the next try writes a new one.
+                // A person deleted the comment, so the next try writes a new one.
                 self.ledger.correct(ticket, asked.id, fence, None).await?;
                 return Err(Trouble::Later { detail, after: None });
             }
@@ -186,6 +191,7 @@ impl Performer {
                 }
             })
             .await;
+        // Another reporter took over during the edit, so this edit may have replaced a newer text.
         if let Err(Trouble::Ledger(ledger::Error::Superseded)) = shown {
             self.show_newest(ticket, comment).await;
         }
@@ -196,7 +202,7 @@ impl Performer {
         })
     }
 
-    /// Whoever was held up and overtaken has just written an older text: the newest one goes over it.
+    /// Restores the newest text, after a reporter that was overtaken wrote an older one.
     async fn show_newest(&self, ticket: &TicketKey, comment: &str) {
         let id = status_id(ticket);
         let healed = async {
@@ -218,8 +224,8 @@ impl Performer {
         }
     }
 
-    /// Lists watched comments again once lists are up to date: the oldest stays, our others are deleted. Says how long
-    /// it is until the next one is due.
+    /// Lists watched comments again when lists are up to date. The oldest stays, and our duplicates are deleted.
+    /// Returns the time until the next check.
     pub(crate) async fn tidy(
         &self,
         ticket: &TicketKey,
@@ -262,6 +268,7 @@ impl Performer {
             comment: Some((*oldest).to_owned()),
             ..Made::default()
         };
+        // The receipt may name a duplicate; later edits must go to the comment that stays.
         if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&made) {
             self.ledger.correct(ticket, marker, fence, Some(made)).await?;
             if marker == status_id(ticket) {
@@ -292,7 +299,7 @@ impl Performer {
     ) -> Result<Board, Trouble> {
         let (mut board, last) = self.ledger.board(ticket, fence).await?;
         let before = board.clone();
-        // The write also shuts out whoever holds an older fence.
+        // The write also excludes reporters with an older fence.
         board.fence = fence;
         change(&mut board);
         if board != before {
@@ -306,7 +313,7 @@ impl Performer {
     }
 }
 
-/// The id of a ticket's status comment in the ledger and its marker.
+/// Returns the id of a ticket's status comment in the ledger, which is also its marker.
 fn status_id(ticket: &TicketKey) -> String {
     format!("status:{ticket}")
 }

@@ -1,4 +1,4 @@
-//! Why an effect is not done, by what follows from it.
+//! Effect errors, classified by the required reaction of the caller.
 
 use std::{fmt, time::Duration};
 
@@ -11,7 +11,7 @@ pub(crate) const DISK_WAIT: Duration = Duration::from_secs(60);
 /// Pause of a report whose repository is still being fetched.
 pub(crate) const FETCH_WAIT: Duration = Duration::from_secs(15);
 
-/// An account that writes. Which section of the settings holds it follows from the instance that is written to.
+/// A writing account. The instance of the target determines its settings section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Account {
     GitHub,
@@ -19,7 +19,7 @@ pub(crate) enum Account {
 }
 
 impl Account {
-    /// The section that the operator has to look at.
+    /// Returns the settings section that the operator has to check.
     pub(crate) fn section(self, report: &Report) -> String {
         let instance = match (self, report.request.repository()) {
             (Self::GitHub, Some(repository)) => repository.instance(),
@@ -43,69 +43,69 @@ impl fmt::Display for Account {
     }
 }
 
-/// Why an effect is not done.
+/// Failure of an effect.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// Policy or the outside refuses.
+    /// Policy, GitHub or Jira refuses the effect.
     #[error("{}", .0.words())]
     Refused(Refusal),
-    /// It will never work as asked; words for people.
+    /// The request can never succeed; a text for people.
     #[error("{0}")]
     Failed(String),
-    /// What it is about does not exist, or the credentials cannot see it.
+    /// The target does not exist, or the account cannot see it.
     #[error("{0}")]
     Missing(String),
-    /// The credentials are no good: the operator must look at the account's section of the settings.
+    /// The credentials are invalid. The operator must check the account's settings section.
     #[error("the credentials of the {account} account are refused: {detail}")]
     Credentials {
-        /// Whose.
+        /// Account of the credentials.
         account: Account,
-        /// What to check.
+        /// Advice for the operator.
         detail: String,
     },
-    /// The credentials are good and may not do this: the operator must look at their permissions.
+    /// The credentials are valid but lack a permission. The operator must grant it.
     #[error("the {account} account may not do this: {detail}")]
     Denied {
-        /// Whose.
+        /// Account without the permission.
         account: Account,
-        /// What the outside says.
+        /// Reason that GitHub or Jira returned.
         detail: String,
     },
-    /// Nothing was done; worth trying again.
+    /// Nothing was done, and a retry may succeed.
     #[error("{detail}")]
     Later {
-        /// For people.
+        /// Reason, for people.
         detail: String,
-        /// How long the outside asks to wait.
+        /// Wait that the service requests.
         after: Option<Duration>,
     },
-    /// Nothing was asked: the account has to wait, because of whatever made the outside say so.
+    /// Nothing was sent: the account has to wait because of other requests.
     #[error("{detail}")]
     HeldBack {
-        /// For people.
+        /// Reason, for people.
         detail: String,
-        /// How long.
+        /// Wait until the account may send again.
         wait: Duration,
     },
-    /// The reporter's own disk is full. Nothing is lost: the report waits until an operator makes room.
+    /// The reporter's disk is full. Nothing is lost: the report waits until an operator frees space.
     #[error("the reporter's disk is full: {0}")]
     DiskFull(String),
-    /// It may have been done: look before trying again.
+    /// The outcome is unknown. The effect must be searched for before a retry.
     #[error("{0}")]
     Unknown(String),
-    /// The ledger did not answer, or somebody else works on the ticket.
+    /// The ledger failed, or another reporter has the ticket.
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
-    /// The ticket is handed back and comes again after this long.
+    /// The ticket is handed back and delivered again after this time.
     #[error("tried again in {} s", .0.as_secs())]
     HandBack(Duration),
-    /// The process is shutting down; the effect waits for the next delivery.
+    /// The process is shutting down. The next delivery continues the effect.
     #[error("shutting down")]
     Shutdown,
 }
 
 impl Trouble {
-    /// Failure of an inspection; it may work later.
+    /// Classifies the failure of an inspection. A retry may succeed.
     pub(crate) fn of_inspection(detail: String) -> Self {
         if git::is_about_full_disk(&detail) {
             Self::DiskFull(detail)
@@ -114,7 +114,7 @@ impl Trouble {
         }
     }
 
-    /// Why a branch could not be pushed.
+    /// Classifies the failure of a push.
     pub(crate) fn of_push(error: git::Error, branch: &str) -> Self {
         match error {
             git::Error::LeaseStale(_) => Self::Refused(Refusal::BranchMoved {
@@ -127,7 +127,8 @@ impl Trouble {
 }
 
 impl Trouble {
-    /// The same for another of those who waited for one fetch.
+    /// Copies the failure for a further caller that waited for the same fetch. Errors of the ledger become temporary
+    /// failures.
     pub(crate) fn repeat(&self) -> Self {
         match self {
             Self::Refused(refusal) => Self::Refused(refusal.clone()),
@@ -164,7 +165,7 @@ impl Trouble {
 impl From<queue::Error> for Trouble {
     fn from(error: queue::Error) -> Self {
         match error {
-            // It will not become readable by trying again.
+            // A retry cannot make the record readable.
             queue::Error::Corrupt { .. } => Self::Failed(chain(&error)),
             queue::Error::Unavailable { .. }
             | queue::Error::Full { .. }
@@ -199,11 +200,11 @@ impl From<github::Error> for Trouble {
                 detail,
                 wait: retry_after,
             },
-            // A redirect to another service is a log-in page or a portal, which did nothing.
+            // A redirect to another host leads to a login page or a portal, which did nothing.
             github::Error::Unavailable { .. } | github::Error::Moved { .. } => {
                 Self::Later { detail, after: None }
             }
-            // The answer to a write that cannot be read says nothing about whether it was done.
+            // An unreadable response to a write does not show if the write happened.
             github::Error::Unknown { .. } | github::Error::Malformed { .. } => Self::Unknown(detail),
         }
     }
@@ -234,6 +235,7 @@ impl From<jira::Error> for Trouble {
                 detail,
                 wait: retry_after,
             },
+            // 5xx and connection errors that certainly did nothing.
             jira::Error::Unavailable { .. } => Self::Later { detail, after: None },
             jira::Error::Unknown { .. } | jira::Error::Malformed { .. } | jira::Error::TooDeep { .. } => {
                 Self::Unknown(detail)
@@ -246,7 +248,8 @@ impl From<git::Error> for Trouble {
     fn from(error: git::Error) -> Self {
         let detail = chain(&error);
         match error {
-            // git and its library say it in words alone. The remote's own full disk is a refusal of a push.
+            // git and libgit2 report a full disk in their message only. A full disk of the remote is a refusal of the
+            // push.
             git::Error::Failed(_) | git::Error::BadPack(_) | git::Error::Unavailable(_)
                 if git::is_about_full_disk(&detail) =>
             {
@@ -260,7 +263,7 @@ impl From<git::Error> for Trouble {
                 detail,
             },
             git::Error::NotFound(_) => Self::Missing(detail),
-            // The same object comes at every try.
+            // Every try would receive the same object.
             git::Error::Missing { .. } | git::Error::RefusedObject { .. } | git::Error::RefusedHistory(_) => {
                 Self::Failed(detail)
             }
@@ -273,6 +276,7 @@ impl From<git::Error> for Trouble {
             git::Error::NotReady { .. } => Self::HeldBack {
                 detail,
                 wait: FETCH_WAIT,
+            // The remote may have accepted the push before the timeout.
             },
             git::Error::TimedOut(_) => Self::Unknown(detail),
         }

@@ -1,5 +1,5 @@
-//! Upkeep of the streams: old journals, old calls and orders, and objects (packs, large bodies) that nothing refers to. The
-//! reporter does it, because no stranger reaches it.
+//! Maintenance of the streams: removes old journals, calls and orders, and objects (packs, large bodies) without
+//! references. The reporter does it, because strangers do not reach it.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::config::RetentionSettings;
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 const EVERY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Between two looks at how full the object store is.
+// Interval of the check for a full object store.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
-/// Part of its room, in percent, from which the object store is collected at once.
+// Use of the object store, in percent, above which it is collected immediately.
 const FILLING_PERCENT: u64 = 70;
-/// Between two collections of an object store that is filling.
+// Pause between two collections of a full object store.
 const FILLING_EVERY: Duration = Duration::from_secs(5 * 60);
-/// Age up to which every object is kept while the object store is filling: far more than the writer of an object takes to name it
-/// in a record.
+// Age up to which objects are kept while the object store is full, in hours. It exceeds by far the time in which a
+// writer records a reference to a new object.
 const FILLING_GRACE_H: u32 = 1;
-/// Time in which another reporter takes the upkeep over.
+// Time after which another reporter takes over the maintenance.
 const TAKEOVER: Duration = Duration::from_secs(15);
-/// Time without a rollup after which no process of an earlier release is left that needs them.
+// Hours without a rollup after which no process of an earlier release can need rollups.
 const QUIET_H: i64 = 24;
 
-/// Deletes what is not needed any more.
+/// Maintenance worker of the streams.
 #[derive(Clone)]
 pub(crate) struct StreamUpkeep {
     queue: Queue,
@@ -47,8 +47,8 @@ impl StreamUpkeep {
         }
     }
 
-    /// Works at the start, then daily, and collects at once while the object store is filling; in one reporter of all, until
-    /// shutdown.
+    /// Runs a round at the start and then daily, and collects immediately while the object store is full. One of all
+    /// reporters runs it, until shutdown.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
         let singleton = self.queue.singleton(UPKEEP, TAKEOVER);
         let stop = shutdown.clone();
@@ -70,7 +70,7 @@ impl StreamUpkeep {
         }
     }
 
-    /// The time to the next round, with collections while the object store is filling.
+    /// Waits for the next round. Collects while the object store is full.
     async fn rest(&self) {
         let filling = async {
             loop {
@@ -86,6 +86,7 @@ impl StreamUpkeep {
     }
 
     async fn until_filling(&self) {
+        // The round before has just collected, so the check waits first.
         tokio::time::sleep(FILLING_EVERY).await;
         loop {
             match self.queue.objects().used_percent().await {
@@ -103,7 +104,7 @@ impl StreamUpkeep {
         }
     }
 
-    /// One round. What fails is left to the next one.
+    /// Runs one round. The next one repeats failed steps.
     async fn round(&self, now: Timestamp) {
         match self.expire(now).await {
             Ok(0) => {}
@@ -144,7 +145,7 @@ impl StreamUpkeep {
         }
     }
 
-    /// Forgets the journals of runs that ended long ago; gives how many there were.
+    /// Removes the journals of runs that ended long ago, and returns their number.
     async fn expire(&self, now: Timestamp) -> Result<u64, queue::Error> {
         if self.retention.journal_days == 0 {
             return Ok(0);
@@ -161,7 +162,7 @@ impl StreamUpkeep {
         Ok(forgotten + orders.forget_before(before(MaintenanceOrder::KEPT)).await?)
     }
 
-    /// Collects objects, unless they are kept for ever; gives how many were removed and their bytes.
+    /// Collects objects, unless they are kept forever. Returns their number and size in bytes.
     async fn collect(&self, now: Timestamp, grace_h: u32) -> Result<(u64, u64), queue::Error> {
         if self.retention.object_grace_h == 0 {
             return Ok((0, 0));
@@ -172,6 +173,7 @@ impl StreamUpkeep {
         while let Some(place) = from {
             let search = objects.unreferenced(before, place).await?;
             for garbage in &search.garbage {
+                // Returns false for an object that was stored again in the meantime.
                 if objects.remove(garbage).await? {
                     tracing::debug!(object = garbage.name, "object collected");
                     (removed, bytes) = (removed + 1, bytes + garbage.size_bytes);

@@ -1,4 +1,4 @@
-//! Takes wake-up tokens and settles the reports of their tickets, in order.
+//! Worker that receives wake-up tokens and settles the reports of their tickets, in order.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,18 +22,18 @@ use crate::{
     trouble::{DISK_WAIT, Trouble},
 };
 
-/// How long a ticket rests when the queue failed in the middle.
+// Pause of a ticket after a failure of the queue.
 const REST: Duration = Duration::from_secs(5);
-/// How long it takes until comments that could not be listed again are looked at once more.
+// Time until comments are listed again after a failed listing.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// How long a ticket rests after somebody who lost it wrote once more.
+// Pause of a ticket after a write of a reporter that had lost it.
 const AFTER_CLASH: Duration = Duration::from_secs(1);
-/// A report is given up when so many reporters crashed at it.
+// Number of crashes of reporters after which a report is given up.
 const MOST_CRASHES: u32 = 5;
-/// How long reports in hand may take to reach a safe place at shutdown.
+// Time for reports in progress to reach a safe point at shutdown.
 const DRAIN: Duration = Duration::from_secs(15);
 
-/// Settles reports.
+/// Settles reports, with a number of tickets at the same time.
 #[derive(Clone)]
 pub(crate) struct Worker {
     queue: Queue,
@@ -43,7 +43,7 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// A worker over the queue.
+    /// Builds a worker over the queue.
     pub(crate) fn new(
         queue: Queue,
         ledger: Ledger,
@@ -58,11 +58,12 @@ impl Worker {
         }
     }
 
-    /// Handles tokens, at most `slots` at once, until shutdown; then those in hand are given back.
+    /// Handles tokens, at most `slots` at the same time, until shutdown. Then it hands back the tokens in progress.
     pub(crate) async fn run(&self, slots: usize) -> Result<(), queue::Error> {
         let mut tokens = self.queue.reports().tokens(self.shutdown.clone()).await?;
         let places = Arc::new(Semaphore::new(slots));
         let mut in_hand = JoinSet::new();
+        // The slot comes before the token: a token that waits for a slot here would be missing at other reporters.
         while let Ok(place) = Arc::clone(&places).acquire_owned().await {
             let Some(token) = tokens.next().await else { break };
             let worker = self.clone();
@@ -102,10 +103,14 @@ impl Worker {
                     tracing::warn!(error = %chain(&error), "token not finished; the ticket comes again")
                 }
             },
+            // The fence is still the newest, so the conflicting write came from the previous holder and cannot
+            // repeat.
             Err(Trouble::Ledger(ledger::Error::Superseded)) if self.is_newest(&token).await => {
                 tracing::info!("an overtaken reporter's last write came in between; trying again");
                 token.release_after(AFTER_CLASH).await;
             }
+            // No ack and no nak: JetStream would accept them from any holder, and the token belongs to another
+            // reporter.
             Err(Trouble::Ledger(ledger::Error::Superseded)) => {
                 tracing::info!("somebody else works on the ticket's reports");
                 token.abandon();
@@ -128,7 +133,8 @@ impl Worker {
         newest.is_ok_and(|newest| newest == Some(token.fence()))
     }
 
-    /// Settles what there is and tidies up; says how far it came and when to look again.
+    /// Settles all reports of a ticket and deletes duplicate comments. Returns the last settled sequence, and the
+    /// time of the next check.
     async fn work_off(
         &self,
         ticket: &TicketKey,
@@ -149,7 +155,8 @@ impl Worker {
         }
     }
 
-    /// Not durable: when the process ends before, the ticket's next report looks again.
+    /// Wakes the ticket later. The wake-up is not durable: if the process ends before, the ticket's next report does
+    /// the check.
     fn wake_later(&self, ticket: TicketKey, after: Option<Duration>) {
         let Some(after) = after else { return };
         let (reports, shutdown) = (self.queue.reports(), self.shutdown.clone());
@@ -167,7 +174,8 @@ impl Worker {
         });
     }
 
-    /// A report that was appended between our last look and the token's end has no token of its own.
+    /// Wakes the ticket if a report was appended after the last read. Such a report has no token, because the old one
+    /// was still outstanding.
     async fn wake_if_more(&self, ticket: &TicketKey, settled_to: u64) {
         let reports = self.queue.reports();
         let woken = async {
@@ -181,14 +189,14 @@ impl Worker {
         }
     }
 
-    /// Settles every report after the ticket's cursor; says how far it came, and whether reporters crash although nothing is left to
-    /// settle.
+    /// Settles all reports after the ticket's cursor. Returns the last settled sequence, and true if reporters crash
+    /// without a report to settle.
     async fn settle_all(&self, ticket: &TicketKey, fence: ReportFence) -> Result<(u64, bool), Trouble> {
         let (mut cursor, mut revision) = self.ledger.take_cursor(ticket, fence).await?;
         let settled = self
             .settle_after(ticket, fence, (&mut cursor, &mut revision))
             .await;
-        // Only a crash leaves the ticket taken. Who lost it to a newer reporter has nothing to give back.
+        // Only a crash leaves the ticket taken. A reporter that lost it to a newer one has nothing to return.
         if let Err(trouble) = &settled
             && !matches!(trouble, Trouble::Ledger(ledger::Error::Superseded))
             && let Err(error) = self.ledger.give_cursor_back(ticket, &cursor, revision).await
@@ -236,7 +244,8 @@ impl Worker {
         }
     }
 
-    /// Settles one report: the outcome is kept before it is told, so that a repeated delivery tells the same.
+    /// Settles one report. The outcome is stored before the trigger is sent, so that a repeated delivery has the same
+    /// outcome.
     async fn settle(&self, report: &Report, fence: ReportFence, cursor: &mut Cursor) -> Result<(), Trouble> {
         let started = tokio::time::Instant::now();
         let outcome = match self.ledger.outcome(&report.ticket, &report.id).await? {
@@ -262,7 +271,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Gives up a report at which reporters crash: it would end them again, and with them the reports of every other ticket.
+    /// Gives up a report at which reporters crash. Further tries would end reporters, and with them the reports of
+    /// other tickets.
     async fn give_up(&self, report: &Report) -> Result<ReportOutcome, Trouble> {
         let detail = message::poison_request();
         tracing::error!(
@@ -270,7 +280,7 @@ impl Worker {
             "report given up: each attempt at it ended the reporter"
         );
         self.bury(report, detail.clone()).await?;
-        // A comment about a comment that crashes would never end.
+        // A notice about a notice that crashes would never end.
         if !matches!(report.request, ReportRequest::Unreadable(_)) {
             let id = report.id.poison();
             let request = ReportRequest::Unreadable(report::Unreadable {
@@ -281,7 +291,7 @@ impl Worker {
             let notice = Report::notice(id, ticket, RunFence::default(), bootstrap::now(), request);
             self.queue.reports().append(&notice).await?;
         }
-        // A failure would be asked for again, and crash again.
+        // The planner would request a failed report again, and it would crash again.
         let outcome = ReportOutcome::Refused(Refusal::Outside { detail });
         self.ledger
             .keep_outcome(&report.ticket, &report.id, &outcome)
@@ -289,7 +299,7 @@ impl Worker {
         Ok(outcome)
     }
 
-    /// What cannot be read must not hold up the reports after it, nor a run that waits for it.
+    /// Dead-letters an unreadable report. It must block neither later reports nor a run that waits for it.
     async fn bury_unreadable(&self, ticket: &TicketKey, unreadable: Unreadable) -> Result<(), Trouble> {
         let unreadable = unreadable.unless_newer()?;
         let (sequence, now) = (unreadable.sequence(), bootstrap::now());
@@ -317,6 +327,7 @@ impl Worker {
         });
         let notice = Report::notice(id, ticket.clone(), RunFence::default(), now, request);
         self.queue.reports().append(&notice).await?;
+        // The run waits for the outcome of this report, so it gets one if its id is readable.
         if let Some((run, report)) = asked_by(unreadable.bytes()).filter(|(run, _)| run.ticket() == ticket) {
             let detail = message::unreadable_request();
             let failed = settled_by(ticket, run, report, ReportOutcome::Failed { detail });
@@ -325,7 +336,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Tries until it is performed or has failed for good; for a long wait the ticket is handed back.
+    /// Tries until the report is settled. For a long wait, the ticket is handed back.
     async fn until_performed(
         &self,
         report: &Report,
@@ -342,6 +353,7 @@ impl Worker {
                 performed => return performed,
             };
             let now = bootstrap::now();
+            // Kept in the cursor, so that the limits also count tries before a handover to another reporter.
             let since = *cursor.since.get_or_insert(now);
             if let Failed::Try { .. } = failed {
                 cursor.tries = cursor.tries.saturating_add(1);
@@ -373,12 +385,12 @@ impl Worker {
     }
 }
 
-/// True when reporters crashed at the next report up to the limit.
+/// Returns true if the crashes at the next report have reached the limit.
 fn is_poison(cursor: &Cursor) -> bool {
     cursor.crashes.is_some_and(|crashes| crashes >= MOST_CRASHES)
 }
 
-/// A notice has no run that could hear of its failure.
+/// Returns the failure of a notice for the dead letters. A notice has no run that would receive its outcome.
 fn undelivered_notice(report: &Report, outcome: &ReportOutcome) -> Option<String> {
     match outcome {
         ReportOutcome::Refused(_) | ReportOutcome::Failed { .. } if report.run.is_none() => {
@@ -388,7 +400,7 @@ fn undelivered_notice(report: &Report, outcome: &ReportOutcome) -> Option<String
     }
 }
 
-/// Who asked for a report of which not everything can be read.
+/// Reads the run and the id of a report that is only partly readable.
 fn asked_by(report: &[u8]) -> Option<(RunId, ReportId)> {
     #[derive(serde::Deserialize)]
     struct Asked {

@@ -1,4 +1,4 @@
-//! The reporter as a whole: real NATS, real git, stand-ins for GitHub and Jira.
+//! Tests of the whole reporter with real NATS and real git, and with fakes of GitHub and Jira.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -51,7 +51,7 @@ fn draft_of(branch: &str) -> ReportRequest {
     })
 }
 
-/// What people read of it.
+/// Returns the text of a refusal for people.
 fn refusal(outcome: &ReportOutcome) -> String {
     match outcome {
         ReportOutcome::Refused(refusal) => refusal.words(),
@@ -191,7 +191,7 @@ async fn an_older_fence_cannot_touch_an_effect() {
     eventually("the ticket is taken", Duration::from_secs(10), taken)
         .await
         .unwrap();
-    // The reporter ends what it has in hand before it stops.
+    // The reporter finishes its reports in progress before it stops.
     rig.stop().await;
     assert_eq!(rig.jira.status("ENG-1").as_deref(), Some("To Do"));
     assert_eq!(rig.jira.comments("ENG-1").len(), 0);
@@ -217,7 +217,7 @@ async fn a_change_that_breaks_policy_is_refused_in_words_and_never_pushed() {
         "{outcome:?}"
     );
 
-    // The change and its one commit hold it both, and it is said once.
+    // The whole change and its one commit both contain it; it is reported once.
     let token = format!("t = 'ghp_{}'\n", "a1B2c3D4e5".repeat(4));
     let push = rig.change("fix/ENG-1-token", &[("settings.py", &token)]).await;
     let outcome = rig.settled(&rig.report(3, ReportRequest::PushBranch(push))).await;
@@ -416,7 +416,7 @@ async fn many_who_clone_at_once_cause_one_fetch() {
         .iter()
         .filter(|request| request.path.contains("info/refs"))
         .count();
-    // A first clone asks for the heads, then for the branch that work begins at, then for the rest.
+    // A first clone fetches the heads, then the base branch, then the rest.
     assert_eq!(fetches, 3);
     rig.stop().await;
 }

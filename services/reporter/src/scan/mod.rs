@@ -1,6 +1,7 @@
-//! Finds credentials in text by a list of rules that is kept as data, and those of the settings by value. What a page renders
-//! is scanned as the page shows it. Credentials in base64, or split over lines, pass: this catches
-//! accidents and the direct way out, and is not the boundary that keeps credentials away from a sandbox.
+//! Credential scanner: finds credentials in text by a list of rules, and those of the settings by value.
+//!
+//! Text that a page renders is scanned as the page shows it. Credentials in base64, or split over lines, are not
+//! found. The scan catches accidents and direct leaks; sandboxes keep credentials out by other means.
 
 use std::{
     borrow::Cow,
@@ -16,7 +17,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
-/// Parts of what stands in documentation and tests in a credential's place.
+// Parts of the placeholders that documentation and tests use instead of credentials.
 const PLACEHOLDERS: [&str; 8] = [
     "example",
     "placeholder",
@@ -28,10 +29,10 @@ const PLACEHOLDERS: [&str; 8] = [
     "dummy",
 ];
 
-/// The rules, ready to be applied. They are part of the program and a test reads all of them.
+/// Compiled rules. The rules file is part of the binary, and a test reads all rules.
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::parse(include_str!("rules.toml")));
 
-/// The kind of the first credential in a text, in words; the credential itself is never returned.
+/// Returns the kind of the first credential in a text. It never returns the credential.
 pub(crate) fn find(text: &str) -> Option<&'static str> {
     let clean = readable(text);
     let mut rules = RULES.matching(&clean);
@@ -40,12 +41,13 @@ pub(crate) fn find(text: &str) -> Option<&'static str> {
     found.or_else(|| (!configured_ranges(&clean).is_empty()).then_some(CONFIGURED_KIND))
 }
 
-/// The same for Markdown that a page renders: what entities, percent signs, marks and escapes spell counts too.
+/// Finds credentials in Markdown that a page renders: entities, percent signs, marks and escapes are decoded, too.
 pub(crate) fn find_rendered(text: &str) -> Option<&'static str> {
     find(text).or_else(|| rendered(text).and_then(|shown| find(&shown)))
 }
 
-/// What a page shows of Markdown and where its links lead, with percent signs decoded; absent where the text itself says it.
+/// Returns the text and the link targets that a page shows of Markdown, percent-decoded; `None` if the text has
+/// nothing to decode.
 fn rendered(text: &str) -> Option<String> {
     if !text.contains(['&', '%', '\\', '*', '_', '<', '`']) {
         return None;
@@ -68,13 +70,13 @@ fn rendered(text: &str) -> Option<String> {
             _ => {}
         }
     }
+    // Targets come last, on separate lines, so that they do not join two parts of a text.
     shown.push_str(&addresses);
     let decoded = percent_decode_str(&shown).decode_utf8_lossy();
     Some(decoded.into_owned())
 }
 
-/// The text with each credential replaced by its kind in brackets. Where only the page would show one, the text becomes what
-/// the page shows.
+/// Redacts credentials. If only the page would show one, the result is the text of the page.
 pub(crate) fn redact_rendered(text: &str) -> Cow<'_, str> {
     match rendered(text).filter(|shown| find(text).is_none() && find(shown).is_some()) {
         Some(shown) => Cow::Owned(redact(&shown).into_owned()),
@@ -82,13 +84,13 @@ pub(crate) fn redact_rendered(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Credentials of the settings, which are known by value whatever they look like.
+/// Credentials of the settings, which are found by value in any form.
 static CONFIGURED: RwLock<Vec<String>> = RwLock::new(Vec::new());
-/// A shorter one would be found in ordinary words.
+// Shortest credential that is found by value. A shorter one would match ordinary words.
 const SHORTEST_CONFIGURED: usize = 8;
 const CONFIGURED_KIND: &str = "configured credential";
 
-/// Adds credentials of the settings.
+/// Registers credentials of the settings.
 pub(crate) fn add_configured<'a>(secrets: impl IntoIterator<Item = &'a SecretString>) {
     let mut known = CONFIGURED.write().unwrap_or_else(PoisonError::into_inner);
     for secret in secrets {
@@ -99,7 +101,7 @@ pub(crate) fn add_configured<'a>(secrets: impl IntoIterator<Item = &'a SecretStr
     }
 }
 
-/// Where credentials of the settings are in a text.
+/// Returns the positions of configured credentials in a text.
 fn configured_ranges(text: &str) -> Vec<Range<usize>> {
     let known = CONFIGURED.read().unwrap_or_else(PoisonError::into_inner);
     let of = |secret: &String| {
@@ -109,7 +111,7 @@ fn configured_ranges(text: &str) -> Vec<Range<usize>> {
     known.iter().flat_map(of).collect()
 }
 
-/// The text without user and password of addresses, for words of a remote, which repeat the address that git was given.
+/// Removes user and password from addresses. Messages of a remote repeat the address that git received.
 pub(crate) fn without_logins(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -131,7 +133,7 @@ pub(crate) fn without_logins(text: &str) -> String {
     shown
 }
 
-/// The text with each credential replaced by its kind in brackets.
+/// Replaces each credential by its kind in brackets.
 pub(crate) fn redact(text: &str) -> Cow<'_, str> {
     let clean = readable(text);
     let mut ranges: Vec<(Range<usize>, &'static str)> = RULES
@@ -149,6 +151,7 @@ pub(crate) fn redact(text: &str) -> Cow<'_, str> {
     if ranges.is_empty() {
         return Cow::Borrowed(text);
     }
+    // Ranges of several rules may overlap. They are merged, so that no part of a credential remains.
     ranges.sort_by_key(|(range, _)| range.start);
     let (mut shown, mut copied) = (String::with_capacity(clean.len()), 0);
     for (range, kind) in ranges {
@@ -162,7 +165,7 @@ pub(crate) fn redact(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Without what may stand between the characters of a credential and is not seen.
+/// Removes invisible characters, which could separate the characters of a credential.
 fn readable(text: &str) -> Cow<'_, str> {
     if text.contains(domain::text::is_hidden) {
         Cow::Owned(domain::text::without_hidden(text))
@@ -171,7 +174,7 @@ fn readable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// One rule as the file has it.
+/// One rule of the rules file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
@@ -205,7 +208,7 @@ struct RuleFile {
 struct RuleSet {
     rules: Vec<Rule>,
     keywords: Option<AhoCorasick>,
-    /// The rule of each keyword.
+    /// Index of the rule of each keyword.
     owners: Vec<usize>,
 }
 
@@ -217,6 +220,7 @@ impl RuleSet {
             .enumerate()
             .flat_map(|(index, rule)| rule.keywords.iter().map(move |keyword| (index, keyword)));
         let (owners, keywords): (Vec<usize>, Vec<&String>) = pairs.unzip();
+        // Keywords select the few regexes to run, because running all of them on every line of a change is slow.
         let mut builder = AhoCorasickBuilder::new();
         let keywords = builder.ascii_case_insensitive(true).build(keywords).ok();
         Self {
@@ -226,7 +230,7 @@ impl RuleSet {
         }
     }
 
-    /// The rules that may apply, in the file's order.
+    /// Returns the rules whose keywords occur in the text, in the order of the file.
     fn matching<'a>(&'a self, text: &str) -> impl Iterator<Item = &'a Rule> + use<'a> {
         let found = self
             .keywords
@@ -245,7 +249,7 @@ impl Rule {
         self.compiled.get_or_init(compile).as_ref()
     }
 
-    /// Where the rule's secrets are.
+    /// Returns the positions of the rule's secrets.
     fn secrets<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Range<usize>> + 'a {
         let found = self.regex().into_iter();
         found
@@ -253,6 +257,7 @@ impl Rule {
             .filter_map(|found| {
                 let whole = found.get(0)?;
                 let secret = found.name("secret").unwrap_or(whole);
+                // A match inside of a word is part of something else, unless the rule permits it.
                 let is_start = self.joined || !follows_a_word(text, whole.start());
                 (is_start && self.is_secret(secret.as_bytes())).then(|| secret.range())
             })

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Digits and letters without a pattern, 80 characters of them. Put together here, so that no scanner takes this file
-/// for a leak.
+/// Returns up to 80 digits and letters without a pattern. Tests assemble credentials from them, so that scanners do
+/// not report this file.
 fn noise(length: usize) -> String {
     "Zk3vQ9xR7mT2bW8nL5cH4jD6gF1sPaYeUuIoOqEr0tKyVwXzCbNmGhJkLdSfA3Zx7Yw2Vu9Ts4Rq6Po8"[..length].to_owned()
 }
@@ -14,7 +14,7 @@ fn upper(length: usize) -> String {
     noise(80).to_ascii_uppercase()[..length].to_owned()
 }
 
-/// A text with a credential, and its kind.
+/// Pairs of a text with a credential, and the kind of the credential.
 fn corpus() -> Vec<(String, &'static str)> {
     let n = noise;
     let jwt = |text: &str| format!("ey{}.ey{}.{}", n(30), n(40), text);

@@ -1,4 +1,4 @@
-//! A push that needs a person's approval.
+//! Tests of pushes that need a person's approval.
 
 use domain::{
     CommitId, Decision, Proposal, PushBranch, Reason, Receipt, ReportOutcome, ReportRequest, ScopeOf, Source,
@@ -25,7 +25,7 @@ async fn gated() -> Rig {
     .await
 }
 
-/// What ingest writes when a person decides.
+/// Appends the trigger that ingest writes for a decision.
 async fn decide(rig: &Rig, run: domain::RunId, head: &CommitId, verdict: Verdict) {
     let decision = Decision {
         run,

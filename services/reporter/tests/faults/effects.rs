@@ -1,4 +1,4 @@
-//! The table of all effects: each write that a report asks for meets each fault once, and is there once in the end.
+//! Table of all effects: each write meets each fault once, and exists once in the end.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -29,7 +29,7 @@ const RULES: &str = "  assign: agent\ntriage:\n  labels: [bug]\n  types: [Bug]\n
                      issues:\n  assignee: agent\n  labels: [agent-ready]\n  most_planned: 3\n\
                      pull_request:\n  labels: [by-agent]\n";
 
-/// The effects that this table plays.
+/// Effects that this table plays.
 const HERE: [&str; 28] = [
     "add_labels",
     "add_sub_issue",
@@ -61,7 +61,7 @@ const HERE: [&str; 28] = [
     "unassign",
 ];
 
-/// Those that the story from the start to the merge plays.
+/// Effects that the story from start to merge plays.
 const IN_THE_STORY: [&str; 5] = [
     "link_pull_request",
     "mark_ready",
@@ -70,7 +70,7 @@ const IN_THE_STORY: [&str; 5] = [
     "transition",
 ];
 
-/// Those that write nothing outside, and what they do.
+/// Effects without an outbound write, and their actions.
 const WITHOUT_A_WRITE: [(&str, &str); 5] = [
     (
         "begin_work",
@@ -91,23 +91,23 @@ const WITHOUT_A_WRITE: [(&str, &str); 5] = [
     ("show_files", "reads"),
 ];
 
-/// Which service is written to.
+/// Service that receives a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     GitHub,
     Jira,
 }
 
-/// A write that meets the fault: its method, a part of its path, and a part of its body where the path names no one.
+/// Write that meets the fault: service, method, part of its path, and part of its body if the path is not unique.
 type Write = (At, &'static str, String, &'static str);
 
-/// What a fault does to a write; none where the service has no such fault.
+/// Fault for a path; `None` if the service has no such fault.
 type Strike = fn(&str, At) -> Option<Fault>;
 
-/// What is there in the end: whose it is, how to look, and what it must be.
+/// Final state: its description, the way to read it, and its expected value.
 type End = (&'static str, Box<dyn Fn(&Rig) -> String + Send + Sync>, String);
 
-/// What is asked for, in order, what goes wrong with it, and what is there in the end.
+/// Requests in order, the writes that fail, and the final states.
 struct Case {
     effects: &'static [&'static str],
     writes: Vec<Write>,
@@ -124,7 +124,7 @@ fn end(
     (what, Box::new(look), expected.into())
 }
 
-/// Everything that the cases are about.
+/// Objects that all cases use.
 struct Stage<'a> {
     rig: &'a Rig,
     reader: ::github::Reader,
@@ -177,7 +177,7 @@ impl<'a> Stage<'a> {
         )
     }
 
-    /// A pull request of ours, and its head.
+    /// Creates a pull request of ours, and returns it with its head.
     async fn ours(&self, branch: &str, is_draft: bool) -> (PullRequestRef, CommitId) {
         let files = [("notes.md", "one\ntwo\n")];
         self.rig.github.commit(SHOP, branch, "work", &files).unwrap();
@@ -200,7 +200,7 @@ impl<'a> Stage<'a> {
         )
     }
 
-    /// Waits until the lists of GitHub show everything that is said in a discussion.
+    /// Waits until GitHub's lists show all comments of a discussion.
     async fn wait_until_listed(&self, repository: &domain::RepositoryName, number: u64) {
         let is_listed = async || {
             let said = self.rig.github.discussion(SHOP, number).ok()?.comments.len();
@@ -218,7 +218,7 @@ impl<'a> Stage<'a> {
             .unwrap();
     }
 
-    /// A review of a pull request that asks for a change of one line; gives the id of the comment.
+    /// Creates a review that requests a change of one line, and returns the id of its comment.
     fn objection(&self, number: u64) -> u64 {
         let github = &self.rig.github;
         let comment = github.next_id() + 1;
@@ -264,7 +264,7 @@ fn labels(stage: &Stage<'_>) -> Vec<Case> {
     vec![at_github, at_jira]
 }
 
-/// What a triage chooses beside labels.
+/// Choices of a triage in addition to labels.
 fn chosen(stage: &Stage<'_>) -> Vec<Case> {
     let triaged = || report::Triaged {
         repository: Some(SHOP.parse().unwrap()),
@@ -350,7 +350,7 @@ fn chosen(stage: &Stage<'_>) -> Vec<Case> {
     vec![at_github, at_jira]
 }
 
-/// Who is given the ticket, and who is called.
+/// Assignments and notifications of people.
 async fn people(stage: &Stage<'_>) -> Vec<Case> {
     let (number, ticket) = stage.issue("To be worked on");
     let assigned = Case {
@@ -393,7 +393,7 @@ async fn people(stage: &Stage<'_>) -> Vec<Case> {
     vec![assigned, called]
 }
 
-/// The pull request of the rig's own ticket: its labels and its check run.
+/// The pull request of the rig's ticket: its labels and its check run.
 fn opened(stage: &Stage<'_>, push: &PushBranch) -> Case {
     let head = push.head.to_string();
     Case {
@@ -415,7 +415,7 @@ fn opened(stage: &Stage<'_>, push: &PushBranch) -> Case {
                 due: bootstrap::now(),
             }),
             ReportRequest::ChecksFailed(report::ChecksFailed {
-                // Only its repository counts here: the rounds know the pull request.
+                // Only its repository matters here, because the rounds contain the pull request.
                 pull_request: PullRequestRef {
                     repository: SHOP.parse().unwrap(),
                     number: 1,
@@ -608,7 +608,7 @@ async fn rerun(stage: &Stage<'_>) -> Case {
     }
 }
 
-/// A review by us.
+/// A review by our account.
 async fn reviewed(stage: &Stage<'_>) -> Case {
     let github = &stage.rig.github;
     github
@@ -662,7 +662,7 @@ async fn reviewed(stage: &Stage<'_>) -> Case {
     }
 }
 
-/// What follows from a review by others.
+/// Effects after a review by others.
 async fn addressed(stage: &Stage<'_>) -> Vec<Case> {
     let (_, ticket) = stage.issue("With a review that was worked on");
     let (changed, head) = stage.ours("fix/changed", false).await;
@@ -1043,7 +1043,7 @@ async fn cases(stage: &Stage<'_>, push: &PushBranch) -> Vec<Case> {
 }
 
 impl Case {
-    /// Asks for everything, one after the other; nobody asks for a second summary before the first is listed.
+    /// Sends all requests in order. A second summary is requested only after the first one is listed.
     async fn play(&self, rig: &Rig, stage: &Stage<'_>, fault: &str) {
         for (request, position) in self.requests.iter().zip((2..).step_by(2)) {
             let run = RunId::new(self.ticket.clone(), 1);
@@ -1083,7 +1083,7 @@ impl Case {
     }
 }
 
-/// Each write of each case meets the fault once.
+/// Plays all cases; each write meets the fault once.
 async fn all_effects_under(fault: &str, strike: Strike, list_lag: Duration) {
     let mut rig = Rig::start_with(RigOptions {
         slots: 24,
@@ -1157,7 +1157,7 @@ async fn every_effect_is_there_once_after_a_lost_answer_while_lists_lag() {
     all_effects_under("502 after, lists lag", strike, Duration::from_millis(1500)).await;
 }
 
-/// The names of all effects, as the code has them.
+/// Returns the names of all effects from their source files.
 fn names() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/effects");
     let mut names = BTreeSet::new();

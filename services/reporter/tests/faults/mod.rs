@@ -1,4 +1,4 @@
-//! An outside that lies and limits: whatever it answers, every effect is there once in the end.
+//! Tests with faults of GitHub and Jira: after any response, every effect exists once in the end.
 
 mod effects;
 
@@ -19,13 +19,13 @@ use crate::{
 
 const DEADLINE: Duration = Duration::from_secs(30);
 const BRANCH: &str = "fix/ENG-1-totals";
-/// Every write of the story at GitHub.
+/// All writes of the story at GitHub.
 const AT_GITHUB: [(&str, &str); 3] = [
     ("POST", "/git-receive-pack"),
     ("POST", "/pulls"),
     ("POST", "/graphql"),
 ];
-/// Every write of the story at Jira.
+/// All writes of the story at Jira.
 const AT_JIRA: [(&str, &str); 4] = [
     ("POST", "/transitions"),
     ("POST", "/comment"),
@@ -33,7 +33,7 @@ const AT_JIRA: [(&str, &str); 4] = [
     ("POST", "/remotelink"),
 ];
 
-/// From the start to the merge.
+/// Plays the story from start to merge.
 async fn play(rig: &Rig) -> PushBranch {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let done = async |position, request| match rig.settled(&rig.report(position, request)).await {
@@ -84,13 +84,13 @@ async fn assert_everything_once(rig: &Rig, push: &PushBranch, fault: &str) {
     assert_eq!(left, (0, 0), "{fault}: every write met its fault");
 }
 
-/// Each write of the story meets the fault once.
+/// Plays the story; each of its writes meets the fault once.
 async fn story_under(fault: impl Fn(&str) -> Fault, name: &str, list_lag: Duration) {
     let mut rig = Rig::start().await;
     rig.github.set_list_lag(list_lag);
     rig.jira.set_list_lag(list_lag);
     for (method, path) in AT_GITHUB {
-        // To git a 403 says that the credentials are no good; its limits come as 429.
+        // For git, a 403 means invalid credentials. Its rate limits are 429.
         let fault = fault(path);
         if !(path == "/git-receive-pack" && fault.status == 403) {
             rig.github.fail_next(fault.on(method));
@@ -220,7 +220,7 @@ async fn a_ticket_that_must_wait_long_holds_no_slot() {
     eventually("the first ticket is limited", DEADLINE, refused)
         .await
         .unwrap();
-    // Jira refuses everything now, and GitHub nothing.
+    // Jira refuses all requests now, and GitHub none.
     let other: TicketKey = format!("github:acme/shop#{number}").parse().unwrap();
     let run = domain::RunId::new(other.clone(), 1);
     let report = Report {
@@ -470,7 +470,7 @@ async fn readiness_follows_nats_and_work_goes_on_when_it_is_back() {
     rig.stop().await;
 }
 
-/// What no reader of any release understands.
+/// A record that no release can read.
 fn broken() -> domain::AnyRecord {
     let fields = [("broken".to_owned(), true.into())];
     domain::AnyRecord(fields.into_iter().collect())

@@ -1,4 +1,4 @@
-//! Reports that name what is not their ticket's, as a planner that somebody took over would send them: nothing is written.
+//! Tests of reports with foreign targets, as a compromised planner would send them: nothing is written.
 
 use domain::{
     Answered, CommentQuestion, CommitId, Disposition, PlannedIssue, PullRequestRef, Reactable, Reaction,
@@ -9,7 +9,7 @@ use crate::rig::Rig;
 
 const SHOP: &str = "acme/shop";
 
-/// A pull request of a person, its head, and a comment on a line of it.
+/// Creates a pull request of a person. Returns it with its head and a comment on one of its lines.
 fn foreign(rig: &Rig) -> (PullRequestRef, CommitId, u64) {
     let files = [("notes.md", "one\ntwo\n")];
     let head = rig.github.commit(SHOP, "theirs", "work", &files).unwrap();
@@ -32,7 +32,7 @@ fn foreign(rig: &Rig) -> (PullRequestRef, CommitId, u64) {
     (named, head.parse().unwrap(), comment)
 }
 
-/// Every kind of report that names a pull request, a thread, a comment or a repository, each with a foreign one.
+/// All kinds of reports with a pull request, thread, comment or repository, each with a foreign one.
 fn reports(theirs: &PullRequestRef, head: &CommitId, comment: u64) -> Vec<ReportRequest> {
     let (pull_request, repository) = (theirs.clone(), theirs.repository.clone());
     let by = "ann".to_owned();
@@ -177,7 +177,7 @@ fn writes(rig: &Rig) -> Vec<String> {
     let at_github = rig.github.requests().into_iter().chain(rig.jira.requests());
     at_github
         .filter(|request| !reads.contains(&request.method.as_str()))
-        // GraphQL reads with a POST, too.
+        // GraphQL reads use POST, too.
         .filter(|request| {
             let query = request.body.as_ref().map(ToString::to_string).unwrap_or_default();
             !request.path.contains("/graphql") || query.contains("mutation")
@@ -208,7 +208,7 @@ async fn reports_about_foreign_pull_requests_write_nothing() {
     rig.stop().await;
 }
 
-/// Neither rules nor records nor triggers know the ticket.
+/// Neither rules nor records nor triggers contain the ticket.
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_about_unknown_tickets_write_nothing() {
     let mut rig = Rig::start().await;

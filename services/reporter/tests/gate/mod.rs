@@ -1,4 +1,4 @@
-//! The git gate against callers that hold on to what they can.
+//! Tests of the git gate against callers that hold resources.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -15,11 +15,11 @@ use testkit::tls::{Authority, Front};
 
 use crate::rig::{Rig, RigOptions, git};
 
-/// Only a test that fails waits so long.
+/// Only a failing test waits this long.
 const NEVER: Duration = Duration::from_secs(30);
 const MIB: usize = 1024 * 1024;
 
-/// A POST to the gate that announces 8 MiB and sends as much of them as the other side takes at once.
+/// Sends a POST with 8 MiB announced, and as much of its body as the gate accepts at once.
 async fn half_sent(address: SocketAddr, headers: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!(
@@ -38,7 +38,7 @@ async fn half_sent(address: SocketAddr, headers: &str) -> TcpStream {
     stream
 }
 
-/// Resident memory of this process, which is also the reporter's.
+/// Returns the resident memory of this process, which is also the reporter's, in bytes.
 fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
@@ -63,7 +63,7 @@ async fn two_hundred_half_sent_requests_without_a_grant_are_refused_unread_and_a
     assert!(grown < 128 * MIB, "grew by {} MiB", grown / MIB);
     let mut answer = String::new();
     let reading = held[199].read_to_string(&mut answer);
-    // The rest of the body may be reset before the answer is read.
+    // The rest of the body may be reset before the response is read.
     let _ = timeout(NEVER, reading).await.expect("the connection is closed");
     assert!(
         answer.is_empty() || answer.starts_with("HTTP/1.1 401"),
@@ -72,7 +72,7 @@ async fn two_hundred_half_sent_requests_without_a_grant_are_refused_unread_and_a
     rig.stop().await;
 }
 
-/// Asks for everything at a commit, and reads nothing of the answer.
+/// Requests everything at a commit, and reads nothing of the response.
 async fn never_reading(rig: &Rig, grant: &str, commit: &str) -> TcpStream {
     let want = format!("want {commit}\n");
     let body = format!("{:04x}{want}00000009done\n", want.len() + 4);
@@ -83,7 +83,7 @@ async fn never_reading(rig: &Rig, grant: &str, commit: &str) -> TcpStream {
     );
     let mut stream = TcpStream::connect(rig.address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
-    // Its first byte shows that the clone has its place.
+    // The first byte shows that the clone has its slot.
     assert_eq!(timeout(NEVER, stream.peek(&mut [0])).await.unwrap().unwrap(), 1);
     stream
 }
@@ -95,7 +95,7 @@ async fn clients_that_never_read_take_no_place_of_other_runs_and_lose_theirs_at_
         ..RigOptions::default()
     })
     .await;
-    // More than sockets and pipes hold, and hard to compress.
+    // More than sockets and pipes can buffer, and hard to compress.
     let noise: String = std::iter::repeat_with(fastrand::alphanumeric)
         .take(24 * MIB)
         .collect();
@@ -116,7 +116,7 @@ async fn clients_that_never_read_take_no_place_of_other_runs_and_lose_theirs_at_
     timeout(NEVER, git(&at_once))
         .await
         .expect("another run is served");
-    // The run itself waits for one of its two places, which the deadline frees.
+    // The run waits for one of its two slots, which the deadline frees.
     let own = with(&grant);
     let later = ["-c", &own, "ls-remote", &url];
     timeout(NEVER, git(&later))

@@ -1,4 +1,4 @@
-//! Issues of a plan are opened once, linked, and never more than the rules allow.
+//! Tests of planned issues: opened once, linked, and within the limit of the rules.
 
 use domain::{Receipt, ReportOutcome, ReportRequest, report};
 use testkit::Fault;
@@ -8,7 +8,7 @@ use crate::{
     rig::{Rig, RigOptions},
 };
 
-/// With rules that allow three.
+/// Starts a rig whose rules permit three issues.
 async fn start() -> Rig {
     Rig::start_with(RigOptions {
         agent: "issues:\n  most_planned: 3\n",

@@ -1,4 +1,4 @@
-//! No credential leaves in what people read, and no pull request of a person is taken for ours.
+//! Tests that texts contain no credential, and that a person's pull request is not adopted.
 
 use domain::{Job, Receipt, ReportOutcome, ReportRequest, StopReason, report};
 

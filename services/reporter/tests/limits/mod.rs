@@ -1,4 +1,4 @@
-//! Limits of Jira and GitHub, which replicas share: nobody asks for what another one was just refused.
+//! Tests of the rate limits of Jira and GitHub, which replicas share.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -23,7 +23,7 @@ const JIRA: Knock<'static> = Knock {
     pace: None,
 };
 
-/// What a replica knows of the limits.
+/// Builds the view of the limits of one replica.
 async fn replica(redis: &RedisServer) -> Limits {
     let limits = Limits::open(&lease::Settings {
         url: redis.url(),

@@ -1,4 +1,4 @@
-//! Who is asked, called and given a ticket.
+//! Tests of review requests, notifications and assignments.
 
 use domain::{
     Disposition, FailedCheck, FailureClass, Job, PullRequestRef, Receipt, RepairEnd, ReportOutcome,
@@ -22,7 +22,7 @@ async fn with_rules(rules: &'static str) -> Rig {
     .await
 }
 
-/// An open draft of ours that changes files, and its head.
+/// Opens a draft of ours that changes files, and returns it with its head.
 async fn opened(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::CommitId) {
     let push = rig.change(BRANCH, files).await;
     let head = push.head.clone();
@@ -33,7 +33,7 @@ async fn opened(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::C
     }
 }
 
-/// Hands the pull request over, and gives who was asked for a review.
+/// Hands the pull request over, and returns the requested reviewers.
 async fn asked_for_review(rig: &Rig, files: &[(&str, &str)]) -> Vec<String> {
     let (pull_request, head) = opened(rig, files).await;
     let passed = report::ChecksPassed {
@@ -50,7 +50,7 @@ async fn asked_for_review(rig: &Rig, files: &[(&str, &str)]) -> Vec<String> {
         .clone()
 }
 
-/// Four lines by olga, the last of which bob wrote anew.
+/// Commits four lines by olga, the last of which bob rewrites.
 fn written_by_two(rig: &Rig) {
     let commit = |login: &str, text: &str| {
         let files = [("total.py", text)];

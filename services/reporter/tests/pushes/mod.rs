@@ -1,4 +1,4 @@
-//! What may not be pushed: hostile histories, other people's branches, and an inspection that fails.
+//! Tests of refused pushes: hostile histories, branches of people, and failed inspections.
 
 use std::{path::PathBuf, process::Stdio};
 
@@ -16,7 +16,7 @@ fn token() -> String {
     format!("ghp_{}", "a1B2c3D4e5".repeat(4))
 }
 
-/// What is said of the push of a branch that was committed to in the rig's clone.
+/// Pushes a branch of the rig's clone, and returns the text of the refusal.
 async fn refused(rig: &Rig, here: &str, position: u64) -> String {
     let push = rig.packed(here, BRANCH).await;
     let outcome = rig
@@ -64,7 +64,7 @@ async fn merges_foreign_authors_and_credentials_in_names_are_refused() {
     let said = refused(&rig, &here, 2).await;
     assert!(said.contains("Ann <ann@acme.example>"), "{said}");
 
-    // A root of its own that holds the credential, merged with the base's files only.
+    // A separate root commit contains the credential. The merge has only the files of the base.
     let here = rig.branch_off(BRANCH).await;
     git(&["-C", &here, "checkout", "--quiet", "--orphan", "root"]).await;
     rig.commit(&here, &[("config.py", &token())], &["-m", "root"])
@@ -144,7 +144,7 @@ async fn refused_push_leaves_no_branch_record() {
     assert!(refusal(&outcome).contains("cannot be made while"), "{outcome:?}");
     let record = rig.queue.branches().get(&ours.repository, BRANCH).await.unwrap();
     assert_eq!(record, None);
-    // Another name is free, and its record stays.
+    // Another branch name is free, and its record stays.
     ours.branch = BRANCH.replace('/', "-");
     let report = rig.report(4, ReportRequest::PushBranch(ours.clone()));
     let outcome = rig.settled(&report).await;
@@ -187,7 +187,7 @@ async fn an_inspector_that_dies_refuses_the_change() {
     rig.stop().await;
 }
 
-/// Exit code and words of the inspector's own trial in a folder.
+/// Runs the inspector's probe in a folder, and returns its exit code and output.
 async fn probed(arguments: &[&str]) -> (Option<i32>, String) {
     let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_inspector"))
         .args(arguments)
@@ -214,7 +214,7 @@ async fn the_inspector_reaches_its_mirror_and_neither_planted_secrets_nor_the_ne
     let [here, there] = [&mirror, &quarantine].map(|path| path.to_str().unwrap());
     let (code, said) = probed(&[here, there, "--probe", &forbidden]).await;
     assert_eq!(code, Some(0), "{said}");
-    // The same without confinement tells that the trial would have noticed.
+    // Without confinement, the probe must report a failure.
     let (code, said) = probed(&[here, there, "--probe", "--unconfined", &forbidden]).await;
     assert_eq!(code, Some(1));
     assert!(said.contains("stays writable"), "{said}");

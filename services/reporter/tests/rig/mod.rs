@@ -1,4 +1,4 @@
-//! A running reporter with a real queue and stand-ins for the outside.
+//! A running reporter with a real queue, and fakes of GitHub and Jira.
 
 use std::{
     collections::BTreeMap,
@@ -31,25 +31,25 @@ const DEADLINE: Duration = Duration::from_secs(20);
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
 const AGENT_RULES: &str = "agent:\n  review_status: In Review\n";
 
-/// What a story may want otherwise.
+/// Options of a story.
 pub(crate) struct RigOptions {
-    /// How many tickets are reported at once.
+    /// Number of tickets that are reported concurrently.
     pub(crate) slots: usize,
-    /// Seconds that one clone may take.
+    /// Longest time of one clone, in seconds.
     pub(crate) clone_limit_s: u64,
-    /// Added to the repository's rules, below `agent`.
+    /// YAML that is added to the repository's rules, below `agent`.
     pub(crate) agent: &'static str,
-    /// Added to them, below `jira`.
+    /// YAML that is added to the rules, below `jira`.
     pub(crate) jira: &'static str,
-    /// Another program in the inspector's place.
+    /// Program that replaces the inspector.
     pub(crate) inspector: Option<PathBuf>,
-    /// Whether the writer is a GitHub App, and not a token.
+    /// True if the writer is a GitHub App instead of a token.
     pub(crate) as_app: bool,
-    /// Whether the settings have a token for projects.
+    /// True if the settings have a token for projects.
     pub(crate) has_project_token: bool,
-    /// Where git finds GitHub; the stand-in's own address without it.
+    /// Address of GitHub for git; by default the fake's.
     pub(crate) git_url: Option<String>,
-    /// A Redis that is shared with other replicas.
+    /// Address of a Redis that other replicas share.
     pub(crate) redis: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Default for RigOptions {
     }
 }
 
-/// Everything that a story needs.
+/// All parts of a story.
 pub(crate) struct Rig {
     pub(crate) github: FakeGitHub,
     pub(crate) jira: FakeJira,
@@ -84,12 +84,12 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// Starts everything, with the repository `acme/shop` and one ticket.
+    /// Starts all parts, with the repository `acme/shop` and one ticket.
     pub(crate) async fn start() -> Self {
         Self::start_with(RigOptions::default()).await
     }
 
-    /// The same with other settings.
+    /// Starts all parts with other options.
     pub(crate) async fn start_with(options: RigOptions) -> Self {
         let nats = NatsServer::start().await.unwrap();
         let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
@@ -197,7 +197,7 @@ impl Rig {
         }
     }
 
-    /// Makes what a report is about the ticket's own: the records that the reporter keeps, and the triggers that ingest writes.
+    /// Writes the records and triggers that make a report's targets belong to the ticket.
     pub(crate) async fn remember(&self, ticket: &TicketKey, request: &ReportRequest) {
         let json = serde_json::to_value(request).unwrap();
         let named = [
@@ -223,7 +223,7 @@ impl Rig {
         }
     }
 
-    /// The reporter's record of a pull request that it opened.
+    /// Writes the reporter's record of a pull request that it opened.
     pub(crate) async fn record(&self, ticket: &TicketKey, pull_request: &PullRequestRef) {
         let record = PullRequestRecord {
             pull_request: pull_request.clone(),
@@ -234,7 +234,7 @@ impl Rig {
         self.queue.pull_requests().keep(&record).await.unwrap();
     }
 
-    /// A job as ingest pins it.
+    /// Appends the trigger of a job, as ingest pins it.
     pub(crate) async fn ask_for(&self, ticket: &TicketKey, job: &str, about: serde_json::Value) {
         let text = serde_json::json!({"summary": "s", "description": "", "kind": "", "priority": "", "labels": [],
             "comments": [], "url": "", "sha256": ""});
@@ -258,7 +258,7 @@ impl Rig {
         }
     }
 
-    /// Asks for a report and waits for its outcome.
+    /// Requests a report and waits for its outcome.
     pub(crate) async fn settled(&self, report: &Report) -> ReportOutcome {
         self.queue.reports().append(report).await.unwrap();
         let triggers = self.queue.triggers();
@@ -274,7 +274,8 @@ impl Rig {
             .unwrap()
     }
 
-    /// Forgets that anything was settled, so that every report of the ticket is delivered again; waits for the end.
+    /// Removes the records of settled reports, so that every report of the ticket is delivered again. Waits for the
+    /// end.
     pub(crate) async fn deliver_everything_again(&self, reports: &[&Report]) {
         let table = self.queue.table::<AnyRecord>(Bucket::Effects);
         let cursor = Key::cursor(&self.ticket);
@@ -294,7 +295,7 @@ impl Rig {
         eventually("the cursor is back", DEADLINE, look).await.unwrap();
     }
 
-    /// Puts bytes that are no report into the ticket's log, as a broken writer would.
+    /// Appends bytes that are not a report to the ticket's log, as a broken writer would.
     pub(crate) async fn append_garbage(&self, bytes: &[u8]) {
         let ticket = self.ticket.to_string().replace(':', "=3A");
         let subject = format!("journeyman.reports.{ticket}.garbage");
@@ -305,7 +306,7 @@ impl Rig {
         self.grant_of(1, repository)
     }
 
-    /// A grant of another run of the ticket.
+    /// Signs a grant of another run of the ticket.
     pub(crate) fn grant_of(&self, run: u64, repository: &str) -> String {
         let grant = Grant {
             audience: Audience::Gate,
@@ -345,19 +346,19 @@ impl Rig {
         target
     }
 
-    /// A change on top of main that writes these files, packed and stored; ready to be pushed.
+    /// Commits these files on top of main, and returns the packed and stored change.
     pub(crate) async fn change(&self, branch: &str, files: &[(&str, &str)]) -> PushBranch {
         self.change_as(branch, files, "fix: totals (ENG-1)").await
     }
 
-    /// The same with another commit message.
+    /// Commits the change with another message.
     pub(crate) async fn change_as(&self, branch: &str, files: &[(&str, &str)], message: &str) -> PushBranch {
         let here = self.branch_off(branch).await;
         self.commit(&here, files, &["-m", message]).await;
         self.packed(&here, branch).await
     }
 
-    /// A clone with a new branch on top of main.
+    /// Clones, and creates a branch on top of main.
     pub(crate) async fn branch_off(&self, branch: &str) -> String {
         let clone = self.folder.path().join("clone");
         let clone = if clone.exists() { clone } else { self.clone().await };
@@ -366,7 +367,8 @@ impl Rig {
         here
     }
 
-    /// Writes files and commits them as ours, with further arguments of `git commit`. Empty content removes a file.
+    /// Writes files and commits them as our account, with further arguments of `git commit`. Empty content removes a
+    /// file.
     pub(crate) async fn commit(&self, here: &str, files: &[(&str, &str)], arguments: &[&str]) {
         for (path, content) in files {
             let path = std::path::Path::new(here).join(path);
@@ -385,7 +387,7 @@ impl Rig {
         git(&[&commit[..], arguments].concat()).await;
     }
 
-    /// The clone's branch, packed and stored; ready to be pushed.
+    /// Packs and stores the branch of the clone, ready for a push.
     pub(crate) async fn packed(&self, here: &str, branch: &str) -> PushBranch {
         let clone = PathBuf::from(here);
         let id = |text: String| text.trim().parse::<CommitId>().unwrap();
@@ -408,7 +410,7 @@ impl Rig {
         }
     }
 
-    /// Stops the reporter and fails the test when it did not end well or broke a protocol.
+    /// Stops the reporter. Fails the test if it did not end well or broke a protocol.
     pub(crate) async fn stop(&mut self) {
         self.shutdown.cancel();
         let reporter = self.reporter.take().unwrap();
@@ -422,13 +424,13 @@ impl Rig {
     }
 }
 
-/// Runs git without the machine's configuration and gives its output.
+/// Runs git without the machine's configuration, and returns its output.
 pub(crate) async fn git(args: &[&str]) -> String {
     let output = try_git(args).await;
     output.unwrap_or_else(|problem| panic!("git {args:?}: {problem}"))
 }
 
-/// The same for calls that may fail.
+/// Runs git for calls that may fail.
 pub(crate) async fn try_git(args: &[&str]) -> Result<String, String> {
     let output = Command::new("git")
         .args(args)
@@ -447,7 +449,7 @@ pub(crate) async fn try_git(args: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The whole answer to one GET, as text.
+/// Returns the whole response to one GET, as text.
 pub(crate) async fn http_get(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream

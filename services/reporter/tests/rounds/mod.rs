@@ -1,4 +1,4 @@
-//! The rounds of work: in the check run of the pull request, and in the status comment.
+//! Tests of the rounds of work in the check run and in the status comment.
 
 use domain::{
     Dollars, FailedCheck, Job, Phase, Receipt, Report, ReportOutcome, ReportRequest, RunId, StopReason,

@@ -1,4 +1,4 @@
-//! Threads of reviews: which of them the reporter resolves.
+//! Tests of the review threads that the reporter resolves.
 
 use domain::{Disposition, Receipt, ReportOutcome, ReportRequest, ThreadReply, report};
 use serde_json::json;

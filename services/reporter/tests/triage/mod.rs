@@ -1,4 +1,4 @@
-//! What a triage chose is set once, where the rules of the moment allow it; what cannot be set is said.
+//! Tests of a triage's choices: set once where the current rules permit it, and otherwise reported.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn triaged() -> report::Triaged {
     }
 }
 
-/// The same report about an issue of GitHub.
+/// Builds the same report about a GitHub issue.
 fn on_issue(rig: &Rig, number: u64, position: u64, request: impl Into<ReportRequest>) -> Report {
     let ticket: domain::TicketKey = format!("github:{SHOP}#{number}").parse().unwrap();
     let run = domain::RunId::new(ticket.clone(), 1);

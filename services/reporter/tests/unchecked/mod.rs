@@ -1,4 +1,4 @@
-//! Pull requests on which no check reports.
+//! Tests of pull requests on which no check reports.
 
 use domain::{Receipt, ReportOutcome, ReportRequest, report};
 use testkit::github::Ruleset;
@@ -10,7 +10,7 @@ use crate::{
 
 const BRANCH: &str = "fix/ENG-1-totals";
 
-/// Opens the draft, tells that no check reports on it, and gives whether it is a draft still and what the ticket reads.
+/// Opens the draft and reports that no check exists. Returns its draft state and the text on the ticket.
 async fn told(rig: &mut Rig) -> (bool, String) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let head = push.head.clone();
@@ -30,7 +30,7 @@ async fn told(rig: &mut Rig) -> (bool, String) {
     (is_draft, said)
 }
 
-/// Rules beside those that every story has.
+/// Options with rules in addition to those of every story.
 fn with_rules(more: &'static str) -> RigOptions {
     RigOptions {
         agent: more,
