@@ -10,7 +10,7 @@ use bootstrap::{
 use secrecy::SecretString;
 use serde::Deserialize;
 
-/// Default address of the listener.
+// Default address of the listener.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7405);
 
 /// Settings of the console: its own section and telemetry.
@@ -164,6 +164,7 @@ impl Oidc {
                 return refuse(key, "must begin with https:// or http://");
             }
         }
+        // Over plain HTTP the client secret and the ID token would be readable on the network.
         if !self.allow_insecure && self.issuer.starts_with("http://") && !is_here(&self.issuer) {
             return refuse("issuer", "must begin with https://, or allow_insecure be set");
         }
@@ -180,6 +181,7 @@ impl Oidc {
                 return refuse(key, "must not be empty");
             }
         }
+        // Another claim than the one that names people would have no effect.
         if !self.trusted_claim.is_empty() && self.trusted_claim != self.name_claim {
             return refuse("trusted_claim", "must be empty or the claim of name_claim");
         }

@@ -14,7 +14,7 @@ use axum::{
 
 use crate::problem::Problem;
 
-/// Content security policy of pages without scripts.
+// Content security policy of pages without scripts.
 const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 

@@ -15,10 +15,10 @@ use ring::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Associated data of a sealed value. A value that was sealed for another purpose does not open.
+// Associated data of a sealed value. A value that was sealed for another purpose does not open.
 const PURPOSE: &[u8] = b"journeyman console login 1";
-/// Number of used logins that are remembered. A forgotten one still needs a code, and the provider accepts a code
-/// once.
+// Number of used logins that are remembered. A forgotten one still needs a code, and the provider accepts a code
+// once.
 const MAX_USED: usize = 10_000;
 
 /// Key of this process. A restart ends the logins in progress, as it ends the sessions.
@@ -98,6 +98,7 @@ impl LoginSeal {
         if used.contains(&id) {
             return false;
         }
+        // Bounded, so that finished logins cannot fill the memory.
         if used.len() >= MAX_USED {
             used.pop_front();
         }

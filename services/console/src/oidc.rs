@@ -38,13 +38,13 @@ const COUNTS: Duration = Duration::from_secs(10 * 60);
 const KEYS_COUNT: Duration = Duration::from_secs(30);
 // Time for which a failed fetch is the answer, so that an unreachable provider gets no request for each login.
 const FAILURE_COUNTS: Duration = Duration::from_secs(5);
-/// Concurrent requests to the provider.
+// Concurrent requests to the provider.
 const MAX_CALLS: usize = 8;
-/// Longest time for one response of the provider.
+// Longest time for one response of the provider.
 const CALL_LIMIT: Duration = Duration::from_secs(10);
-/// Largest response of the provider, in bytes.
+// Largest response of the provider, in bytes.
 const MOST_BYTES: usize = 1 << 20;
-/// Accepted signatures of an ID token. All are asymmetric: a shared secret would let the console's own secret sign.
+// Accepted signatures of an ID token. All are asymmetric: a shared secret would let the console's own secret sign.
 const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -247,6 +247,7 @@ impl Provider {
         state: &str,
         code: String,
     ) -> Result<KnownPerson, Refused> {
+        // The state binds the callback to this browser's login (RFC 6749, section 10.12).
         if begun.state.secret() != state {
             return Err(Refused::Foreign);
         }
@@ -287,6 +288,7 @@ impl Provider {
             .request_async(&self.http)
             .await
             .map_err(|error| match error {
+                // An error response is the provider's decision. Other errors mean that it was not reached.
                 RequestTokenError::ServerResponse(said) => Refused::Token(said.to_string()),
                 other => Refused::Provider(other.to_string()),
             })?;

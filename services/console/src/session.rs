@@ -11,14 +11,14 @@ use tokio::time::Instant;
 
 use crate::standing::PersonStanding;
 
-/// Name of the session's cookie over plain HTTP.
+// Name of the session's cookie over plain HTTP.
 const COOKIE: &str = "journeyman";
-/// Name of the session's cookie over TLS. With the prefix `__Host-` browsers accept it from this host over TLS alone,
-/// so no other host of the domain can set it.
+// Name of the session's cookie over TLS. With the prefix `__Host-` browsers accept it from this host over TLS alone,
+// so no other host of the domain can set it.
 const TLS_COOKIE: &str = "__Host-journeyman";
 /// Lifetime of a session.
 pub(crate) const LASTS: Duration = Duration::from_secs(8 * 60 * 60);
-/// Largest number of sessions. A new one replaces the oldest.
+// Largest number of sessions. A new one replaces the oldest.
 const MOST: usize = 1_000;
 
 /// All sessions.
@@ -72,6 +72,7 @@ impl<T> Kept<T> {
             // Expired entries are removed on insertion, so no task is needed.
             open.retain(|_, one| one.ends > now);
             if open.len() >= MOST {
+                // All values have the same lifetime, so the first to end is the oldest.
                 let oldest = open.iter().min_by_key(|(_, one)| one.ends);
                 if let Some(oldest) = oldest.map(|(id, _)| id.clone()) {
                     open.remove(&oldest);

@@ -13,9 +13,9 @@ use crate::oidc::{Provider, ProviderIdentity, Refused};
 
 /// Largest age of the provider's answer.
 pub(crate) const COUNTS: Duration = Duration::from_secs(60 * 60);
-/// Largest age of the provider's answer while the provider is unreachable.
+// Largest age of the provider's answer while the provider is unreachable.
 const COUNTS_AT_MOST: Duration = Duration::from_secs(2 * 60 * 60);
-/// Pause after an attempt that did not reach the provider.
+// Pause after an attempt that did not reach the provider.
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// Identity and current role of one login.
@@ -58,6 +58,7 @@ impl PersonStanding {
             return Some(known.client.clone());
         }
         let refresh = known.refresh.clone()?;
+        // An unreachable provider must not end all sessions at once.
         let counts_still = (age < COUNTS_AT_MOST).then(|| known.client.clone());
         if known.tried.is_some_and(|tried| tried.elapsed() < PAUSE) {
             return counts_still;
@@ -70,6 +71,7 @@ impl PersonStanding {
                     "role asked again"
                 );
                 known.client = provider.client_for(api, person, &self.identity).ok()?;
+                // Without rotation, the provider keeps the old token valid.
                 known.refresh = Some(next.unwrap_or(refresh));
                 known.confirmed = Instant::now();
                 known.tried = None;

@@ -81,7 +81,7 @@ pub(crate) const fn verdict(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Words the condition that a parked run waits for.
+/// Describes the condition that a parked run waits for.
 pub(crate) fn waiting(waits_for: &str) -> String {
     match serde_json::from_value::<WaitsFor>(waits_for.into()) {
         Ok(known) => known.words().to_owned(),
@@ -89,7 +89,7 @@ pub(crate) fn waiting(waits_for: &str) -> String {
     }
 }
 
-/// Words the state of a run, with its style class.
+/// Describes the state of a run, with its style class.
 pub(crate) fn standing(run: &RunView) -> (String, &'static str) {
     match (run.status, &run.stop, run.waits_for.as_deref()) {
         (RunState::Queued, ..) => ("waits for earlier runs".to_owned(), "soft"),
@@ -121,7 +121,7 @@ pub(crate) const fn tone(stop: &StopReason) -> &'static str {
     }
 }
 
-/// Words the reason for the end of a run.
+/// Describes the reason for the end of a run.
 pub(crate) const fn heading(stop: &StopReason) -> &'static str {
     match stop {
         StopReason::Completed => "completed",

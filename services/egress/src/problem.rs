@@ -67,7 +67,7 @@ impl Refusal {
         }
     }
 
-    /// Words the refusal without advice.
+    /// Renders the refusal without advice.
     pub(crate) fn words(&self, repository: &RepositoryName) -> String {
         let what = &self.what;
         match self.reason {

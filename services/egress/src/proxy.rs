@@ -69,8 +69,7 @@ impl Proxy {
         let checked = Checked::new(resolver, settings.rule()?);
         let http = reqwest::Client::builder()
             .dns_resolver(Arc::new(checked.clone()))
-            // A redirect, a proxy of the environment, or a host of its own choice would bypass the checks of this
-            // process.
+            // A redirect or a proxy of the environment would bypass the checks of this process.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
             .referer(false)

@@ -13,8 +13,8 @@ use domain::text::is_hidden;
 // Prefix of a line of code that begins with an order: inside of code, code style has no effect on bots.
 pub(crate) const CODE_MARK: &str = "| ";
 
-/// First words or phrases that widely used bots accept without a slash, with an optional `@`. Bots that react only to
-/// `@name` are not listed, because every mention is put into code style.
+// First words or phrases that widely used bots accept without a slash, with an optional `@`. Bots that react only to
+// `@name` are not listed, because every mention is put into code style.
 const KNOWN: [&str; 15] = [
     "add to whitelist",
     "atlantis",

@@ -146,7 +146,7 @@ pub struct Settings {
     /// Short names of transitions and statuses that mean code review, e.g. `CR`, for pull requests that callers of
     /// the API request.
     pub review_acronyms: TextList,
-    /// Words of further bots that no line of a text by the model may begin with, e.g. `deploybot`.
+    /// Renders of further bots that no line of a text by the model may begin with, e.g. `deploybot`.
     pub bot_words: TextList,
     /// Seconds by which lists of GitHub and Jira may lag behind a write. After that time, comments are checked for
     /// duplicates.
@@ -158,10 +158,10 @@ pub struct Settings {
     pub github_writes_per_hour: Option<u32>,
 }
 
-/// Paths whose content runs, publishes, assigns owners or rewrites when it is on a branch.
-///
-/// These are pipelines and their actions, owners, configuration of git and package managers, and code that runs when a
-/// person checks the branch out, opens it in an editor or builds it.
+// Paths whose content runs, publishes, assigns owners or rewrites when it is on a branch.
+//
+// These are pipelines and their actions, owners, configuration of git and package managers, and code that runs when a
+// person checks the branch out, opens it in an editor or builds it.
 const PROTECTED_PATHS: [&str; 56] = [
     ".github/workflows/**",
     ".github/actions/**",

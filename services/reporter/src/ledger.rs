@@ -204,6 +204,7 @@ impl Ledger {
 
     /// Records an attempt. Call it right before the outbound write, never after it.
     pub(crate) async fn attempt(&self, intent: &mut Intent, now: Timestamp) -> Result<(), Error> {
+        // Counted before the write, so that a crash in the write counts, too.
         intent.attempts += 1;
         intent.open_since = Some(now);
         let record = intent.record(Some(now), None);
@@ -246,6 +247,7 @@ impl Ledger {
         let Known::Row(record, last) = self.read(&self.effects, &key).await? else {
             return Ok(());
         };
+        // The row may belong to another reporter by now, and a correction must not undo its work.
         if record.fence > fence {
             return Err(Error::Superseded);
         }
@@ -332,6 +334,7 @@ impl Ledger {
         cursor: &Cursor,
         last: Revision,
     ) -> Result<(), Error> {
+        // An absent count marks a cursor that was returned, in contrast to a count of zero.
         let given_back = Cursor {
             crashes: None,
             ..cursor.clone()

@@ -118,6 +118,7 @@ impl Mirrors {
             let mut state = self.fetches.join(repository);
             let is_over = |state: &FetchState| state.is_done() || state.is_usable();
             let now = fetching::wait_until(&mut state, patience, is_over).await?;
+            // A usable first clone has the base branches only, so the requested branch or commit has to be in it.
             let is_enough = now.is_done() || (now.is_usable() && holds(&mirror, wanted).await?);
             if !is_enough {
                 let percent = now.percent();

@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(cleaned.as_str(), "see [GitHub token removed]");
     }
 
-    /// Client calls that write text of others.
+    // Client calls that write text of others.
     const WRITING: [&str; 12] = [
         ".comment(",
         ".comment_for(",

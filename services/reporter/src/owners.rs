@@ -14,6 +14,7 @@ pub(crate) fn owners(codeowners: &str, changed: &[String]) -> Vec<String> {
     let lines: Vec<(&str, Vec<&str>)> = codeowners.lines().filter_map(line).collect();
     let mut owners: Vec<String> = Vec::new();
     for path in changed {
+        // GitHub lets the last matching line win.
         let mut fitting = lines.iter().rev();
         let Some((_, names)) = fitting.find(|(pattern, _)| fits(pattern, path)) else {
             continue;

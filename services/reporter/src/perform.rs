@@ -119,6 +119,7 @@ impl Performer {
                 }
             }
         }
+        // Reached only if all effects that matter are done; notifications may have failed.
         let done = ReportOutcome::Done(reports::receipt(report, rules.unwrap_or(&Rules::default()), made));
         Ok(match failed {
             Some(outcome) if is_told_only => Performed {
@@ -169,6 +170,7 @@ impl Performer {
         effect: &dyn Effect,
         fence: ReportFence,
     ) -> Result<Settled, Trouble> {
+        // The last line of defense: no effect runs without its own clearance.
         if !asked.cleared.covers(effect) {
             return Err(Trouble::Failed(message::unchecked_effect()));
         }
@@ -190,12 +192,14 @@ impl Performer {
         let create: BoxFuture<'_, _> = effect.create(&self.outside, asked);
         match failpoint::around_kind("reporter.effect.create", effect.name(), create).await {
             Ok(made) => match self.settle(intent, made.clone(), How::Created).await {
+                // The write happened although another reporter has the ticket by now.
                 Err(superseded @ Trouble::Ledger(ledger::Error::Superseded)) => {
                     self.take_back(asked, &made).await;
                     Err(superseded)
                 }
                 settled => settled,
             },
+            // The write may have happened, so its attempt stays in the ledger.
             Err(trouble @ (Trouble::Unknown(_) | Trouble::Ledger(_))) => Err(trouble),
             // The failure is certain, so no later try has to search for a result.
             Err(trouble) => {
@@ -210,6 +214,7 @@ impl Performer {
         let Some(ours) = &made.comment else { return };
         let receipt = self.ledger.receipt(&asked.report.ticket, asked.id).await;
         let theirs = receipt.ok().flatten().and_then(|made| made.comment);
+        // Without a receipt of the other reporter, our comment may be the only one.
         if theirs.is_none_or(|theirs| theirs == *ours) {
             return;
         }
@@ -320,7 +325,7 @@ fn settled(report: &Report, trouble: Trouble, patience: Patience) -> Result<Repo
     }
 }
 
-/// Words an outcome that is not successful.
+/// Renders an outcome that is not successful.
 pub(crate) fn words(outcome: &ReportOutcome) -> String {
     match outcome {
         ReportOutcome::Done(_) => String::new(),

@@ -41,6 +41,7 @@ pub(crate) fn next(tries: u32, since: Timestamp, now: Timestamp, failed: Failed)
         Failed::Try { asked: Some(asked) } => (backoff(tries).max(asked), PATIENCE_WHEN_ASKED),
         Failed::Untried { wait } => (wait, PATIENCE_WHEN_ASKED),
     };
+    // The wait counts, too: a try after it would come too late.
     if now.since(since) + wait > patience {
         Next::GiveUp
     } else if wait <= IN_PLACE {

@@ -199,6 +199,7 @@ impl Rounds {
         if let Some(failed) = &begun.failed_on {
             self.check(&failed.head, Checked::Failed, &failed.page, report.at);
         }
+        // New work for a ticket with earlier rounds is a request of a person as well.
         let is_reset = begun.is_again || (progress.job == Job::Implement && !self.rows.is_empty());
         let row = self.add(run, progress.job);
         (row.begun, row.is_reset) = (begun.clone(), is_reset);
@@ -249,6 +250,7 @@ impl Rounds {
             self.add(run, progress.job);
         }
         let round = self.rows.iter_mut().rfind(|round| round.run == *run)?;
+        // Reports can be repeated, and each one must count once.
         if position <= round.noted {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Sanitizer for Markdown of the model.
 //!
-//! The result notifies nobody, gives no order to other bots, and closes and references no other issue. It loads
+//! The result causes no notification, gives no order to other bots, and closes and references no other issue. It loads
 //! nothing, and links only to the web and to mail. The grammar of mentions and references is GitHub's.
 
 use std::ops::Range;

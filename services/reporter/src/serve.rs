@@ -63,10 +63,10 @@ pub async fn serve(config: Config, listener: TcpListener, shutdown: Cancellation
         );
     }
     let (mirrors, floor) = (
-        // Created before the first fetch, because the free space of the disk is measured in it.
         mirrors_folder(&config.reporter)?,
         git::DiskFloor(config.reporter.disk_floor_mib << 20),
     );
+    // Created before the first fetch, because the free space of the disk is measured in it.
     std::fs::create_dir_all(&mirrors).context("reporter.data_dir")?;
     crate::telemetry::observe_disk(mirrors.clone());
     let folders = Folders::new(config.folder.clone(), &data_dir(&config.reporter)?);

@@ -173,6 +173,7 @@ impl Performer {
         let ticket = &asked.report.ticket;
         let settled = Box::pin(self.once(asked, effect, fence)).await?;
         let comment = settled.made.comment.as_deref().unwrap_or_default();
+        // A new comment has the text already.
         if settled.how != How::Created {
             let edit = self.outside.edit_comment(thread, comment, asked.text, asked.id);
             let edited = failpoint::around("reporter.comment.edit", edit).await;
@@ -231,6 +232,7 @@ impl Performer {
         ticket: &TicketKey,
         fence: ReportFence,
     ) -> Result<Option<Duration>, Trouble> {
+        // Reads the board with the fence first: a reporter without the ticket must delete nothing.
         let (board, _) = self.ledger.board(ticket, fence).await?;
         let now = bootstrap::now();
         let (due, later): (Vec<_>, Vec<_>) =
@@ -261,6 +263,7 @@ impl Performer {
         marker: &str,
         same: &[&str],
     ) -> Result<(), Trouble> {
+        // Comments are listed oldest first.
         let Some((oldest, doubles)) = same.split_first() else {
             return Ok(());
         };

@@ -235,7 +235,7 @@ impl From<jira::Error> for Trouble {
                 detail,
                 wait: retry_after,
             },
-            // 5xx and connection errors that certainly did nothing.
+            // Nothing was done: no connection, or a server error on a read.
             jira::Error::Unavailable { .. } => Self::Later { detail, after: None },
             jira::Error::Unknown { .. } | jira::Error::Malformed { .. } | jira::Error::TooDeep { .. } => {
                 Self::Unknown(detail)
@@ -276,8 +276,8 @@ impl From<git::Error> for Trouble {
             git::Error::NotReady { .. } => Self::HeldBack {
                 detail,
                 wait: FETCH_WAIT,
-            // The remote may have accepted the push before the timeout.
             },
+            // The remote may have accepted the push before the timeout.
             git::Error::TimedOut(_) => Self::Unknown(detail),
         }
     }

@@ -168,6 +168,7 @@ impl StreamUpkeep {
             return Ok((0, 0));
         }
         let (objects, before) = (self.queue.objects(), now.plus_ms(-i64::from(grace_h) * HOUR_MS));
+        // A newer description of the same object exists, so these need no search for references.
         objects.remove_superseded().await?;
         let (mut removed, mut bytes, mut from) = (0, 0, Some(0));
         while let Some(place) = from {

@@ -80,6 +80,8 @@ impl Worker {
                 }
             }
         }
+        // Reports are safe at any point, because the ledger records each step. The wait only avoids repeated
+        // requests.
         let drained =
             tokio::time::timeout(DRAIN, async { while in_hand.join_next().await.is_some() {} }).await;
         if drained.is_err() {
@@ -103,8 +105,7 @@ impl Worker {
                     tracing::warn!(error = %chain(&error), "token not finished; the ticket comes again")
                 }
             },
-            // The fence is still the newest, so the conflicting write came from the previous holder and cannot
-            // repeat.
+            // The fence is still the newest, so the conflicting write came from a reporter that was overtaken.
             Err(Trouble::Ledger(ledger::Error::Superseded)) if self.is_newest(&token).await => {
                 tracing::info!("an overtaken reporter's last write came in between; trying again");
                 token.release_after(AFTER_CLASH).await;
@@ -180,6 +181,7 @@ impl Worker {
         let reports = self.queue.reports();
         let woken = async {
             match reports.last_sequence(ticket).await? {
+                // The finished token may still be outstanding for a moment, so a refusal alone does not prove a new one.
                 Some(last) if last > settled_to => reports.wake_beyond(ticket, last).await,
                 Some(_) | None => Ok(()),
             }
@@ -222,6 +224,7 @@ impl Worker {
                 return Ok((cursor.sequence, is_poison(cursor)));
             }
             for (sequence, report) in reports {
+                // Checked between reports, never inside of one: a settled report must move the cursor.
                 if self.shutdown.is_cancelled() {
                     return Err(Trouble::Shutdown);
                 }
@@ -250,6 +253,7 @@ impl Worker {
         let started = tokio::time::Instant::now();
         let outcome = match self.ledger.outcome(&report.ticket, &report.id).await? {
             Some(outcome) => outcome,
+            // Crashes are counted in the cursor before the report starts, since a crashed process records nothing.
             None if is_poison(cursor) => self.give_up(report).await?,
             None => {
                 let Performed { outcome, untold } = self.until_performed(report, fence, cursor).await?;
@@ -265,6 +269,7 @@ impl Worker {
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(outcome = name(&outcome), duration_ms, "report settled");
         telemetry::report_settled(name(&outcome));
+        // The trigger's key is the report's id, so a repeated delivery appends nothing.
         if let Some(trigger) = settled_trigger(report, outcome) {
             self.queue.triggers().append(&trigger).await?;
         }
@@ -301,6 +306,7 @@ impl Worker {
 
     /// Dead-letters an unreadable report. It must block neither later reports nor a run that waits for it.
     async fn bury_unreadable(&self, ticket: &TicketKey, unreadable: Unreadable) -> Result<(), Trouble> {
+        // A record of a newer release is left to a reporter that can read it.
         let unreadable = unreadable.unless_newer()?;
         let (sequence, now) = (unreadable.sequence(), bootstrap::now());
         tracing::error!(
@@ -376,6 +382,7 @@ impl Worker {
             reason,
             at: bootstrap::now(),
         };
+        // The dead letter contains the whole report, so that `journeyman dead retry` can append it again.
         let payload = serde_json::to_vec(report).map_err(|error| Trouble::Failed(error.to_string()))?;
         self.queue
             .dead_letters()

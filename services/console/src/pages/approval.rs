@@ -18,9 +18,9 @@ use crate::{
     words::{run_path, shown, verdict},
 };
 
-/// Number of lines of a change that the page shows.
+// Number of lines of a change that the page shows.
 const LINES: usize = 5_000;
-/// Longest feedback that the API accepts, in characters.
+// Longest feedback that the API accepts, in characters.
 const FEEDBACK: usize = api::types::DecisionBody::FEEDBACK_CHARS;
 
 /// Form fields of a decision.

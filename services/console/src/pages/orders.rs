@@ -75,6 +75,7 @@ async fn stop(client: &Client, chosen: &[RunId]) -> Result<Vec<Done>, Problem> {
     let mut done = Vec::new();
     for run in chosen {
         let id = run.to_string();
+        // One after the other: the results are listed in order, and the API gets no burst.
         let outcome = said(client.stop_run(run).await)?;
         done.push(Done {
             path: run_path(&id),

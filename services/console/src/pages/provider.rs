@@ -22,7 +22,7 @@ use crate::{
     words::shown,
 };
 
-/// Name of the cookie with the sealed state of a login.
+// Name of the cookie with the sealed state of a login.
 const COOKIE: &str = "journeyman-login";
 const TLS_COOKIE: &str = "__Secure-journeyman-login";
 

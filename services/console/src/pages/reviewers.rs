@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::layout::Page;
 
-/// Goals of a maintainer, each with the action and the order for it.
+// Goals of a maintainer, each with the action and the order for it.
 const ANSWERS: [(&str, &str, &str); 7] = [
     (
         "a change",

@@ -17,7 +17,7 @@ use crate::{
     words::{between, count, detail, duration, money, run_path, shown, standing, ticket_path, web_address},
 };
 
-/// Number of the newest entries that a page shows by default.
+// Number of the newest entries that a page shows by default.
 const SHOWN: usize = 500;
 
 /// Query of the page: all entries, or the newest.

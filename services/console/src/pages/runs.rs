@@ -13,9 +13,9 @@ use crate::{
     words::{instant, run_path, shown, standing, ticket_path},
 };
 
-/// Number of runs on one page.
+// Number of runs on one page.
 const PAGE: usize = 100;
-/// Filter values of the field "Stands": conditions of parked runs and ends of finished runs.
+// Values of the combined state field: conditions of parked runs and ends of finished runs.
 const STANDS: [(&str, &str); 6] = [
     ("waits_for=person", "waits for a person"),
     ("waits_for=report", "waits until something is written outside"),
@@ -34,7 +34,7 @@ pub(super) struct Filter {
     pub(super) repository: String,
     pub(super) status: String,
     pub(super) job: String,
-    /// One of [`STANDS`], as the form sends it.
+    /// Value of the combined state field, as the form sends it.
     pub(super) stands: String,
     pub(super) waits_for: String,
     pub(super) stop: String,
@@ -46,7 +46,7 @@ pub(super) async fn show(person: Person, Query(filter): Query<Filter>) -> Result
     let Person(client) = person;
     let filter = filter.opened();
     let mut runs = client.list_runs(&filter.asked()?).await?;
-    // One run more than the page shows tells if another page follows.
+    // The limit is one run more than the page shows: an extra run means that another page follows.
     let is_more = runs.len() > PAGE;
     runs.truncate(PAGE);
     Ok(Page::new(Place::Runs, "Runs", body(&filter, &runs, is_more)))

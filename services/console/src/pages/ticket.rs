@@ -17,7 +17,7 @@ use crate::{
     words::{count, instant, money, run_path, shown, ticket_path},
 };
 
-/// Number of the newest runs whose journals are read. Cost, pull requests and effects come from these.
+// Number of the newest runs whose journals are read. Cost, pull requests and effects come from these.
 const READ: usize = 20;
 
 /// One settled outbound request of a run.

@@ -39,6 +39,7 @@ impl Calls {
     /// after its restart.
     pub(crate) async fn run(self: Arc<Self>, shutdown: CancellationToken) -> Result<(), queue::Error> {
         let mut ticks = interval(LOOK_EVERY);
+        // After a slow poll, missed ticks must not cause a burst of polls.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let (mut seen, mut waiting, mut in_hand) = (Revision::default(), Vec::new(), JoinSet::new());

@@ -69,10 +69,10 @@ impl Direct {
             cli,
         } = settings.checked()?;
         let wrong = |key: &str, problem: String| settings::Error::new(key, problem);
+        // The credentials must be known to the scanner before the first text is written.
         let servers = github
             .values()
             .chain([&github_writer])
-            // The credentials must be known to the scanner before the first text is written.
             .flat_map(github::Settings::secrets);
         scan::add_configured(servers.chain(jira_writer.iter().map(|jira| &jira.api_token)));
         let default = (!github_writer.is_without_account()).then_some(&github_writer);

@@ -89,7 +89,7 @@ pub(super) async fn on_github(
         Assign::To(login) => login.clone(),
         Assign::Us if !rules.issues.assignee.is_empty() => rules.issues.assignee.clone(),
         Assign::Us => outside.github.login(repository.instance()).await?,
-    // Logins of Apps end in `[bot]`.
     };
+    // Logins of Apps end in `[bot]`.
     Ok(Some(known).filter(|login| !login.ends_with("[bot]")))
 }

@@ -6,7 +6,7 @@ use domain::report::{ChecksFailed, ReviewAddressed};
 use super::{Asked, Effect, EffectTarget, Outside, Thread};
 use crate::{made::Made, message, outgoing::Outgoing, trouble::Trouble};
 
-/// A separate comment, because GitHub notifies nobody about an edit of the status comment.
+/// A separate comment, because GitHub sends no notification for an edit of the status comment.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) thread: Thread,

@@ -6,7 +6,7 @@ use git::Repository;
 use super::Outside;
 use crate::{mirror::blocking, trouble::Trouble};
 
-/// Folders and file names of common CI systems. An empty list of names stands for any YAML file of the folder.
+// Folders and file names of common CI systems. An empty list of names stands for any YAML file of the folder.
 const PLACES: [(&str, &[&str]); 10] = [
     (
         "",

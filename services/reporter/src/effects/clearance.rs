@@ -159,6 +159,7 @@ impl<'a> TicketRecords<'a> {
     /// Accepts the report's own ticket alone, and only if rules, a branch record or a trigger of it exist.
     async fn check_ticket(&self, named: &TicketKey) -> Result<(), Trouble> {
         let ticket = &self.report.ticket;
+        // Even a ticket with records is refused if it is not the report's own.
         if named != ticket {
             return Err(refused(message::foreign_target(ticket)));
         }
@@ -216,6 +217,7 @@ impl<'a> TicketRecords<'a> {
         if self.branches().await?.iter().any(is_it) {
             return Ok(true);
         }
+        // The index also has pull requests that no branch record names any more.
         let indexed = self.outside.pull_requests.get(repository, number).await?;
         Ok(indexed.is_some_and(|record| record.ticket == *ticket))
     }
@@ -270,6 +272,7 @@ impl<'a> TicketRecords<'a> {
 
     async fn check_thread(&self, thread: &Thread) -> Result<(), Trouble> {
         let ticket = &self.report.ticket;
+        // The ticket's own thread needs no pull request.
         if *thread == Thread::of(ticket) {
             return self.check_ticket(ticket).await;
         }
@@ -344,8 +347,8 @@ impl<'a> TicketRecords<'a> {
                 .triggers
                 .read_each_after(&self.report.ticket, 0)
                 .await?;
+            // An unreadable trigger proves nothing, so it is left out.
             let readable = read
-                // An unreadable trigger proves nothing, so it is left out.
                 .into_iter()
                 .filter_map(|(sequence, trigger)| Some((sequence, trigger.ok()?)));
             Ok::<_, Trouble>(readable.collect())

@@ -60,6 +60,7 @@ impl Outside {
         text: &Outgoing,
         marker: &str,
     ) -> Result<(), Trouble> {
+        // Comments at GitHub contain their marker, so an edit has to repeat it. Jira stores it as a property.
         match thread {
             Thread::Jira(issue) => {
                 let comment = jira::CommentId(comment.to_owned());
@@ -69,8 +70,6 @@ impl Outside {
             Thread::Review(..) => Err(Trouble::Failed(message::replies_stay())),
             Thread::Nowhere(ticket) => Err(untold(ticket)),
             Thread::Discussion(repository, ..) => {
-                // A discussion comment and an issue comment contain the marker in their text; Jira stores it as a
-                // property.
                 let (github, body) = (&self.github, marked(text, marker));
                 Ok(github
                     .update_discussion_comment(repository, comment, &body)

@@ -120,8 +120,8 @@ async fn create(outside: &Outside, draft: &PullRequestRef, head: &CommitId) -> R
     let found = outside
         .github
         .pull_request(&draft.repository, draft.number)
-        // A push between the checks and this call would make an unchecked commit ready.
         .await?;
+    // A push between the checks and this call would make an unchecked commit ready.
     if found.head != *head {
         return Err(Trouble::Refused(Refusal::UncheckedHead {
             known: head.clone(),

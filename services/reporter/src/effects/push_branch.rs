@@ -55,6 +55,7 @@ async fn create(outside: &Outside, asked: &Asked<'_>, push: &Push) -> Result<Mad
             head: push.head.clone(),
         }));
     }
+    // These checks are cheap, so they come before the inspection, which fetches and starts a process.
     is_ours_or_new(outside, asked, push).await?;
     is_where_expected(outside, push).await?;
     // The hold keeps the mirror on disk: the imported objects must exist until the push.
@@ -221,6 +222,7 @@ pub(super) async fn inspected(
         modules: rules.modules.clone(),
         show,
     };
+    // The turn comes before the pack is read, since packs of waiting tickets would fill the memory.
     let turn = outside.inspector.turn().await?;
     let pack = outside.objects.get(&push.pack).await?;
     let inspection = outside.inspector.inspect(&turn, &mirror, &task, pack);

@@ -63,7 +63,7 @@ impl Effect for RequestReview {
 }
 
 impl RequestReview {
-    /// Sends one request: GitHub requests nobody if one of the logins is not allowed.
+    /// Sends one request: GitHub rejects it as a whole if one of the logins is not allowed.
     async fn ask(&self, outside: &Outside, logins: &[String]) -> Result<(), Trouble> {
         let PullRequestRef {
             repository, number, ..

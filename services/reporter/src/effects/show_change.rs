@@ -9,7 +9,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Inspects a change as a push of it would, so that nobody decides about a change that cannot be pushed. A repetition
+/// Inspects a change as a push of it would, so that no person decides about a change that cannot be pushed. A repetition
 /// produces the same text, which is stored under the hash of its content.
 #[derive(Debug)]
 pub(crate) struct ShowChange(pub(crate) domain::PushBranch);

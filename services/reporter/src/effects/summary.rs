@@ -46,6 +46,7 @@ impl Effect for Summary {
         let prefix = summary_of(&asked.report.ticket);
         let marker = format!("{prefix}{}", asked.id);
         let ours = outside.our_comments(&self.thread).await?;
+        // Comments are listed oldest first; the last summary counts.
         let last = ours
             .into_iter()
             .rfind(|comment| comment.marker.starts_with(&prefix));

@@ -79,6 +79,7 @@ async fn create(
         }));
     }
     let mut refusals = Vec::new();
+    // Several transitions can lead to the same status, and each may have conditions and required fields.
     for transition in candidates {
         let filled = transition.fill(given).fields;
         let moved = jira.transition(issue, &transition.id, &filled);

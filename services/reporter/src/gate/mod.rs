@@ -150,7 +150,6 @@ enum Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        // Missing and invalid grants get 401, a valid grant for another repository 403.
         let status = match self {
             Self::NoGrant | Self::BadGrant(_) => StatusCode::UNAUTHORIZED,
             Self::OtherRepository | Self::ReadOnly | Self::NotSmart => StatusCode::FORBIDDEN,

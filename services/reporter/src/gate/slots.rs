@@ -57,6 +57,7 @@ impl Slots {
             let places = runs.entry(run.clone());
             Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(PER_RUN))))
         };
+        // Created before the wait, so that a request that gives up removes the map entry, too.
         let entry = Entry {
             runs: Arc::clone(&self.runs),
             run: run.clone(),

@@ -63,6 +63,7 @@ async fn watch<H: Send>(
     _held: H,
 ) {
     tokio::select! {
+        // The process ends by itself when its output is read or closed.
         _ = child.wait() => return,
         () = abandoned.cancelled() => {}
         () = tokio::time::sleep(deadline) => {
@@ -90,6 +91,7 @@ fn command(mirror: &Path, protocol: Option<&str>, extra: &[&str]) -> Result<Comm
         .current_dir(mirror)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
+        // Nothing reads it, and a full pipe would block the process.
         .stderr(Stdio::null())
         .kill_on_drop(true);
     Ok(command)

@@ -20,11 +20,11 @@ use seccompiler::{
 const LANDLOCK: ABI = ABI::V6;
 /// CPU time of this process, and of each process that it starts, in seconds.
 pub(super) const CPU_S: u64 = 60;
-/// Largest file that the process can write, in bytes.
+// Largest file that the process can write, in bytes.
 const MAX_FILE: u64 = 1 << 30;
 const MAX_OPEN_FILES: u64 = 1024;
 
-/// Paths of programs and their libraries.
+// Paths of programs and their libraries.
 const PROGRAMS: [&str; 8] = [
     "/usr",
     "/lib",
@@ -37,8 +37,8 @@ const PROGRAMS: [&str; 8] = [
 ];
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/urandom"];
 
-/// System calls that the inspector never needs: sockets, access to other processes, and calls with a large attack
-/// surface.
+// System calls that the inspector never needs: sockets, access to other processes, and calls with a large attack
+// surface.
 const DENIED: &[i64] = &[
     libc::SYS_socket,
     libc::SYS_connect,

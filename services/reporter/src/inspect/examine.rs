@@ -17,6 +17,7 @@ const MAX_SHOWN_BYTES: usize = 8 * 1024 * 1024;
 pub(super) fn examine(mirror: &Path, quarantine: &Path, task: &Task, pack: &[u8], memory: u64) -> Verdict {
     match try_examine(mirror, quarantine, task, pack, memory) {
         Ok(verdict) => verdict,
+        // A full disk breaks a pack, too, and must not count against the change.
         Err(git::Error::BadPack(detail)) if !git::is_about_full_disk(&detail) => Verdict::BadPack { detail },
         Err(error) => Verdict::Trouble {
             detail: chain(&error),
@@ -97,6 +98,7 @@ fn check(repository: &Repository, task: &Task) -> Result<BTreeSet<Violation>, gi
     let invalid = |error: globset::Error| git::Error::Failed(error.into());
     let limits = Limits::new(&task.limits).map_err(invalid)?;
     let commits = repository.commits(base, head)?;
+    // Checked first: each commit costs a diff.
     if commits.len() > MAX_COMMITS {
         return Ok(BTreeSet::from([Violation::TooManyCommits { limit: MAX_COMMITS }]));
     }

@@ -117,6 +117,7 @@ impl Inspector {
     fn make_quarantines(&self) -> std::io::Result<()> {
         match std::fs::remove_dir_all(&self.quarantines) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            // A missing folder is as good as an emptied one.
             Ok(()) | Err(_) => {}
         }
         std::fs::create_dir_all(&self.quarantines)
@@ -171,6 +172,7 @@ impl Inspector {
             after: None,
         })?;
         let verdict = self.examine(mirror, quarantine.path(), task, pack).await?;
+        // The reporter moves the pack, because the inspector can only read the mirror.
         if let Verdict::Clean { .. } = verdict {
             let mirror = mirror.to_owned();
             blocking(move || {
@@ -221,6 +223,7 @@ impl Inspector {
         command.arg(format!("{MEMORY}{}", self.memory));
         // No environment: it contains the reporter's credentials.
         command.env_clear().env("PATH", path);
+        // A process group, so that the git processes of the inspector end with it.
         command.current_dir("/").process_group(0).kill_on_drop(true);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -29,7 +29,7 @@ pub(crate) fn answered(question: &CommentQuestion, answer: &Answered, begun: Opt
     std::iter::once(quoted).chain(shown(answer)).chain(work).collect()
 }
 
-/// Words the result of a research or the end of a discussion.
+/// Renders the result of a research or the end of a discussion.
 pub(crate) fn discussed(task: DiscussionTask, answer: &Answered) -> Vec<String> {
     let heading = match task {
         DiscussionTask::Research => RESEARCH,
@@ -45,7 +45,7 @@ pub(crate) fn discussed(task: DiscussionTask, answer: &Answered) -> Vec<String> 
         .collect()
 }
 
-/// Words the result of a research, with links to its threads. Questions without a thread are answered in full.
+/// Renders the result of a research, with links to its threads. Questions without a thread are answered in full.
 pub(crate) fn research(answer: &Answered, links: &[Option<String>], run: Option<&RunId>) -> String {
     let mut paragraphs = vec![RESEARCH.to_owned()];
     paragraphs.extend(shown(answer));
@@ -53,7 +53,7 @@ pub(crate) fn research(answer: &Answered, links: &[Option<String>], run: Option<
     signed(&paragraphs.join("\n\n"), run)
 }
 
-/// Words the comment that begins the thread of one question.
+/// Renders the comment that begins the thread of one question.
 pub(crate) fn research_thread(found: &AnsweredQuestion, run: Option<&RunId>) -> String {
     let mut paragraphs = vec![format!("**{}**", question(found))];
     paragraphs.extend(shown_with(&found.answer, FOUND_CHARS, &found.citations));
@@ -85,7 +85,7 @@ fn question(found: &AnsweredQuestion) -> String {
     harmless(&found.question)
 }
 
-/// Words the result of a discussion as a separate comment.
+/// Renders the result of a discussion as a separate comment.
 pub(crate) fn summary(task: DiscussionTask, answer: &Answered, run: Option<&RunId>) -> String {
     signed(&discussed(task, answer).join("\n\n"), run)
 }

@@ -53,7 +53,7 @@ pub(crate) fn excerpt(diff: &str) -> Excerpt {
     }
 }
 
-/// Words the question: size and description of the change, its difference, and the orders for a decision.
+/// Renders the question: size and description of the change, its difference, and the orders for a decision.
 pub(crate) fn decision_needed(
     push: &PushBranch,
     ticket: &TicketKey,
@@ -85,7 +85,7 @@ pub(crate) fn decision_needed(
     paragraphs
 }
 
-/// Words the number of omitted lines, and the command that shows them.
+/// Renders the number of omitted lines, and the command that shows them.
 fn hidden(shown: &Shown, run: &str) -> Option<String> {
     let lines = match shown.hidden_lines {
         0 => return None,

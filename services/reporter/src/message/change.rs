@@ -15,7 +15,7 @@ const MOST_MODULES: usize = 2;
 // Number of modules that are named.
 const MODULES: usize = 10;
 
-/// Words the heading: the ticket's key and its first line.
+/// Renders the heading: the ticket's key and its first line.
 pub(super) fn heading(ticket: &TicketKey, description: &Description) -> Option<String> {
     let summary = one_line(&description.ticket);
     (!summary.is_empty()).then(|| format!("## {}: {}", ticket.short(), harmless(&summary)))
@@ -54,7 +54,7 @@ fn said(note: &FileNote) -> String {
     capped(&one_line(&note.change), NOTE_CHARS)
 }
 
-/// Words the size of the change, with a warning if it is large.
+/// Renders the size of the change, with a warning if it is large.
 pub(super) fn size(change: &ChangeSize) -> Vec<String> {
     let mut parts = vec![format!(
         "{}: {} added, {} removed.",

@@ -50,7 +50,7 @@ pub(super) fn body(description: &Description, ticket: &TicketKey) -> String {
     parts.join("\n\n")
 }
 
-/// Words the filled template of the repository. The heading attributes it to the author.
+/// Renders the filled template of the repository. The heading attributes it to the author.
 fn template(filled: &str) -> Option<String> {
     (!filled.is_empty()).then(|| format!("### The repository's template, as the author says\n\n{filled}"))
 }
@@ -99,7 +99,7 @@ fn criteria(handover: &Handover) -> Option<String> {
     })
 }
 
-/// Words the checks that ran, with their outcomes before and after. It claims no more than these show.
+/// Renders the checks that ran, with their outcomes before and after. It claims no more than these show.
 fn evidence(description: &Description) -> String {
     let mut lines = vec![format!("### Evidence\n\n{}", level(description))];
     let rows: Vec<String> = description.checks.iter().take(LIST).map(check).collect();

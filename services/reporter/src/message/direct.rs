@@ -15,7 +15,7 @@ pub(crate) fn asked_body(description: &str) -> String {
     without_hidden(description)
 }
 
-/// Words the comment for an issue that accepts no link.
+/// Renders the comment for an issue that accepts no link.
 pub(crate) fn link_comment(pull_request: &PullRequestRef) -> String {
     format!("Pull Request: {}", pull_request.url)
 }

@@ -37,7 +37,7 @@ pub(crate) fn what_fits(files: Vec<ChangedFile>) -> Vec<ChangedFile> {
         .collect()
 }
 
-/// Words the author's summary of the work; empty without a summary.
+/// Renders the author's summary of the work; empty without a summary.
 pub(crate) fn done(description: Option<&Description>) -> String {
     let Some(description) = description else {
         return String::new();
@@ -74,7 +74,7 @@ pub(crate) fn changed(changed: Option<&Changed>, pull_request: Option<&PullReque
     Some(parts.join("\n\n"))
 }
 
-/// Words the delivery of a change without a pull request.
+/// Renders the delivery of a change without a pull request.
 pub(crate) fn delivered(push: &PushBranch, moved: Option<&Moved>) -> Vec<String> {
     let mut paragraphs = vec![format!(
         "The change is on the branch {} of `{}`, commit `{}`. The rules of the repository ask for no pull request \

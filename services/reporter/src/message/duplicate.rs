@@ -4,7 +4,7 @@ use domain::TicketKey;
 
 use super::words::code;
 
-/// Words the notice. `of` is the other ticket's key as people write it: `ENG-5` or `acme/shop#5`. Both trackers
+/// Renders the notice. `of` is the other ticket's key as people write it: `ENG-5` or `acme/shop#5`. Both trackers
 /// render keys as links.
 pub(crate) fn duplicate(of: &str, is_linked: bool) -> String {
     let is_key = TicketKey::jira(of).is_ok() || format!("github:{of}").parse::<TicketKey>().is_ok();

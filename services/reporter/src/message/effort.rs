@@ -2,7 +2,7 @@
 
 use domain::{Effort, Forecast};
 
-/// Words the effort of similar work.
+/// Renders the effort of similar work.
 pub(crate) fn forecast(forecast: &Forecast) -> String {
     let cost = forecast.cost_micros.map_or_else(String::new, |cost| {
         format!(" and {} for models", dollars(cost.median))
@@ -20,7 +20,7 @@ pub(crate) fn forecast(forecast: &Forecast) -> String {
     )
 }
 
-/// Words the effort of finished work.
+/// Renders the effort of finished work.
 pub(super) fn took(effort: &Effort) -> String {
     let cost = match effort.cost_micros {
         Some(cost) => format!("{} for models", dollars(cost)),

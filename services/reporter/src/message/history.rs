@@ -66,7 +66,7 @@ pub(crate) fn rounds(rounds: &Rounds, links: &RoundsLinks<'_>) -> RoundsText {
     }
 }
 
-/// Words the names of the pull request and its ticket, with links.
+/// Renders the names of the pull request and its ticket, with links.
 fn about(rounds: &Rounds, links: &RoundsLinks<'_>) -> String {
     let linked = |name: &str, url: Option<&str>| match url.filter(|url| is_web_link(url)) {
         Some(url) => format!("[{name}](<{url}>)"),
@@ -102,7 +102,7 @@ fn row(number: usize, round: &Round, run_url: Option<&str>) -> String {
     format!("| {number} | {began} | {commit} | {checks} | {failures} | {cost} |")
 }
 
-/// Words the start of a round. A separator in a name is replaced, so that it does not end the cell.
+/// Renders the start of a round. A separator in a name is replaced, so that it does not end the cell.
 fn began_with(round: &Round) -> String {
     let by = round.begun.by.as_ref().map(|by| person(&by.replace('|', "/")));
     let by = |what: &str| match &by {

@@ -12,12 +12,12 @@ const TITLE_CHARS: usize = 200;
 const TEXT_CHARS: usize = 8_000;
 const MOST_ITEMS: usize = 50;
 
-/// Words the title of an issue of a plan.
+/// Renders the title of an issue of a plan.
 pub(crate) fn issue_title(issue: &PlannedIssue) -> String {
     sanitize::title(&capped(&one_line(&issue.title), TITLE_CHARS))
 }
 
-/// Words the text of an issue of a plan, with the ticket of the plan.
+/// Renders the text of an issue of a plan, with the ticket of the plan.
 pub(crate) fn issue_text(issue: &PlannedIssue, ticket: &TicketKey, run: Option<&RunId>) -> String {
     let items = issue.checklist.iter().take(MOST_ITEMS);
     let items: Vec<String> = items.map(|item| format!("- [ ] {}", harmless(item))).collect();

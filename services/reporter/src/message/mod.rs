@@ -72,7 +72,7 @@ pub(crate) fn signed(words: &str, run: Option<&RunId>) -> String {
     }
 }
 
-/// Words a merge. A failed transition is not part of it: the status comment shows it as long as it applies.
+/// Renders a merge. A failed transition is not part of it: the status comment shows it as long as it applies.
 pub(crate) fn merged(by: &str, pull_request: &PullRequestRef, moved: Option<&Moved>) -> Vec<String> {
     let mut paragraphs = vec![format!("{} merged {}.", person(by), link(pull_request))];
     paragraphs.extend(moved.and_then(moved::done));

@@ -5,7 +5,7 @@ use domain::TicketKey;
 use super::words::{code, harmless};
 use crate::made::Moved;
 
-/// Words the way to request the job again. After a failed transition the ticket is still in the requesting status, so
+/// Renders the way to request the job again. After a failed transition the ticket is still in the requesting status, so
 /// it has to leave it first.
 pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) -> String {
     let again = harmless(again);
@@ -24,7 +24,7 @@ pub(crate) fn try_again(ticket: &TicketKey, again: &str, moved: Option<&Moved>) 
     }
 }
 
-/// Words the new status of a ticket.
+/// Renders the new status of a ticket.
 pub(super) fn done(moved: &Moved) -> Option<String> {
     match moved {
         Moved::To(status) => Some(format!("The ticket is now **{}**.", harmless(status))),
@@ -32,7 +32,7 @@ pub(super) fn done(moved: &Moved) -> Option<String> {
     }
 }
 
-/// Words a failed transition, and the required action of a person.
+/// Renders a failed transition, and the required action of a person.
 pub(super) fn not_moved(moved: &Moved) -> Option<String> {
     match moved {
         Moved::To(_) => None,

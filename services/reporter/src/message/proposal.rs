@@ -4,7 +4,7 @@ use domain::{CommitId, Plan, RepositoryName, RunId};
 
 use super::words::{code, harmless, quoted};
 
-/// Words the whole plan, and the orders for a decision.
+/// Renders the whole plan, and the orders for a decision.
 pub(crate) fn proposed(
     repository: &RepositoryName,
     id: &CommitId,

@@ -12,14 +12,14 @@ use crate::{draft::Draft, made::Rerun, sanitize};
 
 // Limit of GitHub for titles, in characters.
 const TITLE_CHARS: usize = 256;
-/// Orders of a maintainer, for readers who have not seen such a pull request before.
+// Orders of a maintainer, for readers who have not seen such a pull request before.
 const HOW_TO_REPLY: &str =
     "Ask for changes in a review; comment `/stop` to end the work or `/retry` to repeat it.";
 // Length of the body, in characters. GitHub's limit is 65,536, and the footer needs room.
 const BODY_CHARS: usize = 60_000;
 
-/// Words the title: one line within GitHub's limit. It notifies nobody, and closes no issue as the message of a
-/// squashed commit.
+/// Renders the title: one line within GitHub's limit. It causes no notification, and closes no issue as the
+/// message of a squashed commit.
 pub(crate) fn pull_request_title(draft: &Draft) -> String {
     let title = sanitize::title(&draft.title);
     let title = if title.is_empty() {
@@ -106,7 +106,7 @@ pub(crate) fn patch_text(
     format!("# {}\n\n{body}", pull_request_title(draft))
 }
 
-/// Words the title of the link on a Jira issue.
+/// Renders the title of the link on a Jira issue.
 pub(crate) fn remote_link_title(pull_request: &PullRequestRef) -> String {
     format!("Pull request {}#{}", pull_request.repository, pull_request.number)
 }
@@ -123,7 +123,7 @@ pub(crate) fn opened(pull_request: Option<&PullRequestRef>) -> String {
     }
 }
 
-/// Words Jira's refusal of the link, with its reason.
+/// Renders Jira's refusal of the link, with its reason.
 pub(crate) fn not_linked(detail: &str) -> String {
     format!(
         "Jira did not link it on this ticket: {} The link above leads there all the same.",
@@ -143,7 +143,7 @@ pub(crate) fn required_by_rules() -> String {
     "ci.required: true".to_owned()
 }
 
-/// Words the end of the wait for checks. `awaited` is the CI file or check that has not reported.
+/// Renders the end of the wait for checks. `awaited` is the CI file or check that has not reported.
 pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
     let link = link(pull_request);
     match awaited {
@@ -159,7 +159,7 @@ pub(crate) fn unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) ->
     }
 }
 
-/// Words failed checks that are not repaired; `why` is the reason.
+/// Renders failed checks that are not repaired; `why` is the reason.
 pub(crate) fn checks_failed(
     pull_request: &PullRequestRef,
     failed: &[FailedCheck],
@@ -173,7 +173,7 @@ pub(crate) fn checks_failed(
     paragraphs
 }
 
-/// Words the notification about failed checks. It mentions the reviewers by their logins.
+/// Renders the notification about failed checks. It mentions the reviewers by their logins.
 pub(crate) fn checks_call(report: &ChecksFailed) -> String {
     let [first, list] = what_failed(&report.pull_request, &report.failed);
     let people = match report.asked.as_slice() {
@@ -192,7 +192,7 @@ pub(crate) fn checks_call(report: &ChecksFailed) -> String {
         .join("\n\n")
 }
 
-/// Words the restart of failed jobs. `rerun` is its result; absent: unknown.
+/// Renders the restart of failed jobs. `rerun` is its result; absent: unknown.
 pub(crate) fn checks_rerun(
     pull_request: &PullRequestRef,
     failed: &[FailedCheck],
@@ -221,7 +221,7 @@ pub(crate) fn checks_rerun(
     paragraphs
 }
 
-/// Words the refusal to restart a run of another commit.
+/// Renders the refusal to restart a run of another commit.
 pub(crate) fn run_of_another_commit() -> String {
     "the run that a check names is one of another commit".to_owned()
 }
@@ -234,7 +234,7 @@ fn what_failed(pull_request: &PullRequestRef, failed: &[FailedCheck]) -> [String
     ]
 }
 
-/// Formats text of others as a sentence that notifies nobody.
+/// Formats text of others as a sentence that causes no notification.
 fn sentence(text: &str) -> String {
     let text = sanitize::title(&capped(text, 300));
     format!("{}.", text.trim_end_matches('.'))
@@ -266,7 +266,7 @@ fn failed_check(check: &FailedCheck) -> String {
     format!("- {}{log}{}", code(&check.name), kind(check.class))
 }
 
-/// Words the class of a failure that the change did not cause.
+/// Renders the class of a failure that the change did not cause.
 const fn kind(class: FailureClass) -> &'static str {
     match class {
         FailureClass::Real => "",

@@ -1,6 +1,6 @@
 //! Text about a missing permission of our account.
 
-/// Words the refusal of an authenticated request, with the settings section of the account.
+/// Renders the refusal of an authenticated request, with the settings section of the account.
 pub(crate) fn denied(section: &str, detail: &str) -> String {
     format!(
         "{detail}; an operator must give the account of [{section}] the missing permission (docs/permissions.md)"

@@ -11,7 +11,7 @@ use crate::sanitize;
 const SUMMARY_CHARS: usize = 2_000;
 const REMARK_CHARS: usize = 1_000;
 
-/// Words the review. With `has_comments`, the comments are on their lines; without, they are part of the text.
+/// Renders the review. With `has_comments`, the comments are on their lines; without, they are part of the text.
 pub(crate) fn review(review: &ReviewOfChange, has_comments: bool, run: Option<&RunId>) -> String {
     let verdict = match (review.is_blocking(), review.comments.is_empty()) {
         (true, _) => "Journeyman asks for changes.",
@@ -66,7 +66,7 @@ fn criteria(judged: &[JudgedCriterion]) -> String {
     }
 }
 
-/// Words a comment on a line.
+/// Renders a comment on a line.
 pub(crate) fn line_remark(remark: &LineRemark) -> String {
     let text = |text: &str| sanitize::markdown(&capped(text, REMARK_CHARS)).trim().to_owned();
     let weight = match remark.weight {

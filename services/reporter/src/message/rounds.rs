@@ -57,7 +57,7 @@ fn by(deciders: &[String]) -> String {
     }
 }
 
-/// Words the open decisions of a review for the people of the ticket, whose logins at GitHub are unknown.
+/// Renders the open decisions of a review for the people of the ticket, whose logins at GitHub are unknown.
 pub(crate) fn decision_call(report: &ReviewAddressed) -> String {
     let (comments, they) = match report.undecided() {
         1 => ("One comment of the review".to_owned(), "It waits"),
@@ -84,7 +84,7 @@ fn left_to_people(left: &LeftThreads) -> String {
     )
 }
 
-/// Words the reply in a thread that is left to people. It mentions them by their logins.
+/// Renders the reply in a thread that is left to people. It mentions them by their logins.
 pub(crate) fn thread_left(left: &LeftThreads) -> String {
     format!(
         "Journeyman has worked on this thread {} and leaves it to people now. Please decide here what is right, {}, and push it \
@@ -102,7 +102,7 @@ fn times(count: u32) -> String {
     }
 }
 
-/// Words the reminder of a review. It mentions the reviewers by their logins.
+/// Renders the reminder of a review. It mentions the reviewers by their logins.
 pub(crate) fn review_awaited(report: &ReviewAwaited) -> String {
     let since = report.since.to_string();
     let day = since.split('T').next().unwrap_or_default();
@@ -129,7 +129,7 @@ pub(crate) fn reopened(by: &str, pull_request: &PullRequestRef) -> String {
     )
 }
 
-/// Words the reply for the reviewer. The first sentence names the commit. An open decision mentions `deciders`.
+/// Renders the reply for the reviewer. The first sentence names the commit. An open decision mentions `deciders`.
 pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>, deciders: &[String]) -> String {
     let words = sanitize::markdown(&capped(&reply.reply, 2_000));
     let lead = match (reply.disposition, commit) {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::board::{Board, Entry, Mark, Standing};
 
-/// Words the status comment: the newest entry in full, and one line for each earlier one.
+/// Renders the status comment: the newest entry in full, and one line for each earlier one.
 ///
 /// `run_url` is the address of a run's page, with `{run}` for the run's id.
 pub(crate) fn status(board: &Board, run_url: Option<&str>) -> String {
@@ -30,7 +30,7 @@ pub(crate) fn status(board: &Board, run_url: Option<&str>) -> String {
     paragraphs.join("\n\n")
 }
 
-/// Words the signature: run and phase, time, duration, cost, and the link to the run's page.
+/// Renders the signature: run and phase, time, duration, cost, and the link to the run's page.
 fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
     let at = board
         .standing

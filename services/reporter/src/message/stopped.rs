@@ -147,7 +147,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
     }
 }
 
-/// Words the checks and tests that are worse with the change than before.
+/// Renders the checks and tests that are worse with the change than before.
 fn checks_fail(commands: &[String], failing: &[String], missing: &[String]) -> Vec<String> {
     let commands: Vec<String> = commands.iter().map(|command| code(command)).collect();
     let mut paragraphs = vec![format!(
@@ -237,7 +237,7 @@ fn price_unknown(model: &str) -> String {
     )
 }
 
-/// Words a shared budget: its limit, its use, and the possible cost of the next model call.
+/// Renders a shared budget: its limit, its use, and the possible cost of the next model call.
 fn shared_budget(shared: &SharedBudget) -> String {
     let whose = match shared.of {
         BudgetOf::Ticket => "this ticket".to_owned(),
@@ -266,7 +266,7 @@ fn shared_budget(shared: &SharedBudget) -> String {
     format!("{whose} may use {limit}{when}; used or set aside so far: {spent}{next}{kept}")
 }
 
-/// Words the setting that raises the budget.
+/// Renders the setting that raises the budget.
 fn raised(shared: &SharedBudget) -> String {
     let key = match shared.budget {
         Budget::Cost => "cost_usd",

@@ -1,4 +1,4 @@
-//! Formatting of names, links and text of others, so that they notify and reference nobody.
+//! Formatting of names, links and text of others, so that they cause no notification and no reference.
 
 use domain::{PullRequestRef, text::capped};
 

@@ -196,6 +196,7 @@ impl Fetches {
         mirror.touch();
         let fetched = Box::pin(self.fetch_into(&mirror, repository, told));
         let refused = failpoint::around("reporter.mirror.fetch", fetched).await?;
+        // Set only after success: a failed fetch leaves its locks to the next one.
         is_clean.0 = true;
         for (branch, RefusedBranch { reason, .. }) in &refused {
             tracing::warn!(%repository, branch, reason, "branch not fetched");
@@ -257,6 +258,7 @@ impl Fetches {
                     }
                 });
             }
+            // Progress ends before the fetch does, so this branch never completes.
             std::future::pending().await
         };
         tokio::select! {
@@ -303,6 +305,7 @@ impl Fetches {
     /// Packs an unused mirror, unless it was packed recently.
     pub(super) async fn maintain(&self, repository: &RepositoryName, due: Duration) {
         let Mirror { path, state } = self.folder.get(repository);
+        // A fetch holds the lock; packing waits for the next interval.
         let Ok(_working) = state.try_lock() else { return };
         // References of this function and of the table. A further one is a user of the mirror.
         if Arc::strong_count(&path) > 2 || !is_due(&path, due) {

@@ -5,6 +5,7 @@
 /// `..` is accepted only at the start of the target. There it leads up from the link's own folder, which is a real
 /// one. Later in the target it would lead up from the destination of another link.
 pub(super) fn leaves_repository(path: &str, target: &str) -> bool {
+    // A backslash separates paths on Windows, where people may check the branch out.
     if target.is_empty() || target.starts_with('/') || target.contains(['\\', '\0']) {
         return true;
     }

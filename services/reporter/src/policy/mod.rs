@@ -148,6 +148,7 @@ fn check_commit(
 ) -> Vec<Violation> {
     let id = || commit.id.short().to_owned();
     let mut violations = Vec::new();
+    // A merge could bring in commits that were not checked.
     if commit.parents.len() != 1 {
         violations.push(Violation::Merge { commit: id() });
     }
@@ -190,6 +191,7 @@ fn check_commit(
 fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     let path = || file.path.clone();
     let mut violations = Vec::new();
+    // A rename out of a protected path changes it as well.
     for touched in std::iter::once(&file.path).chain(&file.old_path) {
         if limits.protected.is_match(touched) {
             violations.push(Violation::Protected {
@@ -200,6 +202,7 @@ fn check_file(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     if file.mode == FileMode::Submodule {
         violations.push(Violation::Submodule { path: path() });
     }
+    // A deleted file has no content to check.
     if file.kind == ChangeKind::Deleted {
         return violations;
     }
@@ -241,6 +244,7 @@ fn check_content(file: &FileChange, limits: &Limits) -> Vec<Violation> {
     if let Some(kind) = scan::find(&file.path) {
         violations.push(secret(kind, Place::Path));
     }
+    // Only a page decodes entities and percent signs. In code they are literal.
     let find = match is_page(&file.path) {
         true => scan::find_rendered,
         false => scan::find,

@@ -10,8 +10,8 @@ impl Kind for ChecksPassed {
         let mut effects: Effects = vec![Box::new(MarkReady {
             pull_request: self.pull_request.clone(),
             head: self.head.clone(),
-        // The order matters: a ticket moves to review only after its pull request is ready.
         })];
+        // The order matters: a ticket moves to review only after its pull request is ready.
         effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
         effects.push(Box::new(RequestReview {
             pull_request: self.pull_request.clone(),

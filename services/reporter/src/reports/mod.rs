@@ -89,7 +89,7 @@ pub(crate) enum Heard {
     AtStart,
     /// The progress line of the status comment.
     AsProgress,
-    /// A separate comment. It notifies people; GitHub notifies nobody about an edited comment.
+    /// A separate comment. It notifies people; GitHub sends no notification for an edited comment.
     Apart,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Words the way to request the work again.
+    /// Renders the way to request the work again.
     fn try_again(&self) -> String {
         message::try_again(self.ticket, self.again, self.made.moved.as_ref())
     }

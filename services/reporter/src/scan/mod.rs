@@ -29,7 +29,7 @@ const PLACEHOLDERS: [&str; 8] = [
     "dummy",
 ];
 
-/// Compiled rules. The rules file is part of the binary, and a test reads all rules.
+// Compiled rules. The rules file is part of the binary, and a test reads all rules.
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::parse(include_str!("rules.toml")));
 
 /// Returns the kind of the first credential in a text. It never returns the credential.
@@ -84,7 +84,7 @@ pub(crate) fn redact_rendered(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Credentials of the settings, which are found by value in any form.
+// Credentials of the settings, which are found by value in any form.
 static CONFIGURED: RwLock<Vec<String>> = RwLock::new(Vec::new());
 // Shortest credential that is found by value. A shorter one would match ordinary words.
 const SHORTEST_CONFIGURED: usize = 8;
@@ -220,7 +220,7 @@ impl RuleSet {
             .enumerate()
             .flat_map(|(index, rule)| rule.keywords.iter().map(move |keyword| (index, keyword)));
         let (owners, keywords): (Vec<usize>, Vec<&String>) = pairs.unzip();
-        // Keywords select the few regexes to run, because running all of them on every line of a change is slow.
+        // Keywords select the rules to try, so most texts run no regex at all.
         let mut builder = AhoCorasickBuilder::new();
         let keywords = builder.ascii_case_insensitive(true).build(keywords).ok();
         Self {
