@@ -88,6 +88,7 @@ impl Place {
         let base = base.ok_or_else(|| git::Error::NotFound(change.base_branch.clone()))?;
         let folder = self.results.join(change.ticket.short());
         std::fs::create_dir_all(&folder)?;
+        // The description comes first: the patch is the result, and it must not exist without its text.
         std::fs::write(folder.join(DESCRIPTION), text.as_str())?;
         let patch = folder.join(PATCH);
         std::fs::write(&patch, mirror.mails(&base, &change.head)?)?;

@@ -179,6 +179,7 @@ impl Rounds {
         };
         round.checked = Some(result);
         page.clone_into(&mut round.page);
+        // The state for programs names the checks of CI as "ci".
         if result == Checked::Failed {
             self.fail("ci", at);
         }

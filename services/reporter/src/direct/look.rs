@@ -132,6 +132,7 @@ impl Direct {
                     .await
                     .map_err(|trouble| invalid("working_directory", &trouble))?
             }
+            // Without a local or a remote branch, a push cannot remove commits.
             (_, None) | (None, _) => true,
         };
         Ok(Heads {
@@ -184,6 +185,7 @@ impl Direct {
                 status: status.name,
                 offered: offered.iter().map(moves::of).collect(),
             },
+            // A failure at Jira is reported and does not prevent the pull request.
             Err(gave_up) => IssueSeen::Unseen(unseen(key, &gave_up)),
         }
     }

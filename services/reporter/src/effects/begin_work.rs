@@ -62,6 +62,7 @@ fn work_of(opener: Trigger) -> Option<Trigger> {
         Reason::JobRequested(request) => work_in(*request)?,
         _ => return None,
     };
+    // The opener's other fields stay, so that the work keeps its rules and its requester.
     Some(Trigger {
         key: TriggerKey::new(format!("work:{}", opener.key.as_str())),
         source: Source::Reporter,

@@ -48,6 +48,7 @@ pub(super) async fn configured(
     let mirror = outside.mirrors.with_commit(&draft.repository, head).await?;
     let commit = head.clone();
     let file = blocking(move || ci_file(&Repository::open(&mirror)?, &commit)).await?;
+    // Files of the commit come first: reading them needs no permission at GitHub.
     match file {
         Some(file) => Ok(Some(file)),
         None => required_check(outside, draft).await,

@@ -75,6 +75,7 @@ impl CreateIssue {
 
     /// Refuses a split of an issue that already has sub-issues, of any author.
     async fn check_parent(&self, outside: &Outside, asked: &Asked<'_>) -> Result<(), Trouble> {
+        // A repetition of the report finds its own sub-issues, so only its first issue checks.
         let is_first = asked.made.issues.is_empty();
         let Some(parent) = self.parent.filter(|_| is_first) else {
             return Ok(());

@@ -74,6 +74,7 @@ async fn look(
         .github
         .pull_request(&draft.repository, draft.number)
         .await?;
+    // A closed pull request cannot be handed over.
     let is_done = !found.draft || found.state == PullRequestState::Closed;
     Ok(is_done.then(Made::default))
 }

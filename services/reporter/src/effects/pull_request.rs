@@ -124,6 +124,7 @@ async fn remember(
 ) -> Result<Made, Trouble> {
     let pull_request = opened.to_ref(&draft.repository);
     let own = outside.own_branch(&asked.report.ticket, &draft.repository, &draft.branch);
+    // An unchanged record is not written again, so a repetition needs no compare-and-set.
     if let Some((record, last)) = own.await?
         && record.pull_request.as_ref() != Some(&pull_request)
     {

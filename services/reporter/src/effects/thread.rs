@@ -146,6 +146,7 @@ impl Outside {
                 deleted.map_err(Trouble::from)
             }
         };
+        // A person may have deleted the comment first.
         match deleted {
             Ok(()) | Err(Trouble::Missing(_)) => Ok(()),
             Err(trouble) => Err(trouble),

@@ -76,6 +76,7 @@ fn scope(description: &Description) -> Vec<String> {
 
 /// Builds a table of the acceptance criteria. The heading marks their evidence as the model's claim.
 fn criteria(handover: &Handover) -> Option<String> {
+    // A separator in the text would end the cell.
     let cell = |text: &str| one_line(text).replace('|', "\\|");
     let rows: Vec<String> = handover
         .criteria
@@ -224,6 +225,7 @@ fn count(tests: u32) -> String {
 }
 
 fn level(description: &Description) -> &'static str {
+    // The order of the arms below matters: a warning takes precedence over the level's plain sentence.
     let any = |is_it: fn(&CheckRow) -> bool| description.checks.iter().any(is_it);
     let is_weakened = (description.findings.iter()).any(|finding| finding.severity == Severity::Block);
     match description.level {

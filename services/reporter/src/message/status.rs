@@ -41,6 +41,7 @@ fn signature(latest: &Entry, board: &Board, run_url: Option<&str>) -> String {
         None => format!("run {}", code(&run.to_string())),
     });
     let elapsed = board.started_at.map(|start| at.unix_s() - start.unix_s());
+    // The first text of the work has no duration yet.
     let elapsed = elapsed.filter(|seconds| *seconds > 0);
     let cost = board.standing.and_then(|standing| standing.cost);
     let parts = [

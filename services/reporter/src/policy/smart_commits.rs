@@ -17,6 +17,7 @@ pub(crate) fn find(message: &str, ticket: &TicketKey, repository: &RepositoryNam
 
 fn closing(line: &str, ticket: &TicketKey, repository: &RepositoryName) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
+    // A keyword closes an issue only directly before its reference.
     words.windows(2).find_map(|pair| {
         let keyword = pair[0].trim_start_matches(|c: char| !c.is_alphanumeric());
         let keyword = keyword.strip_suffix(':').unwrap_or(keyword);
@@ -62,6 +63,7 @@ fn leading(text: &str) -> Option<u64> {
 fn smart_commit(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let key = words.iter().position(|word| is_jira_key(word))?;
+    // A command may come anywhere after the key on the same line, with other words in between.
     let command = words[key..].iter().find(|word| {
         word.strip_prefix('#')
             .is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))

@@ -78,6 +78,7 @@ fn fields(triaged: &Triaged, asked: &Asked<'_>, choices: &TriageChoices) -> Opti
         return None;
     };
     let project = asked.rules.triage.project.as_ref()?;
+    // The planner sends any field and value; only those that the rules list are set.
     let is_allowed = |(field, value): &(&String, &String)| {
         let allowed = choices.fields.get(*field);
         allowed.is_some_and(|values| values.contains(value))
