@@ -1,4 +1,4 @@
-//! Who wrote lines of a commit last. GitHub tells it over GraphQL alone.
+//! Last authors of the lines of a commit (`git blame`). GitHub offers blame over GraphQL alone.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 
 use crate::{Error, Permission, Writer, client::encode, permissions::Access, wire::WirePermission};
 
-/// Lines of a file as a commit has it, from 1, the last one included.
+/// Inclusive range of lines, counted from 1, of a file at a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lines {
-    /// The file.
+    /// Path of the file in the repository.
     pub path: String,
-    /// The first line.
+    /// First line, counted from 1.
     pub first: u32,
-    /// The last line.
+    /// Last line, included in the range.
     pub last: u32,
 }
 
@@ -37,7 +37,7 @@ struct WireBlamed {
     author: Option<WireGitActor>,
 }
 
-/// An author's account is not known when nobody on GitHub has the address.
+/// Author as git knows it. `user` is absent when no GitHub account has the author's email address.
 #[derive(Deserialize)]
 struct WireGitActor {
     user: Option<WireLogin>,
@@ -48,7 +48,7 @@ struct WireLogin {
     login: String,
 }
 
-/// One `blame` for each file, under an alias.
+/// Builds a query with one `blame` field per file, each under an alias (`f0`, `f1` …).
 fn query(files: usize) -> String {
     let variables: String = (0..files).map(|file| format!(", $p{file}: String!")).collect();
     let blames: Vec<String> = (0..files)
@@ -66,11 +66,12 @@ fn query(files: usize) -> String {
 }
 
 impl Writer {
-    /// How many of these lines each account wrote last, by its login. Every file must be there; nobody whose account is
-    /// not known is counted.
+    /// Counts, for each login, how many of these lines its account wrote last. Lines whose author has no
+    /// known GitHub account are not counted.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when one of the files is not there.
+    /// [`Error::Rejected`] when the commit has no such file: GitHub fails the whole query for one unknown
+    /// path.
     pub async fn authors_of(
         &self,
         repository: &RepositoryName,
@@ -79,6 +80,7 @@ impl Writer {
     ) -> Result<BTreeMap<String, u32>, Error> {
         let mut paths: Vec<&str> = lines.iter().map(|lines| lines.path.as_str()).collect();
         paths.sort_unstable();
+        // `dedup` removes neighbors only: callers group the lines by file.
         paths.dedup();
         if paths.is_empty() {
             return Ok(BTreeMap::new());
@@ -104,7 +106,7 @@ impl Writer {
         Ok(authors)
     }
 
-    /// What an account may do in the repository, by its login of today.
+    /// Reads the permission of an account in the repository, by its current login.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -118,7 +120,7 @@ impl Writer {
     }
 }
 
-/// Who wrote how many of the wanted lines.
+/// Counts the wanted lines by the login of their last author.
 fn written(blame: &WireBlame, wanted: &Lines) -> Vec<(String, u32)> {
     let found = blame.ranges.iter().filter_map(|range| {
         let first = range.starting_line.max(wanted.first);

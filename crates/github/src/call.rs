@@ -1,4 +1,4 @@
-//! What is asked of GitHub.
+//! Requests to GitHub: method, path and body.
 
 use serde_json::Value;
 
@@ -8,9 +8,9 @@ use crate::ETag;
 #[derive(Clone, Copy)]
 pub(crate) enum Call<'a> {
     Get(&'a str),
-    /// A read that need not answer what is known already.
+    /// A read that GitHub may answer with 304 while the `ETag` is still valid.
     GetUnless(&'a str, &'a ETag),
-    /// A read that is sent as a body: a query of GraphQL.
+    /// A GraphQL query: a read, although it is sent as a POST with a body.
     Query(&'a str, &'a Value),
     Post(&'a str, &'a Value),
     Patch(&'a str, &'a Value),
@@ -25,8 +25,9 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The kind of request, each with a primary limit of its own.
+    /// The rate-limit resource of the request. GitHub counts a separate primary limit for each resource.
     pub(crate) fn resource(self) -> &'static str {
+        // Names of `x-ratelimit-resource`. Only the resources that this crate uses are listed.
         match self.place().1 {
             "/graphql" => "graphql",
             path if path.starts_with("/search/") => "search",

@@ -1,4 +1,4 @@
-//! A check run of our own on a commit. Only GitHub Apps may make them.
+//! Journeyman's check run on a commit. GitHub lets only Apps create check runs.
 
 use domain::{CommitId, RepositoryName};
 use serde_json::{Value, json};
@@ -11,14 +11,15 @@ use crate::{
     wire::{WireCheckRun, WireCheckRuns},
 };
 
-/// What our check run says. It is always complete, so that no pull request waits for it.
+/// Text and conclusion of our check run. The check run is always complete, so that no pull request waits for
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckRunText {
-    /// One line.
+    /// Title in one line.
     pub title: String,
-    /// Markdown, at most 65,535 characters.
+    /// Markdown, at most 65,535 characters (the limit of GitHub's API).
     pub summary: String,
-    /// Whether it is shown as passed; otherwise as neutral.
+    /// True when the check run is shown as passed; otherwise it is neutral.
     pub passed: bool,
 }
 
@@ -26,6 +27,8 @@ impl CheckRunText {
     fn body(&self) -> Value {
         json!({
             "name": CHECK_NAME, "status": "completed",
+            // Never `failure`: a failed check of ours would block merges; drafts and reviews carry the
+            // judgment.
             "conclusion": if self.passed { "success" } else { "neutral" },
             "output": {"title": self.title, "summary": self.summary},
         })
@@ -33,14 +36,14 @@ impl CheckRunText {
 }
 
 impl Writer {
-    /// Whether check runs can be made there: GitHub lets no person's token do it.
+    /// True when this account can create check runs: it is an App. GitHub refuses tokens of users.
     pub fn makes_check_runs(&self, repository: &RepositoryName) -> bool {
         self.clients
             .of(repository)
             .is_ok_and(|client| client.app_id().is_some())
     }
 
-    /// Our check run on a commit.
+    /// Finds the id of our check run on a commit.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the commit does not exist, [`Error::Forbidden`] without the permission for checks.
@@ -59,10 +62,10 @@ impl Writer {
             .map(|run| run.id))
     }
 
-    /// Makes our check run on a commit; gives its id.
+    /// Creates our check run on a commit and returns its id.
     ///
     /// # Errors
-    /// As for [`Self::find_check_run`]; [`Error::Unknown`] when it may have happened.
+    /// As for [`Self::find_check_run`]; [`Error::Unknown`] when GitHub may have created it.
     pub async fn create_check_run(
         &self,
         repository: &RepositoryName,
@@ -79,10 +82,10 @@ impl Writer {
         Ok(made.id)
     }
 
-    /// Replaces what our check run says.
+    /// Replaces the text of our check run.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with this id; else as for [`Self::create_check_run`].
+    /// [`Error::NotFound`] when no check run has this id; otherwise as for [`Self::create_check_run`].
     pub async fn update_check_run(
         &self,
         repository: &RepositoryName,

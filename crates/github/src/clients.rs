@@ -6,7 +6,7 @@ use domain::{Instance, RepositoryName};
 
 use crate::{Error, Gated, Settings, client::Client, limits::Limits};
 
-/// Picks the client by the instance that a repository names.
+/// Clients by the instance that a repository names, so that no credential reaches another server.
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     default: Option<Client>,
@@ -50,7 +50,7 @@ impl Clients {
         })
     }
 
-    /// The default instance, if there is one, and every named one.
+    /// The default instance (`None`), if it is configured, and every named one.
     pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
         let default = self.default.iter().map(|_| None);
         default.chain(self.named.keys().map(Some))

@@ -6,12 +6,14 @@ use crate::{Comment, Error, Reader, permissions::Access, wire::WireComment};
 
 const PAGE: usize = 100;
 const MAX_PAGES: usize = 5;
-/// How far apart the moments are that comments are asked for from.
+/// Interval to which the start of a listing is rounded down: 5 minutes, in milliseconds.
 const STEP_MS: i64 = 5 * 60 * 1000;
 
 impl Reader {
-    /// Comments of the repository's pull requests and issues that were made at or after `since`, least recently changed
-    /// first, each with the number of what it stands on; the 500 first at most.
+    /// Lists comments on pull requests and issues that were created at or after `since`, least recently
+    /// changed first, at most 500.
+    ///
+    /// Each comes with the number of its issue or pull request.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the repository does not exist or our account cannot see it.
@@ -20,20 +22,22 @@ impl Reader {
         repository: &RepositoryName,
         since: Timestamp,
     ) -> Result<Vec<(u64, Comment)>, Error> {
-        // GitHub takes whole seconds.
+        // GitHub's parameter `since` has a resolution of one second.
         let since_s = Timestamp::from_unix_ms(since.unix_s() * 1000);
-        // Polls that look back to the same moment ask the same question, so that an answer without news is free.
+        // A rounded start keeps the URL the same between polls, so that GitHub answers 304 while nothing is
+        // new.
         let step = Timestamp::from_unix_ms(since.unix_ms().div_euclid(STEP_MS) * STEP_MS);
         let mut comments = match self.comments_from(repository, step).await? {
             (comments, true) => comments,
-            // More than can be shown: those before `since` must not take the place of others.
+            // The 500 comments of the rounded start ended too early; older ones must not displace those after
+            // `since`.
             (_, false) => self.comments_from(repository, since_s).await?.0,
         };
         comments.retain(|(_, comment)| comment.created_at.is_none_or(|at| at >= since_s));
         Ok(comments)
     }
 
-    /// The 500 first comments since then at most, and whether these are all.
+    /// Lists at most 500 comments from `since` on; the flag is true when the listing is complete.
     async fn comments_from(
         &self,
         repository: &RepositoryName,

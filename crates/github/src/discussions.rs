@@ -1,4 +1,4 @@
-//! Discussions: what is said there, and what we say and do there. GitHub offers them over GraphQL alone.
+//! GitHub Discussions: reading, commenting and reacting. GitHub offers them over GraphQL alone.
 
 use domain::{Reaction, RepositoryName};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
     wire::{WireDiscussionData, WireDiscussionRepository},
 };
 
-/// The latest 100 comments with the latest 50 replies to each.
+// The latest 100 comments, each with its latest 50 replies. 100 is GitHub's maximum for a connection.
 const DISCUSSION: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     repository(owner: $owner, name: $name) { discussion(number: $number) { \
     id title body url closed createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
@@ -42,7 +42,7 @@ async fn query(
 ) -> Result<WireDiscussionRepository, Error> {
     let data = client.query(repository, access, query, variables).await?;
     let data: WireDiscussionData = serde_json::from_value(data).map_err(|error| Error::Malformed {
-        // What serde quotes is the discussion's text.
+        // The serde message would quote the discussion's text, so that only the class of the error is kept.
         detail: format!("the query of discussions, {:?} error", error.classify()),
     })?;
     data.repository.ok_or_else(|| Error::NotFound {
@@ -70,16 +70,17 @@ async fn discussion(
 }
 
 impl Reader {
-    /// A discussion with its latest 100 comments and the latest 50 replies to each.
+    /// Reads a discussion with its latest 100 comments and the latest 50 replies to each.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no discussion with that number: it was deleted or transferred, or it is an issue.
+    /// [`Error::NotFound`] when the repository has no discussion with that number: it was deleted or
+    /// transferred, or the number is an issue's.
     pub async fn discussion(&self, repository: &RepositoryName, number: u64) -> Result<Discussion, Error> {
         let client = self.clients.of(repository)?;
         discussion(client, Access::Look, repository, number).await
     }
 
-    /// The 50 discussions that changed last, latest change first.
+    /// Lists the 50 discussions that changed last, latest change first.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -94,20 +95,20 @@ impl Reader {
 }
 
 impl Writer {
-    /// A discussion, as [`Reader::discussion`] reads it.
+    /// Reads a discussion in the same form as [`Reader::discussion`].
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no discussion with that number.
+    /// [`Error::NotFound`] when the repository has no discussion with that number.
     pub async fn discussion(&self, repository: &RepositoryName, number: u64) -> Result<Discussion, Error> {
         let client = self.clients.of(repository)?;
         discussion(client, Access::Discuss, repository, number).await
     }
 
-    /// Comments in a discussion: in the thread of a comment, by its id in GraphQL, or in one of its own. Gives the
-    /// comment's id in GraphQL.
+    /// Adds a comment to a discussion and returns its GraphQL id. The comment goes into the thread of the
+    /// comment `beside` (a GraphQL id), or begins a new thread.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such discussion or comment; [`Error::Rejected`] when it is locked.
+    /// [`Error::NotFound`] when the discussion is missing; [`Error::Rejected`] when it is locked.
     pub async fn comment_on_discussion(
         &self,
         repository: &RepositoryName,
@@ -117,7 +118,8 @@ impl Writer {
     ) -> Result<String, Error> {
         let client = self.clients.of(repository)?;
         let found = discussion(client, Access::Discuss, repository, number).await?;
-        // Replies go to the comment that began the thread. One that is gone has no thread any more.
+        // GitHub takes replies to the first comment of a thread only. A deleted comment has no thread, so the
+        // text begins a new one.
         let mut comments = found.comments.iter();
         let thread = beside.and_then(|beside| comments.find(|comment| comment.node_id == beside));
         let variables = json!({
@@ -132,10 +134,10 @@ impl Writer {
         })
     }
 
-    /// Changes the text of a comment of ours.
+    /// Replaces the text of one of our comments.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it is not there any more.
+    /// [`Error::NotFound`] when the comment was deleted.
     pub async fn update_discussion_comment(
         &self,
         repository: &RepositoryName,
@@ -146,10 +148,10 @@ impl Writer {
         self.change_discussion(repository, UPDATE, variables).await
     }
 
-    /// Deletes a comment of ours.
+    /// Deletes one of our comments.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it is not there any more.
+    /// [`Error::NotFound`] when the comment was deleted before.
     pub async fn delete_discussion_comment(
         &self,
         repository: &RepositoryName,
@@ -159,28 +161,28 @@ impl Writer {
             .await
     }
 
-    /// Marks a comment as the answer; one that is marked stays so.
+    /// Marks a comment as the answer; a marked comment stays marked.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when the category of its discussion has no answers, or it is a reply.
+    /// [`Error::Rejected`] when the discussion's category has no answers, or the comment is a reply.
     pub async fn mark_answer(&self, repository: &RepositoryName, comment: &str) -> Result<(), Error> {
         self.change_discussion(repository, ANSWER, json!({ "id": comment }))
             .await
     }
 
-    /// Closes a discussion, by its id in GraphQL, as resolved.
+    /// Closes a discussion as resolved, by its GraphQL id.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none, [`Error::Rejected`] when it is closed.
+    /// [`Error::NotFound`] when it is missing, [`Error::Rejected`] when it is closed already.
     pub async fn close_discussion(&self, repository: &RepositoryName, discussion: &str) -> Result<(), Error> {
         self.change_discussion(repository, CLOSE, json!({ "id": discussion }))
             .await
     }
 
-    /// Reacts to a discussion or a comment in it; a second time changes nothing.
+    /// Adds a reaction to a discussion or to a comment in it; a repeated call changes nothing.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it is not there.
+    /// [`Error::NotFound`] when the discussion or comment is missing.
     pub(crate) async fn react_in_discussion(
         &self,
         repository: &RepositoryName,

@@ -1,45 +1,45 @@
-//! What can go wrong at GitHub, by what the caller can do about it.
+//! Errors of the GitHub client, classified by how the caller can react.
 
 use std::time::Duration;
 
 use domain::Cause;
 
-/// Why a call to GitHub did not do what was asked. Holds no token and no body beyond GitHub's capped message.
+/// Failure of a call to GitHub. Holds no token, and of the body only GitHub's message, truncated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It does not exist, or the credentials cannot see it.
+    /// The resource does not exist, or the credentials cannot see it.
     #[error("github does not know {what}, or the credentials cannot see it")]
     NotFound {
-        /// Method and path.
+        /// Method and path of the request.
         what: String,
     },
     /// The credentials are missing, wrong or expired.
     #[error("github refused the credentials: {check}")]
     Unauthorized {
-        /// What to check.
+        /// The setting or credential to check.
         check: String,
     },
-    /// The credentials are good and do not suffice.
+    /// The credentials are valid and insufficient.
     #[error("github forbids it: {detail}{}", lacking(needs.as_deref()))]
     Forbidden {
         /// GitHub's message, at most 300 characters.
         detail: String,
-        /// The permission that GitHub says would suffice, e.g. `issues:write or pull_requests:write`.
+        /// Permissions that GitHub names as sufficient, e.g. `issues:write or pull_requests:write`.
         needs: Option<String>,
     },
-    /// The settings have no such instance.
+    /// The settings have no section for this instance.
     #[error("the settings have no section [{section}]")]
     UnknownInstance {
-        /// What would name it.
+        /// Section of the settings that would configure it.
         section: String,
     },
-    /// It is at another address, which is not one of the same service.
+    /// GitHub redirects to an address that is not part of the same API.
     #[error("github redirects to {to}, which is not followed")]
     Moved {
         /// The other address, at most 300 characters.
         to: String,
     },
-    /// It clashes with what is there, e.g. the pull request exists already.
+    /// The request clashes with the present state, e.g. the pull request exists already.
     #[error("github reports a conflict: {detail}")]
     Conflict {
         /// GitHub's message, at most 300 characters.
@@ -51,44 +51,45 @@ pub enum Error {
         /// GitHub's message, at most 300 characters.
         detail: String,
     },
-    /// Too many calls.
+    /// GitHub refused the request for a rate limit.
     #[error("github asks to wait {} s (rate limit)", retry_after.as_secs())]
     RateLimited {
-        /// How long to wait.
+        /// Time to wait before the next request.
         retry_after: Duration,
     },
-    /// Nothing was sent: GitHub asked this account, perhaps of another process, to wait.
+    /// No request was sent: GitHub asked this account, perhaps in another process, to wait.
     #[error("github asked to wait; {} s of it are left (rate limit)", retry_after.as_secs())]
     HeldBack {
-        /// How long to wait.
+        /// Remaining time to wait before a request.
         retry_after: Duration,
     },
-    /// Nothing was done: no connection, or a server error or an answer that is not JSON on a read.
+    /// Nothing was done: the connection failed, or a read ended in a server error or without JSON.
     #[error("github is unavailable: {detail}")]
     Unavailable {
         /// Status or class of the failure.
         detail: String,
-        /// What broke, when it was the connection.
+        /// Cause of a failed connection.
         source: Option<Cause>,
     },
-    /// A write was sent and its outcome is not known; look before trying again.
+    /// A write was sent and its outcome is unknown; read the state before a retry.
     #[error("the outcome of a write at github is unknown: {detail}")]
     Unknown {
         /// Status or class of the failure.
         detail: String,
-        /// What broke, when it was the connection.
+        /// Cause of a failed connection.
         source: Option<Cause>,
     },
-    /// The answer is JSON and not what GitHub documents; asking again gives the same.
+    /// The answer is JSON in another shape than GitHub documents; a repeated request gives the same answer.
     #[error("github's answer cannot be read: {detail}")]
     Malformed {
-        /// Where in the answer.
+        /// Location in the answer, without its text.
         detail: String,
     },
 }
 
 impl Error {
-    /// True when the same call may succeed later. After [`Error::Unknown`] the caller has to look first.
+    /// True when the same call may succeed later. After [`Error::Unknown`] the caller reads the state before
+    /// a retry.
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::RateLimited { .. }
@@ -106,7 +107,7 @@ impl Error {
         }
     }
 
-    /// `Ok(None)` for what does not exist.
+    /// Turns [`Error::NotFound`] into `Ok(None)`.
     pub(crate) fn none_if_missing<T>(result: Result<T, Self>) -> Result<Option<T>, Self> {
         match result {
             Ok(found) => Ok(Some(found)),
@@ -122,7 +123,7 @@ fn lacking(needs: Option<&str>) -> String {
     })
 }
 
-/// Cuts foreign text for errors.
+/// Truncates foreign text to 300 characters, for errors.
 pub(crate) fn capped(text: &str) -> String {
     text.chars().take(300).collect()
 }

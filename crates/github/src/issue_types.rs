@@ -1,4 +1,4 @@
-//! The type of an issue: a name out of the list that its organisation keeps.
+//! Issue types: names from a list that the organization maintains.
 
 use domain::RepositoryName;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::{Error, Writer, client::Method, permissions::Access};
 
 #[derive(Deserialize)]
 struct WireTyped {
-    /// Issues of people's own repositories have none.
+    /// Absent for issues in repositories of users, which have no types.
     #[serde(rename = "type", default)]
     issue_type: Option<WireType>,
 }
@@ -19,10 +19,10 @@ struct WireType {
 }
 
 impl Writer {
-    /// The type of an issue.
+    /// Reads the type of an issue.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn issue_type(
         &self,
         repository: &RepositoryName,
@@ -34,11 +34,11 @@ impl Writer {
         Ok(found.issue_type.map(|known| known.name))
     }
 
-    /// Gives an issue a type, in the place of the one that it has.
+    /// Sets the type of an issue and replaces the previous one.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number, [`Error::Rejected`] when its organisation has no such type,
-    /// or no organisation has the repository.
+    /// [`Error::NotFound`] when no issue has that number, [`Error::Rejected`] when the organization has no
+    /// such type or the repository belongs to no organization.
     pub async fn set_issue_type(
         &self,
         repository: &RepositoryName,
@@ -52,7 +52,7 @@ impl Writer {
         let is_set = made
             .issue_type
             .is_some_and(|known| known.name.eq_ignore_ascii_case(name));
-        // GitHub drops it without a word when the account may not push.
+        // GitHub ignores the field without an error when the account has no push permission.
         is_set.then_some(()).ok_or_else(|| Error::Rejected {
             detail: "the issue keeps its type; only an account that may push sets it".to_owned(),
         })

@@ -1,4 +1,4 @@
-//! Issues: what they ask for, and the end of them.
+//! Issues: reading, listing, closing, assigning and reacting.
 
 use domain::{Reactable, Reaction, RepositoryName};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use crate::{
 
 const PAGE: usize = 100;
 
-/// One call for what REST tells in four, and who edited the text, which REST does not tell. Lists are the latest 100, which
-/// GitHub gives oldest first; edits come newest first.
+// One query replaces four REST calls; REST also does not report who edited the text. Each list holds
+// the latest 100: comments and events oldest first, edits newest first.
 const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     repository(owner: $owner, name: $name) { issue(number: $number) { \
     title body url state createdAt author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
@@ -26,10 +26,10 @@ const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     ... on RenamedTitleEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } } } } }";
 
 impl Reader {
-    /// An issue with what happened to it; of comments, edits and events the latest 100 each.
+    /// Reads an issue with its history; of comments, edits and events the latest 100 each.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no issue with that number: it may be a pull request, or was deleted or
+    /// [`Error::NotFound`] when no issue has that number: it may be a pull request, or was deleted or
     /// transferred.
     pub async fn issue(&self, repository: &RepositoryName, number: u64) -> Result<Issue, Error> {
         let client = self.clients.of(repository)?;
@@ -37,7 +37,7 @@ impl Reader {
             .query(repository, Access::Look, ISSUE, json!({ "number": number }))
             .await?;
         let data: WireIssueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
-            // What serde quotes is the issue's text.
+            // The serde message would quote the issue's text, so that only the class of the error is kept.
             detail: format!("the query of an issue, {:?} error", error.classify()),
         })?;
         let issue = data.repository.and_then(|repository| repository.issue);
@@ -46,8 +46,8 @@ impl Reader {
         })
     }
 
-    /// The open issues, latest change first; the 100 latest at most. With the tag of the poll before, an answer without
-    /// news costs nothing.
+    /// Lists the open issues, latest change first, at most 100. With the `ETag` of the previous poll, an
+    /// unchanged answer costs nothing of the rate limit.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -70,20 +70,21 @@ impl Reader {
     }
 }
 
-/// Which issues to list.
+/// State by which issues are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IssueState {
-    /// Those that wait.
+    /// Issues that are not closed.
     Open,
-    /// Those that are over.
+    /// Issues that are closed, for any reason.
     Closed,
 }
 
 impl Reader {
-    /// The issues of a repository, the latest change first; what pull requests leave of the first 100.
+    /// Lists the issues of a repository, latest change first. GitHub lists 100 issues and pull requests
+    /// together; the pull requests are removed.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when our account sees no such repository.
+    /// [`Error::NotFound`] when the repository is missing or invisible to our account.
     pub async fn list_issues(
         &self,
         repository: &RepositoryName,
@@ -101,10 +102,10 @@ impl Reader {
 }
 
 impl Writer {
-    /// Whether an issue is open.
+    /// Reads whether an issue is open.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn is_issue_open(&self, repository: &RepositoryName, number: u64) -> Result<bool, Error> {
         #[derive(serde::Deserialize)]
         struct State {
@@ -116,10 +117,10 @@ impl Writer {
         Ok(found.state == "open")
     }
 
-    /// Closes an issue as completed; one that is closed already stays as it is.
+    /// Closes an issue as completed; a closed issue stays unchanged.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn close_issue(&self, repository: &RepositoryName, number: u64) -> Result<(), Error> {
         let body = json!({ "state": "closed", "state_reason": "completed" });
         let client = self.clients.of(repository)?;
@@ -128,10 +129,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Reacts to what somebody wrote; a second time changes nothing.
+    /// Adds a reaction to an issue or comment; a repeated call changes nothing.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it is not there.
+    /// [`Error::NotFound`] when the issue or comment is missing.
     pub async fn react(&self, to: &Reactable, reaction: Reaction) -> Result<(), Error> {
         let repository = to.repository();
         let client = self.clients.of(repository)?;
@@ -151,10 +152,10 @@ impl Writer {
         Ok(())
     }
 
-    /// The logins of those who have an issue.
+    /// Reads the logins of an issue's assignees.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn assignees(&self, repository: &RepositoryName, number: u64) -> Result<Vec<String>, Error> {
         #[derive(serde::Deserialize)]
         struct Login {
@@ -171,11 +172,11 @@ impl Writer {
         Ok(found.assignees.into_iter().map(|one| one.login).collect())
     }
 
-    /// Gives an issue to an account, and says whether it has it now: GitHub leaves out without a word whom it cannot
-    /// assign, Apps among them.
+    /// Assigns an issue to an account. Returns whether the account is an assignee now: GitHub skips accounts
+    /// that it cannot assign, Apps among them, without an error.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no issue with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn assign(&self, repository: &RepositoryName, number: u64, login: &str) -> Result<bool, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/assignees");
@@ -185,10 +186,10 @@ impl Writer {
         Ok(now.iter().any(|one| one.eq_ignore_ascii_case(login)))
     }
 
-    /// Takes an issue from an account; one that does not have it is no error.
+    /// Removes an assignee from an issue; an account that is not assigned is no error.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no issue with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn unassign(&self, repository: &RepositoryName, number: u64, login: &str) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/assignees");
@@ -196,7 +197,7 @@ impl Writer {
         client.delete_with(repository, &path, &body).await
     }
 
-    /// Takes a label from an issue or pull request; one that is not there is no error.
+    /// Removes a label from an issue or pull request; a missing label is no error.
     ///
     /// # Errors
     /// [`Error`] when GitHub refuses.

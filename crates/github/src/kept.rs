@@ -1,14 +1,14 @@
-//! Answers that are asked for again: kept with their tags, so that those without news cost nothing of the rate limit.
+//! Cache of answers with their `ETag`s, so that an unchanged answer costs nothing of the rate limit.
 
 use std::collections::HashMap;
 
 use crate::{ETag, transport::Answer};
 
-/// Answers at most.
+// Maximum number of cached answers.
 const MOST: usize = 1_000;
-/// Bytes of all of them at most.
+// Maximum bytes of all cached bodies together.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
-/// A larger answer is not kept.
+// Maximum bytes of one cached body; larger answers are read in full each time.
 const LARGEST: usize = 1024 * 1024;
 
 struct Entry {
@@ -17,7 +17,7 @@ struct Entry {
     used: u64,
 }
 
-/// The answers that were used last.
+/// Cached answers by path; the least recently used ones are evicted.
 #[derive(Default)]
 pub(crate) struct Kept {
     entries: HashMap<String, Entry>,
@@ -33,7 +33,7 @@ impl Kept {
         Some((entry.tag.clone(), entry.body.clone()))
     }
 
-    /// In the place of what was kept of the path.
+    /// Replaces the cached answer of the path. An answer without an `ETag` removes it.
     pub(crate) fn keep(&mut self, path: &str, answer: &Answer) {
         if let Some(tag) = &answer.etag {
             self.put(path, tag.clone(), answer.body());
@@ -58,6 +58,7 @@ impl Kept {
         self.bytes += body.len();
         let entry = Entry {
             tag,
+            // Before the size check: an answer that is too large must also remove its outdated predecessor.
             body: body.to_owned(),
             used: self.uses,
         };

@@ -1,5 +1,5 @@
-//! GitHub over REST and GraphQL: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold
-//! a writer. No merge endpoint is called anywhere.
+//! GitHub over REST and GraphQL. [`Reader`] and [`Writer`] are separate types, so that a service with read
+//! access cannot hold a writer. No code calls a merge endpoint.
 
 mod blame;
 mod call;

@@ -1,4 +1,4 @@
-//! The limits that hold for who calls: asked before each request, told of each answer.
+//! Rate limits of an account: checked before each request, updated from each answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,16 +11,16 @@ use octocrab::Octocrab;
 
 use crate::{Error, Settings, call::Call};
 
-/// What github.com bears of writes before its secondary limit.
+/// Writes that github.com accepts before its secondary rate limit: 80 a minute, 500 an hour.
 pub const WRITES: Pace = Pace {
     a_minute: 80,
     an_hour: 500,
 };
 
-/// Who keeps the limits, and how many writes an account makes.
+/// Shared gate of rate limits, with the permitted rate of writes.
 #[derive(Clone, Debug)]
 pub struct Gated {
-    /// Whom to ask and tell.
+    /// Gate that admits requests and receives the limits of answers.
     pub gate: Arc<dyn LimitGate>,
     /// Writes in any minute; 0: any number; absent: 80 at github.com, any number elsewhere.
     pub writes_a_minute: Option<u32>,
@@ -29,7 +29,7 @@ pub struct Gated {
 }
 
 impl Gated {
-    /// With GitHub's own limits of writes.
+    /// Gate with GitHub's documented limits for writes.
     pub fn by(gate: Arc<dyn LimitGate>) -> Self {
         Self {
             gate,
@@ -38,7 +38,7 @@ impl Gated {
         }
     }
 
-    /// Enterprise Server has no secondary limits, unless its administrator wants them.
+    /// Enterprise Server has no secondary limits unless its administrator enables them.
     fn pace(&self, settings: &Settings) -> Pace {
         let usual = if settings.is_github_com() {
             WRITES
@@ -52,7 +52,7 @@ impl Gated {
     }
 }
 
-/// The limits of one account; without a gate none is known before GitHub tells.
+/// Limits of one account; without a gate no request is held back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     gate: Option<Arc<dyn LimitGate>>,
@@ -61,7 +61,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Those of an account of an instance, `reader` or `writer`.
+    /// Limits of an account of an instance; `role` is `reader` or `writer`.
     pub(crate) fn of(
         gated: Option<&Gated>,
         role: &str,
@@ -79,7 +79,7 @@ impl Limits {
         }
     }
 
-    /// Each installation of an App has limits of its own.
+    /// Limits of one installation: GitHub counts each installation of an App separately.
     pub(crate) fn of_installation(&self, id: u64) -> Self {
         Self {
             account: format!("{}:installation-{id}", self.account).into(),
@@ -87,7 +87,7 @@ impl Limits {
         }
     }
 
-    /// The account that the token for projects belongs to.
+    /// Limits of the account that the project token belongs to.
     pub(crate) fn of_projects(&self) -> Self {
         Self {
             account: format!("{}:projects", self.account).into(),
@@ -95,7 +95,7 @@ impl Limits {
         }
     }
 
-    /// For calls that create nothing, such as those that make tokens.
+    /// Limits without a rate of writes, for calls that create no content, such as requests for tokens.
     pub(crate) fn without_pace(&self) -> Self {
         Self {
             pace: None,
@@ -111,7 +111,7 @@ impl Limits {
         }
     }
 
-    /// Refuses what GitHub would refuse; nothing was sent then.
+    /// Returns [`Error::HeldBack`], before anything is sent, for a request that GitHub would refuse.
     pub(crate) async fn admit(&self, call: Call<'_>) -> Result<(), Error> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let admitted = gate.admit(self.knock(call)).await;
@@ -127,20 +127,20 @@ impl Limits {
     }
 }
 
-/// Who calls: a connection with its credentials, and the limits that hold for them.
+/// Connection with its credentials and the limits that apply to them.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) crab: Arc<Octocrab>,
     pub(crate) limits: Limits,
 }
 
-/// What the headers of an answer say of limits.
+/// Rate-limit headers of an answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LimitHeaders {
     pub(crate) limit: Option<u64>,
     pub(crate) remaining: Option<u64>,
     pub(crate) reset_unix_s: Option<u64>,
-    /// By GitHub's own clock.
+    /// Time until the reset, by GitHub's clock.
     pub(crate) reset_in: Option<Duration>,
     pub(crate) retry_after: Option<Duration>,
 }
@@ -166,8 +166,10 @@ impl LimitHeaders {
         self.remaining == Some(0)
     }
 
-    /// How long to wait, when the answer says so.
+    /// The time to wait, when the answer names one.
     pub(crate) fn wait(&self) -> Option<Duration> {
+        // `retry-after` (secondary limit) comes first: the reset of the primary limit may be up to an hour
+        // away.
         self.retry_after.or(self.reset_in.filter(|_| self.is_exhausted()))
     }
 
@@ -180,7 +182,8 @@ impl LimitHeaders {
         Some((quota, self.reset_in?))
     }
 
-    /// What an answer told, and how long its refusal asks to wait, if it is one for a limit.
+    /// Limits that the answer reports, with the wait of a refusal. An exhausted quota makes the refusal a
+    /// primary one.
     pub(crate) fn heard(&self, refused: Option<Duration>) -> Heard {
         let class = if self.is_exhausted() {
             LimitClass::Primary
@@ -194,7 +197,7 @@ impl LimitHeaders {
     }
 }
 
-/// By GitHub's own clock, as its `Date` header tells it.
+/// Seconds from the answer's `Date` header to a Unix time. Our clock may differ from GitHub's.
 fn seconds_between(date: &str, unix_s: u64) -> Option<u64> {
     let now = time::OffsetDateTime::parse(date, &time::format_description::well_known::Rfc2822).ok()?;
     Some(unix_s.saturating_sub(u64::try_from(now.unix_timestamp()).ok()?))

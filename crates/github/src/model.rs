@@ -1,70 +1,70 @@
-//! What callers see of GitHub.
+//! Types of this crate's answers: repositories, checks, pull requests, comments and reviews.
 
 use std::fmt;
 
 use domain::{CommitId, Conclusion, PullRequestRef, RepositoryName, TicketKey, Timestamp};
 use secrecy::SecretString;
 
-/// A repository.
+/// Repository as GitHub describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repository {
-    /// Its name.
+    /// Owner, name and instance of the repository.
     pub name: RepositoryName,
     /// The branch that clones check out.
     pub default_branch: String,
-    /// True when not everybody can see it.
+    /// True when the repository is not public.
     pub private: bool,
-    /// True when it is read-only for everybody.
+    /// True when the repository is archived, thus read-only.
     pub archived: bool,
-    /// Link for people.
+    /// Link to its page.
     pub url: String,
 }
 
-/// Where a check comes from; ids are unique within one kind.
+/// Source of a check; ids are unique within one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckKind {
     /// A check run of a GitHub App, Actions included.
     Run,
-    /// A commit status.
+    /// A commit status (the older API).
     Status,
 }
 
-/// How far a check is.
+/// Progress of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckStatus {
-    /// Waiting to start.
+    /// Waiting for a runner or a start.
     Queued,
-    /// Running.
+    /// Running at the moment.
     InProgress,
-    /// Over.
+    /// Finished; it has a conclusion.
     Completed,
 }
 
-/// How a check ended.
+/// Conclusion of a check, as in GitHub's documentation of check runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckConclusion {
-    /// Good.
+    /// The check passed.
     Success,
-    /// Bad.
+    /// The check failed.
     Failure,
-    /// Neither good nor bad.
+    /// Neither passed nor failed; does not block a merge.
     Neutral,
-    /// Cut by somebody.
+    /// Canceled by a user or program.
     Cancelled,
-    /// Not run at all.
+    /// Skipped without a run.
     Skipped,
-    /// Ran too long.
+    /// Stopped at its time limit.
     TimedOut,
-    /// A person has to do something.
+    /// A user has to act first.
     ActionRequired,
-    /// GitHub gave up on it.
+    /// GitHub ended it, because it did not finish within 14 days.
     Stale,
-    /// It could not start.
+    /// The workflow could not start.
     StartupFailure,
 }
 
 impl CheckConclusion {
-    /// GitHub's word for it.
+    /// GitHub's name of the conclusion, e.g. `timed_out`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Success => "success",
@@ -79,7 +79,7 @@ impl CheckConclusion {
         }
     }
 
-    /// True when it does not stand in the way of a merge.
+    /// True when the conclusion does not block a merge.
     pub const fn is_good(self) -> bool {
         match self {
             Self::Success | Self::Neutral | Self::Skipped => true,
@@ -93,38 +93,38 @@ impl CheckConclusion {
     }
 }
 
-/// One check of a commit, as it is now.
+/// One check of a commit in its present state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Where it comes from.
+    /// Source of the check.
     pub kind: CheckKind,
-    /// Its id; a repeated check has a new one.
+    /// Id within its kind; a repeated check has a new one.
     pub id: u64,
-    /// Its name, e.g. `test (3.11)`.
+    /// Name of the check, e.g. `test (3.11)`.
     pub name: String,
-    /// The check suite it belongs to; 0 for commit statuses.
+    /// Id of its check suite; 0 for commit statuses.
     pub suite: u64,
-    /// How far it is.
+    /// Progress of the check.
     pub status: CheckStatus,
-    /// How it ended; present exactly when completed.
+    /// Conclusion; present exactly when the check is completed.
     pub conclusion: Option<CheckConclusion>,
-    /// When it ended.
+    /// Time of its completion.
     pub completed_at: Option<Timestamp>,
-    /// Link for people.
+    /// Link to its page.
     pub url: String,
-    /// The end of what it says about itself, at most 8 KiB.
+    /// End of the check's own output text, at most 8 KiB.
     pub output_tail: String,
 }
 
 impl Check {
-    /// The job of GitHub Actions that it is; its address ends in `/actions/runs/1/job/2`.
+    /// Id of the GitHub Actions job behind the check. Its URL ends in `/actions/runs/1/job/2`.
     pub fn actions_job(&self) -> Option<u64> {
         let (_, job) = self.url.split_once("/actions/runs/")?.1.split_once("/job/")?;
         job.split(['/', '?', '#']).next()?.parse().ok()
     }
 }
 
-/// All checks taken together; `None` while one is not complete, or when there is none.
+/// Conclusion of all checks together; `None` for an empty list or while one is incomplete.
 pub fn conclusion(checks: &[Check]) -> Option<Conclusion> {
     let ends: Option<Vec<CheckConclusion>> = checks.iter().map(|check| check.conclusion).collect();
     let ends = ends.filter(|ends| !ends.is_empty())?;
@@ -136,58 +136,58 @@ pub fn conclusion(checks: &[Check]) -> Option<Conclusion> {
     })
 }
 
-/// Open or closed; a merged pull request is closed.
+/// State of a pull request; a merged one is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullRequestState {
     /// Open, draft or not.
     Open,
-    /// Merged or given up.
+    /// Merged, or closed without a merge.
     Closed,
 }
 
-/// A pull request.
+/// Pull request as GitHub's REST API describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequest {
-    /// Its number.
+    /// Number in its repository.
     pub number: u64,
-    /// Its id in GraphQL.
+    /// GraphQL id, for mutations that REST lacks.
     pub node_id: String,
-    /// Its title.
+    /// Title in one line.
     pub title: String,
-    /// Its description, Markdown.
+    /// Description in Markdown; may be empty.
     pub body: String,
-    /// Head branch.
+    /// Name of the head branch.
     pub branch: String,
-    /// Head commit.
+    /// Commit at the head.
     pub head: CommitId,
     /// Repository of the head branch, `owner/name`; empty when it was deleted.
     pub head_repository: String,
-    /// The branch it should be merged into.
+    /// Branch that it would be merged into.
     pub base_branch: String,
     /// Login of its author.
     pub author: String,
-    /// Link for people.
+    /// Link to its page.
     pub url: String,
     /// True while it is a draft.
     pub draft: bool,
     /// True when it was merged.
     pub merged: bool,
-    /// Login of who merged, where GitHub tells (not in lists).
+    /// Login of the account that merged it; GitHub's lists omit it.
     pub merged_by: Option<String>,
-    /// Open or closed.
+    /// Open or closed state.
     pub state: PullRequestState,
-    /// Last change of any kind.
+    /// Time of the last change of any kind.
     pub updated_at: Option<Timestamp>,
-    /// When it was closed or merged.
+    /// Time of the close or merge.
     pub closed_at: Option<Timestamp>,
-    /// Logins of those whose review is waited for.
+    /// Logins whose review is requested and pending.
     pub requested_reviewers: Vec<String>,
     /// Names of its labels.
     pub labels: Vec<String>,
 }
 
 impl PullRequest {
-    /// The short form that records and reports carry.
+    /// Returns the short form that records and reports carry.
     pub fn to_ref(&self, repository: &RepositoryName) -> PullRequestRef {
         PullRequestRef {
             repository: repository.clone(),
@@ -197,7 +197,7 @@ impl PullRequest {
         }
     }
 
-    /// True when title, head branch or description names the ticket; `repository` is the pull request's.
+    /// True when the title, head branch or description names the ticket; `repository` is the pull request's.
     pub fn mentions(&self, repository: &RepositoryName, ticket: &TicketKey) -> bool {
         let mut keys = vec![ticket.short()];
         if let TicketKey::GitHub {
@@ -214,7 +214,8 @@ impl PullRequest {
     }
 }
 
-/// True when `key` stands in `text` as a whole word, in its own spelling: `ENG-1` is not in `ENG-12` or `XENG-1`.
+/// True when `text` contains `key` as a whole word with the same case: `ENG-12` and `XENG-1` do not contain
+/// `ENG-1`.
 pub fn mentions(text: &str, key: &str) -> bool {
     !key.is_empty()
         && text.match_indices(key).any(|(at, _)| {
@@ -225,36 +226,37 @@ pub fn mentions(text: &str, key: &str) -> bool {
         })
 }
 
-/// What GitHub calls one version of an answer; asking with it again costs nothing while nothing changed.
+/// GitHub's tag for one version of an answer. A conditional request with it costs nothing while the answer is
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ETag(pub(crate) String);
 
-/// What a poll for changed pull requests found.
+/// Result of a poll for changed pull requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Polled {
-    /// Nothing changed since the tag that the poll named; it cost nothing of the rate limit.
+    /// No change since the `ETag` of the poll; the request cost nothing of the rate limit.
     Unchanged,
-    /// What changed.
+    /// Pull requests that changed.
     Changed {
         /// Open and closed ones, latest change first.
         pull_requests: Vec<PullRequest>,
-        /// For the next poll.
+        /// `ETag` for the next poll.
         etag: Option<ETag>,
-        /// False when more changed than one poll reads.
+        /// False when more pull requests changed than one poll reads.
         is_complete: bool,
     },
 }
 
-/// What a person may do in a repository.
+/// Permission of an account in a repository, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
-    /// Nothing beyond what everybody may.
+    /// No more than the public has.
     None,
-    /// See it.
+    /// Reading the repository.
     Read,
-    /// Push to it.
+    /// Pushing to the repository.
     Write,
-    /// Everything.
+    /// All rights, settings included.
     Admin,
 }
 
@@ -268,98 +270,98 @@ impl fmt::Display for CommentId {
     }
 }
 
-/// A comment on an issue or pull request.
+/// Comment on an issue or pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Its id.
+    /// Id of the comment.
     pub id: CommentId,
     /// Login of its author.
     pub author: String,
-    /// The author's account, which keeps its id when it is renamed; absent when it was deleted.
+    /// Id of the author's account, which survives a rename; absent when the account was deleted.
     pub author_id: Option<u64>,
-    /// Markdown.
+    /// Text in Markdown.
     pub body: String,
-    /// When it was written.
+    /// Time of its creation.
     pub created_at: Option<Timestamp>,
-    /// When its text was changed last; `created_at` while it never was.
+    /// Time of the last edit; equals `created_at` without an edit.
     pub updated_at: Option<Timestamp>,
     /// True when our own App or account wrote it.
     pub by_us: bool,
-    /// True when the author is a program.
+    /// True when the author is a bot.
     pub by_bot: bool,
 }
 
-/// What somebody said of a pull request: in a review, at a line, or in its conversation.
+/// Text of an author about a pull request: in a review, at a line, or in the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// Login of its author.
     pub author: String,
-    /// True when the author is a program.
+    /// True when the author is a bot.
     pub by_bot: bool,
-    /// The place that it is about, `path:line` or `path`; empty: the whole.
+    /// Location as `path:line` or `path`; empty for the whole pull request.
     pub place: String,
-    /// Markdown.
+    /// Text in Markdown.
     pub text: String,
-    /// When it was said.
+    /// Time of the remark.
     pub at: Option<Timestamp>,
 }
 
-/// How a review judges a pull request.
+/// Judgment of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewState {
-    /// It may be merged.
+    /// The reviewer approves the merge.
     Approved,
-    /// It may not be merged as it is.
+    /// The reviewer demands changes before a merge.
     ChangesRequested,
-    /// No judgement.
+    /// The reviewer comments without a judgment.
     Commented,
-    /// Somebody took it back.
+    /// The review was dismissed later.
     Dismissed,
 }
 
-/// A submitted review.
+/// Submitted review with its comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Review {
-    /// Its id.
+    /// Id of the review.
     pub id: u64,
     /// Login of its author.
     pub author: String,
-    /// The author's account, which keeps its id when it is renamed; absent when it was deleted.
+    /// Id of the author's account, which survives a rename; absent when the account was deleted.
     pub author_id: Option<u64>,
-    /// True when the author is a program.
+    /// True when the author is a bot.
     pub by_bot: bool,
-    /// Its judgement.
+    /// Judgment of the review.
     pub state: ReviewState,
-    /// Markdown; may be empty.
+    /// Text in Markdown; may be empty.
     pub body: String,
-    /// When it was submitted.
+    /// Time of its submission.
     pub at: Option<Timestamp>,
-    /// Its comments on lines.
+    /// Comments of the review on lines.
     pub comments: Vec<LineComment>,
-    /// The commit that was the head when it was submitted; absent when that is gone.
+    /// Head commit at the submission; absent when the commit is gone.
     pub commit: Option<CommitId>,
 }
 
-/// A comment of a review on a line.
+/// Comment of a review on a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineComment {
-    /// Its id.
+    /// Id of the comment.
     pub id: u64,
     /// Login of its author.
     pub author: String,
-    /// The author's id; absent when the account was deleted.
+    /// Id of the author's account; absent when the account was deleted.
     pub author_id: Option<u64>,
-    /// True when the author is a program.
+    /// True when the author is a bot.
     pub by_bot: bool,
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// The line in the new file; absent when it is gone.
+    /// Line in the new file; absent when the line was removed since.
     pub line: Option<u64>,
-    /// Markdown.
+    /// Text in Markdown.
     pub body: String,
-    /// The comment that it replies to.
+    /// Id of the comment that it replies to.
     pub in_reply_to: Option<u64>,
-    /// The hunk of the diff that it was made at, up to its line.
+    /// Hunk of the diff up to the commented line.
     pub hunk: String,
 }
 
@@ -370,23 +372,24 @@ pub struct HookDelivery {
     pub id: u64,
     /// Id of the delivery (`X-GitHub-Delivery`); attempts of one delivery share it.
     pub guid: String,
-    /// When it was tried.
+    /// Time of the attempt.
     pub delivered_at: Timestamp,
-    /// `pull_request`, `check_run` …
+    /// Name of the event: `pull_request`, `check_run` …
     pub event: String,
-    /// `opened`, `completed` …
+    /// Action of the event: `opened`, `completed` …
     pub action: Option<String>,
-    /// HTTP status of our answer; 0 when there was none.
+    /// HTTP status of our answer; 0 when GitHub received none.
     pub status_code: u16,
     /// True when it repeats an earlier attempt.
     pub redelivery: bool,
 }
 
-/// Where git finds a repository and with which secret.
+/// Git URL of a repository with the token for it.
 #[derive(Clone, Debug)]
 pub struct GitRemote {
-    /// Holds no credentials.
+    /// HTTPS URL without credentials.
     pub url: String,
-    /// Password of the user `x-access-token`, for this repository and this purpose alone, good for five minutes at least.
+    /// Password of the user `x-access-token`, restricted to this repository and purpose, valid for at least
+    /// five minutes.
     pub token: SecretString,
 }

@@ -1,40 +1,40 @@
-//! Discussions as they are read.
+//! Types of GitHub Discussions.
 
 use domain::Timestamp;
 
 use crate::{CommentId, User};
 
-/// A discussion as a list shows it.
+/// Entry of a listing of discussions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscussionStub {
-    /// Its number.
+    /// Number in its repository.
     pub number: u64,
-    /// Its last change of any kind; a comment is one.
+    /// Time of the last change of any kind; a comment counts as one.
     pub updated_at: Timestamp,
 }
 
-/// A discussion. Accounts are absent when they were deleted.
+/// Discussion with its comments. Accounts are absent when they were deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discussion {
-    /// Its id in GraphQL.
+    /// GraphQL id of the discussion.
     pub node_id: String,
-    /// Its title.
+    /// Title in one line.
     pub title: String,
-    /// Its text, Markdown.
+    /// Text in Markdown.
     pub body: String,
-    /// Link for people.
+    /// Link to its page.
     pub url: String,
-    /// Whether it is open.
+    /// True while the discussion is open.
     pub is_open: bool,
-    /// When it was begun.
+    /// Time of its creation.
     pub created_at: Option<Timestamp>,
-    /// Who began it.
+    /// Account that began it.
     pub author: Option<User>,
-    /// The name of its category.
+    /// Name of its category.
     pub category: String,
-    /// Whether a comment of it can be marked as the answer.
+    /// True when a comment can be marked as the answer.
     pub is_answerable: bool,
-    /// The id in GraphQL of the comment that is marked so.
+    /// GraphQL id of the comment that is marked as the answer.
     pub answer: Option<String>,
     /// Names of its labels.
     pub labels: Vec<String>,
@@ -42,21 +42,21 @@ pub struct Discussion {
     pub comments: Vec<DiscussionComment>,
 }
 
-/// A comment in a discussion, or a reply to one.
+/// Comment in a discussion, or a reply to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscussionComment {
-    /// Its id in webhooks.
+    /// Id that webhooks use.
     pub id: CommentId,
-    /// Its id in GraphQL.
+    /// GraphQL id of the comment.
     pub node_id: String,
-    /// The id in GraphQL of the comment that began its thread: its own, unless it is a reply.
+    /// GraphQL id of the first comment of its thread; equals `node_id` unless the comment is a reply.
     pub thread: String,
-    /// Who wrote it.
+    /// Account that wrote it.
     pub author: Option<User>,
-    /// Markdown.
+    /// Text in Markdown.
     pub body: String,
-    /// When it was written.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When its text was changed last; `created_at` while it never was.
+    /// Time of the last edit; equals `created_at` without an edit.
     pub updated_at: Timestamp,
 }

@@ -1,81 +1,81 @@
-//! What callers see of issues.
+//! Types of issues, their comments and events.
 
 use domain::Timestamp;
 
 use crate::{CommentId, ETag};
 
-/// Somebody's account.
+/// Account of a user or program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
-    /// What stays: a login can become somebody else's.
+    /// Permanent id. A login can pass to another account.
     pub id: Option<u64>,
-    /// As people see it; that of an App ends in `[bot]`.
+    /// Login as GitHub shows it; that of an App ends in `[bot]`.
     pub login: String,
-    /// Whether it belongs to a program.
+    /// True when the account belongs to a program.
     pub is_bot: bool,
 }
 
-/// Whose an issue is and what it is marked with.
+/// Assignees and labels of an issue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assigned {
-    /// Logins of its assignees.
+    /// Logins of the assignees.
     pub assignees: Vec<String>,
-    /// Names of its labels.
+    /// Names of the labels.
     pub labels: Vec<String>,
 }
 
-/// An issue as a list shows it.
+/// Entry of a poll of issues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssueStub {
-    /// Its number.
+    /// Number in its repository.
     pub number: u64,
-    /// Its title.
+    /// Title in one line.
     pub title: String,
-    /// Last change of any kind.
+    /// Time of the last change of any kind.
     pub updated_at: Timestamp,
-    /// Assignees and labels.
+    /// Assignees and labels at that time.
     pub assigned: Assigned,
 }
 
-/// An issue of a list for people.
+/// Entry of a list that users read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedIssue {
-    /// Its one-line title.
+    /// Title in one line.
     pub title: String,
-    /// The rest.
+    /// Number, time of change, assignees and labels.
     pub stub: IssueStub,
 }
 
-/// What a poll of the open issues found.
+/// Result of a poll of the open issues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolledIssues {
-    /// Nothing changed since the tag that the poll named; it cost nothing of the rate limit.
+    /// No change since the `ETag` of the poll; the request cost nothing of the rate limit.
     Unchanged,
-    /// Something changed.
+    /// At least one issue changed.
     Changed {
-        /// The latest change first.
+        /// Open issues, latest change first.
         issues: Vec<IssueStub>,
-        /// For the next poll.
+        /// `ETag` for the next poll.
         etag: Option<ETag>,
     },
 }
 
-/// An issue. Accounts are absent when they were deleted.
+/// Issue with its history. Accounts are absent when they were deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Issue {
-    /// Its title.
+    /// Title in one line.
     pub title: String,
-    /// Its text, Markdown.
+    /// Text in Markdown.
     pub body: String,
-    /// Link for people.
+    /// Link to its page.
     pub url: String,
-    /// Whether it is open.
+    /// True while the issue is open.
     pub is_open: bool,
-    /// When it was opened.
+    /// Time of its creation.
     pub created_at: Option<Timestamp>,
-    /// Who opened it.
+    /// Account that opened it.
     pub author: Option<User>,
-    /// Assignees and labels.
+    /// Present assignees and labels.
     pub assigned: Assigned,
     /// Edits of title and body, oldest first.
     pub edits: Vec<Edit>,
@@ -85,61 +85,61 @@ pub struct Issue {
     pub comments: Vec<IssueComment>,
 }
 
-/// An edit of an issue's title or body.
+/// Edit of an issue's title or body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// When.
+    /// Time of the edit.
     pub at: Timestamp,
-    /// Who.
+    /// Account that edited it.
     pub by: Option<User>,
 }
 
-/// Something that was done to an issue.
+/// Assignment or labeling of an issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssueEvent {
-    /// Its id in GraphQL.
+    /// GraphQL id of the event.
     pub id: String,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// Who did it.
+    /// Account that caused the event.
     pub by: Option<User>,
-    /// What.
+    /// Assignment or label of the event.
     pub wish: IssueWish,
 }
 
-/// What may ask somebody for something.
+/// Change to an issue that may ask for work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IssueWish {
-    /// It was assigned to this login.
+    /// The issue was assigned to this login.
     Assigned(String),
-    /// It got this label.
+    /// The issue received this label.
     Labeled(String),
 }
 
-/// A comment on an issue.
+/// Comment on an issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssueComment {
-    /// Its id.
+    /// Id of the comment.
     pub id: CommentId,
-    /// Who wrote it.
+    /// Account that wrote it.
     pub author: Option<User>,
-    /// Markdown.
+    /// Text in Markdown.
     pub body: String,
-    /// When it was written.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// When its text was changed last; `created_at` while it never was.
+    /// Time of the last edit; equals `created_at` without an edit.
     pub updated_at: Timestamp,
 }
 
-/// A request for somebody's review of a pull request.
+/// Request for a user's review of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewRequest {
-    /// Its event's id.
+    /// Id of the request's event.
     pub id: u64,
-    /// Who asked; absent when the account was deleted.
+    /// Account that requested it; absent when the account was deleted.
     pub by: Option<User>,
-    /// Login of who is asked.
+    /// Login of the requested reviewer.
     pub reviewer: String,
-    /// When.
+    /// Time of the request.
     pub at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Issues that we open, and how they belong to one another.
+//! Issues that Journeyman opens, and their sub-issues.
 
 use domain::RepositoryName;
 use serde::Deserialize;
@@ -12,25 +12,25 @@ use crate::{
 
 const PAGE: usize = 100;
 
-/// An issue to open.
+/// Content of an issue to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewIssue {
-    /// Its one-line title.
+    /// Title in one line.
     pub title: String,
-    /// Markdown.
+    /// Text in Markdown.
     pub body: String,
-    /// Labels; GitHub makes those that the repository does not have.
+    /// Labels; GitHub creates those that the repository lacks.
     pub labels: Vec<String>,
 }
 
-/// An issue that we opened.
+/// Issue that our account opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenedIssue {
-    /// What the interface of sub-issues calls it by.
+    /// Id that the sub-issue endpoints take instead of the number.
     pub id: u64,
-    /// Its number in the repository.
+    /// Number in its repository.
     pub number: u64,
-    /// Link for people.
+    /// Link to its page.
     pub url: String,
 }
 
@@ -54,11 +54,10 @@ impl From<WireOpened> for OpenedIssue {
 }
 
 impl Writer {
-    /// Opens an issue. A second call opens a second one: look with [`Self::find_our_issue`] before.
+    /// Opens an issue. A second call opens a second issue: call [`Self::find_our_issue`] first.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such repository, [`Error::Rejected`] when GitHub refuses
-    /// the text.
+    /// [`Error::NotFound`] when the repository is missing, [`Error::Rejected`] when GitHub refuses the text.
     pub async fn create_issue(
         &self,
         repository: &RepositoryName,
@@ -70,8 +69,8 @@ impl Writer {
         Ok(made.into())
     }
 
-    /// The oldest issue of our account whose text ends in this, open or closed, among the 100 newest. Text above may be
-    /// quoted from others and hold anything. Lists of GitHub show an issue some seconds after it was opened.
+    /// Finds the oldest issue of our account whose text ends in `ending`, open or closed, among the 100
+    /// newest. GitHub's lists show a new issue some seconds late.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -87,6 +86,7 @@ impl Writer {
             encode(&us)
         );
         let found: Vec<WireOpened> = client.get(repository, Access::Write, &path).await?;
+        // The end of the text only: text above may be a quotation of others with any content.
         let has = |issue: &WireOpened| {
             let body = issue.body.as_deref().unwrap_or_default();
             body.trim_end().ends_with(ending)
@@ -94,10 +94,10 @@ impl Writer {
         Ok(found.into_iter().rfind(has).map(OpenedIssue::from))
     }
 
-    /// The issue with that number, as far as sub-issues need it.
+    /// Reads the id and number of an issue, as sub-issues need them.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn opened_issue(&self, repository: &RepositoryName, number: u64) -> Result<OpenedIssue, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
@@ -105,10 +105,10 @@ impl Writer {
         Ok(found.into())
     }
 
-    /// The numbers of an issue's sub-issues; at most 100, which is GitHub's own limit.
+    /// Lists the numbers of an issue's sub-issues; at most 100, which is GitHub's own limit.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue has that number.
     pub async fn sub_issues(&self, repository: &RepositoryName, parent: u64) -> Result<Vec<u64>, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{parent}/sub_issues?per_page={PAGE}");
@@ -116,10 +116,11 @@ impl Writer {
         Ok(found.into_iter().map(|issue| issue.number).collect())
     }
 
-    /// Makes an issue, by its id ([`OpenedIssue::id`]), a part of another one.
+    /// Makes the issue with the id `part` ([`OpenedIssue::id`]) a sub-issue of the issue with the number
+    /// `parent`.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when one of them is not there, [`Error::Rejected`] when it is a part of an issue already or
+    /// [`Error::NotFound`] when one of them is missing, [`Error::Rejected`] when it is a sub-issue already or
     /// would contain itself.
     pub async fn add_sub_issue(
         &self,

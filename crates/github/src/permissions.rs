@@ -1,19 +1,19 @@
-//! What the two GitHub Apps have to be allowed, and what for: the one list that docs/permissions.md shows,
-//! `journeyman doctor` checks and installation tokens are made from.
+//! Permissions and events that the two GitHub Apps need, with reasons: the one list for docs/permissions.md,
+//! `journeyman doctor` and installation tokens.
 
 use std::{collections::BTreeMap, fmt};
 
-/// How much of something an App may do.
+/// Level of a permission, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// See it.
+    /// Reading alone is permitted.
     Read,
-    /// Change it; contains seeing it.
+    /// Changes are permitted; includes reading.
     Write,
 }
 
 impl Level {
-    /// GitHub's word for it.
+    /// GitHub's name of the level: `read` or `write`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -30,16 +30,16 @@ impl Level {
     }
 }
 
-/// A repository permission that one of the Apps needs.
+/// Repository permission that one of the Apps needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needed {
-    /// Its name in the API, e.g. `pull_requests`.
+    /// Name in the API, e.g. `pull_requests`.
     pub name: &'static str,
-    /// Its name on GitHub's pages, e.g. `Pull requests`.
+    /// Name on GitHub's pages, e.g. `Pull requests`.
     pub title: &'static str,
-    /// How much of it.
+    /// Lowest level that suffices.
     pub level: Level,
-    /// What for.
+    /// Purpose of the permission, as docs/permissions.md shows it.
     pub reason: &'static str,
 }
 
@@ -58,7 +58,7 @@ const fn needed(name: &'static str, title: &'static str, level: Level, reason: &
     }
 }
 
-/// What the App of `[github_reader]` needs.
+/// Permissions that the App of `[github_reader]` needs.
 pub const READER: [Needed; 7] = [
     needed(
         "metadata",
@@ -99,7 +99,7 @@ pub const READER: [Needed; 7] = [
     ),
 ];
 
-/// What the App of `[github_writer]` needs.
+/// Permissions that the App of `[github_writer]` needs.
 pub const WRITER: [Needed; 7] = [
     needed("metadata", "Metadata", Level::Read, "the repository"),
     needed(
@@ -140,7 +140,7 @@ pub const WRITER: [Needed; 7] = [
     ),
 ];
 
-/// What the App of `[github_writer]` must not be allowed to change.
+/// Permissions that the App of `[github_writer]` must not have.
 pub const WRITER_MUST_NOT: [Needed; 4] = [
     needed(
         "workflows",
@@ -158,14 +158,14 @@ pub const WRITER_MUST_NOT: [Needed; 4] = [
     needed("environments", "Environments", Level::Write, "nothing needs it"),
 ];
 
-/// A webhook event that the App of `[github_reader]` is subscribed to.
+/// Webhook event that the App of `[github_reader]` is subscribed to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its name in deliveries, e.g. `check_run`.
+    /// Name in deliveries, e.g. `check_run`.
     pub name: &'static str,
-    /// Its name on GitHub's pages, e.g. `Check run`.
+    /// Name on GitHub's pages, e.g. `Check run`.
     pub title: &'static str,
-    /// What for.
+    /// Purpose of the event, as docs/permissions.md shows it.
     pub reason: &'static str,
 }
 
@@ -173,7 +173,7 @@ const fn event(name: &'static str, title: &'static str, reason: &'static str) ->
     Event { name, title, reason }
 }
 
-/// The webhook events that are listened to. The App of `[github_writer]` is subscribed to none.
+/// Webhook events that ingest handles. The App of `[github_writer]` is subscribed to none.
 pub const EVENTS: [Event; 11] = [
     event("check_run", "Check run", "checks of our pull requests"),
     event("check_suite", "Check suite", "checks of our pull requests"),
@@ -204,7 +204,7 @@ pub const EVENTS: [Event; 11] = [
     ),
 ];
 
-/// What an App is subscribed to in vain, and what it lacks, by their names in deliveries.
+/// Returns the superfluous and the missing events of an App, by their names in deliveries.
 pub fn events(subscribed: &[String]) -> (Vec<&str>, Vec<&'static str>) {
     let is_heard = |name: &&str| EVENTS.iter().any(|event| event.name == *name);
     let in_vain = subscribed
@@ -216,7 +216,7 @@ pub fn events(subscribed: &[String]) -> (Vec<&str>, Vec<&'static str>) {
     (in_vain.collect(), missing.collect())
 }
 
-/// Permissions that are held beyond those of `needed`, as in [`Identity::permissions`](crate::Identity).
+/// Lists permissions held beyond those of `needed`, as in [`Identity::permissions`](crate::Identity).
 pub fn excess<'a>(needed: &[Needed], held: &'a [String]) -> Vec<&'a str> {
     let is_needed = |held: &str| {
         let Some((name, level)) = held.split_once(':') else {
@@ -231,7 +231,8 @@ pub fn excess<'a>(needed: &[Needed], held: &'a [String]) -> Vec<&'a str> {
     held.filter(|held| !is_needed(held)).collect()
 }
 
-/// Those of `needed` that are not among the permissions of [`Identity::permissions`](crate::Identity).
+/// Lists those of `needed` that are missing among the permissions of
+/// [`Identity::permissions`](crate::Identity).
 pub fn lacking(needed: &[Needed], held: &[String]) -> Vec<Needed> {
     let is_held = |needed: &&Needed| {
         held.iter().any(|held| {
@@ -244,24 +245,24 @@ pub fn lacking(needed: &[Needed], held: &[String]) -> Vec<Needed> {
     needed.iter().filter(|needed| !is_held(needed)).copied().collect()
 }
 
-/// The kinds of call; each has installation tokens of its own that can do no more than it needs.
+/// Kind of call. Each kind has separate installation tokens with the least permissions that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Access {
-    /// Everything that the reader does.
+    /// All calls of the reader.
     Look,
     /// Branches, pull requests and comments over the API.
     Write,
-    /// Ending a draft: GitHub asks for the right to push as well.
+    /// End of a draft, for which GitHub also requires the right to push.
     MarkReady,
-    /// Running failed jobs again.
+    /// Rerun of failed jobs.
     Rerun,
     /// Our own check run.
     Checks,
     /// Comments in discussions.
     Discuss,
-    /// `git fetch`.
+    /// Read access for `git fetch`.
     Fetch,
-    /// `git push`.
+    /// Write access for `git push`.
     Push,
 }
 
@@ -287,8 +288,8 @@ impl Access {
         }
     }
 
-    /// What a token for it asks for. GitHub refuses to make a token with more than the installation was given, so what
-    /// is lacking is left out and shows as a refusal of the call that needs it.
+    /// Permissions to request for a token. GitHub refuses to create a token with more than the installation
+    /// has, so missing permissions are left out; the call that needs one is then refused.
     pub(crate) fn within(self, given: &BTreeMap<String, String>) -> BTreeMap<&'static str, &'static str> {
         let wanted = self.wanted().into_iter();
         let asked = wanted.filter_map(|(name, level)| {
@@ -299,8 +300,11 @@ impl Access {
     }
 }
 
-/// The permission that a refusal names in `X-Accepted-GitHub-Permissions`, for people: `contents:write and issues:write`.
+/// Renders the permissions that a refusal names in `X-Accepted-GitHub-Permissions`: `contents:write and
+/// issues:write`.
 pub(crate) fn readable(header: &str) -> Option<String> {
+    // In that header `,` separates permissions that are needed together and `;` separates alternatives. The
+    // text goes to the operator, so any other character rejects it.
     let is_plain = |c: char| c.is_ascii_lowercase() || matches!(c, '_' | '=' | ',' | ';' | ' ');
     let text = header.trim();
     if text.is_empty() || text.len() > 200 || !text.chars().all(is_plain) {

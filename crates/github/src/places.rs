@@ -1,5 +1,5 @@
-//! Where a repository's calls go and with which token: installations of an App, tokens of one repository each, and
-//! repositories that were renamed.
+//! Address and token of a repository's calls: App installations, tokens limited to one repository, and
+//! renamed repositories.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,19 +24,19 @@ use crate::{
     transport,
 };
 
-/// A token is replaced this long before it expires, so that a call under way keeps it.
+// Margin before the end of a token at which it is replaced, so that a call in progress keeps it.
 const TOKEN_MARGIN: Duration = Duration::from_secs(300);
-/// How long a token without a readable end is used.
+// Lifetime of a token whose end cannot be parsed. GitHub's tokens live for an hour.
 const TOKEN_LIFE: Duration = Duration::from_secs(600);
-/// How often a repository may lead to another one.
+/// Maximum number of redirects from one repository to another in one call.
 pub(crate) const MAX_MOVES: usize = 3;
 
-/// Where the calls about a repository go.
+/// Present address and name of a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// `/repos/acme/shop`, or `/repositories/17` after it was renamed.
+    /// `/repos/acme/shop`, or `/repositories/17` after a rename.
     pub(crate) base: String,
-    /// Its name of today; while `is_name_known` is false, the one that it had.
+    /// Current name of the repository; the previous one while `is_name_known` is false.
     pub(crate) name: RepositoryName,
     is_name_known: bool,
 }
@@ -50,7 +50,7 @@ impl Place {
         }
     }
 
-    /// What a token for it is limited to.
+    /// Repository to which a token is limited, by its id where the id is known.
     fn scope(&self) -> Value {
         match self.base.strip_prefix("/repositories/").map(str::parse::<u64>) {
             Some(Ok(id)) => json!({ "repository_ids": [id] }),
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// A token for one repository and one kind of call.
+/// Token for one repository and one kind of call.
 #[derive(Clone)]
 struct Token {
     secret: SecretString,
@@ -67,10 +67,11 @@ struct Token {
     until: Instant,
 }
 
-/// One token at most, made by whoever asks first.
+/// Slot of at most one token. Its lock makes concurrent callers wait for one request instead of sending
+/// several.
 type Slot = Arc<Mutex<Option<Token>>>;
 
-/// An App's installation on a repository.
+/// Installation of the App on a repository.
 #[derive(Clone, Deserialize)]
 struct Installation {
     id: u64,
@@ -89,21 +90,21 @@ struct FullName {
     full_name: RepositoryName,
 }
 
-/// Who calls.
+/// Credentials of the account.
 pub(crate) enum Credentials {
-    /// An App; each installation has tokens of its own.
+    /// Id of an App; each installation has separate tokens.
     App(u64),
-    /// A token that serves for everything.
+    /// Token of a user, which serves all calls.
     Token(SecretString),
 }
 
-/// Places and tokens of one account, shared by all calls.
+/// Addresses and tokens of one account, shared by all calls.
 pub(crate) struct Places {
     own: Caller,
-    /// Of the account; an App's installations have limits of their own.
+    /// Limits of the account; an App's installations have separate limits.
     limits: Limits,
     credentials: Credentials,
-    /// Path of the API's base, e.g. `/api/v3`; empty for most.
+    /// Path of the API's base URL, e.g. `/api/v3`; empty for github.com.
     base_path: String,
     authority: String,
     moved: Mutex<HashMap<RepositoryName, Place>>,
@@ -115,7 +116,7 @@ impl Places {
     pub(crate) fn new(crab: Arc<Octocrab>, credentials: Credentials, api_url: &str, limits: Limits) -> Self {
         let api: Uri = api_url.parse().unwrap_or_default();
         let own = match credentials {
-            // An App itself writes nothing but tokens.
+            // The App itself creates no content; its only writes are requests for tokens.
             Credentials::App(_) => limits.without_pace(),
             Credentials::Token(_) => limits.clone(),
         };
@@ -135,7 +136,7 @@ impl Places {
         &self.credentials
     }
 
-    /// The account itself: an App without an installation, or the token's owner.
+    /// Caller for the account itself: an App without an installation, or the token's owner.
     pub(crate) fn own(&self) -> &Caller {
         &self.own
     }
@@ -148,7 +149,7 @@ impl Places {
             .unwrap_or_else(|| Place::of(repository))
     }
 
-    /// Who calls about a repository.
+    /// Caller for a repository: its installation, or the token's owner.
     pub(crate) async fn caller(&self, repository: &RepositoryName, access: Access) -> Result<Caller, Error> {
         match self.credentials {
             Credentials::Token(_) => Ok(self.own.clone()),
@@ -156,7 +157,7 @@ impl Places {
         }
     }
 
-    /// The secret that git sends.
+    /// Secret that git sends as password.
     pub(crate) async fn secret(
         &self,
         repository: &RepositoryName,
@@ -168,12 +169,12 @@ impl Places {
         }
     }
 
-    /// Forgets what a refusal of the credentials makes doubtful; false when there is nothing to ask for anew.
+    /// Drops the token and installation after a refusal. Returns false when no new token can be requested.
     pub(crate) async fn forget(&self, repository: &RepositoryName, access: Access) -> bool {
         if matches!(self.credentials, Credentials::Token(_)) {
             return false;
         }
-        // An installation may be removed and made again under another id.
+        // A removed installation can return under another id.
         self.installations.lock().await.remove(repository);
         self.tokens
             .lock()
@@ -203,7 +204,7 @@ impl Places {
         let answered = transport::send(&self.own, Call::Post(&path, &body)).await;
         let minted: Minted = match answered.and_then(|answer| answer.parse()) {
             Ok(minted) => minted,
-            // Nobody is hurt by a token that nobody got.
+            // A lost token harms no one and expires, so that the request may be sent again.
             Err(Error::Unknown { detail, source }) => return Err(Error::Unavailable { detail, source }),
             Err(Error::NotFound { .. }) => {
                 self.installations.lock().await.remove(repository);
@@ -250,7 +251,7 @@ impl Places {
         Err(goes_round(repository))
     }
 
-    /// Remembers where a redirect leads: to another address of the same service, for the same rest of the path.
+    /// Remembers the target of a redirect: another address of the same API, for the same rest of the path.
     pub(crate) async fn follow(
         &self,
         repository: &RepositoryName,
@@ -279,9 +280,11 @@ impl Places {
         if moved
             .get(repository)
             .is_some_and(|known| known.base == place.base)
+        // The target is known and the calls still arrive here, so the redirects form a loop.
         {
             return Err(goes_round(repository));
         }
+        // The installation and its tokens belong to the previous name or owner.
         moved.insert(repository.clone(), place);
         self.installations.lock().await.remove(repository);
         self.tokens
@@ -291,7 +294,7 @@ impl Places {
         Ok(())
     }
 
-    /// Learns the new name of a repository that was renamed and tells the operator, once.
+    /// Reads the new name of a renamed repository and logs it once for the operator.
     pub(crate) async fn learn_name(&self, repository: &RepositoryName, access: Access) -> Result<(), Error> {
         let place = self.place(repository).await;
         if place.is_name_known {
@@ -329,7 +332,7 @@ fn authority(uri: &Uri) -> String {
     text.to_ascii_lowercase()
 }
 
-/// The base of a repository's calls: `/repositories/<id>` or `/repos/<owner>/<name>`, and the name when that tells it.
+/// Parses a base path: `/repositories/<id>` without a name, or `/repos/<owner>/<name>` with one.
 fn renamed(base: &str) -> Option<Option<RepositoryName>> {
     if let Some(id) = base.strip_prefix("/repositories/") {
         return id.parse::<u64>().is_ok().then_some(None);

@@ -1,5 +1,7 @@
-//! Projects: what fields one has, and what they say of an issue. GitHub offers them over GraphQL alone, and an App sees those of
-//! an organisation only where the whole organisation gives it that right; so they have a token of their own.
+//! GitHub Projects: their fields, and the values of an issue. GitHub offers them over GraphQL alone.
+//!
+//! An App sees an organization's projects only with a permission on the whole organization, so they have a
+//! separate token.
 
 use domain::RepositoryName;
 use serde::Deserialize;
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{Error, Writer, call::Call, client::Client, permissions::Access};
 
-/// The first 50 fields; GitHub allows no more.
+// The first 50 fields, which is the most that GitHub permits in a project.
 const PROJECT: &str = "query($owner: String!, $number: Int!) { repositoryOwner(login: $owner) { __typename ... on ProjectV2Owner { \
     projectV2(number: $number) { id title fields(first: 50) { nodes { __typename \
     ... on ProjectV2Field { id name dataType } ... on ProjectV2IterationField { id name dataType } \
@@ -18,40 +20,40 @@ const SET: &str = "mutation($project: ID!, $item: ID!, $field: ID!, $value: Proj
     updateProjectV2ItemFieldValue(input: {projectId: $project, itemId: $item, fieldId: $field, value: $value}) \
     { projectV2Item { id } } }";
 
-/// A project.
+/// Project with its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
     id: String,
-    /// As people read it.
+    /// Title as its page shows it.
     pub title: String,
-    /// Its fields.
+    /// Fields that the query knows.
     pub fields: Vec<ProjectField>,
 }
 
-/// A field of a project.
+/// Field of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectField {
     id: String,
-    /// As people read it.
+    /// Name as the project's page shows it.
     pub name: String,
     kind: FieldKind,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FieldKind {
-    /// One of these: their names and ids.
+    /// Single-select field: names and ids of its options.
     Options(Vec<(String, String)>),
     Number,
     Text,
-    /// Dates, iterations and what GitHub derives by itself.
+    /// Dates, iterations and fields that GitHub derives, none of which is set here.
     Other,
 }
 
-/// A value that a field can have.
+/// Value that fits a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProjectValue(Value);
 
-/// An issue in a project.
+/// Issue as an item of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectItem {
     project: String,
@@ -59,7 +61,7 @@ pub struct ProjectItem {
 }
 
 impl Project {
-    /// The field of this name. Case does not matter.
+    /// Finds the field of this name, regardless of case.
     pub fn field(&self, name: &str) -> Option<&ProjectField> {
         let is_it = |field: &&ProjectField| field.name.to_lowercase() == name.to_lowercase();
         self.fields.iter().find(is_it)
@@ -67,7 +69,8 @@ impl Project {
 }
 
 impl ProjectField {
-    /// The value that a text means for it: the name of an option, a number, or any text; nothing for what it cannot have.
+    /// Converts a text to a value of the field: an option's name, a number, or any text. `None` when the
+    /// field cannot hold it.
     pub fn value(&self, text: &str) -> Option<ProjectValue> {
         let value = match &self.kind {
             FieldKind::Options(options) => {
@@ -111,7 +114,7 @@ struct WireNodes {
     nodes: Vec<WireField>,
 }
 
-/// Without an id it is a kind of field that the query does not know.
+/// Field without an id: of a kind that the query does not select.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct WireField {
@@ -144,16 +147,16 @@ impl From<WireField> for ProjectField {
 }
 
 impl Writer {
-    /// Whether the settings have a token for the projects of the server that has a repository.
+    /// True when the settings have a project token for the repository's server.
     pub fn sees_projects(&self, repository: &RepositoryName) -> bool {
         self.clients.of(repository).is_ok_and(Client::has_project_token)
     }
 
-    /// A project, by its owner and number, on the server that has a repository.
+    /// Reads a project by its owner and number, on the repository's server.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such project or the token may not see it, [`Error::Unauthorized`] without a
-    /// token.
+    /// [`Error::NotFound`] when the project is missing or invisible to the token, [`Error::Unauthorized`]
+    /// without a token.
     pub async fn project(
         &self,
         repository: &RepositoryName,
@@ -182,11 +185,11 @@ impl Writer {
         })
     }
 
-    /// Puts an issue into a project; one that is there stays as it is.
+    /// Adds an issue to a project; an issue that it contains already stays unchanged.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such issue or the token may not see it, [`Error::Forbidden`] when it may not
-    /// change the project.
+    /// [`Error::NotFound`] when the issue is missing or invisible to the token, [`Error::Forbidden`] when the
+    /// token has no permission to change the project.
     pub async fn put_into_project(
         &self,
         repository: &RepositoryName,
@@ -216,7 +219,8 @@ impl Writer {
     /// Sets a field of an issue in a project.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] when the token may not change the project, [`Error::Rejected`] when GitHub refuses the value.
+    /// [`Error::Forbidden`] when the token has no permission to change the project, [`Error::Rejected`] when
+    /// GitHub refuses the value.
     pub async fn set_project_field(
         &self,
         repository: &RepositoryName,

@@ -1,4 +1,4 @@
-//! What may be read at GitHub.
+//! Read access to GitHub.
 
 use std::collections::BTreeMap;
 
@@ -21,22 +21,24 @@ const MAX_CHECK_PAGES: usize = 3;
 const MAX_PULL_REQUEST_PAGES: usize = 5;
 const MAX_DELIVERY_PAGES: usize = 10;
 
-/// Reads at GitHub; cheap to clone. Every call is tried three times.
+/// Reader of GitHub; cheap to clone. Each call is tried up to three times.
 #[derive(Clone, Debug)]
 pub struct Reader {
     pub(crate) clients: Clients,
 }
 
 impl Reader {
-    /// A reader of the default instance with its own connections; needs a tokio runtime. Connects to nothing yet.
+    /// Creates a reader of the default instance with its own connection pool, in a tokio runtime. Connects on
+    /// first use.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when a URL is not valid.
+    /// [`Error::Unauthorized`] when the private key cannot be parsed, [`Error::Rejected`] when a URL is not
+    /// valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         Self::with_instances(Some(settings), &BTreeMap::new())
     }
 
-    /// The same for the default instance, if there is one, and those that repositories may name.
+    /// Creates a reader of the default instance, if it is configured, and of the named ones.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -49,7 +51,8 @@ impl Reader {
         })
     }
 
-    /// The same reader, that asks before each request and tells of each answer who keeps the limits of its accounts.
+    /// Creates a reader that consults the gate before each request and reports the limits of each answer to
+    /// it.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -63,10 +66,10 @@ impl Reader {
         })
     }
 
-    /// The repository itself.
+    /// Reads the repository's description.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it does not exist or the App is not installed there.
+    /// [`Error::NotFound`] when it does not exist or the App has no installation there.
     pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
         self.clients
             .of(repository)?
@@ -74,7 +77,8 @@ impl Reader {
             .await
     }
 
-    /// The latest checks of a commit: check runs and commit statuses, at most 300 of each.
+    /// Lists the latest checks of a commit: check runs and commit statuses, at most 300 of each, without
+    /// ours.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the commit does not exist.
@@ -118,10 +122,10 @@ impl Reader {
         Ok(checks)
     }
 
-    /// One pull request.
+    /// Reads one pull request.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no pull request has that number.
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
         self.clients
             .of(repository)?
@@ -129,8 +133,8 @@ impl Reader {
             .await
     }
 
-    /// Open pull requests, of anybody, that name the ticket in title, head branch or description. Looks at the 500
-    /// newest.
+    /// Lists open pull requests of all authors that name the ticket in title, head branch or description.
+    /// Searches the 500 newest.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -157,11 +161,11 @@ impl Reader {
         Ok(matches)
     }
 
-    /// What was said of a pull request, the earliest first: its reviews, the comments at its lines and its conversation, the
-    /// first 100 of each. Remarks without words are left out.
+    /// Lists the remarks on a pull request, oldest first: reviews, comments on lines and the conversation,
+    /// the first 100 of each. Remarks without text are left out.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no pull request has that number.
     pub async fn remarks(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Remark>, Error> {
         let mut remarks = Vec::new();
         for place in [
@@ -181,7 +185,8 @@ impl Reader {
         Ok(remarks)
     }
 
-    /// Closed pull requests, merged or not, that changed at or after `since`; the 500 latest at most, newest first.
+    /// Lists closed pull requests, merged or not, that changed at or after `since`; at most the 500 latest,
+    /// newest first.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -210,9 +215,10 @@ impl Reader {
         Ok(closed)
     }
 
-    /// Pull requests, open and closed, that changed at or after `since`; the 500 latest at most. With the tag of the
-    /// poll before, one request that costs nothing answers while no pull request changed. A push, a close, a merge and a
-    /// comment change a pull request; its checks do not.
+    /// Lists pull requests, open and closed, that changed at or after `since`; at most the 500 latest.
+    ///
+    /// With the `ETag` of the previous poll, an unchanged answer costs one request and nothing of the rate
+    /// limit. A push, a close, a merge and a comment change a pull request; its checks do not.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -223,7 +229,7 @@ impl Reader {
         known: Option<&ETag>,
     ) -> Result<Polled, Error> {
         let path = |page| format!("/pulls?state=all&sort=updated&direction=desc&per_page={PAGE}&page={page}");
-        // Whatever changes becomes the first: the tag of the first page tells of every change.
+        // Every change moves its pull request to the first page, so the ETag of that page covers all changes.
         let first: Option<(Vec<WirePullRequest>, _)> = self
             .clients
             .of(repository)?
@@ -258,7 +264,7 @@ impl Reader {
         })
     }
 
-    /// The pull request whose head is that branch of the repository: an open one if there is one, else the newest.
+    /// Finds the pull request from that branch of the repository: an open one first, otherwise the newest.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -273,8 +279,8 @@ impl Reader {
             .await
     }
 
-    /// What an account may do in the repository. GitHub answers by login; when that is another account's by now, or
-    /// nobody's, this one has [`Permission::None`].
+    /// Reads the permission of an account in the repository. GitHub answers by login; when the login is
+    /// unknown or belongs to another account now, the account has [`Permission::None`].
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -294,12 +300,13 @@ impl Reader {
         Ok(found.map_or(Permission::None, |found| found.of(account)))
     }
 
-    /// The default instance (`None`) and the named ones.
+    /// Iterates over the default instance (`None`) and the named ones.
     pub fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
         self.clients.instances()
     }
 
-    /// An instance's attempts since then to deliver webhooks to our App, newest first; the 1,000 latest at most.
+    /// Lists an instance's attempts to deliver webhooks to our App since then, newest first; at most the
+    /// 1,000 latest.
     ///
     /// # Errors
     /// [`Error::Unauthorized`] without an App: a token has no deliveries.
@@ -331,10 +338,10 @@ impl Reader {
         Ok(deliveries)
     }
 
-    /// What one attempt of [`Self::hook_deliveries`] carried: the webhook's body as JSON.
+    /// Reads the webhook body of one attempt of [`Self::hook_deliveries`], as JSON.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when GitHub has forgotten it, [`Error::Unauthorized`] without an App.
+    /// [`Error::NotFound`] when GitHub no longer stores it, [`Error::Unauthorized`] without an App.
     pub async fn hook_payload(
         &self,
         instance: Option<&Instance>,
@@ -349,18 +356,18 @@ impl Reader {
         Ok(found.request.payload)
     }
 
-    /// Who the credentials of an instance belong to.
+    /// Reads the identity of an instance's credentials.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when they are no good.
+    /// [`Error::Unauthorized`] when GitHub refuses the credentials.
     pub async fn identity(&self, instance: Option<&Instance>) -> Result<Identity, Error> {
         self.clients.on(instance)?.whoami().await
     }
 
-    /// Who the credentials belong to.
+    /// Reads the identity of the default instance's credentials.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when they are no good.
+    /// [`Error::Unauthorized`] when GitHub refuses the credentials.
     pub async fn whoami(&self) -> Result<Identity, Error> {
         self.clients.on(None)?.whoami().await
     }

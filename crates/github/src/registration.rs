@@ -1,4 +1,4 @@
-//! Registering the two Apps from manifests, and where they are installed.
+//! Registration of the two Apps from manifests, and their installations.
 
 use std::sync::Arc;
 
@@ -16,23 +16,23 @@ use crate::{
     transport,
 };
 
-/// The longest name that GitHub takes for an App.
+// The longest name that GitHub accepts for an App.
 const MAX_NAME: usize = 34;
 
-/// Which of the two Apps.
+/// Role of one of the two Apps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// That of `[github_reader]`.
+    /// The App of `[github_reader]`.
     Reader,
-    /// That of `[github_writer]`.
+    /// The App of `[github_writer]`.
     Writer,
 }
 
 impl Role {
-    /// Both, in the order in which they are made.
+    /// Both roles, in the order of their registration.
     pub const ALL: [Self; 2] = [Self::Reader, Self::Writer];
 
-    /// `reader` or `writer`.
+    /// Name of the role: `reader` or `writer`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Reader => "reader",
@@ -40,7 +40,7 @@ impl Role {
         }
     }
 
-    /// Its section of the settings.
+    /// Section of the settings for the App.
     pub const fn section(self) -> &'static str {
         match self {
             Self::Reader => "github_reader",
@@ -55,7 +55,7 @@ impl Role {
         }
     }
 
-    /// The name that the App of an organisation is proposed; people may choose another one on GitHub's page.
+    /// Proposed name for an organization's App. The user can choose another name on GitHub's page.
     fn name(self, org: &str) -> String {
         let end = match self {
             Self::Reader => "-journeyman-reader",
@@ -66,8 +66,7 @@ impl Role {
     }
 }
 
-/// What GitHub is asked to register. `hook` is where webhooks go; without it the App has none, as a hook without address is
-/// refused even when it is off. The writer never has one.
+/// Builds the manifest of an App. `hook` is the address for webhooks of the reader; the writer receives none.
 pub fn manifest(role: Role, org: &str, home: &str, back_to: &str, hook: Option<&str>) -> Value {
     let permissions = role.needed().iter();
     let permissions = permissions.map(|needed| (needed.name.to_owned(), needed.level.as_str().into()));
@@ -78,6 +77,8 @@ pub fn manifest(role: Role, org: &str, home: &str, back_to: &str, hook: Option<&
         "public": false,
         "default_permissions": Value::Object(permissions.collect()),
     });
+    // Without an address the manifest has no hook at all: GitHub refuses a hook without a URL even when it is
+    // inactive.
     if let (Role::Reader, Some(url)) = (role, hook) {
         manifest["hook_attributes"] = json!({"url": url, "active": true});
         manifest["default_events"] = EVENTS.map(|event| event.name).to_vec().into();
@@ -85,20 +86,20 @@ pub fn manifest(role: Role, org: &str, home: &str, back_to: &str, hook: Option<&
     manifest
 }
 
-/// An App that was registered a moment ago. GitHub tells its key this once.
+/// App that GitHub has just registered. GitHub shows the private key only in this answer.
 #[derive(Debug, Deserialize)]
 pub struct NewApp {
-    /// Its id.
+    /// Id of the App.
     pub id: u64,
-    /// Its name in addresses; people may have changed the one that the manifest proposed.
+    /// Name in URLs; the user may have changed the name that the manifest proposed.
     pub slug: String,
-    /// Its private key, PEM.
+    /// Private key in PEM format.
     pub pem: SecretString,
-    /// What its webhooks are signed with; absent without a webhook.
+    /// Secret that signs its webhooks; absent without a webhook.
     pub webhook_secret: Option<SecretString>,
-    /// Its page.
+    /// Link to its page.
     pub html_url: String,
-    /// Its owner.
+    /// Owner of the App.
     #[serde(default)]
     owner: Option<NewOwner>,
 }
@@ -110,16 +111,17 @@ struct NewOwner {
 }
 
 impl NewApp {
-    /// Its owner; empty where GitHub does not say so.
+    /// Login of its owner; empty when GitHub omits it.
     pub fn owner(&self) -> &str {
         self.owner.as_ref().map_or("", |owner| owner.login.as_str())
     }
 }
 
-/// Takes the App whose code GitHub led back with. A code is good for one call within an hour.
+/// Exchanges the code that GitHub redirected back with for the App. A code is valid for one call within an
+/// hour.
 ///
 /// # Errors
-/// What GitHub says, e.g. that it does not know the code.
+/// [`Error::Rejected`] for a malformed code; otherwise GitHub's refusal, e.g. of an unknown code.
 pub async fn convert(api_url: &str, code: &str) -> Result<NewApp, Error> {
     let is_plain = code
         .bytes()
@@ -144,11 +146,11 @@ struct WireNumbered {
     id: u64,
 }
 
-/// The number of the account under which an App writes, which is not that of the App. GitHub tells it to anybody; a server that
-/// tells nobody without an account refuses.
+/// Reads the id of the account `<slug>[bot]` under which an App writes; it differs from the App's id. The
+/// request is anonymous, so a server that requires a login refuses it.
 ///
 /// # Errors
-/// What GitHub says.
+/// GitHub's refusal, e.g. of an unknown account.
 pub async fn bot_number(api_url: &str, slug: &str) -> Result<u64, Error> {
     let caller = Caller {
         crab: Arc::new(anonymous_crab(api_url)?),
@@ -159,7 +161,7 @@ pub async fn bot_number(api_url: &str, slug: &str) -> Result<u64, Error> {
     answer.parse::<WireNumbered>().map(|account| account.id)
 }
 
-/// Who has the code can take the App, as long as nobody has.
+/// Replaces the code in an error: until the code is used, its holder can obtain the App with its key.
 fn without(code: &str, error: Error) -> Error {
     let hidden = |text: String| text.replace(code, "…");
     match error {
@@ -186,23 +188,23 @@ fn without(code: &str, error: Error) -> Error {
     }
 }
 
-/// A place where an App is installed.
+/// Account on which an App is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// The organisation or person.
+    /// Login of the organization or user.
     pub account: String,
-    /// Whether somebody suspended it.
+    /// True when the installation is suspended.
     pub is_suspended: bool,
 }
 
-/// An App as GitHub knows it now.
+/// Present state of an App at GitHub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Its name in addresses.
+    /// Name in URLs.
     pub slug: String,
-    /// Its page.
+    /// Link to its page.
     pub html_url: String,
-    /// Where it is installed, at most a hundred places.
+    /// Installations of the App, at most 100.
     pub installed: Vec<Installed>,
 }
 
@@ -223,10 +225,10 @@ struct WireAccount {
     login: String,
 }
 
-/// The App of these settings.
+/// Reads the App of these settings, with its installations.
 ///
 /// # Errors
-/// When the settings name no App, or what GitHub says.
+/// [`Error::Unauthorized`] when the settings name no App; otherwise GitHub's refusal.
 pub async fn standing(settings: &Settings) -> Result<Standing, Error> {
     let caller = app_caller(settings)?;
     let app: WireApp = transport::read(&caller, Call::Get("/app")).await?.parse()?;
@@ -245,7 +247,7 @@ pub async fn standing(settings: &Settings) -> Result<Standing, Error> {
     })
 }
 
-/// The App itself, without an installation.
+/// Caller for the App itself, without an installation.
 fn app_caller(settings: &Settings) -> Result<Caller, Error> {
     let (Some(id), Some(key)) = (settings.app_id, &settings.private_key) else {
         return Err(Error::Unauthorized {
@@ -258,11 +260,11 @@ fn app_caller(settings: &Settings) -> Result<Caller, Error> {
     })
 }
 
-/// Has the App of these settings send its webhooks to `url`, signed with the secret. Which events it sends only a person can say,
-/// on its page.
+/// Sets the webhook address and secret of the settings' App. GitHub has no endpoint for the subscribed
+/// events; a user selects them on the App's page.
 ///
 /// # Errors
-/// When the settings name no App, or what GitHub says.
+/// [`Error::Unauthorized`] when the settings name no App; otherwise GitHub's refusal.
 pub async fn set_hook(settings: &Settings, url: &str, secret: &SecretString) -> Result<(), Error> {
     let caller = app_caller(settings)?;
     let wanted =
@@ -271,7 +273,7 @@ pub async fn set_hook(settings: &Settings, url: &str, secret: &SecretString) -> 
     answer.parse::<Value>().map(drop)
 }
 
-/// Whether a text can be the name of an organisation.
+/// True when a text can be the login of an organization.
 pub fn is_owner(name: &str) -> bool {
     RepositoryName::new(name, "x").is_ok()
 }

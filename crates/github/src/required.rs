@@ -1,4 +1,4 @@
-//! The checks that GitHub requires before a merge.
+//! Checks that GitHub requires before a merge.
 
 use domain::RepositoryName;
 
@@ -37,10 +37,10 @@ impl Client {
 }
 
 impl Writer {
-    /// The checks that must pass before a merge into a branch, by branch protection and by rulesets.
+    /// Lists the checks that must pass before a merge into a branch, by branch protection and by rulesets.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] when they may not be read.
+    /// [`Error::Forbidden`] when our account has no permission to read them.
     pub async fn required_checks(
         &self,
         repository: &RepositoryName,
@@ -54,8 +54,8 @@ impl Writer {
 }
 
 impl Reader {
-    /// The checks that must pass before a merge into a branch, as far as our account may know: a reader App without the
-    /// right to see contents knows those of rulesets alone.
+    /// Lists the checks that must pass before a merge into a branch, as far as our account can read them. A
+    /// reader App without permission for contents reads only those of rulesets.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.

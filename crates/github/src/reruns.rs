@@ -1,4 +1,4 @@
-//! Runs of GitHub Actions: those of a commit, and running failed jobs again.
+//! GitHub Actions runs of a commit, and reruns of failed jobs.
 
 use domain::{CommitId, RepositoryName};
 
@@ -9,8 +9,10 @@ use crate::{
 };
 
 impl Reader {
-    /// The runs of GitHub Actions for a commit, the 100 latest. Runs that wait for a person's approval have no check runs, so
-    /// only this list tells of them. None where Actions are switched off, or our account may not see them.
+    /// Lists the 100 latest GitHub Actions runs for a commit. Empty where Actions are disabled or our account
+    /// cannot see them.
+    ///
+    /// Runs that wait for an approval have no check runs, so only this list contains them.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -33,10 +35,10 @@ impl Reader {
 }
 
 impl Writer {
-    /// A run of GitHub Actions as it is now.
+    /// Reads the present state of a GitHub Actions run.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none, [`Error::Forbidden`] without the permission for Actions.
+    /// [`Error::NotFound`] when the run is missing, [`Error::Forbidden`] without the permission for Actions.
     pub async fn workflow_run(&self, repository: &RepositoryName, run: u64) -> Result<WorkflowRun, Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/actions/runs/{run}");
@@ -44,11 +46,11 @@ impl Writer {
         Ok(found.into())
     }
 
-    /// Runs its failed jobs again, and those that depend on them.
+    /// Reruns the failed jobs of a run, and the jobs that depend on them.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] when it is under way, too old (30 days), or the permission is lacking; [`Error::Unknown`] when it
-    /// may have happened.
+    /// [`Error::Forbidden`] when the run is in progress, older than 30 days, or the permission is missing;
+    /// [`Error::Unknown`] when GitHub may have started it.
     pub async fn rerun_failed_jobs(&self, repository: &RepositoryName, run: u64) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/actions/runs/{run}/rerun-failed-jobs");

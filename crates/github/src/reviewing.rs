@@ -1,4 +1,4 @@
-//! Reviewing pull requests: what they change, who asked, and the review itself.
+//! Reviews of pull requests: changed files, requests and submission.
 
 use domain::{ChangedFile, CommitId, RepositoryName};
 use serde_json::{Value, json};
@@ -15,29 +15,29 @@ const MAX_COMMIT_PAGES: usize = 3;
 const MAX_FILE_PAGES: usize = 3;
 const MAX_EVENT_PAGES: usize = 10;
 
-/// A review to submit. It approves nothing: that is for people.
+/// Review to submit. It never approves a pull request; approval is reserved for users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewReview {
-    /// The commit that it is about.
+    /// Commit that the review covers.
     pub commit: CommitId,
-    /// Whether changes are asked for before a merge.
+    /// True when the review requests changes before a merge.
     pub asks_for_changes: bool,
-    /// Markdown.
+    /// Text in Markdown.
     pub body: String,
     /// Comments on lines of the new files.
     pub comments: Vec<NewComment>,
 }
 
-/// A comment of a review on a line of the new file.
+/// Comment of a review on a line of the new file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewComment {
-    /// The file.
+    /// Path of the file.
     pub path: String,
-    /// The line, from 1; it must be part of the pull request's diff.
+    /// Line, counted from 1; it must be part of the pull request's diff.
     pub line: u32,
-    /// The first of several lines, the last of which is `line`.
+    /// First of several lines; `line` is then the last one.
     pub start_line: Option<u32>,
-    /// Markdown.
+    /// Text in Markdown.
     pub body: String,
 }
 
@@ -53,10 +53,10 @@ impl NewComment {
 }
 
 impl Reader {
-    /// What a pull request changes: its 300 first files.
+    /// Lists the first 300 files that a pull request changes.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn changed_files(
         &self,
         repository: &RepositoryName,
@@ -66,10 +66,10 @@ impl Reader {
         changed_files(client, Access::Look, repository, number).await
     }
 
-    /// What a commit changes since another that it comes from; its 300 first files.
+    /// Lists the first 300 files that changed between a commit and a later one.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when one of them is gone.
+    /// [`Error::NotFound`] when one of the commits is gone.
     pub async fn changed_since(
         &self,
         repository: &RepositoryName,
@@ -77,16 +77,17 @@ impl Reader {
         head: &CommitId,
     ) -> Result<Vec<ChangedFile>, Error> {
         let client = self.clients.of(repository)?;
-        // The files come with the first page alone; of the commits one is enough.
+        // GitHub puts the files on the first page only. The commits are not needed, so the page holds one of
+        // them.
         let path = format!("/compare/{base}...{head}?per_page=1&page=1");
         let found: WireComparison = client.get(repository, Access::Look, &path).await?;
         Ok(found.files.into_iter().map(ChangedFile::from).collect())
     }
 
-    /// The commits of a pull request, oldest first; the 250 that GitHub lists at most.
+    /// Lists the commits of a pull request, oldest first; GitHub lists at most 250.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn pull_request_commits(
         &self,
         repository: &RepositoryName,
@@ -106,10 +107,10 @@ impl Reader {
         Ok(commits)
     }
 
-    /// The requests for reviews by people of a pull request, oldest first; of its 1,000 first events.
+    /// Lists the review requests of users for a pull request, oldest first, among its first 1,000 events.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn review_requests(
         &self,
         repository: &RepositoryName,
@@ -150,10 +151,10 @@ async fn changed_files(
 }
 
 impl Writer {
-    /// What a pull request changes: its 300 first files.
+    /// Lists the first 300 files that a pull request changes.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn changed_files(
         &self,
         repository: &RepositoryName,
@@ -163,10 +164,11 @@ impl Writer {
         changed_files(client, Access::Write, repository, number).await
     }
 
-    /// Submits a review with all its comments at once, and gives its id.
+    /// Submits a review with all its comments at once and returns its id.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when a comment stands on a line that is not in the diff, or changes are asked for from ourselves.
+    /// [`Error::Rejected`] when a comment is on a line outside the diff, or the pull request is ours and the
+    /// review requests changes.
     pub async fn submit_review(
         &self,
         repository: &RepositoryName,

@@ -1,4 +1,4 @@
-//! What happens to a pull request after it was opened: logs of its checks, reviews and replies, draft again.
+//! Work on an open pull request: job logs, reviews, threads, replies and the return to draft.
 
 use domain::RepositoryName;
 use serde_json::{Value, json};
@@ -11,13 +11,13 @@ use crate::{
 };
 
 const PAGE: usize = 100;
-/// How much of a log is read, from its end.
+// Bytes that are read from the end of a log.
 const LOG_BYTES: usize = 512 * 1024;
 
 const BACK_TO_DRAFT: &str = "mutation($id: ID!) { convertPullRequestToDraft(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";
 
-/// The threads of reviews, each with its first comment; the 100 first.
+// The first 100 threads of reviews, each with its first comment.
 const THREADS: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewThreads(first: 100) { nodes { \
     id isResolved comments(first: 1) { nodes { databaseId } } } } } } }";
@@ -25,7 +25,8 @@ const RESOLVE: &str =
     "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id isResolved } } }";
 
 impl Reader {
-    /// The end of the log of a failed job of GitHub Actions; `None` for a check of another system, or when the log is gone.
+    /// Reads the end of the log of a GitHub Actions job; `None` for a check of another system or an expired
+    /// log.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -45,10 +46,10 @@ impl Reader {
         }
     }
 
-    /// The checks of the tip of a branch.
+    /// Lists the checks at the tip of a branch.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such branch.
+    /// [`Error::NotFound`] when the branch is missing.
     pub async fn branch_checks(
         &self,
         repository: &RepositoryName,
@@ -57,10 +58,11 @@ impl Reader {
         self.checks_of(repository, &encode(branch)).await
     }
 
-    /// The reviews of a pull request that were submitted, oldest first, with their comments on lines; the first 100 of each.
+    /// Lists the submitted reviews of a pull request, oldest first, with their comments on lines; the first
+    /// 100 of each.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn reviews(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Review>, Error> {
         let client = self.clients.of(repository)?;
         let path = |what: &str| format!("/pulls/{number}/{what}?per_page={PAGE}");
@@ -81,10 +83,10 @@ impl Reader {
 }
 
 impl Writer {
-    /// Makes a pull request a draft again; one that is a draft already is a success.
+    /// Converts a pull request back to a draft; one that is a draft already is a success.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::Unknown`] when it may have happened.
+    /// [`Error::Unknown`] when GitHub may have converted it; otherwise any [`Error`].
     pub async fn back_to_draft(
         &self,
         repository: &RepositoryName,
@@ -101,6 +103,7 @@ impl Writer {
             )
             .await
         {
+            // GitHub refuses the conversion of a draft, so a refusal may mean success.
             Err(Error::Rejected { detail }) => {
                 let now = client.pull_request(repository, Access::Write, number).await?;
                 match now.draft {
@@ -112,10 +115,10 @@ impl Writer {
         }
     }
 
-    /// The thread of a review that this comment began, when it is there and not resolved.
+    /// Finds the unresolved review thread that this comment began, by its GraphQL id.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn open_thread(
         &self,
         repository: &RepositoryName,
@@ -139,20 +142,20 @@ impl Writer {
             .map(str::to_owned))
     }
 
-    /// Resolves a thread of a review; one that is resolved stays so.
+    /// Resolves a review thread; a resolved one stays resolved.
     ///
     /// # Errors
-    /// [`Error`]; [`Error::Unknown`] when it may have happened.
+    /// [`Error::Unknown`] when GitHub may have resolved it; otherwise any [`Error`].
     pub async fn resolve_thread(&self, repository: &RepositoryName, thread: &str) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
         let resolved = client.graphql(repository, Access::MarkReady, RESOLVE, json!({ "id": thread }));
         resolved.await.map(drop)
     }
 
-    /// Replies to a comment of a review on a line.
+    /// Replies to a review's comment on a line.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such comment.
+    /// [`Error::NotFound`] when the comment is missing.
     pub async fn reply(
         &self,
         repository: &RepositoryName,
@@ -168,10 +171,10 @@ impl Writer {
         Ok(CommentId(made.id))
     }
 
-    /// The comments on lines of a pull request; the first 100.
+    /// Lists the first 100 comments on lines of a pull request.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn line_comments(
         &self,
         repository: &RepositoryName,
@@ -183,10 +186,10 @@ impl Writer {
         Ok(found.into_iter().map(LineComment::from).collect())
     }
 
-    /// The submitted reviews of a pull request, oldest first, without their comments; the first 100.
+    /// Lists the first 100 submitted reviews of a pull request, oldest first, without their comments.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such pull request.
+    /// [`Error::NotFound`] when the pull request is missing.
     pub async fn reviews(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Review>, Error> {
         let path = format!("/pulls/{number}/reviews?per_page={PAGE}");
         let client = self.clients.of(repository)?;
@@ -197,10 +200,10 @@ impl Writer {
             .collect())
     }
 
-    /// Asks people for a review; those who are asked already stay asked.
+    /// Requests reviews from users; present requests stay.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when one of them is the author or no collaborator.
+    /// [`Error::Rejected`] when one of them is the author or not a collaborator.
     pub async fn request_reviewers(
         &self,
         repository: &RepositoryName,

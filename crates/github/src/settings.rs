@@ -1,4 +1,4 @@
-//! The sections `[github_reader]` and `[github_writer]`.
+//! Settings in the sections `[github_reader]`, `[github_writer]` and `[github.<instance>]`.
 
 use std::collections::BTreeMap;
 
@@ -6,52 +6,52 @@ use domain::{Instance, is_readable_on_the_way};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
-/// The section of the account that reads.
+// Section of the account that reads; the only one that must not hold a project token.
 const READER: &str = "github_reader";
 
-/// Where GitHub is and who we are there: an App (id and private key) or a token.
+/// Address of a GitHub server, and its account: an App (id and private key) or a token.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Base of the REST API; GitHub Enterprise Server: `https://<host>/api/v3`.
+    /// Base URL of the REST API; GitHub Enterprise Server: `https://<host>/api/v3`.
     pub api_url: String,
-    /// Base of repository URLs for git.
+    /// Base URL of repositories for git.
     pub git_url: String,
     /// Id of the GitHub App.
     pub app_id: Option<u64>,
-    /// RSA private key of the GitHub App, PEM.
+    /// RSA private key of the GitHub App in PEM format.
     pub private_key: Option<SecretString>,
-    /// A personal access token instead of an App.
+    /// Personal access token instead of an App.
     pub token: Option<SecretString>,
-    /// A personal access token for the fields of projects, of the account that writes; absent: nobody sets them.
+    /// Personal access token for fields of projects, for the account that writes; absent: no fields are set.
     pub project_token: Option<SecretString>,
-    /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
+    /// Permits plain `http://` to other machines, where others can read the credentials.
     pub allow_insecure: bool,
 }
 
-/// An App (id and private key) or a token on a server besides the default one.
+/// App (id and private key) or token on a named instance.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Account {
     /// Id of the GitHub App.
     app_id: Option<u64>,
-    /// RSA private key of the GitHub App, PEM.
+    /// RSA private key of the GitHub App in PEM format.
     private_key: Option<SecretString>,
-    /// A personal access token instead of an App.
+    /// Personal access token instead of an App.
     token: Option<SecretString>,
 }
 
-/// An account that writes may also have a token for projects.
+/// Account that writes on a named instance; it may also have a project token.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct WriterAccount {
     /// Id of the GitHub App.
     app_id: Option<u64>,
-    /// RSA private key of the GitHub App, PEM.
+    /// RSA private key of the GitHub App in PEM format.
     private_key: Option<SecretString>,
-    /// A personal access token instead of an App.
+    /// Personal access token instead of an App.
     token: Option<SecretString>,
-    /// A personal access token for the fields of projects.
+    /// Personal access token for fields of projects.
     project_token: Option<SecretString>,
 }
 
@@ -81,20 +81,20 @@ struct WriterServer {
     _reader: IgnoredAny,
 }
 
-/// Reads the servers besides the default one with the accounts that read.
+/// Deserializes the named instances with their accounts that read.
 ///
 /// # Errors
-/// When a section is not one.
+/// The deserializer's error for a malformed section.
 pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let servers = BTreeMap::<Instance, ReaderServer>::deserialize(sections)?.into_iter();
     let read = |it: ReaderServer| on_server(it.api_url, it.git_url, it.allow_insecure, it.reader);
     Ok(servers.map(|(name, server)| (name, read(server))).collect())
 }
 
-/// The same with the accounts that write.
+/// Deserializes the named instances with their accounts that write.
 ///
 /// # Errors
-/// When a section is not one.
+/// The deserializer's error for a malformed section.
 pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let servers = BTreeMap::<Instance, WriterServer>::deserialize(sections)?.into_iter();
     let read = |it: WriterServer| {
@@ -149,28 +149,28 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The credentials that it holds.
+    /// Iterates over the credentials in the section.
     pub fn secrets(&self) -> impl Iterator<Item = &SecretString> {
         let all = [&self.token, &self.project_token, &self.private_key];
         all.into_iter().flatten()
     }
 
-    /// Whether it names no account at all: then there is nobody to be on this GitHub.
+    /// True when the section has no account, so that this instance is not used.
     pub fn is_without_account(&self) -> bool {
         self.app_id.is_none() && !filled(self.private_key.as_ref()) && !filled(self.token.as_ref())
     }
 
-    /// Whether it is GitHub's own service, in whatever region.
+    /// True for GitHub's own service: github.com, or an enterprise subdomain of ghe.com.
     pub(crate) fn is_github_com(&self) -> bool {
         let host = self.api_url.split("://").nth(1).unwrap_or_default();
         let host = host.split(['/', ':']).next().unwrap_or_default();
         host == "api.github.com" || host.ends_with(".ghe.com")
     }
 
-    /// Checks the section.
+    /// Validates the values of the section.
     ///
     /// # Errors
-    /// The key (`<section>.<name>`) and what is wrong with it.
+    /// The key (`<section>.<name>`) and its problem.
     pub fn check(&self, section: &str) -> Result<(), (String, String)> {
         let wrong = |key: &str, problem: &str| Err((format!("{section}.{key}"), problem.to_owned()));
         for (key, url) in [("api_url", &self.api_url), ("git_url", &self.git_url)] {
@@ -207,7 +207,7 @@ impl Settings {
         }
     }
 
-    /// A path instead of the content is the usual mistake.
+    /// True when the text is a PEM key. The usual mistake is a path in its place.
     fn holds_pem(&self) -> bool {
         self.private_key.as_ref().is_some_and(|key| {
             let text = key.expose_secret();
@@ -220,7 +220,7 @@ fn filled(secret: Option<&SecretString>) -> bool {
     secret.is_some_and(is_filled)
 }
 
-/// A secret that is empty counts as one that is not set.
+/// True when a secret holds text; an empty one counts as unset.
 pub(crate) fn is_filled(secret: &SecretString) -> bool {
     !secret.expose_secret().trim().is_empty()
 }

@@ -1,4 +1,4 @@
-//! Rules that need no server.
+//! Tests of rules that need no server.
 
 use domain::{Conclusion, RepositoryName, TicketKey};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! One HTTP exchange with GitHub: time-out, answer, and the class of a failure.
+//! HTTP exchange with GitHub: timeout, retries of reads, and classification of failures.
 
 use std::{collections::hash_map::RandomState, error::Error as StdError, hash::BuildHasher, time::Duration};
 
@@ -23,21 +23,21 @@ const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
 const LOST: &str = "the connection was lost";
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 
-/// A good answer.
+/// Successful answer, or a 304.
 pub(crate) struct Answer {
     name: String,
-    /// Nothing changed since the tag that the call named; the body is empty.
+    /// True when nothing changed since the `ETag` of the request; the body is then empty.
     pub(crate) is_unchanged: bool,
     pub(crate) etag: Option<ETag>,
     link: Option<String>,
     scopes: Option<String>,
-    /// What it said of limits, as a refusal in a good answer needs it.
+    /// Rate-limit headers, for a GraphQL refusal in an answer with status 200.
     limits: LimitHeaders,
     body: String,
 }
 
 impl Answer {
-    /// The body that an unchanged answer had before.
+    /// Gives an unchanged answer the body of the cached one.
     pub(crate) fn with_body(self, body: String) -> Self {
         Self { body, ..self }
     }
@@ -48,7 +48,8 @@ impl Answer {
 
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, Error> {
         if self.body.is_empty() {
-            // Only a write gets here with it, and it may have been done.
+            // Only a write can end here: an empty answer to a read was refused before. The write may have
+            // been done.
             return Err(lost(
                 true,
                 format!("{} was answered by an empty body", self.name),
@@ -58,13 +59,13 @@ impl Answer {
         serde_json::from_str(&self.body).map_err(|error| self.malformed(&error))
     }
 
-    // serde quotes values it did not expect; where it stopped says enough.
+    // serde quotes unexpected values, which may be confidential; the position suffices.
     fn malformed(&self, error: &serde_json::Error) -> Error {
         let detail = format!("{}, line {} column {}", self.name, error.line(), error.column());
         Error::Malformed { detail }
     }
 
-    /// The `data` of a GraphQL answer, unless it holds errors.
+    /// Returns the `data` of a GraphQL answer, or the first of its errors.
     pub(crate) fn parse_graphql(&self) -> Result<Value, Error> {
         let answer: WireGraphql = self.parse()?;
         let Some(first) = answer.errors.into_iter().next() else {
@@ -81,7 +82,7 @@ impl Answer {
         })
     }
 
-    /// Query of the next page, from the `Link` header.
+    /// Query string of the next page, from the `Link` header.
     pub(crate) fn next_query(&self) -> Option<String> {
         let next = self
             .link
@@ -92,7 +93,7 @@ impl Answer {
         url.split_once('?').map(|(_, query)| query.to_owned())
     }
 
-    /// OAuth scopes of the token.
+    /// OAuth scopes of the token, from the header `X-OAuth-Scopes`.
     pub(crate) fn scopes(&self) -> Vec<String> {
         let scopes = self.scopes.as_deref().unwrap_or_default().split(',');
         scopes
@@ -118,16 +119,16 @@ struct WireGraphqlError {
     message: String,
 }
 
-/// What a refusal says besides its status.
+/// Headers of a refusal that explain its status.
 #[derive(Default)]
 struct Hints {
     limits: LimitHeaders,
     location: Option<String>,
-    /// The permissions that would have sufficed.
+    /// Permissions that would have sufficed, from `X-Accepted-GitHub-Permissions`.
     permissions: Option<String>,
 }
 
-/// Reads; tried three times.
+/// Sends a read, up to three times while GitHub is unavailable.
 pub(crate) async fn read(caller: &Caller, call: Call<'_>) -> Result<Answer, Error> {
     let mut delays = RETRY_DELAYS_MS.into_iter();
     loop {
@@ -143,10 +144,11 @@ pub(crate) async fn read(caller: &Caller, call: Call<'_>) -> Result<Answer, Erro
 }
 
 fn with_jitter(ms: u64) -> Duration {
+    // Up to half of the delay more, from the random seed of a hasher, so that processes do not retry in step.
     Duration::from_millis(ms + RandomState::new().hash_one(ms) % (ms / 2))
 }
 
-/// Sends it once, unless the limits of the caller forbid it.
+/// Sends a request once, unless the limits of the caller hold it back.
 pub(crate) async fn send(caller: &Caller, call: Call<'_>) -> Result<Answer, Error> {
     caller.limits.admit(call).await?;
     let sending = Box::pin(exchange(&caller.crab, call));
@@ -162,7 +164,8 @@ pub(crate) async fn send(caller: &Caller, call: Call<'_>) -> Result<Answer, Erro
     result
 }
 
-/// An answer of whatever kind, with what it said of limits; the error is that there is none.
+/// Sends a request and returns the answer or refusal with its limits. The outer error means that no answer
+/// arrived.
 async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Result<Answer, Error>), Error> {
     let write = call.is_write();
     let response = match call {
@@ -184,6 +187,7 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Resu
     let (link, scopes, etag) = (header("link"), header("x-oauth-scopes"), header("etag"));
     let content_type = header("content-type").unwrap_or_default();
     let is_unchanged = status == 304 && matches!(call, Call::GetUnless(..));
+    // GitHub may cut a text within a surrogate pair; serde would then reject the whole answer.
     let body = response
         .into_body()
         .collect()
@@ -206,7 +210,8 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Resu
             body,
         })
     } else if matches!(status, 404 | 410) && json::is_page(&content_type) {
-        // The API itself says in JSON what it does not know.
+        // The API sends its own 404 in JSON. A page comes from a proxy or a maintenance, so the resource may
+        // exist.
         let detail = format!("{} answered {status} with a page", call.name());
         Err(lost(write, detail, None))
     } else {
@@ -215,8 +220,10 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Resu
     Ok((limits, result))
 }
 
-/// The problem with a good status whose body GitHub did not write: a page of a proxy, a portal or a maintenance, or an
-/// answer that was cut. It passes, as an error of the server does. A write may be answered by nothing.
+/// Finds the problem of a successful status whose body is not from GitHub: a page of a proxy or portal, or a
+/// truncated answer.
+///
+/// Such an answer counts as an outage. An empty body is valid for a write.
 fn find_foreign_answer(write: bool, content_type: &str, body: &str) -> Option<&'static str> {
     if write && body.is_empty() {
         return None;
@@ -224,7 +231,7 @@ fn find_foreign_answer(write: bool, content_type: &str, body: &str) -> Option<&'
     json::find_foreign_answer(content_type, body.as_bytes())
 }
 
-/// The last `keep` bytes of a text at another address. What is not UTF-8 of it is replaced.
+/// Reads the last `keep` bytes of a text at another address; invalid UTF-8 is replaced.
 pub(crate) async fn fetch(crab: &Octocrab, url: &str, keep: usize) -> Result<String, Error> {
     let fetching = async {
         let response = crab._get(url).await.map_err(|error| failure(error, false))?;
@@ -242,7 +249,7 @@ pub(crate) async fn fetch(crab: &Octocrab, url: &str, keep: usize) -> Result<Str
             let frame = frame.map_err(|error| failure(error, false))?;
             if let Some(data) = frame.data_ref() {
                 last.extend_from_slice(data);
-                // Twice as much is held, so that it is not moved for every piece.
+                // The buffer holds up to twice `keep`, so that its content is not moved for each frame.
                 if last.len() > keep * 2 {
                     last.drain(..last.len() - keep);
                 }
@@ -264,7 +271,7 @@ fn if_none_match(known: &ETag) -> Result<HeaderMap, Error> {
     Ok(HeaderMap::from_iter([(header::IF_NONE_MATCH, value)]))
 }
 
-/// GitHub's words: the message and what it says of the parts of the request.
+/// GitHub's message, with its reasons for refused parts of the request.
 fn message(body: &str) -> String {
     let value: Value = serde_json::from_str(body).unwrap_or_default();
     let parts = value["errors"].as_array().into_iter().flatten();
@@ -273,7 +280,8 @@ fn message(body: &str) -> String {
     capped(&words.join("; "))
 }
 
-/// One refused part: `No commits between main and x`, or `head: invalid` where GitHub has no words for it.
+/// Renders one refused part: `No commits between main and x`, or `head: invalid` where GitHub sends no
+/// message.
 fn problem(part: &Value) -> Option<String> {
     let text = |key: &str| part[key].as_str().filter(|text| !text.is_empty());
     let words = text("message").or_else(|| part.as_str()).map(str::to_owned);
@@ -297,6 +305,8 @@ fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
     };
     let lower = message.to_ascii_lowercase();
     let limits = hints.limits;
+    // GitHub answers its limits with 403 or 429; a secondary limit may lack both headers and name itself in
+    // the message only.
     let limited = limits.retry_after.is_some() || limits.is_exhausted() || lower.contains("rate limit");
     match status {
         401 => Error::Unauthorized {
@@ -312,13 +322,15 @@ fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
         404 | 410 => Error::NotFound { what: call.name() },
         409 => Error::Conflict { detail: detail() },
         422 if lower.contains("already exists") => Error::Conflict { detail: detail() },
+        // A 503 counts as not executed, also for a write; after any other server error the write may have
+        // been done.
         503 => lost(false, what(), None),
         500.. => lost(call.is_write(), what(), None),
         _ => Error::Rejected { detail: detail() },
     }
 }
 
-/// Nobody answered, or only a gateway did: a write may have arrived.
+/// Error of an exchange without GitHub's answer, or with a gateway's only: a write may have been done.
 const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
     if write {
         Error::Unknown { detail, source }
@@ -327,7 +339,7 @@ const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
     }
 }
 
-/// The class of a failed call. Only a connection that never stood proves that nothing was sent.
+/// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.
 pub(crate) fn failure(error: octocrab::Error, write: bool) -> Error {
     match error {
         octocrab::Error::JWT { .. } => Error::Unauthorized {
@@ -344,7 +356,7 @@ pub(crate) fn failure(error: octocrab::Error, write: bool) -> Error {
                 detail: "the path is not a legal URL".to_owned(),
             }
         }
-        // Its own text has a backtrace.
+        // The inner source is used, because the text of octocrab's own error contains a backtrace.
         octocrab::Error::Service { source, .. } => lost(write, LOST.to_owned(), Some(source)),
         octocrab::Error::Hyper { source, .. } => lost(write, LOST.to_owned(), Some(source.into())),
         _ => lost(write, LOST.to_owned(), None),

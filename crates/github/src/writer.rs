@@ -1,4 +1,4 @@
-//! What may be written at GitHub, and what a writer has to look at before. A write is never repeated inside.
+//! Write access to GitHub, with the reads that writes need. The client never repeats a write.
 
 use std::collections::BTreeMap;
 
@@ -19,23 +19,25 @@ const MAX_COMMENT_PAGES: usize = 20;
 const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";
 
-/// Writes at GitHub; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then
-/// write again.
+/// Writer of GitHub; cheap to clone. Reads are tried up to three times, writes once: after
+/// [`Error::Unknown`], read the state before the next write.
 #[derive(Clone, Debug)]
 pub struct Writer {
     pub(crate) clients: Clients,
 }
 
 impl Writer {
-    /// A writer of the default instance with its own connections; needs a tokio runtime. Connects to nothing yet.
+    /// Creates a writer of the default instance with its own connection pool, in a tokio runtime. Connects on
+    /// first use.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when the private key cannot be read, [`Error::Rejected`] when a URL is not valid.
+    /// [`Error::Unauthorized`] when the private key cannot be parsed, [`Error::Rejected`] when a URL is not
+    /// valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         Self::with_instances(Some(settings), &BTreeMap::new())
     }
 
-    /// The same for the default instance, if there is one, and those that repositories may name.
+    /// Creates a writer of the default instance, if it is configured, and of the named ones.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -48,7 +50,8 @@ impl Writer {
         })
     }
 
-    /// The same writer, that asks before each request and tells of each answer who keeps the limits of its accounts.
+    /// Creates a writer that consults the gate before each request and reports the limits of each answer to
+    /// it.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -62,10 +65,10 @@ impl Writer {
         })
     }
 
-    /// Where git fetches the repository from.
+    /// Returns the URL and token with which git fetches the repository.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the App is not installed on the repository.
+    /// [`Error::NotFound`] when the App has no installation on the repository.
     pub async fn fetch_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
         self.clients
             .of(repository)?
@@ -73,10 +76,10 @@ impl Writer {
             .await
     }
 
-    /// Where git pushes to.
+    /// Returns the URL and token with which git pushes to the repository.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the App is not installed on the repository.
+    /// [`Error::NotFound`] when the App has no installation on the repository.
     pub async fn push_remote(&self, repository: &RepositoryName) -> Result<GitRemote, Error> {
         self.clients
             .of(repository)?
@@ -84,10 +87,10 @@ impl Writer {
             .await
     }
 
-    /// The repository itself.
+    /// Reads the repository's description.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it does not exist or the App is not installed there.
+    /// [`Error::NotFound`] when it does not exist or the App has no installation there.
     pub async fn repository(&self, repository: &RepositoryName) -> Result<Repository, Error> {
         self.clients
             .of(repository)?
@@ -95,10 +98,10 @@ impl Writer {
             .await
     }
 
-    /// One pull request.
+    /// Reads one pull request.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no pull request has that number.
     pub async fn pull_request(&self, repository: &RepositoryName, number: u64) -> Result<PullRequest, Error> {
         self.clients
             .of(repository)?
@@ -106,7 +109,7 @@ impl Writer {
             .await
     }
 
-    /// The pull request whose head is that branch of the repository: an open one if there is one, else the newest.
+    /// Finds the pull request from that branch of the repository: an open one first, otherwise the newest.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -121,7 +124,7 @@ impl Writer {
             .await
     }
 
-    /// The commit that a branch points at; `None` when there is no such branch.
+    /// Reads the commit at the head of a branch; `None` when the branch is missing.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
@@ -143,8 +146,8 @@ impl Writer {
     /// Opens a pull request from a branch of the same repository.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when one is open for that branch already, [`Error::Rejected`] when GitHub refuses it,
-    /// e.g. no commits between the branches.
+    /// [`Error::Conflict`] when a pull request for that branch is open already, [`Error::Rejected`] when
+    /// GitHub refuses it, e.g. without commits between the branches.
     pub async fn create_pull_request(
         &self,
         repository: &RepositoryName,
@@ -163,10 +166,11 @@ impl Writer {
         Ok(made.into())
     }
 
-    /// Ends a pull request's draft state; `node_id` is [`PullRequest::node_id`]. No error when it is no draft.
+    /// Ends a pull request's draft state; `node_id` is [`PullRequest::node_id`]. A pull request that is not a
+    /// draft is no error.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when GitHub refuses, e.g. because it is closed.
+    /// [`Error::Rejected`] when GitHub refuses, e.g. because the pull request is closed.
     pub async fn mark_ready(
         &self,
         repository: &RepositoryName,
@@ -186,6 +190,8 @@ impl Writer {
         {
             Ok(_) => Ok(()),
             Err(Error::Rejected { detail }) => {
+                // GitHub also refuses a pull request that is ready already, which may be the result of an
+                // earlier call.
                 let now = self
                     .clients
                     .of(repository)?
@@ -201,10 +207,10 @@ impl Writer {
         }
     }
 
-    /// Comments on an issue or pull request.
+    /// Adds a comment to an issue or pull request and returns its id.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue or pull request has that number.
     pub async fn comment(
         &self,
         repository: &RepositoryName,
@@ -223,15 +229,15 @@ impl Writer {
     /// Login of the account that writes at an instance.
     ///
     /// # Errors
-    /// [`Error`]; the first call asks GitHub.
+    /// [`Error`] of the first call, which requests the login from GitHub.
     pub async fn login(&self, instance: Option<&Instance>) -> Result<String, Error> {
         self.clients.on(instance)?.our_login().await
     }
 
-    /// The comments of an issue or pull request, oldest first; at most 2,000.
+    /// Lists the comments of an issue or pull request, oldest first; at most 2,000.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue or pull request has that number.
     pub async fn list_comments(
         &self,
         repository: &RepositoryName,
@@ -256,10 +262,10 @@ impl Writer {
         Ok(comments)
     }
 
-    /// Replaces a comment's text.
+    /// Replaces the text of a comment.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it was deleted.
+    /// [`Error::NotFound`] when the comment was deleted.
     pub async fn update_comment(
         &self,
         repository: &RepositoryName,
@@ -275,19 +281,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes a comment of our own.
+    /// Deletes a comment of our account.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it was deleted already, [`Error::Forbidden`] when it is somebody else's.
+    /// [`Error::NotFound`] when the comment was deleted already, [`Error::Forbidden`] when another account
+    /// wrote it.
     pub async fn delete_comment(&self, repository: &RepositoryName, comment: CommentId) -> Result<(), Error> {
         let path = format!("/issues/comments/{comment}");
         self.clients.of(repository)?.delete(repository, &path).await
     }
 
-    /// Adds labels to an issue or pull request; those that it has already stay.
+    /// Adds labels to an issue or pull request; its present labels stay.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none with that number.
+    /// [`Error::NotFound`] when no issue or pull request has that number.
     pub async fn add_labels(
         &self,
         repository: &RepositoryName,
@@ -303,10 +310,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Who the credentials belong to and what they may do.
+    /// Reads the identity and permissions of the default instance's credentials.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when they are no good.
+    /// [`Error::Unauthorized`] when GitHub refuses the credentials.
     pub async fn whoami(&self) -> Result<Identity, Error> {
         self.clients.on(None)?.whoami().await
     }

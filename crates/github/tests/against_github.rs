@@ -330,7 +330,7 @@ async fn a_merged_pull_request_is_closed_and_merged_by_somebody() {
 
 #[tokio::test]
 async fn permissions_are_read_by_account() {
-    // The ids that the stand-in gives to these names.
+    // Ids that the fake GitHub derives from these names.
     const EVE: u64 = 309357;
     const MIA: u64 = 316638;
     let hub = hub().await;
@@ -356,7 +356,7 @@ async fn the_writer_knows_itself_and_hands_out_a_git_token() {
     assert_eq!(remote.url, hub.hub.clone_url("acme/shop"));
 }
 
-/// The bodies of the requests for tokens.
+/// Bodies of the requests for installation tokens.
 fn mints(hub: &FakeGitHub) -> Vec<serde_json::Value> {
     hub.requests()
         .into_iter()
@@ -390,7 +390,7 @@ async fn a_token_is_for_one_repository_and_what_the_call_needs() {
         json!({"metadata": "read", "contents": "write"})
     );
 
-    // What leaks with one repository opens no other.
+    // A leaked token of one repository grants access to no other.
     let stolen = Reader::new(&with_token(&hub.hub, push.token.expose_secret())).unwrap();
     let other = RepositoryName::new("acme", "other").unwrap();
     assert!(stolen.repository(&shop()).await.is_ok());
@@ -533,7 +533,7 @@ async fn what_polls_read_again_is_free_while_it_is_the_same_and_new_when_it_is_n
     let number = hub.draft("feat/x").await.number;
     let head = hub.branch("feat/checked");
     hub.hub.comment_as("acme/shop", number, "mia", "first").unwrap();
-    // Polls look back to moments that are seconds apart.
+    // Two polls whose start times differ by seconds request the same URL.
     let step = Timestamp::from_unix_ms(1_700_000_100_000);
     let poll = async |later_ms: i64| {
         let shop = shop();
@@ -555,7 +555,7 @@ async fn what_polls_read_again_is_free_while_it_is_the_same_and_new_when_it_is_n
     hub.hub.comment_as("acme/shop", number, "mia", "second").unwrap();
     let (.., remarks, comments) = poll(4_000).await;
     assert_eq!((remarks.len(), comments.len()), (2, 2));
-    // The conversation of the pull request, and the comments of the repository.
+    // The comments of the pull request's conversation, and those of the repository.
     assert_eq!(hub.hub.rate_limit_used(), used + 2);
 }
 
@@ -646,7 +646,7 @@ async fn a_changed_comment_says_when_it_was_changed() {
     };
     let first = read().await;
     assert!(first.updated_at.is_some() && first.updated_at == first.created_at);
-    // GitHub's times have whole seconds.
+    // GitHub's times have a resolution of one second.
     let changed = eventually("a later second", Duration::from_secs(5), async || {
         hub.hub
             .edit_comment_as("acme/shop", id, "mia", "changed")
@@ -1065,7 +1065,7 @@ async fn the_checks_that_a_branch_requires_are_known_as_far_as_our_account_may_s
     hub.hub.require_checks("acme/shop", "main", &["test"]).unwrap();
     let may_see = hub.writer.required_checks(&shop(), "main").await.unwrap();
     assert_eq!(may_see, ["test"]);
-    // Without the right to see contents, those of rulesets alone; a ruleset that says nothing is no error.
+    // Without permission for contents, only rulesets are readable; a ruleset without parameters is no error.
     hub.reader.required_checks(&shop(), "main").await.unwrap();
 }
 

@@ -32,7 +32,7 @@ fn settings(api_url: String) -> Settings {
     }
 }
 
-/// Reads each request and answers it with these bytes, then hangs up; counts the requests.
+/// Answers each request with these bytes and closes the connection; counts the requests.
 async fn server(answer: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -202,7 +202,7 @@ async fn a_private_key_that_is_none_is_refused_at_once() {
     assert!(!format!("{refused:?}").contains("secret"));
 }
 
-/// Knows nothing but what it hears, and admits until it heard of a refusal.
+/// Gate that records its calls, and admits requests until an answer reported a refusal.
 #[derive(Debug, Default)]
 struct Notes {
     knocks: Mutex<Vec<(String, Option<Pace>)>>,

@@ -6,7 +6,7 @@ use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
 use github::{Error, IssueState, Reader, Settings, Writer};
 use testkit::{FakeGitHub, Fault, GitHubOptions, github as stand_in};
 
-/// Status, content type and body, as proxies, portals, log-ins and maintenance pages answer.
+// Status, content type and body, as proxies, portals, login pages and maintenance pages send them.
 const PAGES: [(u16, &str, &str); 8] = [
     (200, "text/html", "<html><body>Unicorn!</body></html>"),
     (
@@ -37,7 +37,7 @@ struct Hub {
 type Outcome<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 type Call = (&'static str, fn(&Hub) -> Outcome<'_>);
 
-/// A row for each call that reads.
+/// Builds one table row for each call that reads.
 macro_rules! calls {
     ($($name:literal: |$hub:ident| $call:expr;)+) => {
         const CALLS: &[Call] = &[$(($name, |$hub| Box::pin(async move { $call.await.map(drop) })),)+];
@@ -133,13 +133,13 @@ async fn hub() -> Hub {
 }
 
 impl Hub {
-    /// Fresh clients: what a client remembers is not read again.
+    /// Replaces the clients, so that no cached answer prevents a read.
     fn renew(&mut self) {
         self.reader = Reader::new(&as_app(&self.hub, stand_in::READER_APP_ID)).unwrap();
         self.writer = Writer::new(&as_app(&self.hub, stand_in::WRITER_APP_ID)).unwrap();
     }
 
-    /// The routes that a call asks, by breaking none of them.
+    /// Records the routes of a call without a fault.
     async fn routes(&mut self, call: &Call) -> BTreeSet<(String, String)> {
         self.renew();
         let before = self.hub.requests().len();
@@ -168,7 +168,7 @@ async fn assert_passing(number: usize, call: &Call) {
             matches!(failed, Err((true, Error::Unavailable { .. }))),
             "{case}: {failed:?}"
         );
-        // A write is not repeated, so it leaves some of them.
+        // A write is not repeated, so it leaves faults that the next calls consume.
         while hub.hub.faults_left() > 0 {
             let _ = (call.1)(&hub).await;
         }

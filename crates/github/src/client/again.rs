@@ -1,4 +1,4 @@
-//! Reads that are repeated: GitHub is asked whether the answer that is known still holds.
+//! Conditional reads: the cached answer is reused when GitHub confirms its `ETag`.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Client {
-    /// Reads below the repository's address what is read again and again: while it does not change, the same answer comes
-    /// from memory and costs nothing of the rate limit.
+    /// Reads a path below the repository's address with the cache of `ETag`s. An unchanged answer comes from
+    /// memory and costs nothing of the rate limit.
     pub(crate) async fn get_again<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
@@ -33,7 +33,7 @@ impl Client {
         self.exchange(request).await?.parse()
     }
 
-    /// GitHub says whether an answer is the same for this caller; nothing is given from memory without that.
+    /// Reads a path with the cached `ETag`. The cached body is used only after a 304 for this caller.
     pub(super) async fn read_again(&self, caller: &Caller, path: &str) -> Result<Answer, Error> {
         let known = self.kept().find(path);
         let Some((tag, body)) = known else {

@@ -1,4 +1,4 @@
-//! How an octocrab is made: its address, its credentials, no retries of its own.
+//! Construction of octocrab clients: base URL, credentials, and octocrab's retries turned off.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) fn token_crab(api_url: &str, token: &SecretString) -> Result<Octocrab
     build(Octocrab::builder().personal_token(token.clone()), api_url)
 }
 
-/// For addresses that are their own permission, such as those of logs.
+/// Client without credentials, for signed URLs (e.g. of logs) and public endpoints.
 pub(crate) fn anonymous_crab(api_url: &str) -> Result<Octocrab, Error> {
     build(Octocrab::builder(), api_url)
 }
@@ -34,7 +34,7 @@ type Builder = octocrab::OctocrabBuilder<
     octocrab::NotLayerReady,
 >;
 
-/// Without octocrab's own retries: they send a write four times.
+/// Builds the client without octocrab's own retries, which send a write up to four times.
 fn build(builder: Builder, api_url: &str) -> Result<Octocrab, Error> {
     builder
         .add_retry_config(RetryConfig::None)

@@ -1,8 +1,8 @@
-//! Percent-encoding of what goes into an address.
+//! Percent-encoding of parts of a URL.
 
 pub(crate) use domain::address::encode;
 
-/// Percent-encodes a path and keeps its slashes.
+/// Percent-encodes the segments of a path and keeps the slashes between them.
 pub(crate) fn encode_path(path: &str) -> String {
     path.split('/').map(encode).collect::<Vec<_>>().join("/")
 }

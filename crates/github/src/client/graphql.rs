@@ -1,4 +1,4 @@
-//! GraphQL: what REST has no counterpart for, or takes several calls for.
+//! GraphQL calls, for operations that REST lacks or needs several requests for.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Client {
-    /// A GraphQL mutation on behalf of a repository's installation, once.
+    /// Sends a GraphQL mutation as the repository's installation, without a retry.
     pub(crate) async fn graphql(
         &self,
         repository: &RepositoryName,
@@ -32,7 +32,7 @@ impl Client {
         self.exchange_graphql(repository, access, call).await
     }
 
-    /// A GraphQL query about a repository; its variables `owner` and `name` are added.
+    /// Sends a GraphQL query about a repository and adds its variables `owner` and `name`.
     pub(crate) async fn query(
         &self,
         repository: &RepositoryName,
@@ -40,6 +40,7 @@ impl Client {
         query: &str,
         mut variables: Value,
     ) -> Result<Value, Error> {
+        // GraphQL follows no renames, so the query carries the repository's current name.
         let name = self.0.places.place(repository).await.name;
         variables["owner"] = name.owner().into();
         variables["name"] = name.name().into();
@@ -61,6 +62,8 @@ impl Client {
                 true => Box::pin(transport::send(&caller, call)).await,
                 false => Box::pin(transport::read(&caller, call)).await,
             };
+            // GitHub refused an expired token before it ran anything, so that a mutation can be sent again as
+            // well.
             match answer {
                 Err(Error::Unauthorized { .. })
                     if !is_fresh && self.0.places.forget(repository, access).await =>
@@ -69,6 +72,8 @@ impl Client {
                 }
                 answer => {
                     let parsed = answer?.parse_graphql();
+                    // GraphQL reports its limit in a body with status 200, which `transport` does not count
+                    // as a refusal.
                     if let Err(Error::RateLimited { retry_after }) = parsed {
                         let heard = Heard {
                             refused: Some((LimitClass::Primary, retry_after)),
@@ -86,7 +91,7 @@ impl Client {
         self.0.projects.is_some()
     }
 
-    /// A call of GraphQL about projects, as the token that is for them.
+    /// Sends a GraphQL call about projects with the project token.
     pub(crate) async fn projects(&self, call: Call<'_>) -> Result<Value, Error> {
         let caller = self.0.projects.as_ref().ok_or_else(|| Error::Unauthorized {
             check: "project_token, which is not set".to_owned(),
@@ -103,7 +108,8 @@ impl Client {
         }
     }
 
-    /// Enterprise Server serves REST under /api/v3 and GraphQL under /api, and octocrab has one base.
+    /// Enterprise Server serves REST under `/api/v3` and GraphQL under `/api`, but an octocrab client has one
+    /// base URL.
     async fn graphql_caller(&self, repository: &RepositoryName, access: Access) -> Result<Caller, Error> {
         let caller = self.0.places.caller(repository, access).await?;
         let Some(base) = moved_base(&self.0.api_url) else {
@@ -117,13 +123,13 @@ impl Client {
     }
 }
 
-/// The base of GraphQL, where it is not that of REST.
+/// Returns the base URL of GraphQL where it differs from that of REST.
 fn moved_base(api_url: &str) -> Option<String> {
     let host = api_url.strip_suffix("/api/v3")?;
     Some(format!("{host}/api"))
 }
 
-/// Who calls about projects: another account, with limits of its own.
+/// Caller for project requests: another account with separate limits.
 pub(super) fn of_projects(api_url: &str, token: &SecretString, limits: &Limits) -> Result<Caller, Error> {
     let base = moved_base(api_url);
     Ok(Caller {

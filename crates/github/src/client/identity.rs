@@ -1,4 +1,4 @@
-//! Who we are at GitHub.
+//! Identity of our credentials at GitHub.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,17 @@ use serde::Deserialize;
 use super::Client;
 use crate::{Error, call::Call, places::Credentials, transport, wire::WireUser};
 
-/// Who the credentials belong to.
+/// Account that the credentials belong to, with its permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Login as author of comments: `name`, or `slug[bot]` for an App.
+    /// Login that GitHub shows as author of our comments: `name`, or `slug[bot]` for an App.
     pub login: String,
-    /// True for an App.
+    /// True for an App, false for a token.
     pub is_app: bool,
-    /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens, which tell none).
+    /// `contents:write` … for an App, OAuth scopes for a token (empty for fine-grained tokens, whose
+    /// permissions GitHub does not report).
     pub permissions: Vec<String>,
-    /// The webhook events that an App is subscribed to, e.g. `check_run`; a token has none.
+    /// Webhook events that the App is subscribed to, e.g. `check_run`; empty for a token.
     pub events: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Who we are at GitHub and where a call goes: one connection pool, App installations, reads that are tried again.
+//! Client of one GitHub instance: connection pool, identity, installations, and retries of reads.
 
 mod again;
 pub(crate) mod connect;
@@ -33,25 +33,25 @@ use crate::{
     wire::{WirePullRequest, WireRepository},
 };
 
-/// How a write is sent.
+/// HTTP method of a write.
 #[derive(Clone, Copy)]
 pub(crate) enum Method {
     Post,
     Patch,
 }
 
-/// One connection pool and one identity.
+/// Client with one connection pool and one identity; clones share both.
 #[derive(Clone)]
 pub(crate) struct Client(Arc<Inner>);
 
 struct Inner {
     places: Places,
-    /// Answers that are asked for again with their tags.
+    /// Cached answers with their `ETag`s.
     kept: Mutex<Kept>,
     api_url: String,
     git_url: String,
     whoami: OnceCell<Identity>,
-    /// Who calls about projects; absent: nobody does.
+    /// Caller for project requests; absent without a project token.
     projects: Option<Caller>,
 }
 
@@ -63,11 +63,11 @@ impl fmt::Debug for Client {
     }
 }
 
-/// One call about a repository.
+/// One request about a repository.
 struct Request<'a> {
     repository: &'a RepositoryName,
     access: Access,
-    /// Below the repository's address.
+    /// Path below the repository's address.
     path: &'a str,
     kind: Kind<'a>,
 }
@@ -75,7 +75,7 @@ struct Request<'a> {
 #[derive(Clone, Copy)]
 enum Kind<'a> {
     Get(Option<&'a ETag>),
-    /// A read that is repeated: an answer that did not change since the last time costs nothing.
+    /// A read through the cache of `ETag`s: an unchanged answer costs nothing of the rate limit.
     GetAgain,
     Write(Method, &'a Value),
     Delete(Option<&'a Value>),
@@ -105,13 +105,14 @@ impl Client {
         })))
     }
 
-    /// Where git finds the repository today, and what it sends there.
+    /// Returns the git URL of the repository under its current name, with a token for git.
     pub(crate) async fn git_remote(
         &self,
         repository: &RepositoryName,
         access: Access,
     ) -> Result<GitRemote, Error> {
-        // With an App, making the token shows that a repository was renamed; git itself follows no redirect.
+        // With an App, the request for a token reveals a rename. A token needs this read first; git follows
+        // no redirect.
         if self.app_id().is_none() {
             self.get::<WireRepository>(repository, access, "").await?;
         }
@@ -131,7 +132,7 @@ impl Client {
         }
     }
 
-    /// Reads below the repository's address.
+    /// Reads a path below the repository's address.
     pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
@@ -147,8 +148,8 @@ impl Client {
         self.exchange(request).await?.parse()
     }
 
-    /// Reads below the repository's address unless nothing changed since `known`, which costs nothing of the rate
-    /// limit; `None` then.
+    /// Reads a path below the repository's address unless it is unchanged since `known`. An unchanged answer
+    /// is `None` and costs nothing of the rate limit.
     pub(crate) async fn get_unless<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
@@ -169,7 +170,7 @@ impl Client {
         Ok(Some((answer.parse()?, answer.etag)))
     }
 
-    /// Reads as the App itself; also gives the query of the next page.
+    /// Reads a path as the App itself. Also returns the query of the next page.
     pub(crate) async fn get_as_app<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -183,7 +184,7 @@ impl Client {
         Ok((answer.parse()?, answer.next_query()))
     }
 
-    /// Writes below the repository's address, once.
+    /// Writes to a path below the repository's address, without a retry.
     pub(crate) async fn write<T: DeserializeOwned>(
         &self,
         repository: &RepositoryName,
@@ -194,7 +195,7 @@ impl Client {
         self.write_as(Access::Write, repository, method, path, body).await
     }
 
-    /// The same with the permissions of another kind of call.
+    /// Writes like [`Self::write`], with the permissions of another kind of call.
     pub(crate) async fn write_as<T: DeserializeOwned>(
         &self,
         access: Access,
@@ -212,7 +213,7 @@ impl Client {
         self.exchange(request).await?.parse()
     }
 
-    /// Starts something below the repository's address, once. What GitHub answers is of no interest.
+    /// Starts an action below the repository's address, without a retry, and discards GitHub's answer.
     pub(crate) async fn start(
         &self,
         repository: &RepositoryName,
@@ -228,12 +229,12 @@ impl Client {
         self.exchange(request).await.map(drop)
     }
 
-    /// Deletes, once.
+    /// Deletes the resource at a path, without a retry.
     pub(crate) async fn delete(&self, repository: &RepositoryName, path: &str) -> Result<(), Error> {
         self.delete_this(repository, path, None).await
     }
 
-    /// Deletes what the body names, once.
+    /// Deletes the entries that the body names, without a retry.
     pub(crate) async fn delete_with(
         &self,
         repository: &RepositoryName,
@@ -258,8 +259,8 @@ impl Client {
         self.exchange(request).await.map(drop)
     }
 
-    /// Sends it where the repository is today. Neither a redirect nor a refusal of the credentials did anything, so
-    /// both are followed by another try.
+    /// Sends a request to the repository's current address. GitHub did nothing when it redirects or refuses
+    /// the credentials, so the request is sent again after both, writes included.
     async fn exchange(&self, request: Request<'_>) -> Result<Answer, Error> {
         let Request {
             repository, access, ..
@@ -277,7 +278,7 @@ impl Client {
                     is_fresh = true;
                 }
                 Ok(answer) => {
-                    // The answer counts, whether or not the new name can be read now.
+                    // A failure to read the new name does not void the answer.
                     if let Err(error) = Box::pin(self.0.places.learn_name(repository, access)).await {
                         tracing::warn!(
                             %repository,
@@ -335,6 +336,8 @@ impl Client {
         access: Access,
         branch: &str,
     ) -> Result<Option<PullRequest>, Error> {
+        // The filter `head` needs the current owner. A redirect teaches a new owner in the middle of the
+        // call; then the listing ran under the old one.
         let mut home = self.0.places.place(repository).await.name;
         let found: Vec<WirePullRequest> = loop {
             let head = encode(&format!("{}:{branch}", home.owner()));
@@ -348,7 +351,8 @@ impl Client {
             home = today;
         };
         let full_name = home.path();
-        // GitHub ignores a filter that it cannot read and lists everything.
+        // GitHub ignores a filter that it cannot parse and lists all pull requests, so the filter is applied
+        // again here.
         Ok(found
             .into_iter()
             .map(PullRequest::from)

@@ -1,4 +1,4 @@
-//! Texts that GitHub keeps elsewhere, such as logs.
+//! Texts that GitHub serves from another host, such as logs.
 
 use domain::RepositoryName;
 
@@ -6,7 +6,8 @@ use super::{Client, Kind, Request, connect::anonymous_crab};
 use crate::{Error, permissions::Access, transport};
 
 impl Client {
-    /// Reads a text that GitHub keeps elsewhere and redirects to: the last `keep` bytes of it. The credentials stay here.
+    /// Follows GitHub's redirect to a text and reads its last `keep` bytes. The other host receives no
+    /// credentials.
     pub(crate) async fn get_redirected(
         &self,
         repository: &RepositoryName,
@@ -20,7 +21,8 @@ impl Client {
             path,
             kind: Kind::Get(None),
         };
-        // The answer leads elsewhere, so none of the ways back of `exchange` would help.
+        // `exchange` would treat the expected redirect as a move of the repository, so the request is sent
+        // without it.
         match Box::pin(self.attempt(&request)).await {
             Err(Error::Moved { to }) => {
                 let is_plain = to.starts_with("http://") && !self.0.api_url.starts_with("http://");

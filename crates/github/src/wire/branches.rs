@@ -1,4 +1,4 @@
-//! Branches, and what protects them.
+//! JSON of branches and their protection.
 
 use domain::CommitId;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ pub(crate) struct WireRefObject {
     pub(crate) sha: CommitId,
 }
 
-/// A branch with the part of its protection that everybody with read access sees.
+/// Branch with the part of its protection that every account with read access sees.
 #[derive(Deserialize)]
 pub(crate) struct WireBranch {
     protection: Option<WireProtection>,
@@ -39,7 +39,7 @@ impl WireBranch {
     }
 }
 
-/// A rule of a ruleset; those about other things than checks have other parameters.
+/// Rule of a ruleset; rules about other subjects than checks have other parameters.
 #[derive(Deserialize)]
 pub(crate) struct WireBranchRule {
     #[serde(rename = "type")]

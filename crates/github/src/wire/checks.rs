@@ -1,4 +1,4 @@
-//! Check runs and commit statuses.
+//! JSON of check runs and commit statuses.
 
 use serde::Deserialize;
 
@@ -61,7 +61,7 @@ fn tail(text: &str) -> &str {
 }
 
 impl WireCheckRun {
-    /// Whether it is the one that we make: what we say of our own work is no check of it.
+    /// True for the check run that Journeyman creates: its own report must not count as a check of its work.
     pub(crate) fn is_ours(&self) -> bool {
         is_our_check_run(&self.name, self.external_id.as_deref())
     }
@@ -89,7 +89,8 @@ impl From<WireCheckRun> for Check {
     }
 }
 
-/// Where people read on: a job of GitHub Actions on GitHub, everything else where it ran.
+/// Chooses the page of a check: GitHub's page for a job of GitHub Actions, the other system's page for the
+/// rest.
 fn page(at_github: Option<String>, details: Option<String>) -> String {
     let is_actions = |url: &String| url.contains("/actions/runs/");
     let pages = [at_github.clone().filter(is_actions), details, at_github];
@@ -97,7 +98,7 @@ fn page(at_github: Option<String>, details: Option<String>) -> String {
     pages.next().unwrap_or_default()
 }
 
-/// An end that this code does not know counts as bad: nothing is called green by accident.
+/// Parses a conclusion. An unknown or missing one counts as a failure, so that no check passes by accident.
 fn check_conclusion(text: Option<&str>) -> CheckConclusion {
     match text {
         Some("success") => CheckConclusion::Success,

@@ -1,4 +1,4 @@
-//! Webhooks that GitHub delivered, or tried to.
+//! JSON of webhook deliveries.
 
 use domain::Timestamp;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ pub(crate) struct WireDelivery {
     redelivery: bool,
 }
 
-/// One delivery with what it carried.
+/// One delivery with its payload.
 #[derive(Deserialize)]
 pub(crate) struct WireDeliveryDetail {
     pub(crate) request: WireDeliveryRequest,

@@ -1,4 +1,4 @@
-//! Discussions, which GraphQL alone tells.
+//! JSON of discussions, from GraphQL.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{CommentId, Discussion, DiscussionComment, DiscussionStub};
 
-/// The answer to every query about discussions of a repository.
+/// Answer to every query about a repository's discussions.
 #[derive(Deserialize)]
 pub(crate) struct WireDiscussionData {
     pub(crate) repository: Option<WireDiscussionRepository>,
@@ -80,7 +80,7 @@ struct WireDiscussionComment {
     author: Option<WireActor>,
     created_at: String,
     last_edited_at: Option<String>,
-    /// Of comments that are no replies.
+    /// Present on comments that begin a thread, absent on replies.
     replies: Option<Nodes<WireDiscussionComment>>,
 }
 

@@ -1,4 +1,4 @@
-//! Issues: as lists show them, and with what happened to them.
+//! JSON of issues, in lists and with their history.
 
 use serde::Deserialize;
 
@@ -7,7 +7,7 @@ use crate::{
     Assigned, CommentId, Edit, Issue, IssueComment, IssueEvent, IssueStub, IssueWish, ListedIssue, User,
 };
 
-/// GitHub lists pull requests among the issues.
+/// Entry of a list of issues; GitHub lists pull requests among them.
 #[derive(Deserialize)]
 pub(crate) struct WireIssueStub {
     number: u64,
@@ -27,7 +27,7 @@ pub(crate) struct WireLabel {
 }
 
 impl WireIssueStub {
-    /// Absent for a pull request.
+    /// Converts to an entry for users; `None` for a pull request.
     pub(crate) fn into_listed(self) -> Option<ListedIssue> {
         let stub = self.into_stub()?;
         Some(ListedIssue {
@@ -36,7 +36,7 @@ impl WireIssueStub {
         })
     }
 
-    /// Absent for a pull request.
+    /// Converts to an entry of a poll; `None` for a pull request.
     pub(crate) fn into_stub(self) -> Option<IssueStub> {
         if self.pull_request.is_some() {
             return None;
@@ -53,7 +53,7 @@ impl WireIssueStub {
     }
 }
 
-/// The answer to the query of an issue.
+/// Answer to the query of an issue.
 #[derive(Deserialize)]
 pub(crate) struct WireIssueData {
     pub(crate) repository: Option<WireIssueRepository>,
@@ -92,7 +92,7 @@ impl<T> Nodes<T> {
     }
 }
 
-/// An account; deleted ones are absent where one is expected.
+/// Account in GraphQL. Deleted accounts are absent where the schema has an account.
 #[derive(Deserialize)]
 pub(super) struct WireActor {
     #[serde(rename = "__typename", default)]
@@ -112,7 +112,7 @@ impl WireActor {
         }
     }
 
-    /// As REST spells it: GraphQL leaves the `[bot]` of an App out.
+    /// Login in REST's spelling: GraphQL omits the suffix `[bot]` of an App.
     fn login(self) -> String {
         match self.kind.as_str() {
             "Bot" => format!("{}[bot]", self.login),
@@ -169,6 +169,7 @@ impl From<WireIssue> for Issue {
             };
             let by = event.actor.map(WireActor::user);
             let wish = match (event.kind.as_str(), event.assignee, event.label) {
+                // A rename of the title is an edit; GitHub's list of edits covers the body only.
                 ("RenamedTitleEvent", ..) => {
                     edits.push(Edit { at, by });
                     continue;

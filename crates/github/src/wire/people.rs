@@ -1,4 +1,4 @@
-//! Accounts and what they may do.
+//! JSON of accounts and their permissions.
 
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::{Permission, User};
 pub(crate) struct WireUser {
     pub(crate) login: String,
     id: Option<u64>,
-    /// `User` or `Bot`.
+    /// `User` or `Bot`, as GitHub classifies it.
     #[serde(default)]
     pub(super) r#type: String,
 }
@@ -28,6 +28,7 @@ impl WireUser {
 }
 
 pub(super) fn login(user: Option<WireUser>) -> String {
+    // GitHub shows deleted accounts as the user `ghost`.
     user.map_or_else(|| "ghost".to_owned(), |user| user.login)
 }
 
@@ -42,7 +43,8 @@ pub(crate) struct WirePermission {
 }
 
 impl WirePermission {
-    /// What the account may. A login that was given up may be somebody else's by now: then the answer is about him.
+    /// Permission of the account with this id. A released login may belong to another account now; the answer
+    /// is then about that one.
     pub(crate) fn of(&self, account: u64) -> Permission {
         if id(self.user.as_ref()) != Some(account) {
             return Permission::None;
@@ -50,7 +52,7 @@ impl WirePermission {
         self.level()
     }
 
-    /// What whoever has the login today may.
+    /// Permission of the account that has the login at present.
     pub(crate) fn level(&self) -> Permission {
         match self.permission.as_str() {
             "admin" => Permission::Admin,

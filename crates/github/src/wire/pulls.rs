@@ -1,4 +1,4 @@
-//! Pull requests.
+//! JSON of pull requests.
 
 use domain::CommitId;
 use serde::Deserialize;
@@ -67,6 +67,7 @@ impl From<WirePullRequest> for PullRequest {
             author: login(wire.user),
             url: wire.html_url,
             draft: wire.draft,
+            // Lists omit `merged` and have `merged_at` only.
             merged: wire.merged.unwrap_or(false) || wire.merged_at.is_some(),
             merged_by: wire.merged_by.map(|user| user.login),
             state: if wire.state == "open" {

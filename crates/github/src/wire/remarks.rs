@@ -1,4 +1,4 @@
-//! What people say: comments, and reviews of pull requests.
+//! JSON of comments, and of reviews of pull requests.
 
 use domain::CommitId;
 use serde::Deserialize;
@@ -26,7 +26,8 @@ struct WireApp {
 }
 
 impl WireComment {
-    /// The comment with the number of the issue or pull request that it stands on. Whose it is, the caller knows.
+    /// Converts to a comment with the number of its issue or pull request. The flag `by_us` stays false
+    /// without our login.
     pub(crate) fn into_numbered(self) -> Option<(u64, Comment)> {
         let number = self.issue_url.as_deref()?.rsplit('/').next()?.parse().ok()?;
         Some((number, self.into_comment("", None)))
@@ -50,13 +51,13 @@ impl WireComment {
     }
 }
 
-/// A review, a comment at a line, or a comment of the conversation.
+/// Review, comment on a line, or comment in the conversation.
 #[derive(Deserialize)]
 pub(crate) struct WireRemark {
     user: Option<WireUser>,
     body: Option<String>,
     path: Option<String>,
-    /// Absent at a line that is gone.
+    /// Absent when the line was removed since.
     line: Option<u64>,
     submitted_at: Option<String>,
     created_at: Option<String>,
@@ -91,14 +92,14 @@ pub(crate) struct WireReview {
     commit_id: Option<CommitId>,
 }
 
-/// A comment at a line.
+/// Comment of a review on a line.
 #[derive(Clone, Deserialize)]
 pub(crate) struct WireLineComment {
     id: u64,
     user: Option<WireUser>,
     body: Option<String>,
     path: String,
-    /// Absent at a line that is gone.
+    /// Absent when the line was removed since.
     line: Option<u64>,
     pull_request_review_id: Option<u64>,
     in_reply_to_id: Option<u64>,
@@ -107,7 +108,7 @@ pub(crate) struct WireLineComment {
 }
 
 impl WireReview {
-    /// The review, unless it is still a draft; `comments` are those of the whole pull request.
+    /// Converts to a review; `None` for a draft. `comments` are those of the whole pull request.
     pub(crate) fn into_review(self, comments: &[WireLineComment]) -> Option<Review> {
         let state = match self.state.to_ascii_uppercase().as_str() {
             "APPROVED" => ReviewState::Approved,

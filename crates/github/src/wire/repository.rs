@@ -1,4 +1,4 @@
-//! The repository itself.
+//! JSON of a repository's description.
 
 use domain::RepositoryName;
 use serde::Deserialize;

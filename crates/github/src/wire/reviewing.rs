@@ -1,4 +1,4 @@
-//! What a review of a pull request begins with.
+//! JSON of changed files, commits and review requests.
 
 use domain::{ChangedFile, CommitId};
 use serde::Deserialize;
@@ -22,21 +22,21 @@ impl From<WireFile> for ChangedFile {
     }
 }
 
-/// What differs between two commits, as far as it is read.
+/// Comparison of two commits, its files only.
 #[derive(Deserialize)]
 pub(crate) struct WireComparison {
-    /// The 300 first.
+    /// First 300 changed files.
     #[serde(default)]
     pub(crate) files: Vec<WireFile>,
 }
 
-/// A commit of a pull request.
+/// Commit of a pull request.
 #[derive(Deserialize)]
 pub(crate) struct WireCommit {
     pub(crate) sha: CommitId,
 }
 
-/// An event of an issue or pull request.
+/// Event of an issue or pull request.
 #[derive(Deserialize)]
 pub(crate) struct WireIssueEvent {
     id: u64,
@@ -47,7 +47,7 @@ pub(crate) struct WireIssueEvent {
 }
 
 impl WireIssueEvent {
-    /// Absent for other events than a request for the review of a person.
+    /// Converts a request for a user's review; `None` for other events and for teams.
     pub(crate) fn into_request(self) -> Option<ReviewRequest> {
         if self.event != "review_requested" {
             return None;

@@ -1,4 +1,4 @@
-//! Runs of GitHub Actions.
+//! JSON of GitHub Actions runs.
 
 use domain::CommitId;
 use serde::Deserialize;
@@ -30,7 +30,8 @@ pub(crate) struct WireCommitRun {
 impl From<WireCommitRun> for CommitRun {
     fn from(wire: WireCommitRun) -> Self {
         let progress = match (wire.status.as_deref(), wire.conclusion.as_deref()) {
-            // A run of somebody new is `completed` with this conclusion; one that waits for an environment is `waiting`.
+            // A first-time contributor's run is `completed` with this conclusion; a run that waits for an
+            // environment is `waiting`.
             (Some("action_required" | "waiting"), _) | (_, Some("action_required")) => {
                 RunProgress::AwaitsApproval
             }

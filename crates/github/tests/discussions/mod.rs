@@ -1,4 +1,4 @@
-//! Discussions and reactions.
+//! Discussions and reactions against the fake GitHub.
 
 use domain::{Reactable, Reaction};
 use github::Error;

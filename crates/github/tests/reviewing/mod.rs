@@ -1,4 +1,4 @@
-//! Reviews by us and of us, what pull requests change and must pass, and jobs that run again.
+//! Reviews by and of Journeyman, changed files and required checks of pull requests, and reruns of jobs.
 
 use std::time::Duration;
 
