@@ -1,4 +1,4 @@
-//! What Jira answered: the body within its limits, or the class of failure.
+//! Answers of Jira: body within its limit, or classification of the failure.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::{Error, error::capped, limits};
 
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
-/// An administrator may have the requests of a whole day come at once.
+// Limit of 15 minutes: an administrator can set an interval of a day, which would block the account as long.
 const MAX_INTERVAL_S: u64 = 900;
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
-/// Headers of an answer that say what became of the request.
+/// Headers of an answer that determine the result of the request.
 pub(crate) struct AnswerHeaders {
     pub(crate) content_type: String,
     pub(crate) retry_after: Option<Duration>,
@@ -37,7 +37,8 @@ impl AnswerHeaders {
     }
 }
 
-/// How long an answer asks to wait. A Data Center may say 0, or nothing: its next requests come with the next interval.
+/// Time that an answer asks to wait. A Data Center may send 0 or no value; its next requests come with the
+/// next interval.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = |name: &str| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
     let asked = seconds("retry-after").filter(|asked| *asked > 0);
@@ -59,7 +60,8 @@ pub(crate) async fn bounded_body(mut response: Response, write: bool) -> Result<
     Ok(body)
 }
 
-/// The passing failure of a good status whose body Jira did not write. A write may be answered by nothing (204).
+/// Returns a temporary failure for a successful status whose body is not from Jira. An empty body (204) is
+/// valid for a write.
 pub(crate) fn check_origin(content_type: &str, body: &[u8], name: &str, write: bool) -> Result<(), Error> {
     if write && body.is_empty() {
         return Ok(());
@@ -69,7 +71,7 @@ pub(crate) fn check_origin(content_type: &str, body: &[u8], name: &str, write: b
     })
 }
 
-/// An empty answer (204) reads as null.
+/// Parses a body; an empty one (204) counts as null.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, Error> {
     let body = if body.is_empty() { b"null" } else { body };
     read_json(body).map_err(|error| match error {
@@ -82,8 +84,8 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, E
     })
 }
 
-/// One text that is too deep hides nothing else: what is kept raw or not read at all is skipped without recursion,
-/// however deep it is, and the limit of `serde_json` (128 levels) bounds the rest.
+/// Parses JSON in which single texts may be nested too deeply. Raw and ignored values are skipped without
+/// recursion at any depth, and the limit of `serde_json` (128 levels) bounds the others.
 fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, json::Error> {
     match json::from_slice(body) {
         Err(json::Error::TooDeep) => serde_json::from_slice(body).map_err(|error| {
@@ -97,7 +99,7 @@ fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, json::Error> {
     }
 }
 
-/// Jira's words: general messages, then those about fields.
+/// Jira's message: general messages first, then those about fields.
 pub(crate) fn message(body: &[u8]) -> String {
     let value: Value = serde_json::from_slice(body).unwrap_or_default();
     let general = value["errorMessages"].as_array().into_iter().flatten();
@@ -123,7 +125,7 @@ pub(crate) fn refusal(
         }
     };
     match status.as_u16() {
-        // A log-in page or a portal has the address of the API; nothing was done there.
+        // A login page or portal at the API's address redirects; nothing was done there.
         300..=399 => lost(false, format!("{} with a redirect", what()), None),
         404 | 410 if json::is_page(&headers.content_type) => {
             lost(write, format!("{} with a page", what()), None)
@@ -139,13 +141,15 @@ pub(crate) fn refusal(
         429 => Error::RateLimited {
             retry_after: headers.retry_after.unwrap_or(DEFAULT_RATE_LIMIT_WAIT),
         },
+        // A 503 counts as not executed, also for a write; after any other server error the write may have
+        // been done.
         503 => lost(false, what(), None),
         500.. => lost(write, what(), None),
         _ => Error::Rejected { detail: detail() },
     }
 }
 
-/// Nobody answered, or only a gateway did: a write may have arrived.
+/// Error of an exchange without Jira's answer, or with a gateway's only: a write may have been done.
 const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
     if write {
         Error::Unknown { detail, source }
@@ -154,7 +158,7 @@ const fn lost(write: bool, detail: String, source: Option<Cause>) -> Error {
     }
 }
 
-/// The class of a failed call. Only a connection that never stood proves that nothing was sent.
+/// Classifies a failed exchange. Only a connection that was never established proves that nothing was sent.
 pub(crate) fn failure(error: reqwest::Error, write: bool) -> Error {
     if error.is_builder() {
         return Error::Rejected {
@@ -168,7 +172,7 @@ pub(crate) fn failure(error: reqwest::Error, write: bool) -> Error {
     } else {
         (write, "the connection was lost")
     };
-    // The query holds words of the caller.
+    // The URL is removed: its query contains the caller's text, e.g. JQL.
     lost(write, detail.to_owned(), Some(error.without_url().into()))
 }
 

@@ -1,4 +1,4 @@
-//! Transport: authentication, time-outs, retries of reads, and the classes of failure.
+//! Client of one Jira: authentication, timeouts, retries of reads, and caches.
 
 use std::{
     collections::{BTreeMap, hash_map::RandomState},
@@ -37,9 +37,9 @@ const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
 const PAGE: usize = 100;
 const MAX_PAGES: usize = 20;
 
-/// A site gets a new field rarely.
+// A site rarely receives a new field, so that the list is read once an hour.
 const FIELDS_KEPT: Duration = Duration::from_secs(3600);
-/// A site may have several fields of one name; a ticket has one of them filled in.
+// A site may have several fields of the same name, of which a ticket fills one.
 const MOST_FIELDS: usize = 10;
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ struct WireField {
     name: String,
 }
 
-/// How a write is sent.
+/// HTTP method of a write.
 #[derive(Clone, Copy)]
 pub(crate) enum Method {
     Post,
@@ -57,25 +57,25 @@ pub(crate) enum Method {
     Delete,
 }
 
-/// One connection pool and one account.
+/// Client with one connection pool and one account; clones share both.
 #[derive(Clone)]
 pub(crate) struct Client(Arc<Inner>);
 
 struct Inner {
     http: reqwest::Client,
     base_url: String,
-    /// Where its pages are.
+    /// Base URL of pages for users.
     site_url: String,
     dialect: Dialect,
     email: String,
     api_token: SecretString,
     limits: Limits,
     myself: OnceCell<Account>,
-    /// Whether projects are service projects, by their keys.
+    /// Service-project flag by project key.
     service_projects: Mutex<BTreeMap<String, bool>>,
-    /// Names of users of a Data Center by their keys.
+    /// Names of a Data Center's users by their keys.
     names: Mutex<BTreeMap<String, String>>,
-    /// Fields with acceptance criteria.
+    /// Ids of fields with acceptance criteria, with the time at which they were read.
     criteria_fields: Mutex<Option<(Instant, Vec<String>)>>,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Debug for Client {
 
 impl Client {
     pub(crate) fn new(settings: &Settings, limits: Limits) -> Result<Self, Error> {
-        // An error only says that the process has its provider already.
+        // An error means only that the process has a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base_url = settings.base_url.trim_end_matches('/').to_owned();
         let rejected = || Error::Rejected {
@@ -99,6 +99,7 @@ impl Client {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(TOTAL_TIMEOUT)
+            // Redirects lead to login pages and portals; `answer::refusal` reports them as an outage.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent("journeyman")
             .build()
@@ -122,7 +123,8 @@ impl Client {
         })))
     }
 
-    /// The ids of the site's fields that hold acceptance criteria. A site that does not list its fields has none.
+    /// Reads the ids of the site's fields with acceptance criteria; empty for a site that does not list its
+    /// fields.
     pub(crate) async fn criteria_fields(&self) -> Result<Vec<String>, Error> {
         let mut known = self.0.criteria_fields.lock().await;
         if let Some((read_at, fields)) = &*known
@@ -145,7 +147,7 @@ impl Client {
         self.0.dialect
     }
 
-    /// The issue's address; refuses tickets of other trackers.
+    /// Path of an issue; refuses tickets of other trackers.
     pub(crate) fn issue_path(&self, key: &TicketKey) -> Result<String, Error> {
         self.dialect().issue(key)
     }
@@ -154,13 +156,13 @@ impl Client {
         format!("{}/browse/{}", self.0.site_url, key.short())
     }
 
-    /// Reads.
+    /// Reads a path, with retries.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         self.read(|| self.0.http.get(self.url(path)), &format!("GET {}", name(path)))
             .await
     }
 
-    /// Reads by a POST: a search.
+    /// Sends a search: a read in the form of a POST, with retries.
     pub(crate) async fn query<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
         self.read(
             || self.0.http.post(self.url(path)).json(body),
@@ -169,7 +171,7 @@ impl Client {
         .await
     }
 
-    /// Writes, once.
+    /// Sends a write, without a retry.
     pub(crate) async fn write<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -186,7 +188,8 @@ impl Client {
         Box::pin(self.exchange(request, &name, true)).await
     }
 
-    /// Whether customers read the comments of an issue: its project is one of a service desk, or Jira does not say what it is.
+    /// True when customers can read the comments of an issue: its project is a service project, or Jira omits
+    /// the type.
     pub(crate) async fn is_of_service_project(&self, key: &TicketKey) -> Result<bool, Error> {
         let issue = self.issue_path(key)?;
         let short = key.short();
@@ -206,7 +209,7 @@ impl Client {
         Ok(is_service)
     }
 
-    /// The comments of an issue, oldest first; at most 2,000.
+    /// Lists the comments of an issue, oldest first; at most the 2,000 newest.
     pub(crate) async fn comments(&self, key: &TicketKey) -> Result<Vec<Comment>, Error> {
         let us = self.myself().await?;
         let path = format!(
@@ -218,7 +221,8 @@ impl Client {
         found.into_iter().map(read).collect()
     }
 
-    /// The comments of an issue that were made at or after an instant, oldest first; reads the newest pages only.
+    /// Lists the comments of an issue that were created at or after an instant, oldest first; reads only the
+    /// newest pages.
     pub(crate) async fn comments_since(
         &self,
         key: &TicketKey,
@@ -244,7 +248,7 @@ impl Client {
         Ok(newest_first)
     }
 
-    /// What was done to an issue, oldest first, out of its 2,000 latest changes.
+    /// Reads the history of an issue, oldest first; at most its 2,000 latest changes.
     pub(crate) async fn changes(&self, key: &TicketKey) -> Result<wire::Changes, Error> {
         let changes: Vec<WireHistory> = match self.dialect().history(&self.issue_path(key)?) {
             History::Pages(path) => self.newest_pages(&path).await?,
@@ -268,7 +272,8 @@ impl Client {
         })
     }
 
-    /// Histories of a Data Center say who has an issue by the key of the user; everything else is said by the name.
+    /// Replaces user keys in assignments by names: a Data Center's histories identify assignees by key, all
+    /// its other answers by name.
     async fn name(&self, assignments: &mut [Assignment], changes: &[WireHistory]) -> Result<(), Error> {
         let mut names = self.0.names.lock().await;
         let authors = changes.iter().filter_map(WireHistory::author);
@@ -280,7 +285,7 @@ impl Client {
             if !names.contains_key(&account.id) {
                 let name = match self.get::<WireAccount>(&path).await {
                     Ok(user) => Account::from(user).id,
-                    // Whoever is gone has nothing but the key.
+                    // A deleted user has no name any more.
                     Err(Error::NotFound { .. }) => account.id.clone(),
                     Err(error) => return Err(error),
                 };
@@ -293,7 +298,7 @@ impl Client {
         Ok(())
     }
 
-    /// Which of these permissions our account lacks in a project, and which of the others it has.
+    /// Compares our account's permissions in a project: lacking ones of `needed`, held ones of `needless`.
     pub(crate) async fn compared(
         &self,
         project: &str,
@@ -322,13 +327,15 @@ impl Client {
         self.0.myself.get_or_try_init(ask).await.cloned()
     }
 
-    /// The last entries of a list, oldest first; at most 2,000.
+    /// Reads the last entries of a list, oldest first; at most 2,000.
     async fn newest_pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Error> {
         let (mut all, mut start) = (Vec::new(), 0);
         for _ in 0..=MAX_PAGES {
             let page: WirePage<T> = self
                 .get(&format!("{path}&startAt={start}&maxResults={PAGE}"))
                 .await?;
+            // The total is known after the first page. A longer list continues at its last 2,000 entries, so
+            // the first page is dropped.
             let first_wanted = page.total.saturating_sub(MAX_PAGES * PAGE);
             if start < first_wanted {
                 start = first_wanted;
@@ -374,6 +381,8 @@ impl Client {
     ) -> Result<T, Error> {
         let token = self.0.api_token.expose_secret();
         let request = match (self.0.email.as_str(), token) {
+            // A personal access token goes as a bearer token, an API token with the account's address by
+            // basic authentication.
             ("", "") => request,
             ("", token) => request.bearer_auth(token),
             (email, token) => request.basic_auth(email, Some(token)),
@@ -383,6 +392,7 @@ impl Client {
         let status = response.status();
         let headers = AnswerHeaders::read(response.headers());
         let body = bounded_body(response, write).await?;
+        // Jira may cut a text within a surrogate pair; serde would then reject the whole answer.
         let body = json::replace_broken_characters(&body);
         if status.is_success() {
             answer::check_origin(&headers.content_type, &body, name, write)?;
@@ -390,6 +400,7 @@ impl Client {
         }
         let refused = answer::refusal(name, status, &headers, &answer::message(&body), write);
         if let Error::RateLimited { retry_after } = refused
+            // The limit of one issue does not apply to the account's other requests.
             && !headers.is_of_one_issue
         {
             self.0.limits.hear(retry_after).await;

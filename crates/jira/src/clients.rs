@@ -6,7 +6,7 @@ use domain::{Instance, TicketKey, limits::LimitGate};
 
 use crate::{Error, Settings, client::Client, limits::Limits};
 
-/// Picks the client by the instance that a ticket names.
+/// Clients by the instance that a ticket names, so that no credential reaches another server.
 #[derive(Clone, Debug)]
 pub(crate) struct Clients {
     default: Option<Client>,
@@ -33,7 +33,7 @@ impl Clients {
         })
     }
 
-    /// The default instance, if there is one, and the named ones.
+    /// The default instance (`None`), if it is configured, and every named one.
     pub(crate) fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
         let default = self.default.iter().map(|_| None);
         default.chain(self.named.keys().map(Some))

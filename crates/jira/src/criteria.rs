@@ -1,11 +1,11 @@
-//! Fields of a site that hold acceptance criteria: teams keep them beside the description, in a field of their own.
+//! Custom fields of a site for acceptance criteria, which some teams keep apart from the description.
 
 use domain::json;
 use serde_json::{Value, value::RawValue};
 
 use crate::{Dialect, Error};
 
-/// The names that teams give such a field, in lower case.
+// Usual names of such a field, in lower case: English, German, French, Spanish, Portuguese, Italian.
 const NAMES: [&str; 8] = [
     "acceptance criteria",
     "acceptance criterion",
@@ -24,7 +24,8 @@ pub(crate) fn is_criteria_field(name: &str) -> bool {
     NAMES.contains(&name.as_str())
 }
 
-/// A description followed by the criteria of these fields, each once.
+/// Appends the criteria of these fields to a description. Criteria that the text contains already are
+/// skipped.
 pub(crate) fn with_criteria(
     description: String,
     fields: &[&RawValue],
@@ -45,11 +46,11 @@ pub(crate) fn with_criteria(
     Ok(text)
 }
 
-/// A field's value as Markdown: a document, a text, or the choices of a list.
+/// Renders a field's value as Markdown: a document, a text, or the options of a list.
 fn markdown(raw: &RawValue, dialect: Dialect) -> Result<String, Error> {
     const WHAT: &str = "the acceptance criteria";
     match (dialect, json::from_slice::<Value>(raw.get().as_bytes())) {
-        // A field of one line is no document.
+        // A single-line field is plain text also in the Cloud.
         (Dialect::Cloud, Ok(Value::String(text))) => Ok(text),
         (_, Ok(value @ (Value::Array(_) | Value::Number(_)))) => Ok(texts(&value).join("\n")),
         (_, Ok(value @ Value::Object(_))) if value["type"] != "doc" => Ok(texts(&value).join("\n")),
@@ -58,7 +59,7 @@ fn markdown(raw: &RawValue, dialect: Dialect) -> Result<String, Error> {
     }
 }
 
-/// The text as a list: where no line is a point of one, each line becomes one.
+/// Renders a text as a list. Without list items, each line becomes one.
 fn as_points(text: &str) -> String {
     let text = text.trim();
     let has_points = !domain::acceptance_criteria(&format!("{HEADING}\n{text}")).is_empty();
@@ -70,7 +71,8 @@ fn as_points(text: &str) -> String {
     points.join("\n")
 }
 
-/// The texts of a value: of a list those of its items, of a choice its own and that of the choice below it.
+/// Collects the texts of a value: those of a list's elements; of an option its own text and that of its child
+/// option.
 pub(crate) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

@@ -1,5 +1,5 @@
-//! What Jira Cloud and Jira Data Center call things: paths, bodies and texts. Nothing else in this crate asks which of the two
-//! a site is.
+//! Differences of Jira Cloud and Jira Data Center: paths, bodies and texts. No other module distinguishes the
+//! two.
 
 use domain::{TicketKey, address::encode, json};
 use serde::{Deserialize, Serialize};
@@ -7,50 +7,50 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{Error, adf, wiki};
 
-/// Hits of a search of which the next page is asked for again: what changes between two pages moves to the end, and everything
-/// behind it one place up.
+// Hits of a page that the next page repeats: an issue that changes between two requests moves to the end, and
+// all later hits move up by one.
 const OVERLAP: usize = 5;
-/// The longest text that a Data Center takes unless its administrator says otherwise, in characters.
+// Default of a Data Center's setting `jira.text.field.character.limit`, in characters.
 const MAX_WIKI_CHARS: usize = 32_767;
 
-/// Which Jira a site is.
+/// Kind of a Jira site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
     /// Jira Cloud: REST v3, texts as documents (ADF), account ids.
     #[default]
     Cloud,
-    /// Jira Data Center: REST v2, texts in wiki markup, names of users.
+    /// Jira Data Center: REST v2, texts in wiki markup, user names.
     DataCenter,
 }
 
-/// Where the next page of a search begins.
+/// Start of the next page of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Token(String),
     Start(usize),
 }
 
-/// What a page of a search says of the others.
+/// Position of a page within a search.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Page {
     pub(crate) token: Option<String>,
-    /// How many hits are before it.
+    /// Number of hits before this page.
     pub(crate) start: usize,
     pub(crate) hits: usize,
     pub(crate) total: usize,
 }
 
-/// Where the history of an issue is.
+/// Location of an issue's history.
 pub(crate) enum History {
-    /// In pages of its own.
+    /// Path of separate pages.
     Pages(String),
-    /// In the issue, whole.
+    /// Path of the issue, whose answer contains the whole history.
     Within(String),
 }
 
 impl Dialect {
-    /// As the settings say it.
+    /// Name in the settings: `cloud` or `data-center`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Cloud => "cloud",
@@ -58,7 +58,7 @@ impl Dialect {
         }
     }
 
-    /// The address of something of the REST interface.
+    /// Path of a resource in the REST API.
     pub(crate) fn path(self, of: &str) -> String {
         let version = match self {
             Self::Cloud => 3,
@@ -67,7 +67,7 @@ impl Dialect {
         format!("/rest/api/{version}/{of}")
     }
 
-    /// The issue's address; refuses tickets of other trackers.
+    /// Path of an issue; refuses tickets of other trackers.
     pub(crate) fn issue(self, key: &TicketKey) -> Result<String, Error> {
         match key {
             TicketKey::Jira { .. } => Ok(self.path(&format!("issue/{}", key.short()))),
@@ -79,7 +79,7 @@ impl Dialect {
         }
     }
 
-    /// A Markdown text as the body of a comment or the value of a field.
+    /// Converts Markdown to the body of a comment or the value of a field.
     pub(crate) fn text(self, markdown: &str) -> Value {
         match self {
             Self::Cloud => adf::from_markdown(markdown),
@@ -87,7 +87,7 @@ impl Dialect {
         }
     }
 
-    /// A text of Jira as Markdown.
+    /// Converts a text of Jira to Markdown.
     pub(crate) fn markdown(self, raw: &RawValue, what: &str) -> Result<String, Error> {
         match (self, json::from_slice::<Value>(raw.get().as_bytes())) {
             (Self::DataCenter, Ok(Value::String(text))) => Ok(wiki::to_markdown(&text)),
@@ -101,7 +101,7 @@ impl Dialect {
         }
     }
 
-    /// An account as the value of a field, and who gets an issue; `None`: nobody.
+    /// Reference to an account in a field or assignment; `None` unassigns.
     pub(crate) fn account(self, id: Option<&str>) -> Value {
         match self {
             Self::Cloud => json!({ "accountId": id }),
@@ -109,7 +109,7 @@ impl Dialect {
         }
     }
 
-    /// Where the groups of an account are told.
+    /// Path that lists the groups of an account.
     pub(crate) fn groups(self, account: &str) -> String {
         let account = encode(account);
         match self {
@@ -118,7 +118,8 @@ impl Dialect {
         }
     }
 
-    /// Where a user is told by the key that histories name them by; absent where these have the ids of accounts.
+    /// Path of a user by the key that histories contain; `None` in the Cloud, whose histories contain account
+    /// ids.
     pub(crate) fn user_of_key(self, key: &str) -> Option<String> {
         match self {
             Self::Cloud => None,
@@ -126,17 +127,17 @@ impl Dialect {
         }
     }
 
-    /// Where our permissions in a project are told.
+    /// Path of our permissions in a project.
     pub(crate) fn permissions(self, project: &str, keys: &[&str]) -> String {
         let of = format!("mypermissions?projectKey={}", encode(project));
         match self {
             Self::Cloud => self.path(&format!("{of}&permissions={}", keys.join(","))),
-            // It tells them all.
+            // A Data Center always lists all permissions and has no parameter for a selection.
             Self::DataCenter => self.path(&of),
         }
     }
 
-    /// A search: its address and its body.
+    /// Path and body of a search.
     pub(crate) fn search(
         self,
         jql: &str,
@@ -157,19 +158,20 @@ impl Dialect {
         (self.path(path), body)
     }
 
-    /// What to ask for after a page of a search.
+    /// Start of the page after this one; `None` after the last.
     pub(crate) fn next(self, page: Page) -> Option<Next> {
         match self {
             Self::Cloud => page.token.map(Next::Token),
             Self::DataCenter => {
                 let end = page.start + page.hits;
+                // A page within the overlap would never advance, so such a search ends.
                 let more = end < page.total && page.hits > OVERLAP;
                 more.then(|| Next::Start(end - OVERLAP))
             }
         }
     }
 
-    /// Where the history of an issue is.
+    /// Location of an issue's history.
     pub(crate) fn history(self, issue: &str) -> History {
         match self {
             Self::Cloud => History::Pages(format!("{issue}/changelog?")),
@@ -177,13 +179,15 @@ impl Dialect {
         }
     }
 
-    /// Whether a comment is for everybody after a change that does not say for whom it is.
+    /// True when an update of a comment without a visibility makes the comment public.
     pub(crate) const fn forgets_visibility(self) -> bool {
         matches!(self, Self::DataCenter)
     }
 
-    /// Where administrators register webhooks, and the body that does it. A Data Center takes the secret in the configuration
-    /// alone, whose filter it does not document: it tells of every project, and those without rules are passed over.
+    /// Path and body of a webhook registration by an administrator.
+    ///
+    /// A Data Center reads the secret in `configuration` only and does not document a filter. It sends events
+    /// of all projects; ingest skips those without rules.
     pub(crate) fn webhook(
         self,
         mut common: Map<String, Value>,
@@ -212,7 +216,7 @@ impl Dialect {
         }
     }
 
-    /// Whether a webhook is of the named projects alone.
+    /// True when a webhook can be restricted to projects.
     pub const fn filters_webhooks(self) -> bool {
         matches!(self, Self::Cloud)
     }

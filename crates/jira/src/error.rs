@@ -1,31 +1,31 @@
-//! What can go wrong at Jira, by what the caller can do about it.
+//! Errors of the Jira client, classified by how the caller can react.
 
 use std::time::Duration;
 
 use domain::Cause;
 
-/// Why a call to Jira did not do what was asked. Holds no token and no body beyond Jira's capped message.
+/// Failure of a call to Jira. Holds no token, and of the body only Jira's message, truncated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It does not exist, or the credentials cannot see it.
+    /// The resource does not exist, or the credentials cannot see it.
     #[error("jira does not know {what}, or the credentials cannot see it")]
     NotFound {
-        /// Method and path.
+        /// Method and path of the request.
         what: String,
     },
     /// The credentials are missing, wrong or expired.
     #[error("jira refused the credentials: {check}")]
     Unauthorized {
-        /// What to check.
+        /// The setting or credential to check.
         check: String,
     },
-    /// The credentials are good and do not suffice.
+    /// The credentials are valid and insufficient.
     #[error("jira forbids it: {detail}")]
     Forbidden {
         /// Jira's message, at most 300 characters.
         detail: String,
     },
-    /// It clashes with what is there.
+    /// The request clashes with the present state of the resource.
     #[error("jira reports a conflict: {detail}")]
     Conflict {
         /// Jira's message, at most 300 characters.
@@ -37,56 +37,57 @@ pub enum Error {
         /// Jira's message, at most 300 characters.
         detail: String,
     },
-    /// Too many calls.
+    /// Jira refused the request for a rate limit.
     #[error("jira asks to wait {} s (rate limit)", retry_after.as_secs())]
     RateLimited {
-        /// How long to wait.
+        /// Time to wait before the next request.
         retry_after: Duration,
     },
-    /// Nothing was sent: Jira asked this account, perhaps of another process, to wait.
+    /// No request was sent: Jira asked this account, perhaps in another process, to wait.
     #[error("jira asked to wait; {} s of it are left (rate limit)", retry_after.as_secs())]
     HeldBack {
-        /// How long to wait.
+        /// Remaining time to wait before a request.
         retry_after: Duration,
     },
-    /// Nothing was done: no connection, or a server error or an answer that is not JSON on a read.
+    /// Nothing was done: the connection failed, or a read ended in a server error or without JSON.
     #[error("jira is unavailable: {detail}")]
     Unavailable {
         /// Status or class of the failure.
         detail: String,
-        /// What broke, when it was the connection.
+        /// Cause of a failed connection.
         source: Option<Cause>,
     },
-    /// A write was sent and its outcome is not known; look before trying again.
+    /// A write was sent and its outcome is unknown; read the state before a retry.
     #[error("the outcome of a write at jira is unknown: {detail}")]
     Unknown {
         /// Status or class of the failure.
         detail: String,
-        /// What broke, when it was the connection.
+        /// Cause of a failed connection.
         source: Option<Cause>,
     },
-    /// The settings have no such instance.
+    /// The settings have no section for this instance.
     #[error("the settings have no section [{section}]")]
     UnknownInstance {
-        /// What would name it.
+        /// Section of the settings that would configure it.
         section: String,
     },
-    /// A text is nested deeper than is read; asking again gives the same.
+    /// A text is nested too deeply to be read; a repeated request gives the same answer.
     #[error("{what} at jira is nested more than {} levels deep", domain::json::MAX_DEPTH)]
     TooDeep {
-        /// Which text.
+        /// The text, in words.
         what: String,
     },
-    /// The answer is JSON and not what Jira documents; asking again gives the same.
+    /// The answer is JSON in another shape than Jira documents; a repeated request gives the same answer.
     #[error("jira's answer cannot be read: {detail}")]
     Malformed {
-        /// Where in the answer.
+        /// Location in the answer, without its text.
         detail: String,
     },
 }
 
 impl Error {
-    /// True when the same call may succeed later. After [`Error::Unknown`] the caller has to look first.
+    /// True when the same call may succeed later. After [`Error::Unknown`] the caller reads the state before
+    /// a retry.
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::RateLimited { .. }
@@ -105,7 +106,7 @@ impl Error {
     }
 }
 
-/// Cuts foreign text for errors.
+/// Truncates foreign text to 300 characters, for errors.
 pub(crate) fn capped(text: &str) -> String {
     text.chars().take(300).collect()
 }

@@ -1,4 +1,4 @@
-//! Fields of issues by the names that people know them by.
+//! Values of issue fields by the fields' display names.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{Error, Reader, criteria::texts};
 
 #[derive(Deserialize)]
 struct WireNamed {
-    /// The name of each field, by its id.
+    /// Display names of the fields, by field id.
     #[serde(default)]
     names: BTreeMap<String, String>,
     #[serde(default)]
@@ -18,8 +18,8 @@ struct WireNamed {
 }
 
 impl Reader {
-    /// The values that fields of an issue have, each with the field's name; a field that nobody filled in has none. Choices,
-    /// names and plain texts are values.
+    /// Reads the values of an issue's fields, each with the field's name; an empty field contributes none.
+    /// Values are options, names and plain texts.
     ///
     /// # Errors
     /// As for [`Self::issue`].
@@ -42,7 +42,7 @@ impl Reader {
         let mut values = Vec::new();
         for (id, name) in wanted {
             let raw = found.fields.get(id).and_then(Option::as_deref);
-            // One that is too deep to be read is no choice.
+            // A value that is too deep to be parsed cannot be an option.
             let value: Option<Value> = raw.and_then(|raw| json::from_slice(raw.get().as_bytes()).ok());
             let texts = value.as_ref().map(texts).unwrap_or_default();
             values.extend(texts.into_iter().map(|text| (name.clone(), text)));

@@ -1,4 +1,4 @@
-//! What a set-up asks of a site: what it is, and the webhook, which only an administrator may register.
+//! Setup of a Jira site: its kind, and the webhook, which only an administrator can register.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use crate::{
     limits::Limits,
 };
 
-/// What `/webhooks/jira` listens to.
+// Events that the endpoint `/webhooks/jira` handles.
 const EVENTS: [&str; 3] = ["jira:issue_created", "jira:issue_updated", "comment_created"];
-/// The first release of Jira Data Center that signs its webhooks.
+// First release of Jira Data Center that signs its webhooks.
 const SIGNS_SINCE: u64 = 10;
 
 #[derive(Deserialize)]
@@ -25,17 +25,17 @@ struct WireServer {
     version_numbers: Vec<u64>,
 }
 
-/// What a site says that it is.
+/// Kind and release of a Jira site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Which Jira it is.
+    /// Cloud or Data Center.
     pub dialect: Dialect,
-    /// The release of a Data Center, e.g. 10, 3, 0; empty when it does not say.
+    /// Release of a Data Center, e.g. 10, 3, 0; empty when the site omits it.
     version: Vec<u64>,
 }
 
 impl Site {
-    /// One that did not say what it is.
+    /// Site of this kind with an unknown release.
     pub const fn unknown(dialect: Dialect) -> Self {
         Self {
             dialect,
@@ -43,7 +43,7 @@ impl Site {
         }
     }
 
-    /// Whether its webhooks are signed; those that are not are refused.
+    /// True when the site signs its webhooks; ingest refuses unsigned ones.
     pub fn signs_webhooks(&self) -> bool {
         match self.dialect {
             Dialect::Cloud => true,
@@ -68,7 +68,7 @@ impl fmt::Display for Site {
 impl From<WireServer> for Site {
     fn from(wire: WireServer) -> Self {
         Self {
-            // A Data Center says `Server`, or another word in other releases.
+            // A Data Center calls itself `Server`, and some releases use another word.
             dialect: match wire.deployment_type.as_str() {
                 "Cloud" => Dialect::Cloud,
                 _ => Dialect::DataCenter,
@@ -78,10 +78,10 @@ impl From<WireServer> for Site {
     }
 }
 
-/// What the site says that it is; it tells everybody, so nobody's credentials are sent.
+/// Reads the kind and release of a site. The endpoint is public, so no credentials are sent.
 ///
 /// # Errors
-/// What Jira says.
+/// Jira's refusal; [`Error::Malformed`] when the answer contains neither kind nor release.
 pub async fn site(settings: &Settings) -> Result<Site, Error> {
     let nobody = Settings {
         email: String::new(),
@@ -98,14 +98,15 @@ pub async fn site(settings: &Settings) -> Result<Site, Error> {
     Ok(server.into())
 }
 
-/// Where Jira tells what happens.
+/// Webhook to register at a site.
 #[derive(Clone, Copy, Debug)]
 pub struct Webhook<'a> {
-    /// Journeyman's address, `…/webhooks/jira`. A webhook with this address is the same one.
+    /// Journeyman's URL, `…/webhooks/jira`. It identifies the webhook among those of the site.
     pub url: &'a str,
-    /// What deliveries are signed with.
+    /// Secret that signs deliveries.
     pub secret: &'a str,
-    /// Keys of the projects whose tickets matter; empty: all. A Data Center tells of all.
+    /// Keys of the projects with relevant tickets; empty: all. A Data Center always sends events of all
+    /// projects.
     pub projects: &'a [String],
 }
 
@@ -133,7 +134,7 @@ impl Webhook<'_> {
 struct WireHook {
     #[serde(default)]
     url: String,
-    /// A Data Center numbers its webhooks.
+    /// Number of the webhook at a Data Center; the Cloud has it in `self` only.
     id: Option<Value>,
     #[serde(rename = "self")]
     itself: Option<String>,
@@ -147,11 +148,11 @@ impl WireHook {
     }
 }
 
-/// Registers the webhook, or brings the one with this address up to date; `admin` is the account of an administrator. Gives
-/// whether it is new.
+/// Registers the webhook, or updates the one with the same URL, with the account of an administrator. Returns
+/// true for a new webhook.
 ///
 /// # Errors
-/// What Jira says, with the call that it said it to.
+/// Jira's refusal, with the method and path of the refused call.
 pub async fn register(admin: &Settings, webhook: &Webhook<'_>) -> Result<bool, (String, Error)> {
     let (webhooks, mut body) = webhook.request(admin.deployment);
     let to = |call: &str| {

@@ -1,5 +1,8 @@
-//! Jira Cloud over REST v3 and Jira Data Center over REST v2: [`Reader`] and [`Writer`] are separate types, so that who may only read cannot hold a
-//! writer. [`adf`] and [`wiki`] translate between Markdown and the texts of the two; `dialect` knows what else differs.
+//! Jira Cloud over REST v3 and Jira Data Center over REST v2. [`Reader`] and [`Writer`] are separate types,
+//! so that a service with read access cannot hold a writer.
+//!
+//! [`adf`] and [`wiki`] convert between Markdown and the texts of the two; `dialect` has all other
+//! differences.
 
 pub mod adf;
 mod answer;

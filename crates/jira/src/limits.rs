@@ -1,4 +1,4 @@
-//! The limits that hold for an account: asked before each request, told of each refusal.
+//! Rate limits of an account: checked before each request, updated from each refusal.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::Error;
 
 const RESOURCE: &str = "rest";
 
-/// The limits of one account; without a gate none is known before Jira tells.
+/// Limits of one account; without a gate no request is held back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Limits {
     gate: Option<Arc<dyn LimitGate>>,
@@ -20,7 +20,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Those of an account of an instance, `reader` or `writer`.
+    /// Limits of an account of an instance; `role` is `reader` or `writer`.
     pub(crate) fn of(gate: Option<&Arc<dyn LimitGate>>, role: &str, instance: Option<&Instance>) -> Self {
         let instance = instance.map_or("default", Instance::as_str);
         Self {
@@ -37,7 +37,7 @@ impl Limits {
         }
     }
 
-    /// Refuses what Jira would refuse; nothing was sent then.
+    /// Returns [`Error::HeldBack`], before anything is sent, for a request that Jira would refuse.
     pub(crate) async fn admit(&self) -> Result<(), Error> {
         let Some(gate) = &self.gate else { return Ok(()) };
         let admitted = gate.admit(self.knock()).await;
@@ -55,7 +55,7 @@ impl Limits {
     }
 }
 
-/// Whether too much was written to one issue, which says nothing of the others.
+/// True when the refusal is for too many writes to one issue, which does not affect other issues.
 pub(crate) fn is_of_one_issue(headers: &HeaderMap) -> bool {
     let reason = headers.get("ratelimit-reason");
     let reason = reason.and_then(|reason| reason.to_str().ok());

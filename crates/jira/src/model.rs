@@ -1,4 +1,4 @@
-//! What callers see of Jira.
+//! Types of this crate's answers: issues, comments, changes and transitions.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::Dialect;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChangelogId(pub String);
 
-/// Id of a comment.
+/// Id of a comment on an issue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommentId(pub String);
 
@@ -27,268 +27,268 @@ impl fmt::Display for CommentId {
     }
 }
 
-/// Jira's three kinds of status.
+/// Jira's three categories of status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusCategory {
-    /// Not begun.
+    /// Work has not begun.
     ToDo,
-    /// Begun.
+    /// Work has begun.
     InProgress,
-    /// Over.
+    /// Work is finished.
     Done,
 }
 
-/// A status of a workflow.
+/// Status of a workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Its name, as the workflow's author wrote it.
+    /// Name, as the workflow's author wrote it.
     pub name: String,
-    /// Its kind.
+    /// Category of the status.
     pub category: StatusCategory,
 }
 
-/// An issue with its discussion.
+/// Issue with its comments and history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// Its key.
+    /// Key on its instance.
     pub key: TicketKey,
-    /// The one-line title.
+    /// Title in one line.
     pub summary: String,
-    /// The description as Markdown.
+    /// Description in Markdown, with the acceptance criteria of custom fields.
     pub description_markdown: String,
-    /// `Story`, `Bug` …
+    /// Name of its type: `Story`, `Bug` …
     pub kind: String,
-    /// `High` …; empty when the project has none.
+    /// Name of its priority, e.g. `High`; empty when the project has no priorities.
     pub priority: String,
-    /// Labels.
+    /// Labels of the issue.
     pub labels: Vec<String>,
-    /// The names of its components.
+    /// Names of its components.
     pub components: Vec<String>,
-    /// Where it is in its workflow.
+    /// Present status in its workflow.
     pub status: Status,
-    /// When it got there; absent when it never moved.
+    /// Time of the last move to another status; absent when it never moved.
     pub status_changed_at: Option<Timestamp>,
-    /// Who it is assigned to.
+    /// Account that the issue is assigned to.
     pub assignee: Option<Account>,
-    /// Last change of any kind.
+    /// Time of the last change of any kind.
     pub updated: Option<Timestamp>,
-    /// Link for people.
+    /// Link to its page.
     pub url: String,
-    /// Comments, oldest first; the latest 200 at most.
+    /// Comments, oldest first; at most the latest 200.
     pub comments: Vec<Comment>,
-    /// When it was made.
+    /// Time of its creation.
     pub created: Option<Timestamp>,
-    /// Who made it; absent when Jira does not know any more.
+    /// Account that created it; absent when Jira no longer has it.
     pub creator: Option<Account>,
     /// Moves between statuses, oldest first.
     pub status_changes: Vec<StatusChange>,
-    /// Edits of summary and description, oldest first; read after these.
+    /// Edits of summary and description, oldest first. Jira reads them after the texts, so they may be newer.
     pub text_edits: Vec<TextEdit>,
-    /// Who it was assigned to, oldest first.
+    /// Assignments, oldest first.
     pub assignments: Vec<Assignment>,
-    /// Other issues that it is linked with: its parent first, then its links, then its parts.
+    /// Linked issues: its parent first, then its links, then its subtasks.
     pub related: Vec<Related>,
 }
 
-/// Another issue, as an issue that is linked with it shows it.
+/// Short form of an issue that another issue is linked with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Related {
-    /// Its key.
+    /// Key on the same instance.
     pub key: TicketKey,
-    /// What the one is to the other, in Jira's words: `is blocked by`, `parent`, `subtask` …
+    /// Relation of the two in Jira's words: `is blocked by`, `parent`, `subtask` …
     pub relation: String,
-    /// Its one-line title.
+    /// Title in one line.
     pub summary: String,
-    /// The name of its status.
+    /// Name of its status.
     pub status: String,
 }
 
-/// An issue with its text.
+/// Entry of a list of issues, with its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outlined {
-    /// Its key.
+    /// Key on its instance.
     pub key: TicketKey,
-    /// Its one-line title.
+    /// Title in one line.
     pub summary: String,
-    /// The name of its status.
+    /// Name of its status.
     pub status: String,
-    /// The description as Markdown; empty where it was not asked for or cannot be read.
+    /// Description in Markdown; empty when it was not requested or cannot be parsed.
     pub description_markdown: String,
 }
 
-/// A move between statuses.
+/// Move of an issue from one status to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusChange {
-    /// Its changelog entry.
+    /// Id of its changelog entry.
     pub id: ChangelogId,
-    /// The new status.
+    /// Name of the new status.
     pub to: String,
-    /// When.
+    /// Time of the move.
     pub at: Option<Timestamp>,
-    /// Who moved it.
+    /// Account that moved it.
     pub by: Option<Account>,
 }
 
-/// A search hit.
+/// Hit of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssueStub {
-    /// Its key.
+    /// Key on its instance.
     pub key: TicketKey,
-    /// Last change of any kind.
+    /// Time of the last change of any kind.
     pub updated: Timestamp,
-    /// The name of its status.
+    /// Name of its status.
     pub status: String,
 }
 
-/// What a search for changes found.
+/// Result of a search for changed issues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Least recently changed first.
+    /// Issues, least recently changed first.
     pub issues: Vec<ChangedIssue>,
-    /// False when there are more than one search gives.
+    /// False when more issues changed than one search reads.
     pub is_complete: bool,
 }
 
-/// An issue that changed.
+/// Issue that changed within the searched period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedIssue {
-    /// Its key.
+    /// Key on its instance.
     pub key: TicketKey,
-    /// Last change of any kind.
+    /// Time of the last change of any kind.
     pub updated: Timestamp,
-    /// When it was made.
+    /// Time of its creation.
     pub created: Timestamp,
-    /// Who made it.
+    /// Account that created it.
     pub creator: Option<Account>,
-    /// The name of its status.
+    /// Name of its status.
     pub status: String,
-    /// Who it is assigned to.
+    /// Account that the issue is assigned to.
     pub assignee: Option<Account>,
 }
 
-/// An issue was given to somebody, or taken from somebody.
+/// Change of an issue's assignee.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// Its changelog entry.
+    /// Id of its changelog entry.
     pub id: ChangelogId,
-    /// Who has it since; absent: nobody.
+    /// New assignee; absent when the issue was unassigned.
     pub to: Option<Account>,
-    /// When; absent when Jira does not say.
+    /// Time of the change; absent when Jira omits it.
     pub at: Option<Timestamp>,
-    /// Who did it.
+    /// Account that changed the assignee.
     pub by: Option<Account>,
 }
 
-/// A text of an issue.
+/// Text of an issue that users can edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextField {
-    /// The one-line title.
+    /// Title in one line.
     Summary,
-    /// The description.
+    /// Description of the issue.
     Description,
-    /// A field with acceptance criteria.
+    /// Custom field with acceptance criteria.
     Criteria,
 }
 
-/// Groups of a site that contain a text in their names.
+/// Groups of a site whose names contain a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundGroups {
-    /// Their names, as the site lists them.
+    /// Names in the order of the site.
     pub names: Vec<String>,
     /// True when the site has more of them.
     pub has_more: bool,
 }
 
-/// An edit of summary, description or acceptance criteria.
+/// Edit of summary, description or acceptance criteria.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextEdit {
-    /// Its changelog entry.
+    /// Id of its changelog entry.
     pub id: ChangelogId,
-    /// When.
+    /// Time of the edit.
     pub at: Timestamp,
-    /// Who.
+    /// Account that edited the text.
     pub by: Option<Account>,
-    /// Each text that it changed, and what it was before: as Jira's changelog has it, a description in wiki markup.
+    /// Changed texts with their previous values, as the changelog has them: a description is in wiki markup.
     pub before: Vec<(TextField, String)>,
 }
 
-/// A comment.
+/// Comment on an issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comment {
-    /// Its id.
+    /// Id of the comment.
     pub id: CommentId,
-    /// Who wrote it, as people see the name.
+    /// Display name of its author.
     pub author: String,
-    /// The author's account.
+    /// Id of the author's account.
     pub author_account_id: String,
     /// True when the author is a program.
     pub by_bot: bool,
     /// True when the author is a customer of a service desk.
     pub by_customer: bool,
-    /// When.
+    /// Time of its creation.
     pub created: Timestamp,
-    /// When its text was changed last; `created` while it never was.
+    /// Time of the last edit; equals `created` without an edit.
     pub updated: Timestamp,
-    /// Markdown.
+    /// Text in Markdown.
     pub text: String,
     /// Ids of the accounts that its document mentions outside of quotations.
     pub mentioned: Vec<String>,
-    /// The marker that we gave it; empty without one.
+    /// Marker that Journeyman stored with the comment; empty without one.
     pub marker: String,
     /// True when our own account wrote it.
     pub by_us: bool,
 }
 
-/// A move that the workflow offers from where the issue is.
+/// Move that the workflow offers from the issue's present status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// Its id.
+    /// Id of the transition.
     pub id: String,
-    /// Its name, e.g. `Start progress`.
+    /// Name, e.g. `Start progress`.
     pub name: String,
-    /// Where it leads.
+    /// Status that it leads to.
     pub to: Status,
-    /// Names of the fields of its screen that must be filled in and have no default, e.g. `Resolution`.
+    /// Names of the required fields of its screen without a default, e.g. `Resolution`.
     pub asks_for: Vec<String>,
-    /// Every field of its screen.
+    /// All fields of its screen.
     pub screen: Vec<ScreenField>,
 }
 
-/// A field of a transition's screen.
+/// Field of a transition's screen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScreenField {
-    /// As requests name it: `resolution`, `customfield_10010` …
+    /// Key in requests: `resolution`, `customfield_10010` …
     pub key: String,
-    /// As people see it.
+    /// Display name of the field.
     pub name: String,
-    /// Whether it must be filled in and has no default.
+    /// True when the field is required and has no default.
     pub must: bool,
-    /// `string`, `number`, `resolution`, `option`, `array` … as Jira's schema says.
+    /// Type in Jira's schema: `string`, `number`, `resolution`, `option`, `array` …
     pub kind: String,
-    /// Whether its text is a document of several lines.
+    /// True when its text is a document of several lines.
     pub is_document: bool,
-    /// The names that it can have, with what stands for each in requests; empty: anything of its kind.
+    /// Names of the permitted values, each with its JSON for requests; empty: any value of its type.
     pub allowed: Vec<(String, Value)>,
-    /// How its site writes documents and accounts.
+    /// Kind of the site, which determines the JSON of documents and accounts.
     pub dialect: Dialect,
 }
 
-/// Who plays a role in a project.
+/// Members of a project role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleMembers {
-    /// Ids of accounts.
+    /// Ids of the accounts.
     pub accounts: Vec<String>,
-    /// Names of groups, whose members play it too.
+    /// Names of groups, whose members have the role as well.
     pub groups: Vec<String>,
 }
 
-/// What an issue is sorted by, and which other issues it is linked with.
+/// Fields that a triage sets, with the links of the issue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sorted {
-    /// The name of its priority; empty where the project has none.
+    /// Name of its priority; empty where the project has no priorities.
     pub priority: String,
-    /// The name of its type.
+    /// Name of its type.
     pub issue_type: String,
-    /// The keys of the issues that it is linked with, as people write them, each with the name of the type of link.
+    /// Keys of linked issues (without instance), each with the name of the link type.
     pub links: Vec<(String, String)>,
 }

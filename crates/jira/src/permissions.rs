@@ -1,14 +1,14 @@
-//! What the two Jira accounts have to be allowed, and what for: the one list that docs/permissions.md shows and
-//! `journeyman doctor` checks.
+//! Permissions that the two Jira accounts need, with reasons: the one list for docs/permissions.md and
+//! `journeyman doctor`.
 
-/// A permission that one of the accounts needs.
+/// Permission that one of the accounts needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needed {
-    /// Its key in the API, e.g. `ADD_COMMENTS`.
+    /// Key in the API, e.g. `ADD_COMMENTS`.
     pub key: &'static str,
-    /// Its name on Jira's pages.
+    /// Name on Jira's pages.
     pub title: &'static str,
-    /// What for.
+    /// Purpose of the permission, as docs/permissions.md shows it.
     pub reason: &'static str,
 }
 
@@ -16,7 +16,7 @@ const fn needed(key: &'static str, title: &'static str, reason: &'static str) ->
     Needed { key, title, reason }
 }
 
-/// What the account of `[jira_reader]` needs.
+/// Permissions that the account of `[jira_reader]` needs.
 pub const READER: [Needed; 2] = [
     needed(
         "BROWSE_PROJECTS",
@@ -30,7 +30,7 @@ pub const READER: [Needed; 2] = [
     ),
 ];
 
-/// What the account of `[jira_writer]` needs.
+/// Permissions that the account of `[jira_writer]` needs.
 pub const WRITER: [Needed; 8] = [
     needed(
         "BROWSE_PROJECTS",
@@ -70,7 +70,7 @@ pub const WRITER: [Needed; 8] = [
     ),
 ];
 
-/// What the account of `[jira_reader]` should not have: nothing that it does needs it.
+/// Permissions that the account of `[jira_reader]` should lack, because none of its calls needs them.
 pub const READER_NEEDS_NOT: [Needed; 7] = [
     needed("ADD_COMMENTS", "Add comments", "the reader writes nothing"),
     needed("EDIT_ISSUES", "Edit issues", "the reader writes nothing"),
@@ -85,7 +85,7 @@ pub const READER_NEEDS_NOT: [Needed; 7] = [
     needed("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
 ];
 
-/// What the account of `[jira_writer]` should not have.
+/// Permissions that the account of `[jira_writer]` should lack.
 pub const WRITER_NEEDS_NOT: [Needed; 3] = [
     needed(
         "DELETE_ISSUES",
@@ -96,12 +96,12 @@ pub const WRITER_NEEDS_NOT: [Needed; 3] = [
     needed("ADMINISTER", "Administer Jira (global)", "nothing needs it"),
 ];
 
-/// Of one project, what an account lacks and what it has without need.
+/// Missing and superfluous permissions of an account in one project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compared {
-    /// What it lacks.
+    /// Needed permissions that it lacks.
     pub lacking: Vec<Needed>,
-    /// What it has without need.
+    /// Held permissions that it should lack.
     pub excess: Vec<Needed>,
 }
 

@@ -1,4 +1,4 @@
-//! What may be read at Jira.
+//! Read access to Jira.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,22 +22,22 @@ const FIELDS: &str = "summary,description,issuetype,priority,labels,status,assig
 const PAGE: usize = 100;
 const MAX_SEARCH_PAGES: usize = 20;
 const MAX_CHANGED_PAGES: usize = 100;
-/// Hits that are compared with a title.
+// Hits that ingest compares with a title.
 const MAX_SIMILAR: usize = 50;
 const MAX_COMMENTS: usize = 200;
-/// Groups that a person can choose from.
+// Groups that a list offers for a choice.
 const MAX_GROUPS: usize = 10;
 
-/// Reads at Jira; cheap to clone. Every call is tried three times.
+/// Reader of Jira; cheap to clone. Each call is tried up to three times.
 #[derive(Clone, Debug)]
 pub struct Reader {
     pub(crate) clients: Clients,
-    /// Where the questions about projects and accounts go.
+    /// Instance of calls that name no ticket, such as those about projects and accounts.
     pub(crate) instance: Option<Instance>,
 }
 
 impl Reader {
-    /// A reader of the default instance with its own connections. Connects to nothing yet.
+    /// Creates a reader of the default instance with its own connection pool. Connects on first use.
     ///
     /// # Errors
     /// [`Error::Rejected`] when the URL is not valid.
@@ -45,7 +45,7 @@ impl Reader {
         Self::with_instances(Some(settings), &BTreeMap::new())
     }
 
-    /// The same for the default instance, if there is one, and those that tickets may name.
+    /// Creates a reader of the default instance, if it is configured, and of the named ones.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -59,7 +59,7 @@ impl Reader {
         })
     }
 
-    /// The same reader, that asks before each request and tells of each refusal who keeps the limits of its accounts.
+    /// Creates a reader that consults the gate before each request and reports each refusal to it.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -74,7 +74,7 @@ impl Reader {
         })
     }
 
-    /// The same reader, whose questions about projects and accounts go to this instance.
+    /// Returns a reader whose calls about projects and accounts go to this instance.
     #[must_use]
     pub fn on(&self, instance: Option<&Instance>) -> Self {
         Self {
@@ -83,16 +83,16 @@ impl Reader {
         }
     }
 
-    /// The default instance (`None`), if there is one, and the named ones.
+    /// Iterates over the default instance (`None`), if it is configured, and the named ones.
     pub fn instances(&self) -> impl Iterator<Item = Option<&Instance>> {
         self.clients.instances()
     }
 
-    /// An issue with its comments and its moves.
+    /// Reads an issue with its comments and history.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it does not exist or the account cannot see it, [`Error::Rejected`] for a key that is
-    /// not Jira's, [`Error::TooDeep`] for a description that cannot be read.
+    /// [`Error::NotFound`] when it does not exist or the account cannot see it, [`Error::Rejected`] for a key
+    /// of another tracker, [`Error::TooDeep`] for a description that cannot be parsed.
     pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
         let client = self.clients.of(key)?;
         let path = client.issue_path(key)?;
@@ -106,11 +106,11 @@ impl Reader {
         found.into_issue(key, client.browse_url(key), comments, changes, place)
     }
 
-    /// Issues of a project in a status, changed at or after `updated_since`; least recently changed first, at most
-    /// 2,000.
+    /// Lists issues of a project in a status that changed at or after `updated_since`, least recently changed
+    /// first; at most 2,000.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when project or status do not exist.
+    /// [`Error::Rejected`] when the project or status does not exist.
     pub async fn search_ready(
         &self,
         project: &str,
@@ -125,15 +125,16 @@ impl Reader {
             .into_iter()
             .map(|stub| stub.into_stub(self.instance.as_ref()));
         let mut stubs = stubs.collect::<Result<Vec<_>, _>>()?;
+        // The date in the JQL is up to a day too early (see `ready_jql`), so the hits are compared again.
         stubs.retain(|stub| updated_since.is_none_or(|since| stub.updated >= since));
         Ok(stubs)
     }
 
-    /// Unfinished issues of a project that a condition in Jira's query language holds for, the latest change first; at
-    /// most 2,000. The index lags behind by seconds.
+    /// Lists unfinished issues of a project that match a JQL condition, latest change first; at most 2,000.
+    /// Jira's index is some seconds late.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when Jira does not understand the condition, or the project does not exist.
+    /// [`Error::Rejected`] when the condition is not valid JQL, or the project does not exist.
     pub async fn matching(&self, project: &str, condition: &str) -> Result<Vec<IssueStub>, Error> {
         let jql = wire::matching_jql(project, condition);
         let (found, _) = self
@@ -145,10 +146,10 @@ impl Reader {
         stubs.collect()
     }
 
-    /// Whether a condition in Jira's query language holds for an issue. The index lags behind by seconds.
+    /// Evaluates a JQL condition for one issue. Jira's index is some seconds late.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when Jira does not understand the condition, or the account cannot see the issue.
+    /// [`Error::Rejected`] when the condition is not valid JQL, or the account cannot see the issue.
     pub async fn matches(&self, key: &TicketKey, condition: &str) -> Result<bool, Error> {
         let (found, _) = self
             .on(key.instance())
@@ -157,8 +158,8 @@ impl Reader {
         Ok(!found.is_empty())
     }
 
-    /// Issues of a project that changed within the last minutes (of Jira's clock), least recently changed first, at most
-    /// 10,000. The index lags behind by seconds.
+    /// Lists issues of a project that changed within the last minutes (by Jira's clock), least recently
+    /// changed first; at most 10,000. Jira's index is some seconds late.
     ///
     /// # Errors
     /// [`Error::Rejected`] when the project does not exist.
@@ -180,8 +181,8 @@ impl Reader {
         })
     }
 
-    /// Unfinished issues of a project whose title has one of these words, the latest change first; the first 50, without
-    /// their descriptions. No words find nothing.
+    /// Lists unfinished issues of a project whose title has one of these words, latest change first; the
+    /// first 50, without their descriptions. An empty list of words has no hits.
     ///
     /// # Errors
     /// [`Error::Rejected`] when the project does not exist.
@@ -197,10 +198,10 @@ impl Reader {
         .await
     }
 
-    /// Issues of a project in a status, of unfinished ones when none is named, the latest change first; the first 50, without
-    /// their descriptions.
+    /// Lists issues of a project in a status, or the unfinished ones without a status, latest change first;
+    /// the first 50, without their descriptions.
     ///
-    /// # Errors
+    /// [`Error::Rejected`] when the project or status does not exist.
     /// [`Error::Rejected`] when project or status do not exist.
     pub async fn list(&self, project: &str, status: Option<&str>) -> Result<Vec<Outlined>, Error> {
         let fields = ["summary", "status"];
@@ -208,7 +209,8 @@ impl Reader {
             .await
     }
 
-    /// These issues with their descriptions, in no order; those that our account cannot see are missing, or all are.
+    /// Reads these issues with their descriptions, in no order. Issues that our account cannot see are
+    /// missing, or cause a refusal.
     ///
     /// # Errors
     /// [`Error::Rejected`] when one of them does not exist.
@@ -229,7 +231,7 @@ impl Reader {
             .collect()
     }
 
-    /// Comments made at or after an instant, oldest first; the latest 2,000 at most.
+    /// Lists comments that were created at or after an instant, oldest first; at most the latest 2,000.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -237,7 +239,8 @@ impl Reader {
         self.clients.of(key)?.comments_since(key, since).await
     }
 
-    /// Edits of summary or description at or after an instant, oldest first, out of the issue's 2,000 latest changes.
+    /// Lists edits of summary or description at or after an instant, oldest first, among the issue's 2,000
+    /// latest changes.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -247,7 +250,7 @@ impl Reader {
         Ok(edits)
     }
 
-    /// Every hit, and whether these are all.
+    /// Reads the hits of a search; the flag is true when the list is complete.
     async fn search(&self, jql: &str, fields: &[&str], pages: usize) -> Result<(Vec<WireStub>, bool), Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let (mut hits, mut seen, mut next) = (Vec::new(), BTreeSet::new(), None);
@@ -255,6 +258,7 @@ impl Reader {
             let (path, body) = client.dialect().search(jql, fields, PAGE, next.as_ref());
             let found: WireSearch<WireStub> = client.query(&path, &body).await?;
             next = client.dialect().next(found.page());
+            // Pages of a Data Center overlap (see `Dialect::next`), so hits are counted once.
             let new = found
                 .issues
                 .into_iter()
@@ -267,7 +271,7 @@ impl Reader {
         Ok((hits, false))
     }
 
-    /// The latest move of an issue into a status; `None` when it never moved there.
+    /// Finds the latest move of an issue into a status; `None` when it never moved there.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -280,20 +284,21 @@ impl Reader {
         Ok(changes.into_iter().rev().find(|change| change.to == status))
     }
 
-    /// The names of the groups that an account is in.
+    /// Lists the names of an account's groups.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such account, [`Error::Forbidden`] when our account may not see groups.
+    /// [`Error::NotFound`] when the account is missing, [`Error::Forbidden`] when our account has no
+    /// permission to see groups.
     pub async fn groups(&self, account: &str) -> Result<Vec<String>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let found: WireGroups = client.get(&client.dialect().groups(account)).await?;
         Ok(found.names().collect())
     }
 
-    /// The names of at most ten groups of the site that contain a text, and whether there are more.
+    /// Finds the groups of the site whose names contain a text, at most ten.
     ///
     /// # Errors
-    /// [`Error::Forbidden`] when our account may not see groups.
+    /// [`Error::Forbidden`] when our account has no permission to see groups.
     pub async fn find_groups(&self, text: &str) -> Result<FoundGroups, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let of = format!(
@@ -304,10 +309,11 @@ impl Reader {
         Ok(found.into())
     }
 
-    /// True when an active account is in a group.
+    /// True when a group has an active account.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such group, [`Error::Forbidden`] when our account may not see who is in it.
+    /// [`Error::NotFound`] when the group is missing, [`Error::Forbidden`] when our account has no permission
+    /// to see its members.
     pub async fn has_members(&self, group: &str) -> Result<bool, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let of = format!("group/member?groupname={}&maxResults=1", wire::encode(group));
@@ -315,10 +321,10 @@ impl Reader {
         Ok(!found.values.is_empty())
     }
 
-    /// The names of the statuses that issues of a project can have.
+    /// Lists the names of the statuses that issues of a project can have.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such project, or our account may not see it.
+    /// [`Error::NotFound`] when the project is missing or invisible to our account.
     pub async fn project_statuses(&self, project: &str) -> Result<BTreeSet<String>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let of = format!("project/{}/statuses", wire::encode(project));
@@ -327,11 +333,11 @@ impl Reader {
         Ok(statuses.map(|status| status.name).collect())
     }
 
-    /// What our account lacks in a project of [`permissions::READER`], and what it has of
+    /// Compares our account's permissions in a project with [`permissions::READER`] and
     /// [`permissions::READER_NEEDS_NOT`].
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such project, or our account may not see it.
+    /// [`Error::NotFound`] when the project is missing or invisible to our account.
     pub async fn permissions(&self, project: &str) -> Result<Compared, Error> {
         self.clients
             .on(self.instance.as_ref())?
@@ -339,10 +345,10 @@ impl Reader {
             .await
     }
 
-    /// Our own account.
+    /// Reads our own account.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when the credentials are no good.
+    /// [`Error::Unauthorized`] when Jira refuses the credentials.
     pub async fn myself(&self) -> Result<Account, Error> {
         self.clients.on(self.instance.as_ref())?.myself().await
     }

@@ -1,4 +1,4 @@
-//! Roles of projects.
+//! Members of project roles.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use crate::{
 };
 
 impl Reader {
-    /// Who plays a role in a project; `None` when the project has no such role.
+    /// Reads the members of a role in a project; `None` when the project has no such role.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such project, or our account may not administer it: Jira tells who plays a role
-    /// to nobody else.
+    /// [`Error::NotFound`] when the project is missing, or our account is not its administrator: Jira shows
+    /// members to administrators only.
     pub async fn role(&self, project: &str, name: &str) -> Result<Option<RoleMembers>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let path = client
@@ -21,6 +21,7 @@ impl Reader {
         let roles: BTreeMap<String, String> = client.get(&path).await?;
         let found = roles.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         let id = found.and_then(|(_, link)| link.rsplit('/').next());
+        // The id comes from a link and goes into a path, so that only digits are accepted.
         let Some(id) = id.filter(|id| !id.is_empty() && id.chars().all(|c| c.is_ascii_digit())) else {
             return Ok(None);
         };

@@ -1,4 +1,4 @@
-//! The fields of a transition's screen, and what is filled in there.
+//! Values for the fields of a transition's screen.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use serde_json::{Map, Value, json};
 
 use crate::model::{ScreenField, StatusCategory, Transition};
 
-/// Resolutions of work that is done, the usual one first.
+// Resolutions of finished work, the most common one first.
 const DONE: [&str; 3] = ["Done", "Fixed", "Resolved"];
 
-/// What is sent with a move.
+/// Values to send with a transition.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filled {
     /// Values by the keys of their fields.
     pub fields: Map<String, Value>,
-    /// Names of fields that must be filled in, and for which there is no value.
+    /// Names of required fields without a value.
     pub missing: Vec<String>,
 }
 
 impl ScreenField {
-    /// What stands for a value in a request; absent when the field cannot have it.
+    /// JSON of a value in a request; `None` when the field does not permit it.
     fn value(&self, wanted: &str) -> Option<Value> {
         let one = if self.allowed.is_empty() {
             match self.kind.as_str() {
@@ -36,7 +36,7 @@ impl ScreenField {
         Some(if self.kind == "array" { json!([one]) } else { one })
     }
 
-    /// Jira compares neither names nor keys of fields with their case.
+    /// Given value of this field. Jira ignores case in the names and keys of fields.
     fn given<'a>(&self, values: &'a BTreeMap<String, String>) -> Option<&'a str> {
         let is_it =
             |name: &str| name.eq_ignore_ascii_case(&self.name) || name.eq_ignore_ascii_case(&self.key);
@@ -48,8 +48,8 @@ impl ScreenField {
 }
 
 impl Transition {
-    /// What is filled in on its screen: the given values, by names or keys of fields, and where it must have a resolution
-    /// and leads to the end, one of work that is done.
+    /// Fills in the fields of its screen with the given values, by names or keys of fields. A required
+    /// resolution without a value becomes that of finished work when the transition leads to a done status.
     pub fn fill(&self, given: &BTreeMap<String, String>) -> Filled {
         let mut filled = Filled::default();
         for field in &self.screen {

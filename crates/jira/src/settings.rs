@@ -1,4 +1,4 @@
-//! The sections `[jira_reader]` and `[jira_writer]`.
+//! Settings in the sections `[jira_reader]`, `[jira_writer]` and `[jira.<instance>]`.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,39 @@ use serde::{Deserialize, Deserializer, de::IgnoredAny};
 
 use crate::Dialect;
 
-/// Where Atlassian answers for tokens with scopes.
+// Atlassian's gateway for API tokens with scopes.
 const GATEWAY: &str = "https://api.atlassian.com/ex/jira/";
 
-/// Where Jira is and who we are there.
+/// Address of a Jira site, and its account.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The site, e.g. `https://jira.example`, or the gateway for tokens with scopes: `https://api.atlassian.com/ex/jira/<id>`.
+    /// URL of the site, e.g. `https://jira.example`, or of the gateway for tokens with scopes:
+    /// `https://api.atlassian.com/ex/jira/<id>`.
     pub base_url: String,
-    /// Where people see its pages, when `base_url` is the gateway; empty: at `base_url`.
+    /// URL of the site's pages when `base_url` is the gateway; empty: the same as `base_url`.
     pub site_url: String,
-    /// Whether it is Jira Cloud or a Jira Data Center.
+    /// Kind of the site: Jira Cloud or Jira Data Center.
     pub deployment: Dialect,
-    /// The account's address; empty: `api_token` is a personal access token, sent as a bearer token.
+    /// Email address of the account; empty: `api_token` is a personal access token, sent as a bearer token.
     pub email: String,
-    /// The account's API token, or its personal access token.
+    /// API token or personal access token of the account.
     pub api_token: SecretString,
-    /// The day on which the token ends, e.g. `2027-01-31`; empty: nobody said.
+    /// Day on which the token expires, e.g. `2027-01-31`; empty: unknown.
     pub expires: String,
-    /// Plain `http://` to other machines is allowed, although credentials can be read on the way.
+    /// Permits plain `http://` to other machines, where others can read the credentials.
     pub allow_insecure: bool,
 }
 
-/// An account of a site besides the default one.
+/// Account on a named instance.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Account {
-    /// The account's address; empty: `api_token` is a personal access token, sent as a bearer token.
+    /// Email address of the account; empty: `api_token` is a personal access token, sent as a bearer token.
     email: String,
-    /// The account's API token.
+    /// API token of the account.
     api_token: SecretString,
-    /// The day on which the token ends.
+    /// Day on which the token expires.
     expires: String,
 }
 
@@ -75,10 +76,10 @@ struct WriterSite {
     _reader: IgnoredAny,
 }
 
-/// Reads the sites besides the default one with the accounts that read.
+/// Deserializes the named instances with their accounts that read.
 ///
 /// # Errors
-/// When a section is not one.
+/// The deserializer's error for a malformed section.
 pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let sites = BTreeMap::<Instance, ReaderSite>::deserialize(sections)?.into_iter();
     let read = |it: ReaderSite| Settings {
@@ -91,10 +92,10 @@ pub fn readers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instan
     Ok(sites.map(|(name, site)| (name, read(site))).collect())
 }
 
-/// The same with the accounts that write.
+/// Deserializes the named instances with their accounts that write.
 ///
 /// # Errors
-/// When a section is not one.
+/// The deserializer's error for a malformed section.
 pub fn writers<'de, D: Deserializer<'de>>(sections: D) -> Result<BTreeMap<Instance, Settings>, D::Error> {
     let sites = BTreeMap::<Instance, WriterSite>::deserialize(sections)?.into_iter();
     let read = |it: WriterSite| Settings {
@@ -118,7 +119,8 @@ impl From<Account> for Settings {
     }
 }
 
-/// When the tokens of a kind of account end (`jira_reader`, `jira_writer`); without those whose end nobody has said.
+/// Lists the expiry of the tokens of one kind of account (`jira_reader`, `jira_writer`), without those that
+/// have no date.
 pub fn ends(kind: &str, default: Option<&Settings>, others: &BTreeMap<Instance, Settings>) -> CredentialEnds {
     let default = default.into_iter().map(|jira| (None, jira));
     let others = others.iter().map(|(name, jira)| (Some(name.clone()), jira));
@@ -135,20 +137,20 @@ pub fn ends(kind: &str, default: Option<&Settings>, others: &BTreeMap<Instance, 
 }
 
 impl Settings {
-    /// Whether it names neither a site nor an account.
+    /// True when the section has neither a site nor an account.
     pub fn is_empty(&self) -> bool {
         self.base_url.is_empty() && self.api_token.expose_secret().trim().is_empty()
     }
 
-    /// When the token ends, as far as it is known: at the begin of its last day, because a service that asks for more is not told when.
+    /// Expiry of the token, if it is known: the start of its last day, since the exact time is unknown.
     pub fn ends(&self) -> Option<Timestamp> {
         start_of_day(&self.expires)
     }
 
-    /// Checks the section.
+    /// Validates the values of the section.
     ///
     /// # Errors
-    /// The key (`<section>.<name>`) and what is wrong with it.
+    /// The key (`<section>.<name>`) and its problem.
     pub fn check(&self, section: &str) -> Result<(), (String, String)> {
         let wrong = |key: &str, problem: &str| Err((format!("{section}.{key}"), problem.to_owned()));
         if !(self.base_url.starts_with("https://") || self.base_url.starts_with("http://")) {
@@ -186,7 +188,7 @@ impl Settings {
     }
 }
 
-/// True when a text is a day that a token can end on.
+/// True when a text is a day (`2027-01-31`) on which a token can expire.
 pub fn is_day(text: &str) -> bool {
     start_of_day(text).is_some()
 }

@@ -1,4 +1,4 @@
-//! What a triage sets: priority and type of an issue, and links between issues.
+//! Fields that a triage sets: priority and type of an issue, and links between issues.
 
 use domain::TicketKey;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Writer {
-    /// How an issue is sorted.
+    /// Reads an issue's priority, type and links.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -23,18 +23,18 @@ impl Writer {
         Ok(found.into())
     }
 
-    /// Gives an issue a priority, by its name.
+    /// Sets the priority of an issue, by its name.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when its project has no such priority, or its screen no priority.
+    /// [`Error::Rejected`] when the project has no such priority, or the issue's screen has no field for it.
     pub async fn set_priority(&self, key: &TicketKey, name: &str) -> Result<(), Error> {
         self.set_field(key, "priority", name).await
     }
 
-    /// Gives an issue a type, by its name.
+    /// Sets the type of an issue, by its name.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when its project has no such type, or an issue cannot become one without being moved.
+    /// [`Error::Rejected`] when the project has no such type, or the issue cannot get it without a move.
     pub async fn set_issue_type(&self, key: &TicketKey, name: &str) -> Result<(), Error> {
         self.set_field(key, "issuetype", name).await
     }
@@ -46,7 +46,7 @@ impl Writer {
         client.write(Method::Put, &path, &body).await.map(|_: Value| ())
     }
 
-    /// The name of the type of link that is called so, as the site writes it. Case does not matter.
+    /// Finds a link type by its name, regardless of case, and returns its spelling on the site.
     ///
     /// # Errors
     /// [`Error`] when Jira cannot be read.
@@ -57,14 +57,14 @@ impl Writer {
         Ok(found.names().find(is_it))
     }
 
-    /// Links an issue with another one of its site, which `to` names as people write it: what the type's outward words say,
-    /// such as "duplicates", is said of the first about the second. A link that is there stays as it is.
+    /// Links an issue with another issue of its site. The outward description of the type, e.g. "duplicates",
+    /// leads from `key` to `to`; an existing link stays unchanged.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when one of them does not exist or there is no such type of link, [`Error::Rejected`] where links
-    /// are switched off.
+    /// [`Error::NotFound`] when an issue or the link type is missing, [`Error::Rejected`] where links are
+    /// disabled.
     pub async fn link(&self, key: &TicketKey, link_type: &str, to: &str) -> Result<(), Error> {
-        // In a request, the inward issue is the one that the outward words are about.
+        // Jira's request calls the subject of the outward description the inward issue.
         let body = json!({
             "type": { "name": link_type }, "inwardIssue": { "key": key.short() }, "outwardIssue": { "key": to },
         });

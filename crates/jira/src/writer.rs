@@ -1,4 +1,4 @@
-//! What may be written at Jira, and what a writer has to look at before. A write is never repeated inside.
+//! Write access to Jira, with the reads that writes need. The client never repeats a write.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,24 +13,24 @@ use crate::{
     wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions, WireVisibility},
 };
 
-/// Readers of a comment on a request of a service project. Elsewhere a comment is for everybody who sees the issue.
+/// Readers of a comment in a service project. In other projects every reader of the issue sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// The team alone.
+    /// The team only.
     Internal,
-    /// Customers too.
+    /// The team and the customers.
     Customers,
 }
 
-/// Writes at Jira; cheap to clone. Reads are tried three times, writes once: after [`Error::Unknown`] look, then write
-/// again.
+/// Writer of Jira; cheap to clone. Reads are tried up to three times, writes once: after [`Error::Unknown`],
+/// read the state before the next write.
 #[derive(Clone, Debug)]
 pub struct Writer {
     pub(crate) clients: Clients,
 }
 
 impl Writer {
-    /// A writer of the default instance with its own connections. Connects to nothing yet.
+    /// Creates a writer of the default instance with its own connection pool. Connects on first use.
     ///
     /// # Errors
     /// [`Error::Rejected`] when the URL is not valid.
@@ -38,7 +38,7 @@ impl Writer {
         Self::with_instances(Some(settings), &BTreeMap::new())
     }
 
-    /// The same for the default instance, if there is one, and those that tickets may name.
+    /// Creates a writer of the default instance, if it is configured, and of the named ones.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -51,7 +51,7 @@ impl Writer {
         })
     }
 
-    /// The same writer, that asks before each request and tells of each refusal who keeps the limits of its accounts.
+    /// Creates a writer that consults the gate before each request and reports each refusal to it.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -65,13 +65,13 @@ impl Writer {
         })
     }
 
-    /// The page of an issue for people; absent when the settings have no such instance.
+    /// URL of an issue's page; `None` when the settings have no such instance.
     pub fn browse_url(&self, key: &TicketKey) -> Option<String> {
         self.clients.of(key).ok().map(|client| client.browse_url(key))
     }
 
-    /// Comments on an issue; on a request of a service project as an internal note. The marker is hidden in the comment's
-    /// properties; it comes back as [`Comment::marker`].
+    /// Adds a comment to an issue; in a service project as an internal note. The marker goes into the
+    /// comment's properties, and [`Comment::marker`] returns it.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -79,7 +79,7 @@ impl Writer {
         self.comment_for(key, markdown, marker, Audience::Internal).await
     }
 
-    /// The same for an audience.
+    /// Adds a comment like [`Self::comment`], for an audience.
     ///
     /// # Errors
     /// As for [`Self::comment`].
@@ -107,7 +107,7 @@ impl Writer {
         Ok(CommentId(made.id))
     }
 
-    /// The comments of an issue, oldest first; at most 2,000.
+    /// Lists the comments of an issue, oldest first; at most the 2,000 newest.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -115,10 +115,10 @@ impl Writer {
         self.clients.of(key)?.comments(key).await
     }
 
-    /// Replaces a comment's text; its marker stays, and for whom it is.
+    /// Replaces the text of a comment; its marker and visibility stay.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it was deleted.
+    /// [`Error::NotFound`] when the comment was deleted.
     pub async fn update_comment(
         &self,
         key: &TicketKey,
@@ -132,6 +132,8 @@ impl Writer {
         );
         let client = self.clients.of(key)?;
         let mut body = json!({ "body": client.dialect().text(markdown) });
+        // A Data Center makes a comment public when an update has no visibility, so the present one is sent
+        // again.
         if client.dialect().forgets_visibility() {
             let now: WireVisibility = client.get(&path).await?;
             if let Some(visibility) = now.visibility {
@@ -141,10 +143,11 @@ impl Writer {
         client.write(Method::Put, &path, &body).await.map(|_: Value| ())
     }
 
-    /// Deletes a comment of our own.
+    /// Deletes a comment of our account.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when it was deleted already, [`Error::Forbidden`] when it is somebody else's.
+    /// [`Error::NotFound`] when the comment was deleted already, [`Error::Forbidden`] when another account
+    /// wrote it.
     pub async fn delete_comment(&self, key: &TicketKey, comment: &CommentId) -> Result<(), Error> {
         let path = format!(
             "{}/comment/{}",
@@ -158,7 +161,7 @@ impl Writer {
             .map(|_: Value| ())
     }
 
-    /// Where the issue is in its workflow.
+    /// Reads the present status of an issue.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -168,7 +171,7 @@ impl Writer {
         Ok(found.into())
     }
 
-    /// The moves that the workflow offers us from there.
+    /// Lists the transitions that the workflow offers our account from the present status.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -183,10 +186,10 @@ impl Writer {
         Ok(offered.map(|wire| wire.into_transition(dialect)).collect())
     }
 
-    /// Moves the issue; `id` is [`Transition::id`], the fields are those of its screen that are filled in.
+    /// Executes a transition; `id` is [`Transition::id`], `fields` are the values for its screen.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when the workflow does not offer it (any more) or wants a field filled in.
+    /// [`Error::Rejected`] when the workflow does not offer it any more or requires another field.
     pub async fn transition(
         &self,
         key: &TicketKey,
@@ -205,7 +208,7 @@ impl Writer {
             .map(|_: Value| ())
     }
 
-    /// Adds labels; those that the issue has already stay.
+    /// Adds labels to an issue; its present labels stay.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] for a label with a space.
@@ -219,7 +222,7 @@ impl Writer {
             .map(|_: Value| ())
     }
 
-    /// Who has the issue.
+    /// Reads the assignee of an issue.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -229,18 +232,20 @@ impl Writer {
         Ok(found.into())
     }
 
-    /// Gives the issue to an account, by its id.
+    /// Assigns the issue to an account, by its id.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the account cannot have it.
+    /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the account is not
+    /// assignable.
     pub async fn assign(&self, key: &TicketKey, account: &str) -> Result<(), Error> {
         self.give(key, Some(account)).await
     }
 
-    /// Takes the issue from whoever has it.
+    /// Removes the assignee of the issue.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the project forbids it.
+    /// [`Error::NotFound`] when the issue does not exist, [`Error::Rejected`] when the project requires an
+    /// assignee.
     pub async fn unassign(&self, key: &TicketKey) -> Result<(), Error> {
         self.give(key, None).await
     }
@@ -252,7 +257,7 @@ impl Writer {
         client.write(Method::Put, &path, &body).await.map(|_: Value| ())
     }
 
-    /// Links the issue to a page elsewhere; the same `global_id` replaces the earlier link.
+    /// Links the issue to an external page; the same `global_id` replaces the earlier link.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
@@ -272,11 +277,11 @@ impl Writer {
             .map(|_: Value| ())
     }
 
-    /// What our account lacks in a project of [`permissions::WRITER`], and what it has of
+    /// Compares our account's permissions in a project with [`permissions::WRITER`] and
     /// [`permissions::WRITER_NEEDS_NOT`].
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no such project, or our account may not see it.
+    /// [`Error::NotFound`] when the project is missing or invisible to our account.
     pub async fn permissions(&self, project: &str) -> Result<Compared, Error> {
         self.clients
             .on(None)?
@@ -284,18 +289,18 @@ impl Writer {
             .await
     }
 
-    /// Our own account where an issue is.
+    /// Reads our own account on the instance of an issue.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when the credentials are no good.
+    /// [`Error::Unauthorized`] when Jira refuses the credentials.
     pub async fn account_at(&self, key: &TicketKey) -> Result<Account, Error> {
         self.clients.of(key)?.myself().await
     }
 
-    /// Our own account.
+    /// Reads our own account on the default instance.
     ///
     /// # Errors
-    /// [`Error::Unauthorized`] when the credentials are no good.
+    /// [`Error::Unauthorized`] when Jira refuses the credentials.
     pub async fn myself(&self) -> Result<Account, Error> {
         self.clients.on(None)?.myself().await
     }

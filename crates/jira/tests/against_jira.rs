@@ -24,7 +24,7 @@ fn settings(url: &str, email: &str, token: &str) -> Settings {
     }
 }
 
-/// An account as the settings of such a Jira name it.
+/// Settings of an account for this kind of Jira.
 fn account(kind: JiraKind, url: &str, email: &str, token: &str) -> Settings {
     match kind {
         JiraKind::Cloud => settings(url, email, token),
@@ -47,7 +47,7 @@ async fn data_center() -> Site {
     .await
 }
 
-/// One of either Jira.
+/// One site of each kind.
 async fn sites() -> [Site; 2] {
     [site().await, data_center().await]
 }
@@ -454,7 +454,7 @@ async fn a_transition_tells_what_it_asks_for() {
     }
 }
 
-/// Lists within lists.
+/// Builds nested lists of this depth.
 fn nested(levels: usize) -> serde_json::Value {
     let text = |words: &str| json!({"type": "paragraph", "content": [{"type": "text", "text": words}]});
     let lists = (0..levels).fold(text("innermost"), |inner, _| {
@@ -881,7 +881,7 @@ async fn criteria_of_a_field_follow_the_description() {
         site.jira
             .write_field(&ticket.short(), "Acceptance Criteria", criteria, "Eve")
             .unwrap();
-        // The site's fields are read once an hour.
+        // A new reader, because a reader caches the site's fields for an hour.
         let (email, token) = (stand_in::READER_EMAIL, stand_in::READER_API_TOKEN);
         let reader = Reader::new(&account(site.kind, &site.jira.url(), email, token)).unwrap();
         let issue = reader.issue(&ticket).await.unwrap();

@@ -6,7 +6,7 @@ use domain::{TicketKey, Timestamp};
 use jira::{Dialect, Error, Reader, Settings, Writer};
 use testkit::{FakeJira, Fault, JiraKind, JiraOptions, jira as stand_in};
 
-/// Status, content type and body, as proxies, portals, log-ins and maintenance pages answer.
+// Status, content type and body, as proxies, portals, login pages and maintenance pages send them.
 const PAGES: [(u16, &str, &str); 9] = [
     (
         200,
@@ -37,7 +37,7 @@ struct Site {
 type Outcome<'a> = Pin<Box<dyn Future<Output = Result<(), Error>> + 'a>>;
 type Call = (&'static str, fn(&Site) -> Outcome<'_>);
 
-/// A row for each call that reads.
+/// Builds one table row for each call that reads.
 macro_rules! calls {
     ($($name:literal: |$site:ident| $call:expr;)+) => {
         const CALLS: &[Call] = &[$(($name, |$site| Box::pin(async move { $call.await.map(drop) })),)+];
@@ -72,7 +72,7 @@ calls! {
     "link type": |site| site.writer.link_type(&site.ticket, "Duplicate");
 }
 
-/// Fresh clients: what a client remembers is not read again.
+/// Creates fresh clients, so that no cached answer prevents a read.
 fn site_on(jira: FakeJira, kind: JiraKind, ticket: TicketKey) -> Site {
     let account = |email: &str, token: &str| {
         let (deployment, email) = match kind {
@@ -111,7 +111,7 @@ async fn site(kind: JiraKind) -> Site {
     site_on(jira, kind, TicketKey::jira(&ticket).unwrap())
 }
 
-/// The routes that a call asks, by breaking none of them.
+/// Records the routes of a call without a fault.
 async fn routes(kind: JiraKind, call: &Call) -> BTreeSet<(String, String)> {
     let site = site(kind).await;
     let _ = (call.1)(&site).await;
@@ -136,7 +136,7 @@ async fn assert_passing(kind: JiraKind, number: usize, call: &Call) {
             "{case}"
         );
         assert_eq!(site.jira.faults_left(), 0, "three tries: {case}");
-        // What Jira itself says is another matter.
+        // After the fault, Jira's own refusal is a valid result too.
         let again = (call.1)(&site).await;
         assert!(
             !matches!(again, Err(Error::Unavailable { .. })),

@@ -1,16 +1,16 @@
-//! Markdown to ADF.
+//! Conversion of Markdown to ADF.
 
 use domain::is_safe_link;
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, Options, Parser, Tag, TagEnd};
 use serde_json::{Map, Value, json};
 
-/// Lists within lists beyond this many become text of the innermost; Jira's own editor stops at six.
+// Lists that are nested deeper than this become text of the innermost list; Jira's own editor stops at six.
 const MAX_LISTS: usize = 16;
 
-/// The ADF document of a Markdown text.
+/// Converts a Markdown text to an ADF document.
 ///
-/// What ADF does not allow where it stands becomes the nearest thing that it
-/// does: a heading in a list is bold text, a table in a list a paragraph for each row, an image is a link, HTML is text.
+/// A node that ADF does not allow at its place is replaced: a heading in a list by bold text, a table in a
+/// list by a paragraph for each row, an image by a link, HTML by text.
 pub fn from_markdown(markdown: &str) -> Value {
     let mut builder = Builder::default();
     let extensions = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES;
@@ -20,12 +20,12 @@ pub fn from_markdown(markdown: &str) -> Value {
     builder.finish()
 }
 
-/// A node that is still open.
+/// Node that is still open.
 struct Frame {
     kind: &'static str,
     attrs: Value,
     content: Vec<Value>,
-    /// Opened by text that stands in no paragraph (tight lists, HTML); closes with what holds it.
+    /// True when text without a paragraph opened it (tight lists, HTML); it closes together with its parent.
     implicit: bool,
 }
 
@@ -34,7 +34,7 @@ struct Builder {
     done: Vec<Value>,
     open: Vec<Frame>,
     marks: Vec<Value>,
-    /// What each open Markdown element opened here, so that its end closes the same.
+    /// Result of each open Markdown element, so that its end closes the same nodes and marks.
     tags: Vec<Opened>,
 }
 
@@ -77,7 +77,7 @@ impl Builder {
             Tag::BlockQuote(_) if self.at_top() => self.block("blockquote", Value::Null),
             Tag::CodeBlock(kind) => self.block("codeBlock", language(&kind)),
             Tag::List(_) if self.lists() >= MAX_LISTS => Opened::Nothing,
-            // The items of a list that is not opened are text of the item around it.
+            // Items of a list that was not opened become text of the surrounding item.
             Tag::Item if matches!(self.tags.last(), Some(Opened::Nothing)) => Opened::Nothing,
             Tag::List(Some(start)) if self.may_list() => self.block("orderedList", json!({ "order": start })),
             Tag::List(None) if self.may_list() => self.block("bulletList", Value::Null),
@@ -128,6 +128,7 @@ impl Builder {
             self.text(if is_first { "" } else { " | " });
             return Opened::Nothing;
         }
+        // A table without rows so far is at its header: Markdown tables always begin with one.
         let is_head = self
             .open
             .iter()
@@ -142,7 +143,7 @@ impl Builder {
         Opened::Mark
     }
 
-    /// ADF refuses a link inside a link. An address that could run something where it is clicked is no link.
+    /// Opens a link. ADF refuses a link within a link, and an unsafe URL (e.g. `javascript:`) becomes text.
     fn link(&mut self, href: &CowStr<'_>) -> Opened {
         if !is_safe_link(href) || self.marks.iter().any(|mark| mark["type"] == "link") {
             return Opened::Nothing;
@@ -159,7 +160,7 @@ impl Builder {
         self.open.iter().all(|frame| frame.implicit)
     }
 
-    /// Where a quote was dropped its lists stay; only a paragraph cannot hold one.
+    /// True where a list is allowed: a dropped quote still shows its lists, a paragraph cannot contain one.
     fn may_list(&self) -> bool {
         self.open
             .last()
@@ -182,7 +183,7 @@ impl Builder {
         self.inline(text_node(text, marks));
     }
 
-    /// ADF lets inline code be a link and nothing else besides.
+    /// Adds inline code. ADF allows a link as its only other mark.
     fn code(&mut self, code: &str) {
         let mut marks: Vec<Value> = self
             .marks
@@ -208,6 +209,7 @@ impl Builder {
             }
         }
         let Some(frame) = self.open.last_mut() else { return };
+        // The parser splits a text at each special character; neighbors with the same marks become one node.
         match frame.content.last_mut() {
             Some(last)
                 if last["type"] == "text" && inline["type"] == "text" && last["marks"] == inline["marks"] =>
@@ -289,7 +291,7 @@ fn language(kind: &CodeBlockKind<'_>) -> Value {
     }
 }
 
-/// Markdown counts the newline before the closing fence as code.
+/// Removes the newline before the closing fence, which Markdown counts as code.
 fn trim_end(content: &mut Vec<Value>) {
     if let Some(last) = content.last_mut() {
         let text = last["text"].as_str().unwrap_or_default();
@@ -302,7 +304,7 @@ fn trim_end(content: &mut Vec<Value>) {
     }
 }
 
-/// ADF wants text first in an item, and something in it.
+/// Inserts an empty paragraph where ADF requires an item or cell to begin with one.
 fn begin_with_paragraph(frame: &mut Frame) {
     let starts_well = frame
         .content

@@ -1,4 +1,4 @@
-//! Atlassian's document format (ADF) and Markdown, both ways.
+//! Conversions between the Atlassian Document Format (ADF) and Markdown.
 
 mod from_markdown;
 mod to_markdown;

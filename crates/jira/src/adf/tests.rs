@@ -1,4 +1,4 @@
-//! Markdown ⇄ ADF.
+//! Round trips and fuzz tests of the conversions between Markdown and ADF.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
@@ -112,7 +112,8 @@ fn code_carries_no_other_mark_than_a_link() {
     );
 }
 
-/// What Jira's schema allows in each block; a comment that breaks it is refused whole.
+/// Checks the children that Jira's schema allows in each block; Jira refuses a whole comment for one
+/// violation.
 fn assert_legal(node: &Value) {
     let allowed: &[&str] = match node["type"].as_str().unwrap() {
         "doc" => &[
@@ -228,7 +229,7 @@ fn a_skip_phrase_is_readable_as_written() {
     assert_eq!(to_markdown(&document), "Please do not: [AGENT-SKIP]");
 }
 
-/// Every link of a document.
+/// Collects all links of a document.
 fn links(node: &Value) -> Vec<String> {
     let own = node["marks"].as_array().into_iter().flatten();
     let own = own.filter_map(|mark| mark["attrs"]["href"].as_str().map(str::to_owned));
@@ -265,7 +266,7 @@ fn lists_are_not_nested_without_end_and_lose_no_text() {
     assert!((0..200).all(|level| text.contains(&format!("level{level}"))));
 }
 
-/// Lists within lists, as deep as told, with a word at each level.
+/// Builds nested lists to this depth, with one word at each level.
 fn nested_lists(levels: usize) -> Value {
     (0..levels).rev().fold(Value::Null, |inner, level| {
         let text =
@@ -279,7 +280,7 @@ fn nested_lists(levels: usize) -> Value {
 
 #[test]
 fn a_document_as_deep_as_is_read_fits_into_a_small_stack() {
-    // Document, content and two levels for the innermost text; four for each list.
+    // Document, content and innermost text take eight levels; each list takes four.
     let levels = (domain::json::MAX_DEPTH - 8) / 4;
     let text = doc(&json!([nested_lists(levels)])).to_string();
     let read = std::thread::Builder::new()
@@ -308,7 +309,7 @@ const RECORDED: [&str; 3] = [
         {"type":"expand","attrs":{"title":"more"},"content":[]},{"type":"mediaSingle","content":[{"type":"media","attrs":{"id":"1","alt":"x"}}]}]}"#,
 ];
 
-/// Any JSON, with the words that documents are made of.
+/// Generates JSON with the keywords of documents.
 fn any_json() -> impl Strategy<Value = Value> {
     let word = select(vec![
         "type",

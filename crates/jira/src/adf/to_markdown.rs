@@ -1,12 +1,13 @@
-//! ADF to Markdown.
+//! Conversion of ADF to Markdown.
 
 use domain::{Timestamp, is_safe_link};
 use serde_json::Value;
 
-/// The Markdown of an ADF document; a plain string (older APIs) stays as it is, null is empty.
+/// Converts an ADF document to Markdown. A plain string (older APIs) is returned unchanged, null as an empty
+/// text.
 ///
-/// Text is not escaped: people and models read it, and phrases such as `[AGENT-SKIP]` are looked for in it. Nodes that
-/// are not known here count by their text.
+/// Text is not escaped: users and models read it, and the rules search it for phrases such as `[AGENT-SKIP]`.
+/// An unknown node counts by its text.
 pub fn to_markdown(document: &Value) -> String {
     match document {
         Value::String(text) => text.trim_end().to_owned(),
@@ -15,7 +16,8 @@ pub fn to_markdown(document: &Value) -> String {
     }
 }
 
-/// Ids of the accounts that a document mentions, outside of quotations: a name may be changed, or be that of another account.
+/// Ids of the accounts that a document mentions outside of quotations and code. Display names are not unique
+/// and may change, so they do not identify an account.
 pub fn mentioned_accounts(document: &Value) -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), vec![document]);
     while let Some(node) = left.pop() {
@@ -43,7 +45,7 @@ fn is_inline(node: &Value) -> bool {
     )
 }
 
-/// One text per block; inline nodes that stand among blocks make a paragraph of their own.
+/// Renders one text per block; a run of inline nodes between blocks becomes a paragraph.
 fn blocks(nodes: &[Value]) -> Vec<String> {
     let runs = nodes.chunk_by(|a, b| is_inline(a) && is_inline(b));
     let texts = runs.map(|run| match run {
@@ -100,7 +102,7 @@ fn items(nodes: &[Value], marker: impl Fn(u64) -> String) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Lists follow their item's text at once, so that the list stays tight.
+/// Renders an item. A nested list follows its text without an empty line, so that the outer list stays tight.
 fn item_text(item: &Value) -> String {
     let mut text = String::new();
     for node in content(item) {
@@ -137,6 +139,7 @@ fn prefixed(text: &str, first: &str, others: &str) -> String {
     let mut whole = format!("{first}{}", lines.next().unwrap_or_default());
     for line in lines {
         whole.push('\n');
+        // No line ends in the spaces of a prefix.
         whole.push_str(if line.is_empty() {
             others.trim_end()
         } else {
@@ -149,6 +152,7 @@ fn prefixed(text: &str, first: &str, others: &str) -> String {
 
 fn code_block(node: &Value) -> String {
     let code = plain(node);
+    // The fence is longer than every run of backticks in the code, so that the code cannot close it.
     let fence = "`".repeat(longest_run(&code, '`').max(2) + 1);
     let language = node["attrs"]["language"].as_str().unwrap_or_default();
     format!("{fence}{language}\n{code}\n{fence}")
@@ -184,12 +188,13 @@ fn table(rows: &[Value]) -> String {
     lines.join("\n")
 }
 
-/// A piece of inline text and the marks that still have to be put around it, outermost first.
+/// Inline text with the marks that are not yet put around it, outermost first.
 struct Piece<'a> {
     text: String,
     marks: Vec<&'a Value>,
 }
 
+// From the outside to the inside: Markdown formats nothing within code, so that `code` is last.
 const MARK_ORDER: [&str; 5] = ["link", "strong", "em", "strike", "code"];
 
 fn inline(nodes: &[Value]) -> String {
@@ -225,7 +230,7 @@ fn piece(node: &Value) -> Piece<'_> {
     Piece { text, marks }
 }
 
-/// ADF dates are Unix milliseconds in a text.
+/// Renders a date: ADF stores Unix milliseconds as a text.
 fn date(attrs: &Value) -> String {
     let text = attrs["timestamp"].as_str().unwrap_or_default();
     let Ok(ms) = text.parse() else {
@@ -235,7 +240,7 @@ fn date(attrs: &Value) -> String {
     instant.split('T').next().unwrap_or_default().to_owned()
 }
 
-/// Puts each mark once around the neighbours that share it.
+/// Puts each mark once around the neighbors that share it.
 fn wrapped(pieces: &[Piece<'_>]) -> String {
     let mut text = String::new();
     for run in pieces.chunk_by(|a, b| a.marks.first() == b.marks.first()) {
@@ -255,7 +260,8 @@ fn wrapped(pieces: &[Piece<'_>]) -> String {
     text
 }
 
-/// Markdown knows no mark that begins or ends with a space: the spaces go outside.
+/// Puts a mark around a text. Markdown has no mark that begins or ends with a space, so outer spaces move
+/// outside.
 fn marked(mark: &Value, text: &str) -> String {
     if kind(mark) == "code" {
         return inline_code(text);

@@ -1,15 +1,15 @@
-//! Blocks of code in wiki markup.
+//! Code blocks in wiki markup.
 
 use pulldown_cmark::CodeBlockKind;
 
 use super::escape::{Place, escaped};
 
-/// Of which Jira colours the source; any other name is answered with an error in the text's place.
+// Languages that Jira highlights. For any other name it shows an error instead of the text.
 const LANGUAGES: &str = "actionscript ada applescript bash c c# c++ css erlang go groovy haskell html java javascript json lua \
      objc perl php python r ruby scala sql xml yaml";
 
-/// Nothing in a block of code is escaped, so it stands between signs that it does not have itself; one that has them all is
-/// monospaced line by line.
+/// Renders a code block. Wiki markup has no escape within code, so the block uses a delimiter that the code
+/// does not contain; code with all delimiters becomes monospaced lines.
 pub(super) fn block(language: &str, code: &str) -> String {
     let code = code.replace('\r', "");
     let code = code.strip_suffix('\n').unwrap_or(&code);
@@ -29,7 +29,7 @@ fn lines(code: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The language of a block as Jira calls it; empty for one that it does not know.
+/// Jira's name of a block's language; empty for an unknown one.
 pub(super) fn language(kind: &CodeBlockKind<'_>) -> String {
     let CodeBlockKind::Fenced(info) = kind else {
         return String::new();

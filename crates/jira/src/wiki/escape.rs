@@ -1,15 +1,16 @@
-//! Text that wiki markup shows as it is.
+//! Escapes for text that wiki markup must show literally.
 
-/// What a text stands in.
+/// Context of a text in wiki markup.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A paragraph, a heading, an item or a cell.
+    /// Paragraph, heading, item or cell.
     Text,
-    /// A link's text or monospaced text, whose own marks no backslash escapes.
+    /// Link text or monospaced text, where backslashes do not escape the marks.
     Marked,
 }
 
-/// A text with everything escaped that Jira would act on. `before` is what stands before it on its line; nothing at the begin.
+/// Escapes all markup in a text. `before` is the previous character on its line; `None` at the start of the
+/// line.
 pub(super) fn escaped(text: &str, before: Option<char>, place: Place) -> String {
     let text: Vec<char> = text
         .chars()
@@ -35,7 +36,7 @@ pub(super) fn escaped(text: &str, before: Option<char>, place: Place) -> String 
     out
 }
 
-/// `h1.` and `bq.` at the begin of a line; gives how long it is.
+/// Escapes `h1.` and `bq.` at the start of a line and returns its length.
 fn block_word(text: &[char], out: &mut String) -> usize {
     let is_block = matches!(text, ['h', '1'..='6', '.', ..] | ['b', 'q', '.', ..]);
     if is_block {
@@ -46,7 +47,7 @@ fn block_word(text: &[char], out: &mut String) -> usize {
     0
 }
 
-/// How long the web address is that begins here and needs no escape; 0 without one.
+/// Length of a web address that starts here and needs no escape; 0 without one.
 fn address(text: &[char], before: Option<char>) -> usize {
     let begins = |scheme: &str| text.iter().take(scheme.len()).copied().eq(scheme.chars());
     let is_apart = before.is_none_or(|c| c.is_whitespace() || c == '(');
@@ -62,6 +63,7 @@ fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut St
     let is_word = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     let is_space = |c: Option<char>| c.is_some_and(char::is_whitespace);
     let is_inside = is_word(before) && is_word(next);
+    // Within a word (`foo_bar`, `re-run`) these are not marks for Jira, so the text stays readable.
     let acts = match c {
         '\\' => return out.push_str("&#92;"),
         '&' if is_entity(after) => return out.push_str("&amp;"),
@@ -74,7 +76,7 @@ fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut St
         '?' => before == Some('?') || next == Some('?'),
         '!' => !is_space(next),
         '#' => before.is_none(),
-        // No backslash keeps these from becoming pictures.
+        // A backslash does not prevent Jira from showing these as emoticons, a numeric entity does.
         '(' if is_picture(after) => return out.push_str("&#40;"),
         ':' | ';' if matches!(next, Some(')' | '(' | 'D' | 'P')) => {
             return out.push_str(&format!("&#{};", u32::from(c)));
@@ -87,7 +89,7 @@ fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut St
     out.push(c);
 }
 
-/// Whether an `&` before this would be read as a character's name or number.
+/// True when an `&` before this text would be parsed as an entity.
 fn is_entity(after: &[char]) -> bool {
     let name = after
         .iter()
@@ -96,7 +98,7 @@ fn is_entity(after: &[char]) -> bool {
     (1..=10).contains(&length) && after.get(length) == Some(&';')
 }
 
-/// Whether a `(` before this begins one of Jira's pictures, such as `(x)`.
+/// True when a `(` before this text would begin one of Jira's emoticons, such as `(x)`.
 fn is_picture(after: &[char]) -> bool {
     let word: String = after.iter().take_while(|c| **c != ')').take(8).collect();
     let known = [
@@ -106,7 +108,7 @@ fn is_picture(after: &[char]) -> bool {
     known.contains(&word.as_str())
 }
 
-/// An address as the target of a link.
+/// Percent-encodes a URL for the target of a link.
 pub(super) fn target(address: &str) -> String {
     let mut out = String::with_capacity(address.len());
     for c in address.chars() {

@@ -1,4 +1,4 @@
-//! Markdown to wiki markup.
+//! Conversion of Markdown to wiki markup.
 
 use domain::is_safe_link;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, TextMergeStream};
@@ -8,13 +8,13 @@ use super::{
     escape::{Place, escaped, target},
 };
 
-/// Lists within lists beyond this many become text of the innermost.
+// Lists that are nested deeper than this become text of the innermost list.
 const MAX_LISTS: usize = 16;
-/// The wiki markup of a Markdown text.
+/// Converts a Markdown text to wiki markup.
 ///
-/// What wiki markup does not allow where it stands becomes the nearest thing that it does: a heading in a list is bold text,
-/// a table in a list a line for each row, an image is a link, HTML is text. No text acts, whatever stands in it, and none
-/// leaves its block.
+/// A node that wiki markup does not allow at its place is replaced: a heading in a list by bold text, a table
+/// in a list by a line for each row, an image by a link, HTML by text. No text becomes active markup, and
+/// none leaves its block.
 pub fn from_markdown(markdown: &str) -> String {
     let extensions = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     let mut events = TextMergeStream::new(Parser::new_ext(markdown, extensions)).peekable();
@@ -27,7 +27,7 @@ pub fn from_markdown(markdown: &str) -> String {
     builder.finish()
 }
 
-/// The same in at most so many characters; what does not fit is cut at the end of a line.
+/// Converts to at most `most` characters; a longer text is truncated at the end of a line.
 pub fn from_markdown_within(markdown: &str, most: usize) -> String {
     let (mut wiki, mut kept) = (from_markdown(markdown), markdown.len());
     loop {
@@ -35,42 +35,44 @@ pub fn from_markdown_within(markdown: &str, most: usize) -> String {
         if length <= most || kept == 0 {
             return wiki;
         }
+        // The ratio of lengths is a guess, since escapes are not spread evenly; the factor 19/20 saves
+        // further rounds.
         kept = (kept * most / length).min(kept - 1) * 19 / 20;
         while !markdown.is_char_boundary(kept) {
             kept -= 1;
         }
         kept = markdown[..kept].rfind('\n').unwrap_or(kept);
-        // A block that is cut ends there.
+        // Truncated Markdown is converted again, so that open blocks are closed.
         wiki = format!("{}\n\n…", from_markdown(&markdown[..kept]));
     }
 }
 
-/// A mark that is open: what it is, and where it begins.
+/// Open mark with its position in the output.
 struct Mark {
     sign: char,
     start: usize,
     is_braced: bool,
-    /// Whether it begins a block, an item or a cell.
+    /// True when it begins a block, an item or a cell.
     is_fresh: bool,
 }
 
 #[derive(Default)]
 struct Builder {
     out: String,
-    /// `*` or `#` for each list that is open.
+    /// `*` or `#` for each open list.
     lists: Vec<char>,
-    /// What each open Markdown element opened here, so that its end closes the same.
+    /// Result of each open Markdown element, so that its end closes the same markup.
     tags: Vec<Opened>,
     marks: Vec<Mark>,
     quotes: usize,
     is_heading: bool,
-    /// The language and the text of the code that is open.
+    /// Language and text of the open code block.
     code: Option<(String, String)>,
-    /// The address and the text of the link that is open.
+    /// URL and text of the open link.
     link: Option<(String, String)>,
-    /// What is written next begins a block, an item or a cell.
+    /// True when the next text begins a block, an item or a cell.
     is_fresh: bool,
-    /// A block of an item ended, and what is written next begins another one.
+    /// True when a block of an item has ended, so that the next text begins another block.
     is_after_block: bool,
 }
 
@@ -83,7 +85,7 @@ enum Opened {
     Link,
     List,
     Table,
-    /// The signs after each cell of a row.
+    /// Delimiter after each cell of a row.
     Row,
     Cell(&'static str),
     Nothing,
@@ -151,7 +153,7 @@ impl Builder {
                 Opened::List
             }
             Tag::Item if matches!(self.tags.last(), Some(Opened::List)) => self.item(),
-            // The items of a list that is not opened are text of the item around it.
+            // Items of a list that was not opened become text of the surrounding item.
             Tag::Item => {
                 self.text(" ");
                 Opened::Nothing
@@ -216,7 +218,7 @@ impl Builder {
             self.is_fresh = true;
             return;
         }
-        // A blank line would end a list.
+        // An empty line would end the list.
         self.out
             .push_str(if self.lists.is_empty() { "\n\n" } else { "\n" });
         self.is_fresh = true;
@@ -275,14 +277,14 @@ impl Builder {
         }
     }
 
-    /// Where something is written within a line.
+    /// Prepares the output for text within a line.
     fn inline(&mut self) {
         if self.is_after_block {
             self.begin_block();
         }
     }
 
-    /// What stands before what is written next; nothing at the begin of a line.
+    /// Previous character on the line; `None` at the start of the line.
     fn before(&self) -> Option<char> {
         self.out
             .chars()
@@ -323,6 +325,7 @@ impl Builder {
     }
 
     fn line_break(&mut self) {
+        // A plain newline would end a cell, a heading or a mark.
         let in_cell = self.tags.iter().any(|tag| matches!(tag, Opened::Row));
         if let Some((_, link)) = &mut self.link {
             link.push(' ');
@@ -333,7 +336,7 @@ impl Builder {
         }
     }
 
-    /// The same mark within itself says nothing more.
+    /// Opens a mark. A mark of the same kind within itself is ignored.
     fn mark(&mut self, sign: char) -> Opened {
         if self.link.is_some() || self.marks.iter().any(|mark| mark.sign == sign) {
             return Opened::Nothing;
@@ -350,11 +353,12 @@ impl Builder {
         Opened::Mark
     }
 
-    /// A mark that touches a word needs braces, at both ends.
+    /// Closes a mark. A mark that touches a word needs braces at both ends.
     fn unmark(&mut self, touches: bool) {
         let Some(mark) = self.marks.pop() else { return };
         let open = marker(mark.sign, mark.is_braced);
         let end = mark.start + open.len();
+        // Jira would show the delimiters of an empty mark.
         if self.out.len() == end {
             self.is_fresh = mark.is_fresh;
             return self.out.truncate(mark.start);

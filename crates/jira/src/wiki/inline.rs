@@ -1,12 +1,12 @@
-//! Wiki markup within a line, as Markdown.
+//! Conversion of inline wiki markup to Markdown.
 
 use domain::is_safe_link;
 
-/// Marks within marks beyond this many are text.
+// Marks that are nested deeper than this stay text.
 const MAX_MARKS: usize = 8;
-/// The longest link, in characters.
+// Maximum length of a link, in characters.
 const MAX_LINK: usize = 2_000;
-/// Signs of marks, and what stands for each in Markdown; nothing: its text is enough.
+// Wiki delimiters with their Markdown; empty where Markdown has no counterpart and the text suffices.
 const MARKS: [(char, &str); 6] = [
     ('*', "**"),
     ('_', "*"),
@@ -16,8 +16,8 @@ const MARKS: [(char, &str); 6] = [
     ('~', ""),
 ];
 
-/// The Markdown of a line. Text is not escaped: people and models read it, and phrases such as `[AGENT-SKIP]` are looked for in
-/// it.
+/// Converts a line to Markdown. Text is not escaped: users and models read it, and the rules search it for
+/// phrases such as `[AGENT-SKIP]`.
 pub(super) fn markdown(line: &str) -> String {
     let chars: Vec<char> = line.chars().collect();
     of(&chars, 0)
@@ -42,7 +42,8 @@ struct Scan<'a> {
     depth: usize,
     at: usize,
     out: String,
-    /// Signs that nothing closes from here on, so that nobody looks again.
+    /// Delimiters without an end in the rest of the line, so that the search is not repeated for each of
+    /// them.
     unclosed: Vec<&'static str>,
 }
 
@@ -83,7 +84,7 @@ impl Scan<'_> {
         self.at.checked_sub(1).map(|before| self.text[before])
     }
 
-    /// The end of what begins here, unless nothing ends it.
+    /// Finds the delimiter that ends the markup at this position.
     fn end(&mut self, rest: &[char], from: usize, sign: &'static str) -> Option<usize> {
         if self.unclosed.contains(&sign) {
             return None;
@@ -105,7 +106,7 @@ impl Scan<'_> {
         self.emit(&c.to_string(), length + 1)
     }
 
-    /// Marks in an address are none.
+    /// Copies a URL, whose characters are never marks.
     fn address(&mut self, rest: &[char]) -> Option<usize> {
         let is_apart = self.before().is_none_or(|c| !c.is_alphanumeric());
         let begins = |scheme: &str| rest.iter().take(scheme.len()).copied().eq(scheme.chars());
@@ -126,7 +127,7 @@ impl Scan<'_> {
         self.emit(&inline_code(&code), end + 2)
     }
 
-    /// `{*}bold{*}` stands within a word.
+    /// Converts `{*}bold{*}`, the form of marks within a word.
     fn braced(&mut self, sign: char) -> Option<usize> {
         let (sign, outside) = MARKS.iter().find(|(known, _)| *known == sign)?;
         let rest = &self.text[self.at..];
@@ -139,7 +140,7 @@ impl Scan<'_> {
         self.emit(&format!("{outside}{inside}{outside}"), length + 6)
     }
 
-    /// What colours a text or names a place in it.
+    /// Drops markup that colors a text or names an anchor.
     fn dropped(&mut self, rest: &[char]) -> Option<usize> {
         let head: String = rest[1..].iter().take(8).collect();
         let is_known = ["color:", "color}", "anchor:"]
@@ -168,7 +169,7 @@ impl Scan<'_> {
             }
             _ => {
                 let last = inside.iter().position(|c| *c == '|').map_or(0, |bar| bar + 1);
-                // A text, an address and a tip.
+                // A link has the parts text, URL and tooltip.
                 let target = inside[last..].iter().take_while(|c| **c != '|');
                 target.collect::<String>().trim().to_owned()
             }
@@ -189,7 +190,7 @@ impl Scan<'_> {
         self.emit(&link, end + 1)
     }
 
-    /// A picture is its file's name.
+    /// Replaces an image by the name of its file.
     fn picture(&mut self, rest: &[char]) -> Option<usize> {
         if self.before().is_some_and(char::is_alphanumeric) {
             return None;
@@ -211,7 +212,7 @@ impl Scan<'_> {
         self.emit(&inside, end + 2)
     }
 
-    /// A mark begins before a word and ends behind one.
+    /// Converts a mark, which begins before a word and ends after one.
     fn mark(&mut self, sign: char) -> Option<usize> {
         let (sign, outside) = MARKS.iter().find(|(known, _)| *known == sign)?;
         let opens = self.before().is_none_or(|c| {
@@ -255,7 +256,7 @@ impl Scan<'_> {
     }
 }
 
-/// A text without its escapes.
+/// Removes the escapes of a text.
 fn plain(text: &[char]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -279,7 +280,7 @@ fn plain(text: &[char]) -> String {
     out
 }
 
-/// The character that is named behind an `&`, and how long its name is.
+/// Parses the entity after an `&`: its character and the length of its name.
 fn named(after: &[char]) -> Option<(char, usize)> {
     let length = after.iter().take(11).position(|c| *c == ';')?;
     let name: String = after[..length].iter().collect();

@@ -1,4 +1,4 @@
-//! The wiki markup of Jira Data Center and Markdown, both ways.
+//! Conversions between the wiki markup of Jira Data Center and Markdown.
 
 mod code;
 mod escape;

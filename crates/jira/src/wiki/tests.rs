@@ -1,4 +1,4 @@
-//! Markdown ⇄ wiki markup.
+//! Conversions between Markdown and wiki markup in both directions.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 
@@ -187,7 +187,8 @@ fn a_text_that_is_too_long_is_cut_at_the_end_of_a_line_and_its_block_ends() {
     assert!(cut.chars().count() <= 300, "{}", cut.len());
 }
 
-/// Markdown that shows a text as it is, but for the spaces before it: four of them are a block of code.
+/// Escapes a text so that Markdown shows it literally. Leading spaces are dropped, because four of them begin
+/// a code block.
 fn escaped(text: &str) -> String {
     let mut markdown = String::new();
     for c in text.trim_start().chars() {
@@ -203,7 +204,7 @@ fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text of signs that either language acts on, words and spaces.
+/// Generates texts of words, spaces and the delimiters of both languages.
 fn hostile() -> impl Strategy<Value = String> {
     let parts = vec![
         "{code}",
@@ -259,7 +260,7 @@ fn hostile() -> impl Strategy<Value = String> {
     vec(select(parts), 0..24).prop_map(|parts| parts.concat())
 }
 
-/// Signs of macros, links, pictures and monospaced text that no backslash stands before.
+/// Collects the delimiters of macros, links, images and monospaced text that no backslash precedes.
 fn acting(wiki: &str) -> Vec<char> {
     let (mut found, mut before) = (Vec::new(), ' ');
     for c in wiki.chars() {

@@ -1,15 +1,15 @@
-//! Wiki markup to Markdown.
+//! Conversion of wiki markup to Markdown.
 
 use super::inline::markdown;
 
-/// Quotes and panels within each other beyond this many are not told apart.
+// Quotes and panels that are nested deeper than this join the innermost one.
 const MAX_FRAMES: usize = 8;
 const MAX_LISTS: usize = 16;
 
-/// The Markdown of a text in wiki markup.
+/// Converts a text in wiki markup to Markdown.
 ///
-/// Text is not escaped: people and models read it, and phrases such as `[AGENT-SKIP]` are looked for in it. Macros that are
-/// not known here stay as they are.
+/// Text is not escaped: users and models read it, and the rules search it for phrases such as `[AGENT-SKIP]`.
+/// Unknown macros stay unchanged.
 pub fn to_markdown(wiki: &str) -> String {
     let wiki = wiki.replace("\r\n", "\n").replace('\r', "\n");
     let mut page = Page::default();
@@ -26,11 +26,11 @@ enum Piece<'a> {
         code: &'a str,
     },
     Quote,
-    /// With its title; absent at its end.
+    /// Start of a panel with its title, or its end with an empty text.
     Panel(&'a str),
 }
 
-/// The pieces of a text: macros, and what stands between.
+/// Iterator over the pieces of a text: macros, and the texts between them.
 struct Pieces<'a> {
     rest: &'a str,
     next: Option<Piece<'a>>,
@@ -73,7 +73,7 @@ impl<'a> Iterator for Pieces<'a> {
     }
 }
 
-/// The macro that begins there, and how long it is.
+/// Parses the macro at a position and returns it with its length.
 fn macro_at(text: &str, at: usize) -> Option<(Piece<'_>, usize)> {
     if text[..at].ends_with('\\') {
         return None;
@@ -82,7 +82,7 @@ fn macro_at(text: &str, at: usize) -> Option<(Piece<'_>, usize)> {
     let is_one = ["code", "noformat", "quote}", "panel"]
         .iter()
         .any(|name| inside.starts_with(name));
-    // The signs of a macro stand on one line.
+    // The head of a macro fits on one line, so the search ends there.
     let head = is_one.then(|| inside.split(['}', '\n']).next())??;
     if inside.as_bytes().get(head.len()) != Some(&b'}') {
         return None;
@@ -94,6 +94,7 @@ fn macro_at(text: &str, at: usize) -> Option<(Piece<'_>, usize)> {
         "panel" => Some((Piece::Panel(value(parameters, "title")), length)),
         "code" | "noformat" => {
             let body = &text[at + length..];
+            // The first end counts: Jira has no escape within code.
             let end = if name == "code" { "{code}" } else { "{noformat}" };
             let code = &body[..body.find(end)?];
             let language = if name == "code" { language(parameters) } else { "" };
@@ -119,7 +120,7 @@ fn language(parameters: &str) -> &str {
     }
 }
 
-/// What is open: its blocks so far, and whether it is a quote.
+/// Open quote or panel, with its blocks so far.
 #[derive(Default)]
 struct Frame {
     blocks: Vec<String>,
@@ -177,7 +178,7 @@ impl Page {
         }
     }
 
-    /// What nothing closes is text like any other.
+    /// Ends the page. Blocks of quotes and panels without an end are shown unquoted.
     fn finish(mut self) -> String {
         let open = std::mem::take(&mut self.open);
         self.top.extend(open.into_iter().flat_map(|frame| frame.blocks));
@@ -199,13 +200,13 @@ fn fenced(language: &str, code: &str) -> String {
     format!("{fence}{language}\n{code}\n{fence}")
 }
 
-/// The blocks of a text without macros.
+/// Builder of the blocks of a text without macros.
 #[derive(Default)]
 struct Blocks {
     done: Vec<String>,
     lines: Vec<String>,
     kind: Kind,
-    /// The sign and the number of the last item of each list that is open.
+    /// Delimiter and number of the last item of each open list.
     items: Vec<(char, usize)>,
 }
 
@@ -268,7 +269,7 @@ impl Blocks {
             return self.row(line);
         }
         match self.kind {
-            // A line without a sign belongs to the item before it.
+            // A line without a delimiter continues the previous item.
             Kind::List => {
                 let indent = " ".repeat(width(&self.items));
                 self.lines.push(format!("{indent}{}", markdown(line)));
@@ -317,7 +318,7 @@ impl Blocks {
     }
 }
 
-/// How far the text of the last of these items is indented.
+/// Indentation of the text of the last of these items.
 fn width(items: &[(char, usize)]) -> usize {
     items
         .iter()
@@ -332,7 +333,7 @@ fn heading(line: &str) -> Option<(usize, &str)> {
     is_level.then(|| (usize::try_from(level).unwrap_or(1), text.trim()))
 }
 
-/// The signs of an item, and its text.
+/// Splits an item into its delimiters and its text.
 fn item(line: &str) -> Option<(&str, &str)> {
     let (signs, text) = line.split_once(' ')?;
     let is_dash = signs.chars().all(|c| c == '-') && signs.len() <= 3;
@@ -340,7 +341,7 @@ fn item(line: &str) -> Option<(&str, &str)> {
     is_item.then_some((signs, text.trim()))
 }
 
-/// The cells of a row: bars part them, but not in a link, in monospaced text or after a backslash.
+/// Splits a row into cells at its bars, except within links and after a backslash.
 fn cells(line: &str) -> impl Iterator<Item = &str> {
     let (mut cells, mut start, mut inside, mut is_escaped) = (Vec::new(), 0, false, false);
     for (at, c) in line.char_indices() {
@@ -360,6 +361,7 @@ fn cells(line: &str) -> impl Iterator<Item = &str> {
         }
     }
     cells.push(&line[start..]);
-    // Two bars in a row part heads, and the first and the last bar part nothing.
+    // A header row separates cells by two bars; the outer bars of a row separate nothing. Both leave empty
+    // cells here.
     cells.into_iter().filter(|cell| !cell.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Who somebody is, and who plays a role.
+//! JSON of accounts, groups and their members.
 
 use domain::Account;
 use serde::{Deserialize, de::IgnoredAny};
@@ -9,23 +9,23 @@ use crate::FoundGroups;
 pub(crate) struct WireAccount {
     #[serde(rename = "accountId")]
     account_id: Option<String>,
-    // Data Center has names instead of account ids, and keys that histories name users by.
+    // A Data Center has names in the place of account ids, and keys, by which histories refer to users.
     name: Option<String>,
     key: Option<String>,
     #[serde(rename = "displayName", default)]
     display_name: String,
-    /// `atlassian`, `app` or `customer`.
+    /// `atlassian`, `app` or `customer`, in the Cloud.
     #[serde(rename = "accountType", default)]
     account_type: String,
 }
 
 impl WireAccount {
-    /// Whether it is the account of a customer of a service desk.
+    /// True for a customer of a service desk.
     pub(crate) fn is_customer(&self) -> bool {
         self.account_type == "customer"
     }
 
-    /// The key and the name of a user of a Data Center.
+    /// Key and name of a Data Center's user.
     pub(crate) fn key_and_name(&self) -> Option<(&str, &str)> {
         Some((self.key.as_deref()?, self.name.as_deref()?))
     }
@@ -41,7 +41,7 @@ impl From<WireAccount> for Account {
     }
 }
 
-/// An issue of which only its assignee is read.
+/// Issue with its assignee only.
 #[derive(Deserialize)]
 pub(crate) struct WireAssigneeOnly {
     fields: WireAssigneeField,
@@ -58,13 +58,13 @@ impl From<WireAssigneeOnly> for Option<Account> {
     }
 }
 
-/// A group of people.
+/// Group of accounts by its name.
 #[derive(Deserialize)]
 pub(crate) struct WireGroup {
     pub(super) name: String,
 }
 
-/// The groups of an account: by themselves, or within the user.
+/// Groups of an account: a list in the Cloud, a field of the user in a Data Center.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(crate) enum WireGroups {
@@ -88,7 +88,7 @@ impl WireGroups {
     }
 }
 
-/// An answer of the group picker.
+/// Answer of the group picker.
 #[derive(Deserialize)]
 pub(crate) struct WirePickedGroups {
     #[serde(default)]
@@ -107,7 +107,7 @@ impl From<WirePickedGroups> for FoundGroups {
     }
 }
 
-/// A page of the accounts in a group.
+/// Page of the accounts in a group.
 #[derive(Deserialize)]
 pub(crate) struct WireMembers {
     #[serde(default)]

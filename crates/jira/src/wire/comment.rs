@@ -1,4 +1,4 @@
-//! Comments and their properties.
+//! JSON of comments and their properties.
 
 use domain::{Account, json};
 use serde::Deserialize;
@@ -13,10 +13,10 @@ use crate::{Comment, CommentId, Dialect, Error, adf};
 /// Key of the comment property that holds our marker.
 pub(crate) const MARKER: &str = "journeyman";
 
-/// Key of the comment property that says whether customers of a service desk see the comment.
+/// Key of the comment property that makes a comment internal on a service desk.
 pub(crate) const SERVICE_DESK: &str = "sd.public.comment";
 
-/// Stands for a comment that is nested too deeply.
+// Replacement for the text of a comment that is nested too deeply.
 const TOO_DEEP: &str = "[This comment is nested too deeply to be read.]";
 
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ pub(crate) struct WireComment {
     properties: Vec<WireProperty>,
 }
 
-/// For whom a comment is; absent: everybody.
+/// Visibility of a comment; absent for a public one.
 #[derive(Deserialize)]
 pub(crate) struct WireVisibility {
     pub(crate) visibility: Option<Value>,
@@ -40,19 +40,20 @@ pub(crate) struct WireVisibility {
 #[derive(Deserialize)]
 struct WireProperty {
     key: String,
-    /// Other apps keep theirs there, as deep as they like.
+    /// Other apps store values of any depth, so the value is parsed separately.
     value: Option<Box<RawValue>>,
 }
 
 impl WireProperty {
-    /// The id that it holds, if it holds one.
+    /// The field `id` of our property's value.
     fn id(&self) -> Option<String> {
         let value: Value = json::from_slice(self.value.as_deref()?.get().as_bytes()).ok()?;
         value["id"].as_str().map(str::to_owned)
     }
 }
 
-/// One comment that is nested too deeply keeps nobody from reading the others.
+/// Text of a comment. One that is nested too deeply becomes a notice, so that the other comments stay
+/// readable.
 fn comment_text(raw: Option<&RawValue>, dialect: Dialect) -> Result<String, Error> {
     let Some(raw) = raw else { return Ok(String::new()) };
     match dialect.markdown(raw, "a comment") {
@@ -61,7 +62,7 @@ fn comment_text(raw: Option<&RawValue>, dialect: Dialect) -> Result<String, Erro
     }
 }
 
-/// Ids of the accounts that a document mentions; none of wiki markup, whose text has them.
+/// Ids of the accounts that a document mentions; empty for wiki markup, whose text contains the names.
 fn mentioned(raw: Option<&RawValue>, dialect: Dialect) -> Vec<String> {
     match (dialect, raw) {
         (Dialect::Cloud, Some(raw)) => {

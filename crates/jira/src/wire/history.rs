@@ -1,4 +1,4 @@
-//! What was changed at an issue.
+//! JSON of an issue's history.
 
 use domain::{Account, Timestamp};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{account::WireAccount, value::text_or_number};
 use crate::{Assignment, ChangelogId, StatusChange, TextEdit, TextField, criteria::is_criteria_field};
 
-/// What was done to an issue, each kind oldest first.
+/// Changes of an issue, each kind oldest first.
 pub(crate) struct Changes {
     pub(crate) moves: Vec<StatusChange>,
     pub(crate) edits: Vec<TextEdit>,
@@ -30,13 +30,13 @@ struct WireHistoryItem {
     from: Option<String>,
     #[serde(rename = "toString")]
     to: Option<String>,
-    /// The id of what `toString` names.
+    /// Id of the value that `toString` names.
     #[serde(rename = "to")]
     to_id: Option<String>,
 }
 
 impl WireHistoryItem {
-    /// Which text it changed, and what that was.
+    /// Text field that the item changed, with its previous value.
     fn into_text(self) -> Option<(TextField, String)> {
         let field = match self.field.as_str() {
             "summary" => TextField::Summary,
@@ -48,7 +48,7 @@ impl WireHistoryItem {
     }
 }
 
-/// An issue of which only its history is read.
+/// Issue with its history only.
 #[derive(Deserialize)]
 pub(crate) struct WireWithHistory {
     changelog: Option<WireHistories>,
@@ -61,7 +61,7 @@ struct WireHistories {
 }
 
 impl WireWithHistory {
-    /// Oldest first, which the interface does not promise.
+    /// Entries sorted by id, thus oldest first: the API promises no order.
     pub(crate) fn histories(self) -> Vec<WireHistory> {
         let mut histories = self
             .changelog
@@ -73,12 +73,12 @@ impl WireWithHistory {
 }
 
 impl WireHistory {
-    /// The key and the name of who did it, at a Data Center.
+    /// Key and name of the author, at a Data Center.
     pub(crate) fn author(&self) -> Option<(&str, &str)> {
         self.author.as_ref()?.key_and_name()
     }
 
-    /// The edit of the issue's text that this entry records, if it records one.
+    /// Edit of the issue's text in this entry; `None` for other changes.
     pub(crate) fn into_text_edit(self) -> Option<TextEdit> {
         let texts = self.items.into_iter().filter_map(WireHistoryItem::into_text);
         let before: Vec<_> = texts.collect();
@@ -93,7 +93,8 @@ impl WireHistory {
         })
     }
 
-    /// The assignment that this entry records, if it records one.
+    /// Assignment in this entry; `None` for other changes.
+    // An entry may contain a field several times; its last item is the result.
     pub(crate) fn into_assignment(self) -> Option<Assignment> {
         let item = self
             .items
@@ -113,7 +114,7 @@ impl WireHistory {
         })
     }
 
-    /// The move that this entry records, if it records one.
+    /// Move to another status in this entry; `None` for other changes.
     pub(crate) fn into_status_change(self) -> Option<StatusChange> {
         let to = self
             .items

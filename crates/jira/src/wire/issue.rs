@@ -1,4 +1,4 @@
-//! An issue's own fields.
+//! JSON of an issue's fields.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{Comment, Dialect, Error, Issue, Related, criteria::with_criteria};
 
-/// An issue of which only its project is read.
+/// Issue with its project only.
 #[derive(Deserialize)]
 pub(crate) struct WireProjectOnly {
     fields: WireProjectField,
@@ -33,7 +33,8 @@ struct WireProject {
 }
 
 impl WireProjectOnly {
-    /// What is unknown counts as one: an internal note harms nobody.
+    /// True for a service project. An unknown type counts as one, because an internal note does no harm
+    /// elsewhere.
     pub(crate) fn is_service(&self) -> bool {
         !matches!(
             self.fields.project.kind.as_deref(),
@@ -44,11 +45,11 @@ impl WireProjectOnly {
 
 #[derive(Deserialize)]
 pub(crate) struct WireIssue {
-    /// Read by what is known of them, and by the ids of the site's own.
+    /// Parsed twice: as the known fields, and by the ids of custom fields.
     fields: Box<RawValue>,
 }
 
-/// The fields of the site's own that are wanted of an issue, by their ids.
+/// Custom fields of the site by their ids.
 type OwnFields = BTreeMap<String, Option<Box<RawValue>>>;
 
 fn read_fields<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Error> {
@@ -63,7 +64,7 @@ fn read_fields<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Error> {
 struct WireFields {
     #[serde(default)]
     summary: String,
-    /// Read by itself, so that a text that cannot be read is known by its place.
+    /// Parsed separately, so that an error can name the description.
     description: Option<Box<RawValue>>,
     issuetype: Option<WireName>,
     priority: Option<WireName>,

@@ -1,14 +1,15 @@
-//! Searches in Jira's query language.
+//! JQL of the searches.
 
 use std::fmt::Write as _;
 
 use domain::{TicketKey, Timestamp};
 use time::{OffsetDateTime, macros::format_description};
 
-/// Accounts read a date in JQL in their own time zone, at most this far behind UTC.
+// Jira reads a date in JQL in the account's time zone, which is at most 12 hours behind UTC.
 const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
 
-/// The search for issues that are ready. Its date is too early by up to a day; hits are compared exactly afterwards.
+/// Search for issues in a ready status. Its date is too early by up to a day, so the caller compares the hits
+/// again.
 pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Timestamp>) -> String {
     let mut jql = format!("project = {} AND status = {}", quoted(project), quoted(status));
     if let Some(minute) = updated_since.and_then(|since| jql_minute(since.plus_ms(-ZONE_MARGIN_MS))) {
@@ -18,7 +19,7 @@ pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Times
     jql
 }
 
-/// The search for what changed lately. A relative date means the same in every account's time zone.
+/// Search for recent changes. A relative date is independent of the account's time zone.
 pub(crate) fn changed_jql(project: &str, minutes: u64) -> String {
     let period = quoted(&format!("-{minutes}m"));
     format!(
@@ -27,8 +28,8 @@ pub(crate) fn changed_jql(project: &str, minutes: u64) -> String {
     )
 }
 
-/// The search for unfinished issues of a project whose title has one of these words, the latest change first. The words are
-/// letters and digits alone, so none of them is an operator of the text search.
+/// Search for unfinished issues whose title has one of these words, latest change first. The words are
+/// letters and digits only, so that none is an operator of the text search.
 pub(crate) fn similar_jql(project: &str, words: &[String]) -> String {
     let titles: Vec<String> = words
         .iter()
@@ -41,7 +42,7 @@ pub(crate) fn similar_jql(project: &str, words: &[String]) -> String {
     )
 }
 
-/// The search for the issues of a project in a status, or for the unfinished ones, the latest change first.
+/// Search for the issues of a project in a status, or for the unfinished ones, latest change first.
 pub(crate) fn list_jql(project: &str, status: Option<&str>) -> String {
     let which = match status {
         Some(status) => format!("status = {}", quoted(status)),
@@ -50,7 +51,7 @@ pub(crate) fn list_jql(project: &str, status: Option<&str>) -> String {
     format!("project = {} AND {which} ORDER BY updated DESC", quoted(project))
 }
 
-/// The search for unfinished issues of a project that a condition holds for, the latest change first.
+/// Search for unfinished issues of a project that match a condition, latest change first.
 pub(crate) fn matching_jql(project: &str, condition: &str) -> String {
     format!(
         "project = {} AND statusCategory != Done AND ({condition}) ORDER BY updated DESC",
@@ -58,12 +59,12 @@ pub(crate) fn matching_jql(project: &str, condition: &str) -> String {
     )
 }
 
-/// The search for one issue that finds it when a condition holds for it.
+/// Search that finds one issue if it matches a condition.
 pub(crate) fn match_jql(key: &TicketKey, condition: &str) -> String {
     format!("key = {} AND ({condition})", quoted(&key.short()))
 }
 
-/// The search for these issues.
+/// Search for issues by their keys.
 pub(crate) fn these_jql(keys: &[&TicketKey]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| quoted(&key.short())).collect();
     format!("key in ({})", keys.join(", "))

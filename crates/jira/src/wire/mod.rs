@@ -1,4 +1,5 @@
-//! Jira's JSON, as far as it is read here, and its translation into the model; one file for each kind of answer.
+//! Jira's JSON, as far as this crate reads it, with conversions into the model; one file for each kind of
+//! answer.
 
 mod account;
 mod comment;

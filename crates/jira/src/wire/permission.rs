@@ -1,16 +1,16 @@
-//! What our own account may do.
+//! JSON of our account's permissions.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What our own account may do.
+/// Permissions by their keys.
 #[derive(Deserialize)]
 pub(crate) struct WirePermissions {
     pub(crate) permissions: BTreeMap<String, WirePermission>,
 }
 
-/// One permission.
+/// One permission, with or without it.
 #[derive(Deserialize)]
 pub(crate) struct WirePermission {
     #[serde(rename = "havePermission", default)]

@@ -1,4 +1,4 @@
-//! Issues that an issue is linked with.
+//! JSON of linked issues.
 
 use domain::{Instance, TicketKey};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{search::key, value::WireName};
 use crate::Related;
 
-/// A link of an issue: one of both ends is the other issue.
+/// Link of an issue, with the other issue at one end.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WireLink {
@@ -21,7 +21,7 @@ struct WireLinkType {
     outward: String,
 }
 
-/// The other issue. Without fields our account may not see it.
+/// The other issue; without fields when our account cannot see it.
 #[derive(Deserialize)]
 pub(super) struct WireLinked {
     key: String,
@@ -48,7 +48,7 @@ impl WireLink {
 }
 
 impl WireLinked {
-    /// Nothing for an issue that we may not see, or whose key is none of ours.
+    /// Converts to a linked issue; `None` for one that our account cannot see, or with an invalid key.
     pub(super) fn into_related(self, relation: String, instance: Option<&Instance>) -> Option<Related> {
         let fields = self.fields?;
         let key: TicketKey = key(&self.key, instance).ok()?;

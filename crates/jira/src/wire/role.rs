@@ -1,4 +1,4 @@
-//! Who plays a role in a project.
+//! JSON of the members of a project role.
 
 use serde::Deserialize;
 
@@ -16,7 +16,7 @@ pub(crate) struct WireRole {
 struct WireActor {
     actor_user: Option<WireActorUser>,
     actor_group: Option<WireGroup>,
-    /// A Data Center has the kind and the name alone.
+    /// A Data Center has only the kind and name of a member.
     #[serde(default)]
     r#type: String,
     name: Option<String>,

@@ -1,4 +1,4 @@
-//! Hits of a search.
+//! JSON of search results.
 
 use domain::{Account, Instance, TicketKey};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub(crate) struct WireSearch<T> {
     pub(crate) issues: Vec<T>,
     #[serde(rename = "nextPageToken")]
     next_page_token: Option<String>,
-    /// Of a Data Center, as the number of all hits.
+    /// Position of the page at a Data Center, with the total number of hits.
     #[serde(rename = "startAt", default)]
     start_at: usize,
     #[serde(default)]
@@ -49,7 +49,7 @@ struct WireStubFields {
     assignee: Option<WireAccount>,
 }
 
-/// A hit with its text.
+/// Hit with its text.
 #[derive(Deserialize)]
 pub(crate) struct WireOutlined {
     key: String,
@@ -71,7 +71,7 @@ impl WireOutlined {
         dialect: Dialect,
     ) -> Result<Outlined, Error> {
         let description = self.fields.description.as_deref();
-        // One text that cannot be read keeps nobody from reading the others.
+        // A description that cannot be parsed must not hide the other hits.
         let description = description.and_then(|raw| dialect.markdown(raw, "a description").ok());
         Ok(Outlined {
             key: key(&self.key, instance)?,

@@ -1,4 +1,4 @@
-//! What a triage looks at: priority, type and links of an issue, and the types of link of a site.
+//! JSON of the fields that a triage sets, and of a site's link types.
 
 use serde::Deserialize;
 

@@ -1,17 +1,17 @@
-//! Where an issue is in its workflow, and where issues of a project can be.
+//! JSON of statuses, of an issue and of a project.
 
 use serde::Deserialize;
 
 use crate::{Status, StatusCategory};
 
-/// A project's statuses, issue type by issue type.
+/// Statuses of one issue type in a project.
 #[derive(Deserialize)]
 pub(crate) struct WireTypeStatuses {
     #[serde(default)]
     pub(crate) statuses: Vec<WireStatusName>,
 }
 
-/// A status by its name.
+/// Status by its name.
 #[derive(Deserialize)]
 pub(crate) struct WireStatusName {
     pub(crate) name: String,
@@ -33,6 +33,7 @@ struct WireCategory {
 impl From<WireStatus> for Status {
     fn from(wire: WireStatus) -> Self {
         let category = match wire.category.as_ref().map(|category| category.key.as_str()) {
+            // Jira's keys of the three categories; they are the same in each language of the site.
             Some("done") => StatusCategory::Done,
             Some("indeterminate") => StatusCategory::InProgress,
             Some(_) | None => StatusCategory::ToDo,

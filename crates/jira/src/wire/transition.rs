@@ -1,4 +1,4 @@
-//! The moves that a workflow offers.
+//! JSON of the transitions that a workflow offers.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct WireTransition {
     fields: BTreeMap<String, WireScreenField>,
 }
 
-/// A field of a transition's screen.
+/// Field of a transition's screen.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireScreenField {
@@ -54,7 +54,7 @@ impl WireSchema {
     }
 }
 
-/// A value that a field can have: its name, and its id, which says it in requests whatever its kind.
+/// Name of a permitted value, with its id: requests accept the id for every type of field.
 fn allowed(value: &Value) -> Option<(String, Value)> {
     if let Some(text) = value.as_str() {
         return Some((text.to_owned(), json!(text)));

@@ -1,4 +1,4 @@
-//! What answers of several kinds are made of.
+//! JSON that several answers have in common.
 
 use domain::Timestamp;
 use serde::{Deserialize, Deserializer};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Error, error::capped};
 
-/// One page of a list that Jira counts.
+/// Page of a list with the total number of entries.
 #[derive(Deserialize)]
 pub(crate) struct WirePage<T> {
     #[serde(alias = "comments")]
@@ -15,7 +15,7 @@ pub(crate) struct WirePage<T> {
     pub(crate) total: usize,
 }
 
-/// The id of what was made.
+/// Id of a created resource.
 #[derive(Deserialize)]
 pub(crate) struct WireId {
     #[serde(deserialize_with = "text_or_number")]
@@ -33,7 +33,7 @@ pub(super) fn instant(text: &str) -> Result<Timestamp, Error> {
     })
 }
 
-/// Jira writes ids as texts in most places and as numbers in some.
+/// Deserializes an id. Jira writes ids as strings in most answers and as numbers in some.
 pub(super) fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::String(text) => Ok(text),
