@@ -1,5 +1,5 @@
-//! A repository that holds the files of one commit and nothing before or after it: whoever works in it can find no later
-//! commit, because none was ever there.
+//! Repository with the files of one commit and no history. Work in it cannot find a later commit, because the
+//! repository never contained one.
 
 use std::{ffi::OsString, io::Write, path::Path, time::Duration};
 
@@ -12,23 +12,24 @@ use crate::{
 };
 
 const BRANCH: &str = "main";
-/// A larger file is no text that anybody copies from, in bytes.
+// Maximum size of a text, in bytes; larger files are not sources that an author copies from.
 const MAX_TEXT: usize = 1024 * 1024;
-/// Reading a bundle takes no longer.
+// Time limit for reading a bundle.
 const BUNDLE_LIMIT: Duration = Duration::from_secs(600);
 
-/// A bare repository with one root commit on `main`. Every method blocks; not to be shared between threads.
+/// Bare repository with one root commit on `main`. Every method blocks; not `Sync`, so it is not shared
+/// between threads.
 pub struct Alone {
     git: git2::Repository,
     base: Oid,
 }
 
 impl Alone {
-    /// Makes it at `place` from a commit of the repository in `source`. Message, author, parents and all other objects of
-    /// the source stay behind.
+    /// Creates it at `place` from a commit of the repository in `source`. Message, author, parents and all
+    /// other objects stay in the source.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is no repository, [`Error::Missing`] when it lacks the commit.
+    /// [`Error::NotFound`] when `source` is not a repository, [`Error::Missing`] when it lacks the commit.
     pub fn of_commit(source: &Path, commit: &CommitId, place: &Path) -> Result<Self, Error> {
         ignore_settings_of_the_machine()?;
         let source =
@@ -41,6 +42,8 @@ impl Alone {
             .find_commit(Oid::from_str(commit.as_str())?)
             .map_err(missing)?;
         let git = git2::Repository::init_bare(place)?;
+        // A pack of the tree copies exactly the files' objects; a fetch would bring the commit and its
+        // history.
         let (mut builder, mut pack) = (source.packbuilder()?, Buf::new());
         builder.insert_tree(found.tree_id())?;
         builder.write_buf(&mut pack)?;
@@ -48,7 +51,7 @@ impl Alone {
         Self::with_tree(git, found.tree_id())
     }
 
-    /// Makes it at `place` from a bundle of git.
+    /// Creates it at `place` from a git bundle.
     ///
     /// # Errors
     /// [`Error::BadPack`] when the bundle cannot be read, [`Error::Missing`] when it lacks the commit.
@@ -72,7 +75,7 @@ impl Alone {
         Self::of_commit(whole.path(), commit, place)
     }
 
-    /// Makes it at `place` from the files of a folder, ignored ones among them.
+    /// Creates it at `place` from the files of a folder, including ignored ones.
     ///
     /// # Errors
     /// [`Error::Failed`] when the folder cannot be read.
@@ -84,15 +87,15 @@ impl Alone {
         index.add_all(["*"], IndexAddOption::FORCE, None)?;
         let tree = index.write_tree()?;
         drop(index);
-        // Opened again, it knows nothing of the folder.
+        // A new handle, so that the folder is not its working tree any more.
         let git = git2::Repository::open_bare(place)?;
         Self::with_tree(git, tree)
     }
 
-    /// Opens one that was made.
+    /// Opens a repository of this kind.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is none.
+    /// [`Error::Missing`] when `place` has no repository or no branch `main`.
     pub fn open(place: &Path) -> Result<Self, Error> {
         ignore_settings_of_the_machine()?;
         let git = git2::Repository::open_bare(place)?;
@@ -108,18 +111,18 @@ impl Alone {
         Ok(Self { git, base })
     }
 
-    /// The one commit.
+    /// Id of the root commit.
     ///
     /// # Errors
-    /// [`Error::Failed`] never in practice.
+    /// [`Error::Failed`] when the id cannot be converted, which does not happen in practice.
     pub fn base(&self) -> Result<CommitId, Error> {
         commit_id(self.base)
     }
 
-    /// The change of a branch, as git's own patch; nothing where there is no such branch.
+    /// Renders the change of a branch as a git patch; `None` when the branch is missing.
     ///
     /// # Errors
-    /// [`Error::Failed`] when it cannot be read.
+    /// [`Error::Failed`] when the repository cannot be read.
     pub fn change(&self, branch: &str, max_bytes: usize) -> Result<Option<String>, Error> {
         let repository = Repository::open(self.git.path())?;
         let Some(head) = repository.branch_head(branch)? else {
@@ -130,11 +133,13 @@ impl Alone {
         ))
     }
 
-    /// Files as they are at the base, or at a branch, with patches on top. Each file that `tests` touches is as at the base
-    /// before it is applied, whatever the branch did to it.
+    /// Writes the tree of the base or of a branch, with patches on top, and returns its id.
+    ///
+    /// Each file that `tests` touches is restored to its state at the base first, whatever the branch did to
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is no such branch, [`Error::Rejected`] when a patch does not apply.
+    /// [`Error::Missing`] when the branch is missing, [`Error::Rejected`] when a patch does not apply.
     pub fn files(&self, branch: Option<&str>, solution: Option<&str>, tests: &str) -> Result<Oid, Error> {
         let commit = match branch {
             Some(branch) => self.git.refname_to_id(&format!("refs/heads/{branch}"))?,
@@ -149,7 +154,7 @@ impl Alone {
         self.applied(tree, tests)
     }
 
-    /// Puts these paths back to what they are at the base.
+    /// Restores these paths to their state at the base.
     fn restored(&self, tree: Oid, paths: &[Vec<u8>]) -> Result<Oid, Error> {
         let (mut index, mut base) = (Index::new()?, Index::new()?);
         index.read_tree(&self.git.find_tree(tree)?)?;
@@ -178,22 +183,23 @@ impl Alone {
         Ok(applied.map_err(refused)?.write_tree_to(&self.git)?)
     }
 
-    /// Writes files into an empty folder.
+    /// Writes the files of a tree into an empty folder.
     ///
     /// # Errors
-    /// [`Error::Failed`] when they cannot be written.
+    /// [`Error::Failed`] when a file cannot be written.
     pub fn write(&self, files: Oid, folder: &Path) -> Result<(), Error> {
         let mut options = CheckoutBuilder::new();
         options.force().recreate_missing(true).update_index(false);
+        // Filters are off: they could run programs, and the files must be those of the commit.
         options.disable_filters(true).target_dir(folder);
         let tree = self.git.find_tree(files)?;
         Ok(self.git.checkout_tree(tree.as_object(), Some(&mut options))?)
     }
 
-    /// Every text of the base that is not larger than 1 MiB.
+    /// Reads every text file of the base up to 1 MiB.
     ///
     /// # Errors
-    /// [`Error::Failed`] when it cannot be read.
+    /// [`Error::Failed`] when the repository cannot be read.
     pub fn texts(&self) -> Result<Vec<String>, Error> {
         let (mut texts, mut open) = (Vec::new(), vec![self.git.find_commit(self.base)?.tree_id()]);
         while let Some(tree) = open.pop() {
@@ -222,7 +228,7 @@ fn add(git: &git2::Repository, pack: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files that a patch touches, before and after it.
+/// Paths of the files that a patch touches, before and after it.
 fn paths(patch: &str) -> Result<Vec<Vec<u8>>, Error> {
     if patch.trim().is_empty() {
         return Ok(Vec::new());
@@ -236,7 +242,7 @@ fn paths(patch: &str) -> Result<Vec<Vec<u8>>, Error> {
     Ok(diff.deltas().flat_map(both).flatten().collect())
 }
 
-/// Data sets cut the last line's end.
+/// Adds the final newline, which patches in data sets often lack.
 fn with_end(patch: &str) -> String {
     format!("{}\n", patch.trim_end_matches('\n'))
 }
@@ -269,7 +275,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// A repository whose second commit is the solution of a task at its first; both ids.
+    /// Creates a repository whose second commit solves a task posed at its first. Returns both ids.
     fn source() -> (TempDir, CommitId, String) {
         let folder = tempfile::tempdir().unwrap();
         git(folder.path(), &["init", "-q"]);

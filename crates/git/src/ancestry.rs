@@ -1,14 +1,14 @@
-//! How commits descend from one another.
+//! Ancestry of commits.
 
 use domain::CommitId;
 
 use crate::{Error, Repository, repository::commit_id};
 
 impl Repository {
-    /// The commit where the histories of two commits part; absent when they share none.
+    /// Finds the best common ancestor of two commits; `None` when they share no history.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
+    /// [`Error::Missing`] when the repository lacks a commit.
     pub fn merge_base(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>, Error> {
         let (one, other) = (self.commit(one)?.id(), self.commit(other)?.id());
         match self.objects().merge_base(one, other) {

@@ -1,4 +1,4 @@
-//! What a change consists of, as policy reads it.
+//! Contents of a change, as the policy inspects them.
 
 use std::{
     collections::{HashSet, hash_map::RandomState},
@@ -12,28 +12,28 @@ use crate::{
     elsewhere::{Attributes, holds_pointer},
 };
 
-/// A larger text is not compared line by line; its readable parts are looked at as those of binary content, in bytes.
+// Larger texts are not compared line by line but by their printable runs, like binary content. In bytes.
 const MAX_COMPARED_BYTES: u64 = 1024 * 1024;
-/// Shorter readable parts of binary content say nothing, in bytes.
+// Shorter printable runs of binary content occur by chance, in bytes.
 const SHORTEST_RUN: usize = 8;
 
-/// How much is looked at, of one change or of several that share it. What is used is gone.
+/// Remaining budget of an inspection, for one change or several that share it.
 #[derive(Clone, Debug)]
 pub struct Budget {
-    /// Content of a file above this is not looked at, in bytes.
+    /// Contents of larger files are not inspected, in bytes.
     pub max_file_bytes: u64,
-    /// Paths that may differ in one change.
+    /// Maximum number of paths that differ in one change.
     pub max_files: usize,
-    /// Sizes of the contents that are still compared, both sides of each path, in bytes.
+    /// Remaining size of contents to compare, both sides of each path, in bytes.
     pub compared_bytes: u64,
-    /// Added lines that are still given, in bytes.
+    /// Remaining size of added lines to return, in bytes.
     pub added_bytes: usize,
-    /// Pairs of contents that were compared already: nothing new is in them.
+    /// Pairs of contents that were compared before and contain nothing new.
     seen: HashSet<(git2::Oid, git2::Oid)>,
 }
 
 impl Budget {
-    /// 5,000 paths, 512 MiB of content, 64 MiB of added lines.
+    /// Budget of 5,000 paths, 512 MiB of content and 64 MiB of added lines.
     pub fn new(max_file_bytes: u64) -> Self {
         Self {
             max_file_bytes,
@@ -45,22 +45,22 @@ impl Budget {
     }
 }
 
-/// Why the rest of a change was not looked at.
+/// Limit that ended the inspection of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// More paths differ than the budget allows; none was looked at.
+    /// More paths differ than the budget permits; none was inspected.
     Files {
-        /// How many differ.
+        /// Number of paths that differ.
         count: usize,
     },
-    /// The budget ended at this path; those after it were not looked at.
+    /// The budget was exhausted at this path; the paths after it were not inspected.
     Content {
-        /// The path.
+        /// First path that was not inspected.
         path: String,
     },
 }
 
-/// Added lines in one piece of memory: millions of short ones cost what their bytes cost.
+/// Added lines in one allocation, so that millions of short lines cost only their bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddedLines {
     text: String,
@@ -68,17 +68,17 @@ pub struct AddedLines {
 }
 
 impl AddedLines {
-    /// The lines, in their order.
+    /// Iterates over the lines in their order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.text.split('\n').take(self.count)
     }
 
-    /// How many there are.
+    /// Number of added lines.
     pub const fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// True without added lines.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -100,81 +100,82 @@ impl<T: AsRef<str>> FromIterator<T> for AddedLines {
     }
 }
 
-/// The difference between two commits.
+/// Difference between two commits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeSet {
     /// One entry per path, in path order.
     pub files: Vec<FileChange>,
-    /// Why paths are missing; absent: none is.
+    /// Limit that made paths missing; absent for a complete list.
     pub cut: Option<Cut>,
 }
 
 /// One path of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// The path after the change; for a deletion the path before it. Bytes that are not UTF-8 are replaced.
+    /// Path after the change; for a deletion the path before it. Invalid UTF-8 is replaced.
     pub path: String,
-    /// The path before a rename.
+    /// Path before a rename.
     pub old_path: Option<String>,
-    /// What happened.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// What the path is after the change; for a deletion what it was. A submodule when it is one on either side.
+    /// Mode after the change; for a deletion the mode before it. Submodule when either side is one.
     pub mode: FileMode,
-    /// Size after the change; 0 for a deletion.
+    /// Size after the change, in bytes; 0 for a deletion.
     pub size_bytes: u64,
-    /// Lines that the change adds, without their ends; for a binary file, and for a text above 1 MiB, its new readable parts.
-    /// Empty for a file above the budget's `max_file_bytes`, and for contents that an earlier change of the same budget
-    /// compared.
+    /// Added lines without line ends. For a binary file, and for a text above 1 MiB: its new printable runs.
+    ///
+    /// Empty for a file above the budget's `max_file_bytes`, and for contents that an earlier change of the
+    /// same budget compared.
     pub added_lines: AddedLines,
-    /// True when Git LFS keeps the content of this path, before or after the change, and the change puts something else than
-    /// a pointer there.
+    /// True when Git LFS stores the content of this path, before or after the change, and the change writes
+    /// something else than a pointer.
     pub breaks_lfs: bool,
 }
 
-/// What happened to a path.
+/// Kind of change of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It is new.
+    /// The path is new.
     Added,
-    /// Its content or mode differs.
+    /// The content or mode differs.
     Modified,
-    /// It is gone.
+    /// The path was removed.
     Deleted,
-    /// It moved, perhaps with changes.
+    /// The path was moved, possibly with changes.
     Renamed,
 }
 
-/// What a path is.
+/// Mode of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileMode {
-    /// A file.
+    /// Regular file, not executable.
     Regular,
-    /// A file that can be executed.
+    /// Regular file, executable.
     Executable,
-    /// A symbolic link and what it points to.
+    /// Symbolic link with its target.
     Symlink(String),
-    /// A submodule.
+    /// Commit of another repository.
     Submodule,
 }
 
-/// One commit, for policy and people.
+/// One commit, for policy and reviewers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitInfo {
-    /// Its id.
+    /// Id of the commit.
     pub id: CommitId,
-    /// Its whole message.
+    /// Complete message of the commit.
     pub message: String,
-    /// `Name <address>`.
+    /// Author as `Name <address>`.
     pub author: String,
-    /// `Name <address>`.
+    /// Committer as `Name <address>`.
     pub committer: String,
-    /// Names of header lines other than tree, parent, author and committer.
+    /// Names of the header lines besides tree, parent, author and committer.
     pub other_headers: Vec<String>,
-    /// Its parents.
+    /// Ids of its parents.
     pub parents: Vec<CommitId>,
 }
 
-/// `trees`: those that the difference is between. Stops where the budget ends.
+/// Inspects a diff between two trees until the budget is exhausted.
 pub(crate) fn change_set(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
@@ -202,7 +203,7 @@ pub(crate) fn change_set(
     Ok(change)
 }
 
-/// Everything but the added lines.
+/// Reads the properties of a path without its added lines.
 fn file_change(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
@@ -219,6 +220,7 @@ fn file_change(
     let (old, new) = (delta.old_file(), delta.new_file());
     let shown = if kind == ChangeKind::Deleted { &old } else { &new };
     let path = lossy(shown.path_bytes());
+    // Attributes of both sides count: a change must not remove the rule and commit the content at once.
     let breaks_lfs = kind != ChangeKind::Deleted
         && !matches!(new.mode(), git2::FileMode::Commit | git2::FileMode::Link)
         && attributes.iter_mut().any(|attributes| attributes.is_lfs(&path))
@@ -250,7 +252,7 @@ fn delta<'a>(diff: &'a git2::Diff<'_>, index: usize) -> Result<git2::DiffDelta<'
         .ok_or_else(|| Error::Failed("a diff lost an entry".into()))
 }
 
-/// The size of one side's content; 0 for what has none.
+/// Size of one side's content; 0 for a side without content.
 fn size(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result<u64, Error> {
     let is_blob = !matches!(file.mode(), git2::FileMode::Commit | git2::FileMode::Unreadable);
     if !is_blob || file.id().is_zero() {
@@ -271,7 +273,7 @@ fn file_mode(repository: &git2::Repository, file: &git2::DiffFile<'_>) -> Result
     })
 }
 
-/// Reads what a path adds; false when the budget does not allow it.
+/// Reads the added lines of a path; false when the budget is exhausted.
 fn read_added(
     repository: &git2::Repository,
     diff: &git2::Diff<'_>,
@@ -286,6 +288,7 @@ fn read_added(
     let (old, new) = (delta.old_file(), delta.new_file());
     let (old_bytes, new_bytes) = (size(repository, &old)?, size(repository, &new)?);
     let is_too_large = old_bytes.max(new_bytes) > budget.max_file_bytes;
+    // Thousands of paths may share one content, so each pair of contents is compared once.
     if is_too_large || old.id() == new.id() || !budget.seen.insert((old.id(), new.id())) {
         return Ok(true);
     }
@@ -293,7 +296,7 @@ fn read_added(
         return Ok(false);
     };
     budget.compared_bytes = left;
-    // The library needs some hundred bytes for each line that it compares.
+    // libgit2 needs some hundred bytes of memory for each line that it compares.
     let is_compared = old_bytes.max(new_bytes) <= MAX_COMPARED_BYTES;
     let patch = if is_compared {
         git2::Patch::from_diff(diff, index)?
@@ -302,7 +305,7 @@ fn read_added(
     };
     let lines = match patch {
         Some(patch) if patch.num_hunks() > 0 => added_lines(&patch, &mut budget.added_bytes)?,
-        // libgit2 compares no lines of what it takes for binary: one NUL byte is enough for that.
+        // libgit2 does not compare binary content, and one NUL byte makes content binary for it.
         _ => added_runs(repository, &old, &new, &mut budget.added_bytes)?,
     };
     let fits = lines.is_some();
@@ -310,7 +313,7 @@ fn read_added(
     Ok(fits)
 }
 
-/// The added lines; absent when there are more bytes than are `left`.
+/// Collects the added lines; `None` when they exceed the `left` bytes.
 fn added_lines(patch: &git2::Patch<'_>, left: &mut usize) -> Result<Option<AddedLines>, Error> {
     let mut lines = AddedLines::default();
     for hunk in 0..patch.num_hunks() {
@@ -330,13 +333,14 @@ fn added_lines(patch: &git2::Patch<'_>, left: &mut usize) -> Result<Option<Added
     Ok(Some(lines))
 }
 
-/// The readable parts of content that were not there before; absent when there are more bytes than are `left`.
+/// Collects the printable runs that the previous content lacks; `None` when they exceed the `left` bytes.
 fn added_runs(
     repository: &git2::Repository,
     old: &git2::DiffFile<'_>,
     new: &git2::DiffFile<'_>,
     left: &mut usize,
 ) -> Result<Option<AddedLines>, Error> {
+    // Hashes instead of texts bound the memory for the previous content.
     let hasher = RandomState::new();
     let mut before = HashSet::new();
     each_run(repository, old, |run| {
@@ -359,8 +363,8 @@ fn added_runs(
     Ok(fits.then_some(added))
 }
 
-/// Calls for each run of printable characters with the zero bytes between them taken out, so that UTF-16 is read as well;
-/// until it is told to end.
+/// Calls `take` for each run of printable characters until it returns false. Zero bytes are skipped, so that
+/// UTF-16 is read as well.
 fn each_run(
     repository: &git2::Repository,
     file: &git2::DiffFile<'_>,
@@ -375,7 +379,7 @@ fn each_run(
     }
     let blob = repository.find_blob(file.id())?;
     let mut run = String::new();
-    // One more, which ends the last run.
+    // A final newline ends the last run.
     for byte in blob.content().iter().copied().chain(std::iter::once(b'\n')) {
         match byte {
             0 => {}

@@ -1,4 +1,4 @@
-//! The `git` command line with nothing inherited: cleared environment, pinned configuration, capped output.
+//! The `git` command line in isolation: cleared environment, pinned configuration, limited output.
 
 use std::{ffi::OsString, path::Path, process::Stdio, time::Duration};
 
@@ -15,15 +15,16 @@ use crate::{
     progress::{FetchWatch, Stalled},
 };
 
-/// How much of each output stream is kept, in bytes.
+// Maximum of each output stream that is kept, in bytes.
 const OUTPUT_CAP: usize = 8 * 1024 * 1024;
 
-/// Every way in which a repository's or the system's configuration could run a program or leave the remote is off.
+// Turns off every way in which the configuration of a repository or system could run a program or leave the
+// remote.
 const PINNED: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.askPass=",
-    // An empty command would run an empty script; this one ends without naming a reference.
+    // An empty value would run an empty script; this command ends without listing a reference.
     "core.alternateRefsCommand=exit 1",
     "core.gitProxy=",
     "core.sshCommand=false",
@@ -35,19 +36,21 @@ const PINNED: &[&str] = &[
     "fetch.fsckObjects=true",
     "transfer.fsckObjects=true",
     "transfer.bundleURI=false",
-    // A fetch that is interrupted leaves its pack, from which the next one goes on, only where it is kept as a pack.
+    // Only a fetch that keeps its objects as a pack leaves a partial pack, with which the next fetch can
+    // continue.
     "fetch.unpackLimit=1",
     "http.followRedirects=false",
     "http.cookieFile=",
     "http.saveCookies=false",
     "http.sslVerify=true",
+    // Ends a transfer that brings less than 1 byte/s for two minutes.
     "http.lowSpeedLimit=1",
     "http.lowSpeedTime=120",
     "gc.auto=0",
     "maintenance.auto=false",
 ];
 
-/// Arguments that stand before every subcommand.
+/// Arguments before every subcommand.
 pub(crate) fn leading_args(git_dir: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["--git-dir".into(), git_dir.into()];
     for setting in PINNED {
@@ -59,13 +62,13 @@ pub(crate) fn leading_args(git_dir: &Path) -> Vec<OsString> {
     args
 }
 
-/// Where everything else of a service takes its certificate authorities from, and what git calls it.
+// Environment variables for certificate authorities: the service's name and git's name.
 const AUTHORITIES: [(&str, &str); 2] = [
     ("SSL_CERT_FILE", "GIT_SSL_CAINFO"),
     ("SSL_CERT_DIR", "GIT_SSL_CAPATH"),
 ];
 
-/// The whole environment of every call.
+/// Environment of every call.
 pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let authorities = AUTHORITIES.into_iter().filter_map(|(ours, gits)| {
@@ -87,10 +90,10 @@ pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
     pinned.into_iter().chain(authorities).collect()
 }
 
-/// A `git` command over a bare repository of ours, with our configuration in it and nothing inherited.
+/// Prepares a `git` command for a bare repository of ours: writes our configuration, inherits nothing.
 ///
 /// # Errors
-/// [`Error::Failed`] when the disk refuses.
+/// [`Error::Failed`] when the configuration cannot be written.
 pub fn prepare_command(git_dir: &Path) -> Result<std::process::Command, Error> {
     write_configuration(git_dir)?;
     let mut command = std::process::Command::new("git");
@@ -105,30 +108,30 @@ pub(crate) struct Output {
     pub(crate) stderr: String,
 }
 
-/// What a remote asks of its callers, and what it must show.
+/// Connection data of a remote.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Remote<'a> {
-    /// The address that headers are for: no other host, and no other repository of the host, is sent one.
+    /// URL to which the headers are restricted: git sends them to no other host or repository.
     pub(crate) url: &'a str,
-    /// Headers of every request; they may be secrets.
+    /// Headers of every request, with secrets among them.
     pub(crate) headers: &'a [&'a str],
-    /// The file of the only authorities that count; absent: those of the service.
+    /// File with the only trusted authorities; absent: those of the service.
     pub(crate) authority: Option<&'a Path>,
-    /// Objects of another folder that count as this repository's own.
+    /// Folder of further objects that the repository can read.
     pub(crate) borrowed: Option<&'a Path>,
 }
 
-/// How long a call may take.
+/// Time limit of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience<'a> {
-    /// This long altogether.
+    /// Limit of the total time.
     Total(Duration),
-    /// As long as it makes progress.
+    /// Limit of the time without progress.
     Progress(&'a FetchWatch),
 }
 
-/// Runs `git` and gives its output, whatever its exit code. It ends with all that it started on drop, and when it has had
-/// its time.
+/// Runs `git` and returns its output for any exit code. The process and its children end on drop and at the
+/// time limit.
 pub(crate) async fn run(
     git_dir: &Path,
     args: &[OsString],
@@ -148,7 +151,7 @@ pub(crate) async fn run(
     if let Some(borrowed) = remote.borrowed {
         command.env("GIT_ALTERNATE_OBJECT_DIRECTORIES", borrowed);
     }
-    // The environment, not the command line: other users of the machine can read the latter.
+    // Other users of the machine can read arguments, but not the environment.
     command.env("GIT_CONFIG_COUNT", remote.headers.len().to_string());
     for (number, header) in remote.headers.iter().enumerate() {
         let key = format!("http.{}.extraHeader", remote.url);
@@ -163,6 +166,7 @@ pub(crate) async fn run(
         })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
+    // A separate process group, so that `ProcessGroup` can end git's helpers too.
     command.kill_on_drop(true).process_group(0);
     let child = command
         .spawn()
@@ -175,10 +179,11 @@ pub(crate) async fn run(
     };
     let writing = async {
         if let Some(mut stdin) = stdin {
-            // It may have read enough; its exit code says whether that was so.
+            // git may end before it reads all input; its exit code reports a failure.
             let _ = tokio::io::AsyncWriteExt::write_all(&mut stdin, &input).await;
         }
     };
+    // Both streams are read while git runs: a full pipe would block it.
     let work = async {
         let reading = (read_capped(stdout, None), read_capped(stderr, watch));
         tokio::join!(reading.0, reading.1, group.0.wait(), writing)
@@ -199,7 +204,7 @@ pub(crate) async fn run(
     })
 }
 
-/// A process and all that it started. Dropping this ends them: `git` leaves its helpers running when it is killed alone.
+/// Process group of a child, killed on drop: a killed `git` leaves its helpers running.
 struct ProcessGroup(Child);
 
 impl Drop for ProcessGroup {
@@ -219,7 +224,7 @@ pub(crate) fn kill_group(leader: u32) {
     }
 }
 
-/// Reads a stream to its end and keeps its first bytes; a watch reads along.
+/// Reads a stream to its end and keeps its first bytes. A watch filters the lines of progress.
 async fn read_capped(
     stream: Option<impl AsyncRead + Unpin>,
     watch: Option<&FetchWatch>,
@@ -234,7 +239,7 @@ async fn read_capped(
             break;
         };
         match watch {
-            // What only tells of progress is not kept: it would leave no room for what is wrong.
+            // Lines of progress are dropped, because they would displace the error message.
             Some(watch) => kept.extend_from_slice(&watch.read(read)),
             None => kept.extend_from_slice(read),
         }
@@ -246,7 +251,8 @@ async fn read_capped(
     Ok(String::from_utf8_lossy(&kept).into_owned())
 }
 
-/// What git said, short enough for a log line or a comment: the last telling lines.
+/// Summary of git's messages for a log line or comment: the last three relevant lines, at most 400
+/// characters.
 pub(crate) fn summary(stderr: &str) -> String {
     let telling = |line: &&str| {
         let line = line.trim();

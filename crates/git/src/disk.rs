@@ -1,20 +1,22 @@
-//! Room on the disks that hold mirrors and workspaces.
+//! Free space on the disks of mirrors and workspaces.
 
 use std::path::Path;
 
-/// Room on a disk, in bytes.
+/// Space on a disk, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRoom {
-    /// Room that this user may still fill.
+    /// Space that this user can still fill, in bytes.
     pub free: u64,
-    /// Room that is taken.
+    /// Space that is used, in bytes.
     pub used: u64,
 }
 
 impl DiskRoom {
-    /// Room on the disk that holds a folder; nothing when it cannot be read.
+    /// Measures the disk that holds a folder; `None` when it cannot be read.
     pub fn measure(folder: &Path) -> Option<Self> {
         let disk = rustix::fs::statvfs(folder).ok()?;
+        // `f_frsize` is the unit of the block counts; `f_bavail` leaves out the blocks that only root may
+        // use.
         let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
         Some(Self {
             free: bytes(disk.f_bavail),
@@ -23,7 +25,7 @@ impl DiskRoom {
     }
 }
 
-/// Recognizes a full disk by an error's words: programs like `git` pass on no code.
+/// Recognizes a full disk by an error message: programs like `git` pass no error code.
 pub fn is_about_full_disk(words: &str) -> bool {
     ["No space left on device", "Disk quota exceeded"]
         .iter()

@@ -1,4 +1,4 @@
-//! What a commit names but does not hold: submodules, and files whose content Git LFS keeps.
+//! Content that a commit refers to without containing it: submodules, and files in Git LFS.
 
 use std::{collections::HashMap, path::Path, rc::Rc};
 
@@ -7,41 +7,41 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::Error;
 
-/// Paths of each kind that are named at most.
+// Maximum number of listed paths of each kind.
 const MAX_PATHS: usize = 1_000;
-/// Entries of a tree that are looked at.
+// Maximum number of tree entries to inspect.
 const MAX_ENTRIES: usize = 1_000_000;
-/// Larger files of attributes are not read, in bytes.
+// Larger `.gitattributes` files are ignored, in bytes.
 const MAX_ATTRIBUTES: usize = 256 * 1024;
-/// Further rules of one file do not count.
+// Maximum number of rules of one file; further rules are ignored.
 const MAX_RULES: usize = 2_000;
-/// No pointer is larger, in bytes.
+// Maximum size of a Git LFS pointer, in bytes. The specification requires less than 1,024.
 const MAX_POINTER: usize = 1024;
 const ATTRIBUTES: &str = ".gitattributes";
 
-/// Paths of a commit whose content lies elsewhere; at most 1,000 of each kind.
+/// Paths of a commit whose content is stored in another place; at most 1,000 of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Elsewhere {
-    /// Submodules: their content is in another repository.
+    /// Submodules, whose content is in another repository.
     pub submodules: Vec<String>,
-    /// Files of which the commit holds a pointer of Git LFS only.
+    /// Files of which the commit contains only a Git LFS pointer.
     pub lfs_files: Vec<String>,
 }
 
-/// Whether this is what Git LFS commits in a file's place.
+/// True for the pointer that Git LFS commits instead of a file.
 pub fn is_lfs_pointer(content: &[u8]) -> bool {
     content.len() <= MAX_POINTER && content.starts_with(b"version https://git-lfs.github.com/spec/")
 }
 
-/// Which paths of one tree its attributes give to Git LFS.
+/// Attributes of one tree that assign paths to Git LFS.
 pub(crate) struct Attributes<'a> {
     git: &'a git2::Repository,
     tree: &'a Tree<'a>,
-    /// By folder, "" for the root.
+    /// Rules by folder; the root is "".
     levels: HashMap<String, Option<Rc<Level>>>,
 }
 
-/// The rules of one folder's file, in its order.
+/// Rules of one folder's file, in their order.
 #[derive(Default)]
 struct Level {
     patterns: GlobSet,
@@ -57,7 +57,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The file nearest to the path decides, in it the last rule that matches.
+    /// True when Git LFS stores the path. The nearest file with a matching rule decides, and within it the
+    /// last one.
     pub(crate) fn is_lfs(&mut self, path: &str) -> bool {
         let mut folder = parent(path);
         loop {
@@ -95,14 +96,14 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// Walks a whole tree.
+/// Walks a whole tree and collects the paths without content.
 pub(crate) fn elsewhere(git: &git2::Repository, tree: &Tree<'_>) -> Result<Elsewhere, Error> {
     let mut found = Elsewhere::default();
     let mut attributes = Attributes::new(git, tree);
     let (mut has_attributes, mut entries) = (false, 0);
     let mut queue = vec![(String::new(), git.find_tree(tree.id())?)];
     while let Some((folder, tree)) = queue.pop() {
-        // What lies above a file is read before the file.
+        // A folder is read before its children, so that the rules above a file are known.
         has_attributes |= tree.get_name(ATTRIBUTES).is_some();
         entries += tree.len();
         if entries > MAX_ENTRIES {
@@ -135,7 +136,7 @@ pub(crate) fn elsewhere(git: &git2::Repository, tree: &Tree<'_>) -> Result<Elsew
     Ok(found)
 }
 
-/// Whether a blob is a pointer.
+/// True when a blob is a Git LFS pointer.
 pub(crate) fn holds_pointer(git: &git2::Repository, blob: git2::Oid) -> Result<bool, Error> {
     let (size, kind) = git.odb()?.read_header(blob)?;
     Ok(kind == ObjectType::Blob && size <= MAX_POINTER && is_lfs_pointer(git.find_blob(blob)?.content()))
@@ -145,7 +146,7 @@ fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// The rules about `filter`, macros included. A pattern that is not a glob matches nothing.
+/// Parses the rules about `filter`, including macros. A pattern that is not a valid glob matches nothing.
 fn parse(text: &str) -> Level {
     let mut macros: HashMap<&str, bool> = HashMap::new();
     let (mut patterns, mut is_lfs) = (GlobSetBuilder::new(), Vec::new());
@@ -167,7 +168,7 @@ fn parse(text: &str) -> Level {
     Level { patterns, is_lfs }
 }
 
-/// Pattern and attributes; a pattern with spaces stands in quotes.
+/// Splits a line into its pattern and attributes; a pattern with spaces is quoted.
 fn split(line: &str) -> Option<(&str, &str)> {
     match line.strip_prefix('"') {
         Some(rest) => rest.split_once('"'),
@@ -175,7 +176,7 @@ fn split(line: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// What a rule says about `filter`, if anything: whether it is Git LFS.
+/// Value of a rule for `filter`: whether it is Git LFS; `None` for rules about other attributes.
 fn filter(words: &str, macros: &HashMap<&str, bool>) -> Option<bool> {
     words.split_whitespace().fold(None, |before, word| match word {
         "filter=lfs" => Some(true),
@@ -186,8 +187,10 @@ fn filter(words: &str, macros: &HashMap<&str, bool>) -> Option<bool> {
 }
 
 fn glob(pattern: &str) -> Option<globset::Glob> {
-    // Braces are ordinary characters to git.
+    // git treats braces as ordinary characters, globset as alternatives.
     let plain = pattern.replace('{', "\\{").replace('}', "\\}");
+    // The rule of gitignore: a pattern with a slash is relative to the file's folder, another one matches at each
+    // depth.
     let anchored = match plain.strip_prefix('/') {
         Some(rest) => rest.to_owned(),
         None if plain.contains('/') => plain,

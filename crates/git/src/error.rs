@@ -1,72 +1,73 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors of git operations, classified by how the caller can react.
 
 use std::{io, time::Duration};
 
 use domain::Cause;
 
-/// Why a git operation failed. The texts are for people and never hold a credential.
+/// Failure of a git operation. Users may read its text, so it contains no credential.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The remote branch is not where the caller expected it: somebody else pushed.
+    /// The remote branch is not at the expected commit, because another user pushed.
     #[error("the remote branch has moved: {0}")]
     LeaseStale(String),
-    /// The remote refused the push, e.g. a protected branch or a hook; trying again does not help.
+    /// The remote refused the push, e.g. for a protected branch or a hook; a retry has the same result.
     #[error("the remote refused the push: {0}")]
     Rejected(String),
-    /// The remote does not accept the credentials, or they lack a permission.
+    /// The remote refuses the credentials, or they lack a permission.
     #[error("the remote denied access: {0}")]
     Denied(String),
     /// The remote has no such repository, branch or commit.
     #[error("not found at the remote: {0}")]
     NotFound(String),
-    /// The remote cannot be reached or is in trouble; trying again may help.
+    /// The remote is unreachable or reports an internal error; a retry may succeed.
     #[error("the remote is unavailable: {0}")]
     Unavailable(String),
-    /// A branch of the remote is where this one would need a folder, or the other way round.
+    /// A remote branch has a name that this branch would need as a folder, or the reverse.
     #[error("the branch {branch} cannot be made beside {by}: one of the names is a folder of the other")]
     BranchInTheWay {
-        /// The branch that was to be pushed.
+        /// Branch to push.
         branch: String,
-        /// The branch that is there.
+        /// Present branch with the conflicting name.
         by: String,
     },
-    /// The remote's history holds an object that is dangerous to read; the same object comes at every try.
+    /// The remote's history contains an object that is dangerous to read; each retry receives the same
+    /// object.
     #[error("the repository holds an object that is refused: {object} ({fault}{})", after(.detail))]
     RefusedObject {
-        /// Its id.
+        /// Id of the object.
         object: String,
-        /// The id of the fault, as `git help fsck` has it.
+        /// Id of the fault, as in `git help fsck`.
         fault: String,
-        /// What `git` says of it.
+        /// Explanation of `git`.
         detail: String,
     },
-    /// The git gate has not got a branch, because its history holds an object that is refused.
+    /// The git gate lacks a branch, because its history contains a refused object.
     #[error("{0}")]
     RefusedHistory(String),
-    /// The git gate has not got the repository yet; asking again helps.
+    /// The git gate is still fetching the repository; a retry may succeed.
     #[error("the repository is being fetched for the first time{}", at(*.percent))]
     NotReady {
-        /// How far the fetch is, of a hundred.
+        /// Progress of that fetch, in percent.
         percent: Option<u8>,
     },
-    /// A fetch brought too little for this long.
+    /// A fetch made too little progress for this long.
     #[error("the fetch made no progress for {} s", .0.as_secs())]
     Stalled(Duration),
-    /// No answer within the deadline: whether the operation took effect is not known.
+    /// No answer before the deadline; the operation may have taken effect.
     #[error("no answer within {} s; the outcome is unknown", .0.as_secs())]
     TimedOut(Duration),
-    /// A pack breaks a limit or git's own checks.
+    /// A pack exceeds a limit or fails git's checks.
     #[error("the pack is refused: {0}")]
     BadPack(String),
-    /// An object that should be there is missing or of another kind.
+    /// A required object is missing or has another type.
     #[error("the repository lacks {what}")]
     Missing {
-        /// What it is.
+        /// The missing object, in words.
         what: String,
-        /// What the library says, when it looked.
+        /// Error of the library, when it searched for the object.
         source: Option<git2::Error>,
     },
-    /// `git` itself failed, or the disk.
+    /// Infrastructure failure: `git` itself or the disk.
     #[error("git failed")]
     Failed(#[source] Cause),
 }
@@ -85,7 +86,7 @@ fn at(percent: Option<u8>) -> String {
         .unwrap_or_default()
 }
 
-/// What was tried, for a cause whose own words do not say it.
+/// Failed step, for an error whose own text does not name it.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing}")]
 struct Step {

@@ -1,6 +1,7 @@
-//! A repository in a folder of somebody's machine, with a working tree that is theirs.
+//! Repository in a folder on a user's machine, with a working tree of the user.
 //!
-//! All of it is done by the library: it runs neither hooks nor programs that the folder's configuration names, as `git` would.
+//! Only the library accesses it: unlike `git`, it runs neither hooks nor programs from the folder's
+//! configuration.
 
 use std::{
     io::Write,
@@ -15,17 +16,17 @@ use crate::{
     repository::{commit_id, ignore_settings_of_the_machine},
 };
 
-/// The name in our mirror of a head that is on no branch.
+// Branch name in our mirror for a detached head.
 const DETACHED: &str = "detached";
-/// A change above this is not written into a folder, in bytes.
+// Larger changes are not written into a folder, in bytes.
 const MAX_PACK_BYTES: usize = 512 * 1024 * 1024;
 
-/// A folder that holds a repository. Every method blocks; not to be shared between threads.
+/// Folder with a repository. Every method blocks; not `Sync`, so it is not shared between threads.
 pub struct Folder {
     git: git2::Repository,
 }
 
-/// A bare repository over a folder's objects. It goes on drop.
+/// Bare repository over a folder's objects, deleted on drop.
 #[derive(Debug)]
 pub struct FolderView {
     place: tempfile::TempDir,
@@ -33,35 +34,35 @@ pub struct FolderView {
 }
 
 impl FolderView {
-    /// The repository.
+    /// Opens the repository with the folder's objects.
     ///
     /// # Errors
-    /// [`Error::Failed`] when it cannot be read.
+    /// [`Error::Failed`] when the repository cannot be read.
     pub fn open(&self) -> Result<Repository, Error> {
         Repository::open_with_objects(self.place.path(), &self.objects)
     }
 
-    /// Its way to a remote.
+    /// Transport that pushes from this view.
     pub fn transport(&self) -> Transport {
         Transport::new(self.place.path()).with_objects_of(&self.objects)
     }
 }
 
-/// Where work on a folder starts.
+/// Start of work on a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FolderHead {
-    /// The branch that is checked out; `detached` when none is.
+    /// Branch that is checked out; `detached` for a detached head.
     pub branch: String,
-    /// The commit.
+    /// Commit of the head.
     pub commit: CommitId,
 }
 
 impl Folder {
-    /// Opens the repository that a path is in: its root, or any folder beneath.
+    /// Opens the repository that contains a path: its root, or any folder below.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when there is none, or one that this user may not use; [`Error::Failed`] when its history is not
-    /// complete.
+    /// [`Error::NotFound`] without a repository, or with one that this user is not allowed to use;
+    /// [`Error::Failed`] for a shallow clone.
     pub fn open(path: &Path) -> Result<Self, Error> {
         ignore_settings_of_the_machine()?;
         let git =
@@ -74,17 +75,17 @@ impl Folder {
         Ok(Self { git })
     }
 
-    /// The root of its working tree; of a bare repository the repository itself.
+    /// Root of the working tree; of a bare repository its own folder.
     pub fn path(&self) -> PathBuf {
         let root = self.git.workdir().unwrap_or_else(|| self.git.path());
-        // Without the slash that the library puts at its end.
+        // `components` drops the trailing slash of the library's path.
         root.components().collect()
     }
 
-    /// What is checked out.
+    /// Reads the head of the folder.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is no commit yet.
+    /// [`Error::Missing`] when the repository has no commit.
     pub fn head(&self) -> Result<FolderHead, Error> {
         let unborn = |source| Error::Missing {
             what: "a first commit".to_owned(),
@@ -100,7 +101,7 @@ impl Folder {
         Ok(FolderHead { branch, commit })
     }
 
-    /// The commit that a branch is at.
+    /// Reads the commit at the head of a branch; `None` when the branch is missing.
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
@@ -112,10 +113,10 @@ impl Folder {
         }
     }
 
-    /// The author of commits as git's own settings name it, for this folder or for the user; absent: one of both is not set, or
-    /// git is not there.
+    /// Reads the author of commits from git's settings of the folder or user. `None` when name or address is
+    /// not set, or git is missing.
     pub fn commit_author(&self) -> Option<CommitAuthor> {
-        // The library reads no settings of the user here.
+        // The library ignores the user's settings in this process, see `ignore_settings_of_the_machine`.
         let read = |key: &str| {
             let mut command = std::process::Command::new("git");
             command
@@ -131,17 +132,17 @@ impl Folder {
             .ok()
     }
 
-    /// The address of the remote `origin`.
+    /// URL of the remote `origin`.
     pub fn origin(&self) -> Option<String> {
         let remote = self.git.find_remote("origin").ok()?;
         remote.url().map(str::to_owned).ok()
     }
 
-    /// A bare repository that reads the folder's objects where they are. It has none of the folder's configuration, so
-    /// nothing in that decides where a push goes or what runs on the way.
+    /// Creates a bare repository that reads the folder's objects in place. The folder's configuration does
+    /// not apply to it, and cannot redirect a push or run a program.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the disk refuses.
+    /// [`Error::Failed`] when the disk cannot be written.
     pub fn view(&self) -> Result<FolderView, Error> {
         let place = tempfile::tempdir()?;
         Repository::init_bare(place.path())?;
@@ -149,11 +150,11 @@ impl Folder {
         Ok(FolderView { place, objects })
     }
 
-    /// A bare repository at `path` that reads the folder's objects by an alternate of its own, for a caller that keeps the
-    /// repository and lets nobody else write into it. It has none of the folder's configuration.
+    /// Creates a bare repository at `path` that reads the folder's objects by an alternate. The caller keeps
+    /// the repository and prevents other writers. The folder's configuration does not apply to it.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the disk refuses.
+    /// [`Error::Failed`] when the disk cannot be written.
     pub fn view_at(&self, path: &Path) -> Result<Repository, Error> {
         let view = Repository::init_bare(path)?;
         let objects = std::path::absolute(self.git.commondir())?.join("objects");
@@ -165,7 +166,7 @@ impl Folder {
         Ok(view)
     }
 
-    /// How many files that git knows differ from what is checked out.
+    /// Counts the tracked files that differ from the head.
     ///
     /// # Errors
     /// [`Error::Failed`] when the folder cannot be read.
@@ -174,7 +175,7 @@ impl Folder {
             return Ok(0);
         }
         let mut options = StatusOptions::new();
-        // Writing the index would be a change too.
+        // The status must not write the user's index, thus no update or refresh.
         options
             .include_untracked(false)
             .include_ignored(false)
@@ -186,10 +187,12 @@ impl Folder {
         Ok(statuses.iter().filter(|entry| known(entry.status())).count())
     }
 
-    /// Brings the head and its history into a mirror, and the names of all branches. No other branch of the folder is read.
+    /// Copies the head and its history into a mirror, with the names of all branches. No other branch is
+    /// read.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is no commit yet, [`Error::Failed`] when either cannot be used.
+    /// [`Error::Missing`] when the repository has no commit, [`Error::Failed`] when the folder or mirror
+    /// cannot be used.
     pub fn fetch_into(&self, mirror: &Repository) -> Result<(), Error> {
         let head = self.head()?;
         if !mirror.contains(&head.commit) {
@@ -206,11 +209,13 @@ impl Folder {
         mirror.set_taken(&self.branches()?, &head.commit)
     }
 
-    /// Copies a commit of the mirror, which descends from `base`, and sets a branch to it, but only if the branch is at
-    /// `expected` (absent: if it does not exist). Working tree, index and head stay as they are.
+    /// Copies a commit of the mirror, which descends from `base`, and sets a branch to it.
+    ///
+    /// The branch must be at `expected` (`None`: missing). Working tree, index and head stay unchanged.
     ///
     /// # Errors
-    /// [`Error::LeaseStale`] when the branch is elsewhere, [`Error::Rejected`] when it is checked out, [`Error::Failed`].
+    /// [`Error::LeaseStale`] when the branch is at another commit, [`Error::Rejected`] when it is checked
+    /// out, [`Error::BranchInTheWay`], [`Error::Unavailable`] when its lock is held, [`Error::Failed`].
     pub fn write_branch(
         &self,
         mirror: &Repository,
@@ -229,6 +234,7 @@ impl Folder {
         if now.is_none() {
             self.refuse_name_conflict(branch)?;
         }
+        // The objects come first: a branch must never point to a missing commit.
         self.copy(mirror, base, head)?;
         let (name, id) = (reference(branch), Oid::from_str(head.as_str())?);
         let written = match expected {
@@ -245,7 +251,8 @@ impl Folder {
                 Err(Error::LeaseStale(error.message().to_owned()))
             }
             Err(error) => {
-                // Somebody made a branch in the way meanwhile, or the name is one that this repository cannot have.
+                // A conflicting branch may have been created meanwhile; otherwise the repository refuses the
+                // name.
                 self.refuse_name_conflict(branch)?;
                 match error.code() {
                     git2::ErrorCode::Locked => Err(Error::Unavailable(error.message().to_owned())),
@@ -255,7 +262,7 @@ impl Folder {
         }
     }
 
-    /// Names of the folder's branches.
+    /// Lists the names of the folder's branches.
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
@@ -280,10 +287,10 @@ impl Folder {
         }
     }
 
-    /// Checks a branch out: working tree, index and head.
+    /// Checks out a branch: working tree, index and head.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when a file in the way would be lost; nothing is changed then.
+    /// [`Error::Rejected`] when it would overwrite a changed file; nothing is changed then.
     pub fn check_out(&self, branch: &str) -> Result<(), Error> {
         let name = reference(branch);
         let commit = self.git.find_reference(&name)?.peel_to_commit()?;

@@ -1,12 +1,13 @@
-//! Severities of what `git fsck` finds in objects of a remote, and what it says of an object that is refused.
+//! Severities of `git fsck` faults in fetched objects, and the parser of its refusal.
 
 use crate::Error;
 
-/// Each fault of objects that a severity is given to.
-///
-/// Faults of old tools in names, dates and modes mislead nobody who reads the objects, and history that has them cannot be
-/// rewritten: each is a warning. Entries of trees that a checkout or a tool would take for something else, and objects that
-/// two readers understand differently, are errors whatever a release's defaults are. All others stay as `git` has them.
+// Severities of object faults that must not depend on the defaults of git's release; all others keep the
+// default.
+//
+// Faults of old tools in names, dates and modes mislead no reader, and history with them cannot be rewritten:
+// each is a warning. Tree entries that a checkout or tool would misinterpret, and objects that two readers
+// interpret differently, are errors.
 pub(crate) const FETCH_SEVERITIES: [(&str, &str); 35] = [
     ("badDate", "warn"),
     ("badDateOverflow", "warn"),
@@ -45,7 +46,7 @@ pub(crate) const FETCH_SEVERITIES: [(&str, &str); 35] = [
     ("unknownType", "error"),
 ];
 
-/// The object and the fault that made `git` refuse what a remote sent; absent when it was something else.
+/// Parses the object and fault for which `git` refused a fetch; `None` for other failures.
 pub(crate) fn find_refused_object(stderr: &str) -> Option<Error> {
     let mut lines = stderr.lines().filter_map(|line| {
         let line = line.trim().strip_prefix("error: ")?;

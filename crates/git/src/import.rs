@@ -1,4 +1,4 @@
-//! Taking in a pack from somebody who is not trusted.
+//! Import of packs from untrusted sources.
 
 use std::{
     fs,
@@ -11,26 +11,26 @@ use std::{
 
 use crate::{Error, cli, recovery::wait_briefly};
 
-/// How long git may check one pack.
+// Time limit of git's check of one pack.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Bounds of a pack that is imported.
+/// Limits of a pack to import.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Size of the pack in bytes.
+    /// Size of the pack, in bytes.
     pub max_bytes: u64,
-    /// Number of objects in it.
+    /// Number of objects in the pack.
     pub max_objects: u32,
-    /// Size of one object once it is unpacked, in bytes.
+    /// Unpacked size of one object, in bytes.
     pub max_object_bytes: u64,
-    /// Size of all objects once they are unpacked, in bytes.
+    /// Unpacked size of all objects, in bytes.
     pub max_expanded_bytes: u64,
-    /// What git may allocate while it checks the pack, in bytes.
+    /// Memory that git can allocate for the check, in bytes.
     pub max_memory_bytes: u64,
 }
 
 impl Default for Limits {
-    /// 256 MiB and 200,000 objects; unpacked 128 MiB an object and 4 GiB all of them; 1 GiB of memory.
+    /// 256 MiB and 200,000 objects; unpacked 128 MiB per object and 4 GiB in total; 1 GiB of memory.
     fn default() -> Self {
         Self {
             max_bytes: 256 * 1024 * 1024,
@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// Checks `pack` in a directory of its own with `git index-pack --strict`, then moves it into `git_dir`. Blocks.
+/// Checks `pack` in a quarantine folder with `git index-pack --strict`, then moves it into `git_dir`. Blocks.
 pub(crate) fn import(git_dir: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
     let quarantine = tempfile::Builder::new()
         .prefix("quarantine-")
@@ -55,8 +55,10 @@ pub(crate) fn import(git_dir: &Path, pack: &[u8], limits: Limits) -> Result<(), 
     Ok(())
 }
 
-/// Checks `pack` with `git index-pack --strict`, together with the objects in a folder, which is only read, and leaves it in
-/// `quarantine/objects/pack`, an empty folder that the caller made. Git reads no configuration but ours. Blocks.
+/// Checks `pack` with `git index-pack --strict` against a folder of objects, which it only reads.
+///
+/// The checked pack stays in `quarantine/objects/pack`, an empty folder of the caller. Git reads only our
+/// configuration. Blocks.
 pub(crate) fn import_into(
     objects: &Path,
     quarantine: &Path,
@@ -94,7 +96,8 @@ fn object_count(pack: &[u8]) -> Result<u32, Error> {
     }
 }
 
-/// A small pack may hold large objects: deltas and zeros. What git says of their sizes costs their heads only.
+/// Checks the unpacked sizes: a small pack may contain large objects by deltas and zeros. Reading a size
+/// costs only the object's header.
 fn check_sizes(quarantine: &Path, limits: Limits) -> Result<(), Error> {
     let odb = git2::Odb::new()?;
     odb.add_disk_alternate(&quarantine.to_string_lossy())?;
@@ -117,7 +120,7 @@ fn check_sizes(quarantine: &Path, limits: Limits) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bounds what a process may allocate. It has been told nothing yet, so it has allocated nothing to speak of.
+/// Limits the memory of a process that is still waiting for its input and has allocated little.
 fn bound_memory(child: &Child, bytes: u64) -> Result<(), Error> {
     let bound = rustix::process::Rlimit {
         current: Some(bytes),
@@ -133,7 +136,7 @@ fn bound_memory(child: &Child, bytes: u64) -> Result<(), Error> {
 
 fn index(objects: &Path, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
     let mut command = cli::prepare_command(quarantine)?;
-    // One thread needs one stack; what is large is not held in memory where that can be avoided.
+    // One thread needs one stack; files above the threshold are streamed instead of held in memory.
     command.args(["-c", "pack.threads=1", "-c", "core.bigFileThreshold=64m"]);
     command
         .args(["index-pack", "--stdin", "--strict"])
@@ -184,21 +187,23 @@ fn wait_for(child: &Mutex<Child>) -> std::io::Result<ExitStatus> {
     }
 }
 
-/// True when the deadline passed and the child was killed.
+/// Waits for the end of the check; true when the deadline passed and the child was killed.
 fn kill_after(child: &Mutex<Child>, done: &mpsc::Receiver<()>) -> bool {
     let timed_out = matches!(done.recv_timeout(DEADLINE), Err(mpsc::RecvTimeoutError::Timeout));
     if timed_out {
-        // It may have ended at this very moment; then there is nothing to kill.
+        // The child may have ended at the same moment.
         let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
     }
     timed_out
 }
 
-/// Moves a checked pack from its quarantine among the objects of a repository. Nothing but packs with their indexes is
-/// moved: whoever filled the quarantine may have left links and other files there.
+/// Moves a checked pack from its quarantine into the objects of a repository.
+///
+/// Only packs with their indexes are moved, because the producer of the quarantine may have left links and
+/// other files.
 ///
 /// # Errors
-/// [`Error::BadPack`] when something else is there, [`Error::Failed`] when the disk refuses.
+/// [`Error::BadPack`] for any other file, [`Error::Failed`] when the disk cannot be written.
 pub fn adopt_pack(quarantine: &Path, objects: &Path) -> Result<(), Error> {
     fs::create_dir_all(objects)?;
     let mut names = Vec::new();
@@ -212,7 +217,7 @@ pub fn adopt_pack(quarantine: &Path, objects: &Path) -> Result<(), Error> {
         };
         names.push((rank, name));
     }
-    // The index goes last: a pack without its index is invisible.
+    // The index goes last: git ignores a pack without its index.
     names.sort();
     for (_, name) in names {
         fs::rename(quarantine.join(&name), objects.join(&name))?;
@@ -220,7 +225,7 @@ pub fn adopt_pack(quarantine: &Path, objects: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a file of a pack stands in the order of moving; absent for any other file.
+/// Position of a pack's file in the order of moving; `None` for any other file.
 fn rank_of(name: &str) -> Option<u8> {
     let (id, kind) = name.strip_prefix("pack-")?.split_once('.')?;
     let is_id = id.len() == 40 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,5 +1,5 @@
-//! Trusted git: object work with git2 on bare repositories that only we write, and network transport with the `git`
-//! command line under a cleared environment and a pinned configuration.
+//! Trusted git: git2 for objects in bare repositories that only our services write, and the `git` command
+//! line for the network, with a cleared environment and a pinned configuration.
 
 mod alone;
 mod ancestry;

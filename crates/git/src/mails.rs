@@ -1,4 +1,4 @@
-//! A change as mails, the form of a patch that keeps commits.
+//! Change as emails, the patch format that keeps commits.
 
 use domain::CommitId;
 use git2::{Email, EmailCreateOptions, Oid};
@@ -6,10 +6,10 @@ use git2::{Email, EmailCreateOptions, Oid};
 use crate::{Error, Repository};
 
 impl Repository {
-    /// The commits that `head` has and `base` has not, oldest first, each as a mail that `git am` takes; at most 1,000.
+    /// Renders the commits between `base` and `head` as emails for `git am`, oldest first; at most 1,000.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
+    /// [`Error::Missing`] when the repository lacks a commit.
     pub fn mails(&self, base: &CommitId, head: &CommitId) -> Result<Vec<u8>, Error> {
         let mut mails = Vec::new();
         for commit in self.commits(base, head)? {

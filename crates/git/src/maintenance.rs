@@ -1,4 +1,4 @@
-//! Routine work on a mirror that nobody uses at the moment.
+//! Maintenance of an idle mirror.
 
 use std::{ffi::OsString, path::Path, process::Stdio};
 
@@ -7,13 +7,14 @@ use crate::{
     recovery::{remove_leftovers, run_blocking},
 };
 
-/// Packs a mirror's objects and refs, drops objects that nothing has named for a day, and removes what killed processes left.
+/// Packs the objects and refs of a mirror, drops objects without a reference for a day, and removes leftovers
+/// of killed processes.
 ///
-/// It also writes the graph of the commits. Packs of 512 MiB or more stay as they are, so that
-/// the work of one day is bounded. Blocks.
+/// It also writes the commit graph. Packs of 512 MiB or more stay unchanged, which limits the work of one
+/// day. Blocks.
 ///
 /// # Errors
-/// [`Error::Failed`] when the disk refuses, [`Error::BadPack`] when the mirror is damaged.
+/// [`Error::Failed`] when the disk cannot be written, [`Error::BadPack`] when the mirror is damaged.
 pub fn maintain_mirror(git_dir: &Path) -> Result<(), Error> {
     remove_leftovers(git_dir)?;
     let args = [
@@ -21,6 +22,7 @@ pub fn maintain_mirror(git_dir: &Path) -> Result<(), Error> {
         "gc.bigPackThreshold=512m",
         "-c",
         "gc.autoDetach=false",
+        // gc must end with this call: a detached one would run into the next fetch.
         "-c",
         "gc.writeCommitGraph=true",
         "-c",

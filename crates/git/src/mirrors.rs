@@ -1,4 +1,4 @@
-//! Mirrors of many repositories in one folder, on a disk that may get full.
+//! Mirrors of many repositories in one folder, with eviction when the disk is full.
 
 use std::{
     collections::HashMap,
@@ -12,23 +12,23 @@ use domain::RepositoryName;
 
 use crate::disk::DiskRoom;
 
-/// How much of a disk must stay free, in bytes.
+/// Minimum free space of a disk, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct DiskFloor(pub u64);
 
 impl DiskFloor {
-    /// Whether the disk that holds this folder has more free than that; false when it cannot be told.
+    /// True when the folder's disk has at least this much free space; false when it cannot be measured.
     pub fn has_room(self, folder: &Path) -> bool {
         DiskRoom::measure(folder).is_some_and(|room| room.free >= self.0)
     }
 }
 
-/// One repository's mirror. Its folder stays as long as somebody holds this.
+/// Mirror of one repository. Its folder is not evicted while a caller holds this value.
 #[derive(Debug)]
 pub struct Mirror<S> {
-    /// Where it is, or will be once it is made.
+    /// Path of the mirror, which need not exist yet.
     pub path: Arc<Path>,
-    /// What its keeper knows of it; whoever works on the mirror holds the lock. A mirror that went has none.
+    /// State of the mirror, locked by the task that works on it. Reset by an eviction.
     pub state: Arc<tokio::sync::Mutex<S>>,
 }
 
@@ -40,7 +40,7 @@ pub struct MirrorFolder<S> {
 }
 
 impl<S: Default> MirrorFolder<S> {
-    /// The mirrors in a folder, which need not be there yet.
+    /// Mirrors below a folder, which need not exist yet.
     pub fn new(folder: PathBuf) -> Self {
         Self {
             folder,
@@ -48,12 +48,12 @@ impl<S: Default> MirrorFolder<S> {
         }
     }
 
-    /// The mirror of a repository, to be held while it is used.
+    /// Returns the mirror of a repository; the caller holds it while it uses the folder.
     pub fn get(&self, repository: &RepositoryName) -> Mirror<S> {
         self.known_as(&mut self.known(), repository)
     }
 
-    /// Repositories that have a mirror here, in no order.
+    /// Iterates over the repositories with a mirror here, in no order.
     pub fn names(&self) -> impl Iterator<Item = RepositoryName> + use<'_, S> {
         names_in(&self.folder).flat_map(|owner| {
             let names = names_in(&self.folder.join(&owner));
@@ -61,13 +61,13 @@ impl<S: Default> MirrorFolder<S> {
         })
     }
 
-    /// Where a repository's mirror is, without holding it.
+    /// Path of a repository's mirror, without a hold on it.
     pub fn path(&self, repository: &RepositoryName) -> PathBuf {
         self.folder.join(format!("{}.git", repository.folder()))
     }
 
-    /// Lets mirrors go that nobody holds, the one that was used the longest ago first, while the disk has less free than
-    /// the floor. Names of those that went. Blocks.
+    /// Deletes mirrors that no caller holds, least recently used first, while the disk has less free space
+    /// than the floor. Returns the names of the deleted ones. Blocks.
     pub fn make_room(&self, floor: DiskFloor) -> Vec<RepositoryName> {
         self.make_room_until(|| floor.has_room(&self.folder))
     }
@@ -98,15 +98,16 @@ impl<S: Default> MirrorFolder<S> {
     fn let_go(&self, name: &RepositoryName) -> bool {
         let mut known = self.known();
         let Mirror { path, state } = self.known_as(&mut known, name);
-        // Whoever asks for it from now on waits for the lock.
+        // From here on, other callers wait for the lock of the state.
         let Ok(mut state) = state.try_lock_owned() else {
             return false;
         };
-        // This one and the table's.
+        // One count for this handle, one for the table's; a third is a caller's.
         if Arc::strong_count(&path) > 2 {
             return false;
         }
         drop(known);
+        // The state stays locked until the folder is gone, so that no caller sees half of it.
         *state = S::default();
         fs::remove_dir_all(&path).is_ok()
     }
@@ -134,14 +135,14 @@ impl<S> Clone for Mirror<S> {
 }
 
 impl<S> Mirror<S> {
-    /// Notes that it is used now.
+    /// Updates the time of its last use.
     pub fn touch(&self) {
-        // Without it the mirror only goes earlier.
+        // A failure only makes an earlier eviction likely.
         let _ = fs::File::open(&self.path).and_then(|folder| folder.set_modified(SystemTime::now()));
     }
 }
 
-/// Names in a folder; none when it cannot be read.
+/// Names in a folder; empty when it cannot be read.
 fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries.filter_map(|entry| entry.file_name().into_string().ok())
@@ -153,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    /// Mirrors that were used in this order.
+    /// Creates mirrors that were used in this order.
     fn mirrors(folder: &Path, names: &[&str]) -> MirrorFolder<bool> {
         let mirrors = MirrorFolder::new(folder.to_owned());
         for (at, name) in names.iter().enumerate() {

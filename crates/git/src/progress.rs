@@ -1,4 +1,4 @@
-//! Progress of a fetch: how far it is, and whether it still gets on.
+//! Progress of a fetch, and detection of a fetch that stalls.
 
 use std::{
     fs,
@@ -10,16 +10,16 @@ use std::{
 use serde::Deserialize;
 use tokio::{sync::watch, time::Instant};
 
-/// How often a running fetch is looked at.
+// Interval between two measurements of a running fetch.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// No fetch takes longer, whatever progress it makes.
+// Upper limit for a fetch that makes progress.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// `[git]`: how long a fetch may bring too little before it is given up. Reporter and executor read the same section.
+/// Settings in `[git]`: limit for fetches without progress. Reporter and executor read the same section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchSettings {
-    /// Seconds in which a fetch must bring `least_kib` or come to another step, 5 to 3,600.
+    /// Seconds in which a fetch must bring `least_kib` or reach another step, 1 to 3,600.
     pub progress_limit_s: u64,
     /// KiB that a fetch must bring in that time.
     pub least_kib: u64,
@@ -36,10 +36,10 @@ impl Default for FetchSettings {
 }
 
 impl FetchSettings {
-    /// Checks the settings.
+    /// Validates the settings.
     ///
     /// # Errors
-    /// The key and what is wrong with it.
+    /// The key and its problem.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         if (1..=3_600).contains(&self.progress_limit_s) {
             Ok(())
@@ -49,19 +49,19 @@ impl FetchSettings {
     }
 }
 
-/// How far a fetch is.
+/// Progress of a fetch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FetchProgress {
-    /// Objects that have come, of a hundred; absent before the remote has said how many there are.
+    /// Received objects in percent; absent until the remote announces their number.
     pub percent: Option<u8>,
-    /// Bytes that have come.
+    /// Received bytes, as far as git has written them to disk.
     pub bytes: u64,
 }
 
-/// A fetch brought too little for this long.
+/// End of a fetch that made too little progress for this long.
 pub(crate) struct Stalled(pub(crate) Duration);
 
-/// Reads along with what a fetch says, and tells its progress. Cheap to clone.
+/// Parser of a fetch's messages that publishes its progress. Cheap to clone; clones share one state.
 #[derive(Clone, Debug)]
 pub struct FetchWatch {
     limit: Duration,
@@ -72,15 +72,15 @@ pub struct FetchWatch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// A line that has not ended.
+    /// Incomplete last line of the output.
     rest: Vec<u8>,
-    /// The last line of progress without its figures of speed.
+    /// Last step without its speed.
     step: String,
     percent: Option<u8>,
 }
 
 impl FetchWatch {
-    /// A watch with the limits of the settings.
+    /// Creates a watch with the limits of the settings.
     pub fn new(settings: FetchSettings) -> Self {
         Self {
             limit: Duration::from_secs(settings.progress_limit_s),
@@ -90,12 +90,12 @@ impl FetchWatch {
         }
     }
 
-    /// The progress as it changes.
+    /// Receiver of the progress.
     pub fn follow(&self) -> watch::Receiver<FetchProgress> {
         self.told.subscribe()
     }
 
-    /// Notes progress that somebody else tells.
+    /// Publishes progress that another source reports, such as the git gate.
     pub fn tell(&self, progress: FetchProgress) {
         self.told.send_if_modified(|told| {
             let is_new = *told != progress;
@@ -104,7 +104,7 @@ impl FetchWatch {
         });
     }
 
-    /// Reads more of what `git` says; gives the whole lines that are no progress.
+    /// Parses more of git's output and returns the complete lines that do not report progress.
     pub(crate) fn read(&self, chunk: &[u8]) -> Vec<u8> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut kept = Vec::new();
@@ -117,7 +117,7 @@ impl FetchWatch {
                         kept.push(b'\n');
                     }
                 }
-                // No line of progress is that long; whatever it is, it need not be held.
+                // No line of progress is longer; the rest of such a line is dropped.
                 _ if state.rest.len() < 4096 => state.rest.push(*byte),
                 _ => {}
             }
@@ -125,21 +125,21 @@ impl FetchWatch {
         kept
     }
 
-    /// The line that never ended.
+    /// Parses the last line, which has no end.
     pub(crate) fn read_rest(&self) -> Vec<u8> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let line = std::mem::take(&mut state.rest);
         if state.note(&line) { Vec::new() } else { line }
     }
 
-    /// Waits until the fetch into a repository has brought too little for too long.
+    /// Waits until the fetch into a repository has made too little progress for too long.
     pub(crate) async fn until_stalled(&self, git_dir: &Path) -> Stalled {
         let started = Instant::now();
         let (mut since, mut bytes_then, mut step_then) = (started, 0, String::new());
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let place = git_dir.join("objects/pack");
-            // A lost task counts as nothing received.
+            // A lost task counts as no bytes.
             let bytes = tokio::task::spawn_blocking(move || partial_bytes(&place))
                 .await
                 .unwrap_or(0);
@@ -148,6 +148,8 @@ impl FetchWatch {
                 (state.step.clone(), state.percent)
             };
             self.tell(FetchProgress { percent, bytes });
+            // Fewer bytes mean that git finished a pack; also a new percentage of a step without bytes is
+            // progress.
             if step != step_then
                 || bytes < bytes_then
                 || bytes >= bytes_then.saturating_add(self.least.max(1))
@@ -165,7 +167,7 @@ impl FetchWatch {
 }
 
 impl State {
-    /// Notes a line when it tells progress.
+    /// Stores a line that reports progress; false for any other line.
     fn note(&mut self, line: &[u8]) -> bool {
         let line = String::from_utf8_lossy(line);
         let line = line.trim();
@@ -180,7 +182,7 @@ impl State {
     }
 }
 
-/// What a line of progress says without its speed, e.g. `Receiving objects:  40%`; absent for any other line.
+/// Extracts the step of a line without its speed, e.g. `Receiving objects 40`; `None` for any other line.
 fn step_of(line: &str) -> Option<String> {
     const STEPS: [&str; 8] = [
         "Enumerating objects",
@@ -206,7 +208,7 @@ fn percent_of(line: &str) -> Option<u8> {
     digits.parse().ok().filter(|percent| *percent <= 100)
 }
 
-/// Sizes of the packs that have not come to their end.
+/// Total size of the packs that git has not completed.
 fn partial_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let partial = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("tmp_pack"));

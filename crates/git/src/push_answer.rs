@@ -1,22 +1,22 @@
-//! Meaning of what the `git` command line prints about a push or a refusal of the remote.
+//! Parsing of git's messages about a push or a refusal by the remote.
 
 use crate::{Error, cli};
 
-/// The line in a refusal of the git gate which says that its mirror is not complete yet; its percentage follows.
+/// Line of the git gate's refusal while its mirror is incomplete, followed by a percentage.
 pub const NOT_READY: &str = "journeyman: not ready";
-/// The line in a refusal of the git gate which says that a branch's history is refused; the reason follows.
+/// Line of the git gate's refusal of a branch with a refused history, followed by the reason.
 pub const REFUSED_BRANCH: &str = "journeyman: branch refused";
 
-/// What a push did.
+/// Result of a successful push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pushed {
-    /// The remote branch moved.
+    /// The remote branch was moved.
     Updated,
-    /// The remote branch was there already.
+    /// The remote branch was at the commit before.
     UpToDate,
 }
 
-/// Reads `git push --porcelain`: one line for our one ref, `<flag>\t<from>:<to>\t<text>`.
+/// Parses `git push --porcelain`: one line for the single ref, `<flag>\t<from>:<to>\t<text>`.
 pub(crate) fn read_push(output: &cli::Output, branch: &str) -> Result<Pushed, Error> {
     let line = output
         .stdout
@@ -32,6 +32,8 @@ pub(crate) fn read_push(output: &cli::Output, branch: &str) -> Result<Pushed, Er
             branch: branch.to_owned(),
             by: named_in_the_way(&output.stderr).unwrap_or_default(),
         }),
+        // "stale info" is git's refusal of the lease; the second text is the server's when another push won
+        // the race.
         "!" if text.contains("stale info") || text.contains("failed to update ref") => {
             Err(Error::LeaseStale(text.to_owned()))
         }
@@ -44,21 +46,22 @@ pub(crate) fn read_push(output: &cli::Output, branch: &str) -> Result<Pushed, Er
     }
 }
 
-/// Whether a branch could not be made because of another one's name: in the words of `git`, of its newer releases, and of
-/// GitHub.
+/// True when another branch's name prevents the branch: in the messages of git, of newer releases of git, and
+/// of GitHub.
 fn is_name_conflict(text: &str, stderr: &str) -> bool {
     let words = ["directory file conflict", "refname conflict", "name conflict"];
     words.iter().any(|words| text.contains(words)) || stderr.contains("exists; cannot create")
 }
 
-/// The branch in `cannot lock ref 'refs/heads/fix/a': 'refs/heads/fix' exists; cannot create 'refs/heads/fix/a'`.
+/// Extracts the branch from `cannot lock ref 'refs/heads/fix/a': 'refs/heads/fix' exists; cannot create
+/// 'refs/heads/fix/a'`.
 fn named_in_the_way(stderr: &str) -> Option<String> {
     let (before, _) = stderr.split_once("' exists; cannot create")?;
     let (_, name) = before.rsplit_once('\'')?;
     Some(name.strip_prefix("refs/heads/")?.to_owned())
 }
 
-/// The percentage behind [`NOT_READY`] in what the gate said; absent when it said something else.
+/// Parses the percentage after [`NOT_READY`]; `None` for other messages.
 fn not_ready(stderr: &str) -> Option<Error> {
     let (_, rest) = stderr.split_once(NOT_READY)?;
     let line = rest.lines().next().unwrap_or_default();
@@ -68,7 +71,7 @@ fn not_ready(stderr: &str) -> Option<Error> {
     })
 }
 
-/// The kind of failure that git's error text is about.
+/// Classifies git's error message.
 pub(crate) fn classify(stderr: &str) -> Error {
     if let Some(not_ready) = not_ready(stderr) {
         return not_ready;
@@ -80,6 +83,8 @@ pub(crate) fn classify(stderr: &str) -> Error {
     }
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let text = cli::summary(stderr);
+    // git has no codes for these, and `LC_ALL=C` pins the texts. Credentials come first: servers mention "not
+    // found" there too.
     if has(&[
         "Authentication failed",
         "could not read Username",

@@ -1,4 +1,4 @@
-//! Going on with a fetch that was interrupted: the objects that came are kept, and only the others are asked for.
+//! Continuation of interrupted fetches: received objects are kept, and only the missing ones are fetched.
 
 use std::{
     ffi::OsString,
@@ -14,23 +14,24 @@ use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
 use crate::{Error, cli, fsck::find_refused_object};
 
-/// A file in a mirror that holds objects which were never checked together.
+// Marker file in a mirror with objects that were not checked together yet.
 const UNCHECKED: &str = "recovered";
-/// Reading a partial pack, or checking a mirror, takes no longer.
+// Time limit for reading a partial pack or checking a mirror.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
-/// The header of a pack, and the checksum at its end.
+// Bytes of a pack's header: signature, version and number of objects.
 const HEADER: usize = 12;
-/// A partial pack with less is not worth the work, in bytes.
+// Smaller partial packs are discarded, in bytes.
 const LEAST: u64 = 64 * 1024;
 
-/// Makes whole packs of those that interrupted fetches left in a mirror, and removes all that is left of them. True when
-/// the mirror holds objects now that nothing names. Blocks.
+/// Completes the packs that interrupted fetches left in a mirror and removes all other leftovers. True when
+/// the mirror contains objects without references. Blocks.
 pub(crate) fn recover_partial_packs(git_dir: &Path) -> Result<bool, Error> {
     let folder = git_dir.join("objects/pack");
     for path in partial_packs(&folder)? {
         match complete_pack(&path) {
             Ok(0) => {}
             Ok(objects) => {
+                // The marker comes first: after a crash the mirror must count as unchecked.
                 fs::write(git_dir.join(UNCHECKED), "")?;
                 let is_kept = index_pack(git_dir, &path)?;
                 tracing::info!(objects, is_kept, "objects of an interrupted fetch");
@@ -46,12 +47,12 @@ pub(crate) fn recover_partial_packs(git_dir: &Path) -> Result<bool, Error> {
     Ok(is_unchecked(git_dir))
 }
 
-/// Whether a mirror holds objects that were not checked together yet.
+/// True when a mirror contains objects that were not checked together yet.
 pub(crate) fn is_unchecked(git_dir: &Path) -> bool {
     git_dir.join(UNCHECKED).exists()
 }
 
-/// Removes the files that a killed `git` leaves and nobody ever reads: partial packs, indexes, objects.
+/// Removes files that a killed `git` leaves and no process reads again: partial packs, indexes and objects.
 pub(crate) fn remove_leftovers(git_dir: &Path) -> Result<(), Error> {
     let objects = git_dir.join("objects");
     for folder in std::iter::once(objects.clone()).chain(folders_in(&objects)?) {
@@ -86,7 +87,7 @@ pub(crate) fn check_objects(git_dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that the objects of a mirror were checked, all branches together.
+/// Records that the objects of a mirror were checked, for all branches together.
 pub(crate) fn forget_unchecked(git_dir: &Path) -> Result<(), Error> {
     fs::remove_file(git_dir.join(UNCHECKED)).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
@@ -114,7 +115,7 @@ fn folders_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
         .collect())
 }
 
-/// Entries of a folder whose names begin with a prefix; none where there is no folder.
+/// Lists the entries of a folder with this prefix; empty for a missing folder.
 fn files_in(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Error> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -131,14 +132,15 @@ fn files_in(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Cuts a partial pack behind its last whole object and gives it the header and checksum of a whole one. The number of its
-/// objects; 0 when none is whole.
+/// Truncates a partial pack after its last complete object and writes the header and checksum of a complete
+/// pack. Returns the number of its objects; 0 when none is complete.
 fn complete_pack(path: &Path) -> Result<u32, Error> {
     let mut file = File::options().read(true).write(true).open(path)?;
     let (objects, end) = count_objects(&file)?;
     if objects == 0 {
         return Ok(0);
     }
+    // Pack format: the number of objects at offset 8, and the SHA-1 of all previous bytes at the end.
     file.set_len(end)?;
     file.seek(SeekFrom::Start(8))?;
     file.write_all(&objects.to_be_bytes())?;
@@ -156,7 +158,7 @@ fn complete_pack(path: &Path) -> Result<u32, Error> {
     Ok(objects)
 }
 
-/// A reader that knows how many bytes were taken from it.
+/// Reader that counts the bytes taken from it.
 struct CountingReader<R> {
     inner: R,
     taken: u64,
@@ -181,7 +183,7 @@ impl<R: BufRead> BufRead for CountingReader<R> {
     }
 }
 
-/// How many objects of a partial pack are whole, and where the last of them ends.
+/// Counts the complete objects of a partial pack. Returns their number and the end of the last one.
 fn count_objects(file: &File) -> Result<(u32, u64), Error> {
     let mut reader = CountingReader {
         inner: BufReader::with_capacity(256 * 1024, file),
@@ -200,13 +202,14 @@ fn count_objects(file: &File) -> Result<(u32, u64), Error> {
     Ok((whole, end))
 }
 
-/// Reads one object of a pack: kind and size, what it is a difference from, compressed content.
+/// Skips one object of a pack: type and size, delta base, compressed content.
 fn skip_object(reader: &mut impl BufRead) -> io::Result<()> {
     let mut byte = read_byte(reader)?;
     let kind = (byte >> 4) & 7;
     while byte & 0x80 != 0 {
         byte = read_byte(reader)?;
     }
+    // Type 6 has a variable-length offset to its base, type 7 the id of its base.
     match kind {
         6 => while read_byte(reader)? & 0x80 != 0 {},
         7 => reader.read_exact(&mut [0; 20])?,
@@ -222,7 +225,7 @@ fn read_byte(reader: &mut impl Read) -> io::Result<u8> {
     Ok(byte[0])
 }
 
-/// Has `git` take in a whole pack; false when it refuses.
+/// Imports a complete pack with `git index-pack`; false when git refuses it.
 fn index_pack(git_dir: &Path, pack: &Path) -> Result<bool, Error> {
     let args = ["index-pack", "--stdin", "--fix-thin"].map(OsString::from);
     let (is_indexed, stderr) = run_blocking(git_dir, &args, File::open(pack)?.into())?;
@@ -232,12 +235,13 @@ fn index_pack(git_dir: &Path, pack: &Path) -> Result<bool, Error> {
     Ok(is_indexed)
 }
 
-/// Runs `git` on the disk alone; whether it succeeded, and what it said.
+/// Runs `git` on local objects. Returns its success and its messages.
 pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> Result<(bool, String), Error> {
     let mut command = cli::prepare_command(git_dir)?;
     for (id, severity) in crate::fsck::FETCH_SEVERITIES {
         command.args(["-c".into(), OsString::from(format!("fsck.{id}={severity}"))]);
     }
+    // One thread and a small window, because a service does this besides its other work.
     command.args(["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]);
     command.args(args);
     command.stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -250,7 +254,7 @@ pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> R
     let reading = std::thread::spawn(move || {
         let mut text = Vec::new();
         if let Some(mut stderr) = stderr {
-            // What does not fit is read and dropped, so that git never waits for room.
+            // The rest is read and dropped, so that git never blocks on a full pipe.
             let _ = stderr.by_ref().take(1 << 20).read_to_end(&mut text);
             let _ = io::copy(&mut stderr, &mut io::sink());
         }
@@ -272,7 +276,7 @@ pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> R
     Ok((status.success(), reading.join().unwrap_or_default()))
 }
 
-/// Between two looks at a child process.
+// Interval between two checks of a child process.
 const PAUSE: Duration = Duration::from_millis(10);
 
 #[expect(

@@ -1,4 +1,4 @@
-//! One bare repository, opened by its explicit path.
+//! Bare repository at an explicit path.
 
 use std::{
     collections::BTreeSet,
@@ -16,34 +16,34 @@ use crate::{
     configuration::write_configuration, elsewhere::elsewhere, import, recovery::remove_leftovers,
 };
 
-/// Where names of branches are kept whose objects are not here.
+// Namespace for names of remote branches whose objects are not fetched.
 const TAKEN: &str = "refs/taken/";
-/// Files above this are not read, in bytes.
+// Larger files are not read, in bytes.
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
-/// A larger file is packed as it is, without a look for others like it.
+// Larger files are packed without deltas, in bytes.
 const MAX_DELTA_BYTES: i64 = 2 * 1024 * 1024;
-/// Of a larger file no lines are shown: comparing them takes many times their size in memory.
+// Larger files are shown without lines, in bytes: a comparison takes many times their size in memory.
 const MAX_SHOWN_BYTES: i64 = 2 * 1024 * 1024;
 
-/// A bare repository that only trusted code writes. Every method blocks; not to be shared between threads, opening one
-/// is cheap.
+/// Bare repository that only trusted code writes. Every method blocks; not `Sync`, so it is not shared
+/// between threads. Opening one is cheap.
 pub struct Repository {
     path: PathBuf,
     git: git2::Repository,
 }
 
-/// A diff as text.
+/// Diff as text in git's format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnifiedDiff {
-    /// The text, cut at a line's end.
+    /// The text, truncated at the end of a line.
     pub text: String,
-    /// True when it was cut.
+    /// True when the text is truncated.
     pub truncated: bool,
-    /// Files that differ, all of them.
+    /// Number of all files that differ.
     pub files_changed: u32,
 }
 
-/// Nothing but a repository's own configuration counts: not the system's, not a user's.
+/// Restricts libgit2 to the configuration of each repository: no configuration of system or user applies.
 #[expect(
     unsafe_code,
     reason = "the library's search paths are not guarded; nobody has opened a repository yet"
@@ -65,10 +65,10 @@ pub(crate) fn ignore_settings_of_the_machine() -> Result<(), Error> {
 }
 
 impl Repository {
-    /// Makes an empty bare repository with a configuration of our own, or opens the one that is there.
+    /// Creates an empty bare repository with our configuration, or opens the present one.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the disk refuses.
+    /// [`Error::Failed`] when the disk cannot be written.
     pub fn init_bare(path: &Path) -> Result<Self, Error> {
         let mut options = git2::RepositoryInitOptions::new();
         options
@@ -78,7 +78,7 @@ impl Repository {
             .initial_head("main");
         ignore_settings_of_the_machine()?;
         if path.join("HEAD").exists() {
-            // The library reads what is there before it makes the rest.
+            // libgit2 reads a present configuration before it writes, so it must be ours by then.
             write_configuration(path)?;
         }
         git2::Repository::init_opts(path, &options)?;
@@ -86,11 +86,13 @@ impl Repository {
         Self::open(path)
     }
 
-    /// The same for a repository that a process may have been killed over, ours or the `git` that it ran: the lock files
-    /// that it left are removed, which nobody else ever would. Only for whoever alone writes refs and configuration.
+    /// Opens like [`Self::init_bare`] after a crash: removes lock files that a killed process, this service's
+    /// or `git`'s, left behind.
+    ///
+    /// Only for the sole writer of refs and configuration.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the disk refuses.
+    /// [`Error::Failed`] when the disk cannot be written.
     pub fn take_over(path: &Path) -> Result<Self, Error> {
         for folder in ["", "objects/info", "objects/pack"] {
             remove_locks(&path.join(folder))?;
@@ -99,16 +101,16 @@ impl Repository {
         Self::init_bare(path)
     }
 
-    /// Removes what a killed `git` left in a repository and nobody ever reads, partial packs too. Only for whoever alone
-    /// writes it.
+    /// Removes leftovers of a killed `git` that no process reads again, partial packs included. Only for the
+    /// sole writer of the repository.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the disk refuses.
+    /// [`Error::Failed`] when the disk cannot be written.
     pub fn remove_leftovers(path: &Path) -> Result<(), Error> {
         remove_leftovers(path)
     }
 
-    /// Names of its branches.
+    /// Lists the names of the branches.
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
@@ -116,8 +118,8 @@ impl Repository {
         Ok(self.names_beneath("refs/heads/")?.into_iter().collect())
     }
 
-    /// Names that a new branch cannot have, because a branch of the remote has them: its own branches, and what
-    /// `Repository::set_taken` says.
+    /// Lists the names that a new branch cannot have: those of its own branches, and of the remote's branches
+    /// without objects here (`Repository::set_taken`).
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
@@ -127,7 +129,8 @@ impl Repository {
         Ok(names)
     }
 
-    /// Notes the names of branches whose objects are not here; each is a reference to a commit that is.
+    /// Records the names of remote branches whose objects are not here. Each is a reference to `commit`,
+    /// which is here.
     pub(crate) fn set_taken(&self, names: &[String], commit: &CommitId) -> Result<(), Error> {
         let id = self.commit(commit)?.id();
         for old in self.names_beneath(TAKEN)? {
@@ -150,7 +153,7 @@ impl Repository {
         Ok(names)
     }
 
-    /// Removes every branch but these.
+    /// Removes all branches except these.
     pub(crate) fn prune_branches(&self, kept: &BTreeSet<String>) -> Result<(), Error> {
         for branch in self.branches()?.difference(kept) {
             self.git
@@ -160,11 +163,11 @@ impl Repository {
         Ok(())
     }
 
-    /// Opens the bare repository at exactly this path, with the objects of another folder beside its own. Nothing of that
-    /// is written down.
+    /// Opens the bare repository at exactly this path, with the objects of another folder as an alternate in
+    /// memory. The alternate is not written to disk.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is none.
+    /// [`Error::Missing`] when the path has no repository.
     pub fn open_with_objects(path: &Path, objects: &Path) -> Result<Self, Error> {
         let repository = Self::open(path)?;
         let place = objects
@@ -177,7 +180,7 @@ impl Repository {
     /// Opens the bare repository at exactly this path.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is none.
+    /// [`Error::Missing`] when the path has no repository.
     pub fn open(path: &Path) -> Result<Self, Error> {
         ignore_settings_of_the_machine()?;
         let flags =
@@ -189,17 +192,17 @@ impl Repository {
         })
     }
 
-    /// Where it is.
+    /// Path of the repository.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The objects, for work that has no method here.
+    /// The libgit2 handle, for operations without a method here.
     pub fn objects(&self) -> &git2::Repository {
         &self.git
     }
 
-    /// The commit a branch is at.
+    /// Reads the commit at the head of a branch; `None` when the branch is missing.
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.
@@ -211,10 +214,10 @@ impl Repository {
         }
     }
 
-    /// Sets a branch, wherever it was.
+    /// Sets a branch to a commit, regardless of its previous commit.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the commit is not there, [`Error::Failed`] for a bad name.
+    /// [`Error::Missing`] when the repository lacks the commit, [`Error::Failed`] for an invalid name.
     pub fn set_branch(&self, branch: &str, commit: &CommitId) -> Result<(), Error> {
         let id = self.commit(commit)?.id();
         self.git
@@ -222,13 +225,15 @@ impl Repository {
         Ok(())
     }
 
-    /// Whether this commit is here.
+    /// True when the repository contains this commit.
     pub fn contains(&self, commit: &CommitId) -> bool {
         self.commit(commit).is_ok()
     }
 
-    /// Takes in a pack from outside: within `limits`, checked by `git index-pack --strict` in a directory of its own by
-    /// a process without credentials, complete together with what is here, and only then moved in.
+    /// Imports a pack from an untrusted source, within `limits`.
+    ///
+    /// A process without credentials checks it in a quarantine folder with `git index-pack --strict`. The
+    /// pack must be complete together with the present objects and is moved in only after the check.
     ///
     /// # Errors
     /// [`Error::BadPack`] when it is refused, [`Error::TimedOut`] after 120 s.
@@ -238,11 +243,13 @@ impl Repository {
         Ok(())
     }
 
-    /// The same without writing here: the checked pack is left in `quarantine/objects/pack`, an empty folder of the
-    /// caller's, and its objects count as this repository's as long as this is open.
+    /// Checks a pack like [`Self::import_pack`] without writing here. The checked pack stays in
+    /// `quarantine/objects/pack`, an empty folder of the caller.
+    ///
+    /// Its objects count as this repository's while this handle is open.
     ///
     /// # Errors
-    /// As [`Repository::import_pack`].
+    /// Those of [`Repository::import_pack`].
     pub fn import_into(&self, quarantine: &Path, pack: &[u8], limits: Limits) -> Result<(), Error> {
         import::import_into(&self.path.join("objects"), quarantine, pack, limits)?;
         let objects = quarantine.join("objects");
@@ -255,10 +262,11 @@ impl Repository {
         Ok(())
     }
 
-    /// A pack with every object of `new` and their history that `base` lacks.
+    /// Builds a pack with all objects of `new` and their history that `base` lacks.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there, [`Error::BadPack`] when it is larger than `max_bytes`.
+    /// [`Error::Missing`] when the repository lacks a commit, [`Error::BadPack`] when the pack exceeds
+    /// `max_bytes`.
     pub fn pack(&self, new: &[CommitId], base: &CommitId, max_bytes: usize) -> Result<Vec<u8>, Error> {
         let mut walk = self.git.revwalk()?;
         for commit in new {
@@ -283,7 +291,8 @@ impl Repository {
         }
     }
 
-    /// Keeps the library from looking for likeness among large files, which takes minutes where they are noise.
+    /// Turns off libgit2's search for deltas among large files, which takes minutes for incompressible
+    /// content.
     fn limit_deltas(&self) -> Result<(), Error> {
         const THRESHOLD: &str = "core.bigFileThreshold";
         let mut configuration = self.git.config()?;
@@ -296,35 +305,36 @@ impl Repository {
         Ok(configuration.set_i64(THRESHOLD, MAX_DELTA_BYTES)?)
     }
 
-    /// Whether `head` is `base` or descends from it.
+    /// True when `head` is `base` or descends from it.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
+    /// [`Error::Missing`] when the repository lacks a commit.
     pub fn is_descendant(&self, head: &CommitId, base: &CommitId) -> Result<bool, Error> {
         let (head, base) = (self.commit(head)?.id(), self.commit(base)?.id());
         Ok(head == base || self.git.graph_descendant_of(head, base)?)
     }
 
-    /// What differs between two commits, as far as the budget goes; a file that only moved counts as renamed.
+    /// Compares two commits within the budget; a file that only moved counts as renamed.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
+    /// [`Error::Missing`] when the repository lacks a commit.
     pub fn diff(&self, base: &CommitId, head: &CommitId, budget: &mut Budget) -> Result<ChangeSet, Error> {
         let trees = self.trees(base, head)?;
         let most = i64::try_from(budget.max_file_bytes).unwrap_or(i64::MAX);
         let mut diff = self.tree_diff(&trees, most)?;
         if diff.deltas().len() <= budget.max_files {
-            // Comparing contents for likeness would read every one of them, whatever the budget says.
+            // Inexact renames would read and compare every content, regardless of the budget.
             let mut moved = git2::DiffFindOptions::new();
             diff.find_similar(Some(moved.renames(true).exact_match_only(true)))?;
         }
         change_set(&self.git, &diff, &trees, budget)
     }
 
-    /// The same as text in git's format, cut at `max_bytes`; of a file above 2 MiB only that it differs.
+    /// Renders the difference of two commits in git's format, truncated at `max_bytes`. A file above 2 MiB is
+    /// shown without lines.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
+    /// [`Error::Missing`] when the repository lacks a commit.
     pub fn unified_diff(
         &self,
         base: &CommitId,
@@ -355,11 +365,13 @@ impl Repository {
         }
     }
 
-    /// The lines of a file at `base` that `head` removes, replaces or adds something beside; none where the file is the same or
-    /// in neither. Of a file that is new, gone or no text: all lines.
+    /// Finds the lines of a file at `base` that `head` removes, replaces or extends.
+    ///
+    /// Empty for a file that is unchanged or in neither commit. A file that is new, removed or binary counts
+    /// with all lines.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
+    /// [`Error::Missing`] when the repository lacks a commit.
     pub fn touched_lines(
         &self,
         base: &CommitId,
@@ -386,17 +398,17 @@ impl Repository {
             for hunk in 0..patch.num_hunks() {
                 let (hunk, _) = patch.hunk(hunk)?;
                 let start = hunk.old_start();
-                // An addition has no old line: it belongs between this one and the next.
+                // An addition has no old line: it is between this line and the next.
                 lines.push(start..=start + hunk.old_lines().max(2) - 1);
             }
         }
         Ok(lines)
     }
 
-    /// The commits that lead from `base` to `head`, oldest first; at most 1,000.
+    /// Lists the commits from `base` (exclusive) to `head`, oldest first; at most 1,000.
     ///
     /// # Errors
-    /// [`Error::Missing`] when a commit is not there.
+    /// [`Error::Missing`] when the repository lacks a commit.
     pub fn commits(&self, base: &CommitId, head: &CommitId) -> Result<Vec<CommitInfo>, Error> {
         let mut walk = self.git.revwalk()?;
         walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE)?;
@@ -405,15 +417,16 @@ impl Repository {
         walk.take(1000).map(|id| self.commit_info(id?)).collect()
     }
 
-    /// A file of a commit; absent when the path is no file there or larger than 8 MiB.
+    /// Reads a file of a commit; `None` when the path is not a file or the file exceeds 8 MiB.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the commit is not there.
+    /// [`Error::Missing`] when the repository lacks the commit.
     pub fn read_file(&self, commit: &CommitId, path: &str) -> Result<Option<Vec<u8>>, Error> {
         let tree = self.commit(commit)?.tree()?;
         let Ok(entry) = tree.get_path(Path::new(path)) else {
             return Ok(None);
         };
+        // 0o120000 is the mode of a symbolic link, which git stores as a blob too.
         let is_file = entry.kind() == Some(git2::ObjectType::Blob) && entry.filemode() != 0o120_000;
         if !is_file || self.git.odb()?.read_header(entry.id())?.0 > MAX_FILE_BYTES {
             return Ok(None);
@@ -421,11 +434,11 @@ impl Repository {
         Ok(Some(self.git.find_blob(entry.id())?.content().to_vec()))
     }
 
-    /// The names of the files in a folder of a commit, without those beneath it; none where there is no such folder. The
-    /// empty path is the root.
+    /// Lists the names of the files directly in a folder of a commit; empty for a missing folder. The empty
+    /// path is the root.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the commit is not there.
+    /// [`Error::Missing`] when the repository lacks the commit.
     pub fn files_in(&self, commit: &CommitId, folder: &str) -> Result<Vec<String>, Error> {
         let mut tree = self.commit(commit)?.tree()?;
         if !folder.is_empty() {
@@ -447,10 +460,10 @@ impl Repository {
             .collect())
     }
 
-    /// What a commit names but does not hold.
+    /// Lists the paths whose content the commit refers to without containing it.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the commit is not there.
+    /// [`Error::Missing`] when the repository lacks the commit.
     pub fn elsewhere(&self, commit: &CommitId) -> Result<Elsewhere, Error> {
         elsewhere(&self.git, &self.commit(commit)?.tree()?)
     }
@@ -499,7 +512,7 @@ impl Repository {
     }
 }
 
-/// Names of header lines that no commit of ours has: signatures, encodings, and whatever somebody made up.
+/// Names of the header lines that commits of our services lack: signatures, encodings and unknown ones.
 fn other_headers(header: &[u8]) -> Vec<String> {
     let header = String::from_utf8_lossy(header);
     let lines = header.lines().filter(|line| !line.is_empty());
@@ -533,7 +546,7 @@ fn remove_locks_beneath(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What is in a folder; nothing in one that is not there.
+/// Lists the entries of a folder; empty for a missing one.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     match fs::read_dir(folder) {
         Ok(found) => Ok(found

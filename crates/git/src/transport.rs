@@ -1,4 +1,4 @@
-//! Fetch, push and look at a remote over HTTP.
+//! Fetch, push and listing of remotes over HTTP.
 
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
@@ -15,29 +15,29 @@ use crate::{
     recovery::{check_objects, forget_unchecked, recover_partial_packs},
 };
 
-/// Headers by which a caller of the git gate says what it is after.
+/// Header by which a caller names the wanted branch to the git gate.
 pub const WANTED_BRANCH: &str = "journeyman-branch";
-/// See [`WANTED_BRANCH`].
+/// Header by which a caller names the wanted commit to the git gate.
 pub const WANTED_COMMIT: &str = "journeyman-commit";
-/// How long a push or a look at a remote may take unless told otherwise. Fetches have no limit but progress.
+// Default limit of a push or listing. Fetches are limited by their progress only.
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Work on the disk alone takes no longer.
+// Limit of operations on the local disk.
 const DISK_DEADLINE: Duration = Duration::from_secs(60 * 60);
-/// Objects that are asked for by their ids in one request.
+// Maximum number of objects that one request names by their ids.
 const MISSING_AT_ONCE: usize = 20_000;
-/// Fetches of parts of the branches that may fail.
+// Maximum number of failed fetches while the branches are halved.
 const MOST_FAILURES: u32 = 200;
-/// Objects that are listed at once.
+// Maximum number of missing objects in one listing.
 const MISSING_LISTED: usize = 150_000;
 const EVERY_BRANCH: &str = "+refs/heads/*:refs/heads/*";
 
-/// Credentials for one call: a header that git sends, never an argument and never on disk.
+/// Credentials of one call, as a header that git sends. They are never an argument and never on disk.
 #[derive(Clone, Debug)]
 pub struct Auth(SecretString);
 
 impl Auth {
-    /// `Authorization: Bearer <token>`.
+    /// Creates `Authorization: Bearer <token>`.
     pub fn bearer(token: &SecretString) -> Self {
         Self(SecretString::from(format!(
             "Authorization: Bearer {}",
@@ -45,45 +45,46 @@ impl Auth {
         )))
     }
 
-    /// `Authorization: Basic …`; for a GitHub App's token the user is `x-access-token`.
+    /// Creates `Authorization: Basic …`; for a GitHub App's token the user is `x-access-token`.
     pub fn basic(user: &str, password: &SecretString) -> Self {
         let pair = STANDARD.encode(format!("{user}:{}", password.expose_secret()));
         Self(SecretString::from(format!("Authorization: Basic {pair}")))
     }
 }
 
-/// Runs `git` for one bare repository. Callers see to it that only one fetch runs on a repository at a time.
+/// Runner of `git` for one bare repository. The caller ensures that only one fetch runs on a repository at a
+/// time.
 #[derive(Clone, Debug)]
 pub struct Transport {
     git_dir: PathBuf,
     deadline: Duration,
     authority: Option<PathBuf>,
-    /// Headers for remotes of our own: the caller's trace, what it wants.
+    /// Headers for our own remotes: the caller's trace, the wanted branch and commit.
     headers: Vec<String>,
-    /// Objects of another folder that count as the repository's own.
+    /// Folder of further objects that the repository may read.
     borrowed: Option<PathBuf>,
     watch: FetchWatch,
 }
 
-/// What became of a fetch of many branches.
+/// Result of a fetch of many branches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchedBranches {
-    /// Branches that could not be fetched; the mirror has none of them, or an older head.
+    /// Branches that could not be fetched; the mirror lacks them, or has an older head.
     pub refused: BTreeMap<String, RefusedBranch>,
 }
 
-/// A branch whose history cannot be fetched.
+/// Branch whose history cannot be fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedBranch {
-    /// Its head at the remote.
+    /// Head of the branch at the remote.
     pub head: CommitId,
-    /// Why, for people.
+    /// Reason in words.
     pub reason: String,
 }
 
 impl Transport {
-    /// Transport for the bare repository at `git_dir`. Before each call its configuration is written anew. A push or a look
-    /// takes at most 300 s, a fetch as long as it makes progress.
+    /// Creates a transport for the bare repository at `git_dir`. Each call rewrites its configuration first.
+    /// A push or listing takes at most 300 s; a fetch is limited by its progress only.
     pub fn new(git_dir: impl Into<PathBuf>) -> Self {
         Self {
             git_dir: git_dir.into(),
@@ -95,7 +96,7 @@ impl Transport {
         }
     }
 
-    /// The same with the objects of another folder beside the repository's own.
+    /// Adds the objects of another folder to the repository's.
     #[must_use]
     pub fn with_objects_of(self, objects: impl Into<PathBuf>) -> Self {
         Self {
@@ -104,20 +105,20 @@ impl Transport {
         }
     }
 
-    /// The same with a watch of its fetches, which has their limits and tells their progress.
+    /// Sets the watch of the fetches, which has their limits and publishes their progress.
     #[must_use]
     pub fn with_watch(self, watch: FetchWatch) -> Self {
         Self { watch, ..self }
     }
 
-    /// The same with another header in every request; for remotes of our own.
+    /// Adds a header to every request, for our own remotes.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers.push(format!("{name}: {value}"));
         self
     }
 
-    /// The same for a remote whose certificate is of the authorities in this file, and of no others.
+    /// Trusts only the certificate authorities in this file.
     #[must_use]
     pub fn with_authority(self, file: impl Into<PathBuf>) -> Self {
         Self {
@@ -126,13 +127,13 @@ impl Transport {
         }
     }
 
-    /// The same with another deadline for pushes and looks.
+    /// Sets the limit of pushes and listings.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
 
-    /// The same with the caller's `traceparent` in the head of every request; for remotes of our own.
+    /// Adds the caller's `traceparent` to every request, for our own remotes.
     #[must_use]
     pub fn in_trace(mut self, traceparent: Option<String>) -> Self {
         self.headers
@@ -140,7 +141,8 @@ impl Transport {
         self
     }
 
-    /// Fetches `refspecs`, e.g. `+refs/heads/*:refs/heads/*`; `prune` deletes what the remote no longer has.
+    /// Fetches `refspecs`, e.g. `+refs/heads/*:refs/heads/*`; `prune` deletes branches that the remote no
+    /// longer has.
     ///
     /// # Errors
     /// [`Error::Denied`], [`Error::NotFound`], [`Error::Unavailable`], [`Error::Stalled`], [`Error::RefusedObject`],
@@ -158,7 +160,7 @@ impl Transport {
         if prune {
             args.push("--prune".into());
         }
-        // Names of many branches do not fit into the arguments of a process.
+        // The names of many branches exceed the limit of a process's arguments.
         args.extend(["--stdin".into(), "--".into(), OsString::from(url)]);
         let input = refspecs.join("\n") + "\n";
         let output = self
@@ -171,11 +173,14 @@ impl Transport {
         }
     }
 
-    /// Fetches every branch: those of `first` before the others, all at once where the remote's objects are in order, and
-    /// otherwise without the branches whose history is refused. `skipped` names heads that were refused before.
+    /// Fetches every branch, those of `first` before the others.
+    ///
+    /// Sound remotes take one fetch. After a refusal the branches with refused history are left out.
+    /// `skipped` has heads that were refused before.
     ///
     /// # Errors
-    /// As [`Transport::fetch`]; a refused object only when a branch of `first` has it, or every branch.
+    /// Those of [`Transport::fetch`]; [`Error::RefusedObject`] only when a branch of `first`, or every
+    /// branch, has such an object.
     pub async fn fetch_branches(
         &self,
         url: &str,
@@ -185,6 +190,8 @@ impl Transport {
     ) -> Result<FetchedBranches, Error> {
         let is_resumed = self.resume(url, auth, first, true).await?;
         let fetched = self.fetch_heads(url, auth, first, skipped).await?;
+        // Objects of a partial pack were never checked by a fetch, so they are checked here before the mirror
+        // is used.
         if is_resumed {
             let place = self.git_dir.clone();
             blocking(move || {
@@ -196,11 +203,11 @@ impl Transport {
         Ok(fetched)
     }
 
-    /// Fetches those of these branches that the remote has, and nothing else: the beginning of a first clone. False
-    /// when it has none of them.
+    /// Fetches those of these branches that the remote has, as the beginning of a first clone. False when it
+    /// has none of them.
     ///
     /// # Errors
-    /// As [`Transport::fetch`].
+    /// Those of [`Transport::fetch`].
     pub async fn fetch_first(
         &self,
         url: &str,
@@ -222,8 +229,8 @@ impl Transport {
         Ok(is_any)
     }
 
-    /// Goes on where an interrupted fetch ended: of the branches whose head has come, the objects that have not. True when
-    /// the mirror holds objects that still have to be checked.
+    /// Continues an interrupted fetch: fetches the missing objects of branches whose head was received. True
+    /// when the mirror contains objects that need a check.
     async fn resume(
         &self,
         url: &str,
@@ -242,7 +249,7 @@ impl Transport {
         let parts = [wanted, if also_others { others } else { Vec::new() }];
         for part in parts {
             let heads: Vec<CommitId> = part.into_iter().map(|(_, head)| head).collect();
-            // A list of very many objects is cut; the rest is in the next.
+            // A long listing is truncated, so the loop repeats it; without progress it ends.
             let mut before = Vec::new();
             loop {
                 let missing = self.missing_objects(heads.clone()).await?;
@@ -259,7 +266,8 @@ impl Transport {
         Ok(true)
     }
 
-    /// Objects that these heads name and that have not come; none of heads that have not come themselves.
+    /// Lists objects that these heads refer to and the mirror lacks; heads that the mirror lacks contribute
+    /// none.
     async fn missing_objects(&self, heads: Vec<CommitId>) -> Result<Vec<String>, Error> {
         let place = self.git_dir.clone();
         let here = blocking(move || {
@@ -280,7 +288,8 @@ impl Transport {
         let limit = Patience::Total(DISK_DEADLINE);
         let listed = self.run(&args, input.into(), ("", None), limit).await?;
         if !listed.success {
-            // A commit in the middle is missing, which older releases do not list: all of it is fetched once more.
+            // A commit within the history is missing, and older releases fail instead of listing it; the next
+            // fetch is complete.
             return Ok(Vec::new());
         }
         let missing = listed.stdout.lines().filter_map(|line| line.strip_prefix('?'));
@@ -326,7 +335,7 @@ impl Transport {
                 .map(|(branch, _)| branch.clone())
                 .collect::<Vec<_>>(),
         ];
-        // A part with a refused or damaged object is halved until the branches that have it are alone.
+        // A part with a refused or damaged object is halved until the affected branches are alone.
         let mut failures = 0;
         while let Some(part) = parts.pop() {
             if part.is_empty() {
@@ -340,7 +349,7 @@ impl Transport {
             match self.fetch(url, auth, &refspecs, false).await {
                 Err(refused @ (Error::RefusedObject { .. } | Error::Failed(_))) => {
                     failures += 1;
-                    // That many are no odd history: the disk or the remote as a whole is in trouble.
+                    // So many failures are not an odd history: the disk or the remote as a whole fails.
                     if failures > MOST_FAILURES {
                         return Err(refused);
                     }
@@ -366,10 +375,10 @@ impl Transport {
         Ok(fetched)
     }
 
-    /// Every branch of the remote and its head.
+    /// Lists every branch of the remote with its head.
     ///
     /// # Errors
-    /// As [`Transport::ls_remote`].
+    /// Those of [`Transport::ls_remote`].
     pub async fn heads(&self, url: &str, auth: Option<&Auth>) -> Result<BTreeMap<String, CommitId>, Error> {
         let args: Vec<OsString> = ["ls-remote", "--quiet", "--heads", "--", url]
             .map(Into::into)
@@ -386,11 +395,12 @@ impl Transport {
         Ok(heads.collect())
     }
 
-    /// Sets the remote's `branch` to `local_commit`, but only if it is at `expected` (absent: if it does not exist).
+    /// Sets the remote's `branch` to `local_commit` if it is at `expected` (`None`: missing).
     ///
     /// # Errors
-    /// [`Error::LeaseStale`] when the branch is elsewhere, [`Error::BranchInTheWay`], [`Error::Rejected`], [`Error::Denied`],
-    /// [`Error::NotFound`], [`Error::Unavailable`], [`Error::TimedOut`] (look before you push again), [`Error::Failed`].
+    /// [`Error::LeaseStale`] when the branch is at another commit, [`Error::BranchInTheWay`],
+    /// [`Error::Rejected`], [`Error::Denied`], [`Error::NotFound`], [`Error::Unavailable`],
+    /// [`Error::TimedOut`] (read the branch before a retry), [`Error::Failed`].
     pub async fn push(
         &self,
         url: &str,
@@ -417,6 +427,8 @@ impl Transport {
         let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
         match read_push(&output, branch) {
             Err(Error::BranchInTheWay { branch, by }) if by.is_empty() => {
+                // Some servers omit the conflicting name from the message, so it is searched in their
+                // listing.
                 let there = self.heads(url, auth).await?;
                 let by = branch_in_the_way(&branch, there.keys().map(String::as_str));
                 let by = by.unwrap_or("another branch").to_owned();
@@ -426,11 +438,11 @@ impl Transport {
         }
     }
 
-    /// The head of the remote's `branch`, if it has one.
+    /// Reads the head of the remote's `branch`; `None` when the branch is missing.
     ///
     /// # Errors
-    /// [`Error::Denied`], [`Error::NotFound`] (no such repository), [`Error::Unavailable`], [`Error::TimedOut`],
-    /// [`Error::Failed`].
+    /// [`Error::Denied`], [`Error::NotFound`] (no such repository), [`Error::Unavailable`],
+    /// [`Error::TimedOut`], [`Error::Failed`].
     pub async fn ls_remote(
         &self,
         url: &str,
@@ -447,7 +459,7 @@ impl Transport {
         if !output.success {
             return Err(classify(&output.stderr));
         }
-        // The pattern also matches as a suffix, so the name is compared in full.
+        // `ls-remote` also matches the pattern as a suffix, so the full name is compared.
         let line = output
             .stdout
             .lines()
@@ -482,7 +494,7 @@ impl Transport {
     }
 }
 
-/// A branch of these that keeps `branch` from being made: one of the names is a folder of the other.
+/// Finds the branch whose name prevents `branch`: one of the names is a folder of the other.
 pub fn branch_in_the_way<'a>(branch: &str, there: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let is_folder = |folder: &str, name: &str| {
         name.strip_prefix(folder)
@@ -493,7 +505,7 @@ pub fn branch_in_the_way<'a>(branch: &str, there: impl IntoIterator<Item = &'a s
         .find(|there| is_folder(there, branch) || is_folder(branch, there))
 }
 
-/// Work that blocks, away from the runtime's threads.
+/// Runs blocking work outside of the runtime's threads.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
@@ -504,6 +516,7 @@ async fn blocking<T: Send + 'static>(
 
 fn check_branch(branch: &str) -> Result<(), Error> {
     let is_valid =
+        // git would parse a leading dash as an option.
         git2::Reference::is_valid_name(&format!("refs/heads/{branch}")) && !branch.starts_with('-');
     if is_valid {
         Ok(())

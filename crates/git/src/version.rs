@@ -1,23 +1,23 @@
-//! The version of the `git` program, which executor and reporter look at before they do anything with it.
+//! Version check of the `git` program, which executor and reporter run at their start.
 
 use std::{fmt, path::Path, process::Command};
 
-/// The oldest version that is used: it refuses bare repositories within worktrees when told to, reads refspecs from its
-/// standard input, and has the fixes that distributions still carry back.
+/// Oldest supported version: it can refuse bare repositories within worktrees, reads refspecs from its
+/// standard input, and still receives fixes from distributions.
 pub const OLDEST_GIT: GitVersion = GitVersion {
     major: 2,
     minor: 39,
     patch: 0,
 };
 
-/// A version of git.
+/// Version of the `git` program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GitVersion {
-    /// Major number.
+    /// Major version number.
     pub major: u32,
-    /// Minor number.
+    /// Minor version number.
     pub minor: u32,
-    /// Patch number.
+    /// Patch version number.
     pub patch: u32,
 }
 
@@ -27,24 +27,24 @@ impl fmt::Display for GitVersion {
     }
 }
 
-/// Reasons that the `git` program cannot be used.
+/// Reason to refuse the `git` program.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableGit {
-    /// It does not start.
+    /// The program does not start.
     #[error("there is no git program that starts; install git {OLDEST_GIT} or newer")]
     Missing(#[source] std::io::Error),
-    /// It does not say its version.
+    /// The program does not print a version.
     #[error("`git --version` does not say a version; install git {OLDEST_GIT} or newer")]
     Unreadable,
-    /// It is too old.
+    /// The program is too old.
     #[error("git {0} is too old; install git {OLDEST_GIT} or newer")]
     TooOld(GitVersion),
 }
 
-/// The version of the `git` program on the path, if it is new enough. Blocks for a moment.
+/// Checks the version of the `git` program on the path. Blocks for a moment.
 ///
 /// # Errors
-/// [`UnusableGit`] says what to install.
+/// [`UnusableGit`], with the version to install.
 pub fn check_git_version() -> Result<GitVersion, UnusableGit> {
     check_version_of(Path::new("git"))
 }
@@ -59,7 +59,7 @@ fn check_version_of(program: &Path) -> Result<GitVersion, UnusableGit> {
     Ok(version)
 }
 
-/// The version in what `git --version` prints, whatever a vendor appends.
+/// Parses the output of `git --version` and ignores a vendor's additions.
 fn parse_version(printed: &str) -> Option<GitVersion> {
     let word = printed.strip_prefix("git version ")?.split_whitespace().next()?;
     let mut numbers = word.split('.').map_while(|part| part.parse().ok());

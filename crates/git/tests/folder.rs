@@ -64,7 +64,7 @@ impl Scene {
         self.git(&["rev-parse", "HEAD"]).parse().unwrap()
     }
 
-    /// A commit in the mirror alone, on top of the folder's head.
+    /// Creates a commit in the mirror only, on top of the folder's head.
     fn change(&self, parent: &CommitId, text: &str) -> CommitId {
         let git = self.mirror.objects();
         let id = |commit: &CommitId| git2::Oid::from_str(commit.as_str()).unwrap();
@@ -78,7 +78,8 @@ impl Scene {
         made.unwrap().to_string().parse().unwrap()
     }
 
-    /// Everything that must stay: head, branches' targets but for ours, index, and every file with its content.
+    /// Captures the state that must stay unchanged: head, targets of branches except ours, index, and every
+    /// file with its content.
     fn untouched(&self) -> (String, Vec<u8>, String) {
         (
             fs::read_to_string(self.path().join(".git/HEAD")).unwrap(),

@@ -8,10 +8,10 @@ use git::{Auth, Budget, ChangeKind, Cut, Error, FileMode, Limits, Pushed, Reposi
 use secrecy::SecretString;
 use tempfile::TempDir;
 
-/// As a policy has it.
+// A usual limit of the policy.
 const MAX_FILE: u64 = 10 << 20;
 
-/// A commit on top of `parent` in which each path has this content; `None` removes it.
+/// Creates a commit on top of `parent` with this content at each path; `None` removes the path.
 fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Option<&str>)]) -> CommitId {
     let git = repository.objects();
     let parent = parent.map(|id| {
@@ -22,7 +22,7 @@ fn commit(repository: &Repository, parent: Option<&CommitId>, files: &[(&str, Op
     if let Some(parent) = &parent {
         index.read_tree(&parent.tree().unwrap()).unwrap();
     }
-    // A large content under many names is written once.
+    // A large content at many paths is written once.
     let mut blobs = HashMap::new();
     for (path, content) in files {
         index.remove_path(Path::new(path)).ok();
@@ -286,7 +286,7 @@ async fn lines_of_a_file_above_two_mebibytes_are_not_shown() {
         ),
         (1 << 19, 2)
     );
-    // The checks see every line of it all the same.
+    // The policy still sees every line.
     let added: usize = world
         .remote
         .diff(&world.base, &head, &mut Budget::new(MAX_FILE))
@@ -311,7 +311,7 @@ async fn every_added_line_is_read_whole_until_a_change_adds_too_much() {
     let file = &change.files[0];
     assert_eq!((file.added_lines.len(), &change.cut), (100_001, &None));
     assert!(file.added_lines.iter().last().unwrap().ends_with("xend"));
-    // Of a file above the limit nothing is read, and its size says so.
+    // A file above the limit is not read; its size shows the reason.
     let none = world
         .remote
         .diff(&world.base, &head, &mut Budget::new(1 << 18))
@@ -359,7 +359,7 @@ async fn content_that_is_no_text_is_read_in_its_readable_parts() {
 #[tokio::test]
 async fn a_small_pack_that_makes_much_work_is_given_up_early() {
     let world = world().await;
-    // Ten mebibytes under thousands of names, and again in every other commit.
+    // Ten mebibytes at thousands of paths, repeated in every other commit.
     let contents = ["a", "b"].map(|line| format!("{}\n", line.repeat(99)).repeat(100_000));
     let names: Vec<String> = (0..4_000).map(|number| format!("{number}.txt")).collect();
     let mut heads = vec![world.base.clone()];
@@ -416,7 +416,7 @@ async fn a_pack_that_is_too_large_incomplete_or_damaged_leaves_nothing_behind() 
     );
     refused(b"PACKgarbage", Limits::default());
     refused(&pack[..pack.len() - 4], Limits::default());
-    // The local side has no base yet, so the history is incomplete.
+    // The local repository has no base yet, so the history is incomplete.
     refused(&pack, Limits::default());
     let left = std::fs::read_dir(world.local.path())
         .unwrap()
@@ -458,7 +458,7 @@ fn a_damaged_pack_is_refused_wherever_the_damage_is() {
     assert_eq!(left.map_or(0, |entries| entries.count()), 0);
 }
 
-/// A pack by hand: `objects` are type, delta base and content.
+/// Builds a pack from objects as type, delta base and content.
 fn raw_pack(count: u32, objects: &[(u8, Option<git2::Oid>, &[u8])]) -> Vec<u8> {
     let mut pack = [b"PACK".as_slice(), &2_u32.to_be_bytes(), &count.to_be_bytes()].concat();
     for (kind, base, content) in objects {
@@ -479,7 +479,7 @@ fn raw_pack(count: u32, objects: &[(u8, Option<git2::Oid>, &[u8])]) -> Vec<u8> {
     pack
 }
 
-/// As zlib has it, without compression.
+/// Encodes content in zlib's format without compression.
 fn stored(content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0x78, 0x01];
     let mut blocks = content.chunks(0xffff).peekable();
@@ -509,7 +509,7 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// 64 KiB, and instructions to copy them so many times.
+/// Builds a pack of 64 KiB with instructions to copy them so many times.
 fn bomb(times: usize) -> Vec<u8> {
     const BASE: usize = 0x1_0000;
     let base = vec![b'x'; BASE];
@@ -534,17 +534,17 @@ fn a_pack_of_too_many_or_too_large_objects_is_refused_within_bounds_of_memory() 
         assert!(error.to_string().contains(words), "{error}");
     };
     refused(&raw_pack(1_000_000, &[]), Limits::default(), "1000000 objects");
-    // It says that it holds more than it does.
+    // The header announces more objects than the pack contains.
     refused(&raw_pack(100_000, &[(3, None, b"x")]), Limits::default(), "");
     refused(&bomb(17), small, "unpacked");
-    // Above what git may allocate it ends by itself.
+    // Above git's memory limit the check ends by itself.
     refused(&bomb(32_768), Limits::default(), "");
     let many: Vec<Vec<u8>> = (0..4_u8).map(|fill| vec![fill; 1_000_000]).collect();
     let many: Vec<_> = many.iter().map(|content| (3, None, content.as_slice())).collect();
     refused(&raw_pack(4, &many), small, "unpacked");
     let left = std::fs::read_dir(ours.path().join("objects/pack"));
     assert_eq!(left.map_or(0, |entries| entries.count()), 0);
-    // The same by hand within the bounds is taken.
+    // A delta within the limits is accepted.
     ours.import_pack(&bomb(15), small).unwrap();
 }
 
@@ -614,7 +614,7 @@ fn submodules_and_files_of_git_lfs_are_named_and_a_change_that_touches_them_show
         &git,
         Some(&base),
         &[
-            // The rule goes in the same change; it counts all the same.
+            // The attributes are removed in the same change and still count.
             (".gitattributes", Some("\n")),
             ("art/logo.psd", Some("content\n")),
             ("art/new.psd", Some("content\n")),

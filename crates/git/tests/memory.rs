@@ -1,4 +1,4 @@
-//! Memory of comparisons, in a process of its own: nothing else may count.
+//! Memory of comparisons, in a separate process, so that no other test counts.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -9,10 +9,10 @@ use domain::CommitId;
 use git::{Budget, Repository};
 use tempfile::TempDir;
 
-/// Memory that a comparison may take, in MiB; line by line it would be some hundred bytes for each line.
+// Maximum memory of a comparison, in MiB; a comparison line by line would take some hundred bytes per line.
 const MAX_GROWTH_MIB: u64 = 200;
 
-/// The most memory that this process held since it was asked last, in MiB.
+/// Peak memory of this process since the previous call, in MiB.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status

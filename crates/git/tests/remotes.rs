@@ -61,7 +61,7 @@ fn git(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
 }
 
 impl World {
-    /// A commit with these files, whose heads are as given.
+    /// Creates a commit with these files; the parent and author headers are written literally.
     fn commit(&self, parent: Option<&str>, author: &str, files: &[(&str, &[u8])]) -> String {
         let mut tree = String::new();
         for (name, content) in files {
@@ -105,7 +105,8 @@ fn sound() -> String {
     format!("author {SOUND}")
 }
 
-/// What leads git astray when it reads the configuration of a repository that somebody else could write.
+/// Plants everything that misleads git when it reads the configuration of a repository that an attacker could
+/// write.
 fn plant(mirror: &Path, marker: &Path, elsewhere: &str) {
     let script = format!("env > {}; true", marker.display());
     let config = format!(
@@ -137,7 +138,7 @@ async fn planted_configuration_runs_nothing_and_redirects_nothing() {
     fetched.await.unwrap();
     assert_eq!(world.head("main").as_deref(), Some(base.as_str()));
     plant(&world.mirror, &marker, &elsewhere);
-    // The configuration as a link to one elsewhere is replaced, not followed.
+    // A configuration that is a link is replaced, not followed.
     let foreign = world.root.path().join("foreign");
     fs::rename(world.mirror.join("config"), &foreign).unwrap();
     std::os::unix::fs::symlink(&foreign, world.mirror.join("config")).unwrap();
@@ -156,7 +157,7 @@ async fn credential_reaches_only_the_address_it_is_for() {
     let world = world().await;
     let base = world.commit(None, &sound(), &[("a.txt", b"one\n")]);
     world.set("main", &base);
-    // The remote itself sends a caller on to another host: no redirect is followed, and no header would go with it.
+    // The remote redirects to another host: git does not follow and sends no header there.
     let spy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = format!("http://{}/acme/shop.git/info/refs", spy.local_addr().unwrap());
     let redirecting = axum::Router::new().fallback(move || {
@@ -194,7 +195,7 @@ async fn odd_history_of_old_tools_is_fetched() {
     ] {
         parent = world.raw_commit(&tree, Some(&parent), author);
     }
-    // Modes with a zero in front.
+    // Modes with a leading zero.
     let blob = git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
     let padded = raw_tree(&world.remote, &[("0100644", "b.txt", &blob)]);
     parent = world.raw_commit(&padded, Some(&parent), &sound());
@@ -203,12 +204,12 @@ async fn odd_history_of_old_tools_is_fetched() {
     let fetched = transport.fetch_branches(&world.url, Some(&world.auth), &["main"], &none);
     assert!(fetched.await.unwrap().refused.is_empty());
     assert_eq!(world.head("main"), Some(parent.clone()));
-    // The library reads it too.
+    // The library can read it too.
     let mirror = Repository::open(&world.mirror).unwrap();
     assert!(mirror.contains(&parent.parse().unwrap()));
 }
 
-/// A tree written byte by byte.
+/// Writes a tree byte by byte, without git's checks.
 fn raw_tree(remote: &Path, entries: &[(&str, &str, &str)]) -> String {
     let mut content = Vec::new();
     for (mode, name, id) in entries {
@@ -260,14 +261,14 @@ async fn dangerous_object_is_named_and_blocks_no_other_branch() {
     let fetched = fetched.await.unwrap();
     for (number, (_, fault)) in cases.iter().enumerate() {
         let reason = &fetched.refused[&format!("odd-{number}")].reason;
-        // A remote of git cannot even send an entry that names nothing.
+        // A git remote cannot send an entry with the null id at all.
         let is_named = reason.contains(fault) || (*fault == "nullSha1" && reason.contains("corruption"));
         assert!(is_named, "{reason}");
         assert_eq!(world.head(&format!("odd-{number}")), None);
     }
     assert_eq!(fetched.refused.len(), cases.len());
     assert!((0..9).all(|number| world.head(&format!("work-{number}")).is_some()));
-    // The branch that the work is about is refused at once, by object and fault.
+    // The fetch fails at once for the branch of the work, with object and fault.
     let refused = transport
         .fetch_branches(&world.url, Some(&world.auth), &["odd-0"], &none)
         .await;
@@ -275,7 +276,7 @@ async fn dangerous_object_is_named_and_blocks_no_other_branch() {
         panic!("{refused:?}");
     };
     assert_eq!((object.len(), fault.as_str()), (40, "hasDotgit"));
-    // What was refused before is not fetched again, and what the remote no longer has goes.
+    // Branches that were refused before are not fetched again, and removed branches are pruned.
     let skipped = fetched.refused;
     git(&world.remote, &["update-ref", "-d", "refs/heads/work-3"], b"");
     let fetched = transport
@@ -288,7 +289,7 @@ async fn dangerous_object_is_named_and_blocks_no_other_branch() {
     );
 }
 
-/// Bytes that do not compress.
+/// Generates incompressible bytes.
 fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let next = || {
@@ -421,7 +422,7 @@ async fn fetch_without_progress_ends_with_all_it_started() {
     let transport = world.transport().with_watch(git::FetchWatch::new(settings));
     let fetched = transport.fetch(&url, None, &[EVERY_BRANCH], true).await;
     assert!(matches!(fetched, Err(Error::Stalled(_))), "{fetched:?}");
-    // The helper that git started for the transfer has the address among its arguments.
+    // git's helper for the transfer has the URL among its arguments.
     let is_left = || {
         let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
         processes.into_iter().any(|entry| {

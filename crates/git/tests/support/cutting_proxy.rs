@@ -1,4 +1,4 @@
-//! A line to a remote that ends after some bytes, so many times.
+//! Proxy to a remote that ends a number of connections after some bytes.
 
 use std::sync::{
     Arc,
@@ -10,18 +10,19 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// A running proxy; it ends with the test's runtime.
+/// Running proxy; it ends with the test's runtime.
 pub(crate) struct CuttingProxy {
-    /// Its base URL.
+    /// Base URL of the proxy.
     pub(crate) url: String,
-    /// Bytes that it passed from the remote.
+    /// Bytes passed on from the remote.
     pub(crate) passed: Arc<AtomicU64>,
-    /// How many lines it will still cut.
+    /// Number of connections that it still interrupts.
     pub(crate) cuts: Arc<AtomicUsize>,
 }
 
 impl CuttingProxy {
-    /// Passes bytes on to `remote` (`http://host:port`) and ends each of the next `cuts` answers after `after` bytes.
+    /// Passes bytes on to `remote` (`http://host:port`) and ends each of the next `cuts` answers after
+    /// `after` bytes.
     pub(crate) async fn start(remote: &str, after: u64, cuts: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

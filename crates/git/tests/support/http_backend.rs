@@ -11,7 +11,7 @@ use axum::{
 };
 use tokio::{io::AsyncWriteExt, net::TcpListener, process::Command};
 
-/// A running remote; it ends with the test's runtime.
+/// Running remote; it ends with the test's runtime.
 pub(crate) struct HttpBackend {
     /// Base URL: repositories are `<url>/<owner>/<name>.git`.
     pub(crate) url: String,
@@ -23,7 +23,7 @@ struct Backend {
 }
 
 impl HttpBackend {
-    /// Serves the bare repositories under `root` to whoever sends this `Authorization` header.
+    /// Serves the bare repositories below `root` to requests with this `Authorization` header.
     pub(crate) async fn start(root: PathBuf, authorization: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -83,7 +83,7 @@ async fn handle(State(backend): State<Arc<Backend>>, request: Request) -> Respon
     let mut stdin = child.stdin.take().unwrap();
     let writing = tokio::spawn(async move { stdin.write_all(&body).await });
     let output = child.wait_with_output().await.unwrap();
-    // The backend may answer without reading the whole request.
+    // The backend may answer before it has read the whole request.
     let _ = writing.await.unwrap();
     parse_cgi(&output.stdout)
 }
