@@ -1,54 +1,54 @@
-//! What callers get back.
+//! Answer to a pull-request call.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{IssueSeen, Kind, Problem};
 
-/// Whether there is a pull request in the end. What Jira did not do does not change that.
+/// Result of a call: whether the pull request exists afterwards. Failures of Jira do not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// There is one.
+    /// The pull request exists.
     Success,
-    /// There is none.
+    /// No pull request was opened.
     Failed,
 }
 
-/// What became of the issue.
+/// Result for the Jira issue of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JiraStatus {
-    /// The pull request is linked, or named in a comment.
+    /// True when the issue has a link to the pull request, or a comment that names it.
     pub linked: bool,
-    /// The issue is in the status for code review.
+    /// True when the issue is in the status for code review.
     pub transitioned: bool,
-    /// The issue's status, as far as it is known.
+    /// Status of the issue, as far as it is known.
     pub current_state: Option<String>,
-    /// Why something of it was not done.
+    /// First failure of an operation on the issue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// The answer, as `docs/schemas/pull-request-output.schema.json` describes it.
+/// Answer of a call, in the form of `docs/schemas/pull-request-output.schema.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Whether there is a pull request.
+    /// Success when the pull request exists.
     pub status: Status,
-    /// How long all of it took.
+    /// Duration of the whole call, in milliseconds.
     pub execution_time_ms: u64,
-    /// Its page.
+    /// URL of the pull request.
     pub pr_url: Option<String>,
-    /// Its number.
+    /// Number of the pull request.
     pub pr_number: Option<u64>,
-    /// What became of the issue.
+    /// Result for the issue.
     pub jira_status: JiraStatus,
-    /// It was to be ready for review, and is.
+    /// True when the call asked for a review-ready pull request and it is ready.
     pub marked_ready: bool,
-    /// What was not done, and why.
+    /// Failed operations with their reasons.
     pub errors: Vec<Problem>,
 }
 
 impl Answer {
-    /// No pull request, for these reasons.
+    /// Answer without a pull request, for these reasons.
     pub fn failed(errors: Vec<Problem>) -> Self {
         Self {
             status: Status::Failed,
@@ -61,7 +61,7 @@ impl Answer {
         }
     }
 
-    /// There is one; nothing else is done yet.
+    /// Answer with a pull request, before the operations on the issue.
     pub fn opened(number: u64, url: &str, issue: &IssueSeen) -> Self {
         let current_state = match issue {
             IssueSeen::There { status, .. } => Some(status.clone()),
@@ -79,9 +79,9 @@ impl Answer {
         }
     }
 
-    /// Something that Jira did not do.
+    /// Records an operation that Jira did not do.
     pub fn without_jira(&mut self, problem: Problem) {
-        // The protocol has a short sentence here and a longer one among the errors.
+        // The protocol requires a short sentence here and a longer one among the errors.
         let missing = problem
             .context
             .jira_key
@@ -96,6 +96,7 @@ impl Answer {
                 .unwrap_or(&problem.message)
                 .clone(),
         };
+        // The protocol has room for one failure here, so the first one stays.
         self.jira_status.error.get_or_insert(said);
         self.errors.push(problem);
     }

@@ -1,20 +1,20 @@
-//! What callers get back who only want to see.
+//! Response of a dry run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{Plan, Problem};
 
-/// The answer to a dry run, as `docs/schemas/pull-request-dry-run.schema.json` describes it.
+/// Response of a dry run, in the form of `docs/schemas/pull-request-dry-run.schema.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRun {
-    /// Always true: nothing was written.
+    /// Always true, as nothing was written.
     pub dry_run: bool,
-    /// The pull request that is there already.
+    /// URL of the pull request that exists already.
     pub pr_url: Option<String>,
-    /// The writes, in their order; each has its kind as `write`.
+    /// Writes in their order, each with its kind in the field `write`.
     pub would_write: Vec<Value>,
-    /// What Jira will not do, known beforehand.
+    /// Failures of Jira that are known in advance.
     pub errors: Vec<Problem>,
 }
 

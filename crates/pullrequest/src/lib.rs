@@ -1,5 +1,6 @@
-//! A pull request as a person asks for one: the request with its checks, what has to be written for it, and the answer.
-//! Pure functions over data; who looks and writes is the reporter.
+//! Pull requests on a user's call: the validated request, the plan of writes, and the answer.
+//!
+//! All functions are pure; the reporter reads and writes.
 
 mod answer;
 mod dry_run;

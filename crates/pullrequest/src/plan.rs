@@ -1,4 +1,4 @@
-//! What has to be written for a request, given what is there. A dry run shows exactly this.
+//! Plan of the writes for a request in the present state. A dry run returns exactly this plan.
 
 use std::collections::BTreeMap;
 
@@ -10,126 +10,126 @@ use crate::{
     transition::{self, Found, Offered},
 };
 
-/// What is there.
+/// Present state of branch, pull request and issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The branch.
+    /// Commits of the branch.
     pub heads: Heads,
-    /// The open pull request of the branch.
+    /// Open pull request of the branch.
     pub open: Option<Open>,
-    /// The issue.
+    /// State of the issue.
     pub issue: IssueSeen,
 }
 
-/// Where the branch is.
+/// Commits at the head of the branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heads {
-    /// In the working directory.
+    /// Head in the working directory; absent without such a branch.
     pub local: Option<CommitId>,
-    /// At GitHub.
+    /// Head at GitHub; absent without such a branch.
     pub remote: Option<CommitId>,
-    /// The local one descends from the remote one, or there is no remote one.
+    /// True when the local head descends from the remote one, or GitHub has no such branch.
     pub is_forward: bool,
 }
 
-/// A pull request that is open.
+/// Open pull request of the branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// Its number.
+    /// Number in its repository.
     pub number: u64,
-    /// Its page.
+    /// URL of its page.
     pub url: String,
-    /// The branch that it should be merged into.
+    /// Branch that it would be merged into.
     pub base_branch: String,
-    /// It is a draft.
+    /// True while it is a draft.
     pub draft: bool,
-    /// Our account opened it.
+    /// True when our account opened it.
     pub by_us: bool,
 }
 
-/// What is seen of the issue.
+/// State of the request's issue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IssueSeen {
-    /// The request names none.
+    /// The request names no issue.
     NotAsked,
-    /// It cannot be read.
+    /// The issue cannot be read.
     Unseen(Problem),
-    /// It is there.
+    /// The issue was read.
     There {
-        /// Its status.
+        /// Name of its status.
         status: String,
-        /// The moves that the workflow offers.
+        /// Transitions that its workflow offers.
         offered: Vec<Offered>,
     },
 }
 
-/// One outward write.
+/// One write to GitHub or Jira.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "write", rename_all = "snake_case")]
 pub enum Step {
-    /// Push the branch; never over commits that it does not contain.
+    /// Push of the branch, which never discards commits of the remote.
     PushBranch {
-        /// The branch.
+        /// Name of the branch.
         branch: String,
-        /// The commit that it will be at.
+        /// Commit of the branch after the push.
         commit: CommitId,
-        /// The commit that it is at; absent when it is new.
+        /// Commit of the branch before the push; absent for a new branch.
         expected: Option<CommitId>,
     },
-    /// Open the pull request.
+    /// Opening of the pull request.
     OpenPullRequest {
-        /// Its branch.
+        /// Name of its head branch.
         branch: String,
-        /// The branch that it should be merged into.
+        /// Branch that it would be merged into.
         base_branch: String,
-        /// Its title.
+        /// Title in one line.
         title: String,
-        /// Its description.
+        /// Description in Markdown.
         description: String,
-        /// Whether it is a draft.
+        /// True when it is opened as a draft.
         draft: bool,
     },
-    /// End its draft state.
+    /// End of its draft state.
     MarkReady,
-    /// Link it on the issue; where that fails, comment.
+    /// Link on the issue, or a comment where the link fails.
     LinkIssue {
-        /// The issue.
+        /// Key of the issue.
         jira_key: String,
     },
-    /// Move the issue.
+    /// Transition of the issue.
     MoveIssue {
-        /// The issue.
+        /// Key of the issue.
         jira_key: String,
-        /// The transition's name.
+        /// Name of the transition.
         transition: String,
-        /// The status that it leads to.
+        /// Status that it leads to.
         leads_to: String,
-        /// What is filled in on its screen, by the names of fields.
+        /// Values for the fields of its screen, by the fields' names.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         fields: BTreeMap<String, String>,
-        /// What Jira calls it in requests.
+        /// Jira's id of the transition.
         #[serde(skip)]
         id: String,
     },
 }
 
-/// What has to be written, in this order.
+/// Writes of a request, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// The pull request that is there already.
+    /// Pull request that exists already.
     pub open: Option<Open>,
-    /// What has to be written.
+    /// Writes in their order.
     pub steps: Vec<Step>,
-    /// What Jira will not do, known beforehand.
+    /// Failures of Jira that are known in advance.
     pub problems: Vec<Problem>,
-    /// The issue is in review already.
+    /// True when the issue is in review already.
     pub is_in_review: bool,
 }
 
-/// Makes the plan. `choice` names a transition, as a person does where several match.
+/// Plans the writes of a request. `choice` names a transition, for workflows in which several match.
 ///
 /// # Errors
-/// Why there will be no pull request.
+/// The problem that prevents the pull request.
 pub fn plan(
     request: &Request,
     seen: &Seen,
@@ -160,7 +160,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// The open pull request, if it is ours and goes where it is asked to go.
+/// Adopts the open pull request if our account opened it with the requested base branch.
 fn adopted(request: &Request, seen: &Seen) -> Result<Option<Open>, Problem> {
     let Some(open) = &seen.open else {
         return Ok(None);
@@ -182,7 +182,7 @@ fn adopted(request: &Request, seen: &Seen) -> Result<Option<Open>, Problem> {
     .saying(format!("{}: {whose}", open.url)))
 }
 
-/// The push that is needed; absent where GitHub has the commit already.
+/// Plans the push; `None` where GitHub has the commit already.
 fn push(request: &Request, heads: &Heads) -> Result<Option<Step>, Problem> {
     let branch = &request.branch;
     match (&heads.local, &heads.remote) {
@@ -191,6 +191,7 @@ fn push(request: &Request, heads: &Heads) -> Result<Option<Step>, Problem> {
             format!("Branch '{branch}' does not exist locally or remotely"),
         )
         .about_branch(branch)),
+        // GitHub's branch is used unchanged when the working directory lacks it.
         (None, Some(_)) => Ok(None),
         (Some(local), Some(remote)) if local == remote => Ok(None),
         (Some(_), Some(_)) if !heads.is_forward => Err(Problem::new(
@@ -234,6 +235,7 @@ impl Plan {
         self.steps.push(Step::LinkIssue {
             jira_key: key.to_owned(),
         });
+        // A named choice is compared with the status itself; other review statuses do not count then.
         self.is_in_review = match choice {
             Some(choice) => status.eq_ignore_ascii_case(choice),
             None => transition::is_review(status, acronyms),

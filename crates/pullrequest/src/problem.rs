@@ -1,24 +1,24 @@
-//! What can go wrong, as callers read it.
+//! Problems of a call, as callers receive them.
 
 use serde::{Deserialize, Serialize};
 
-/// The types of errors.
+/// Type of a problem, with the names of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The request cannot be carried out as it is.
+    /// The request is not valid.
     ValidationError,
-    /// The branch is neither here nor at GitHub.
+    /// Neither the working directory nor GitHub has the branch.
     BranchNotFound,
     /// GitHub did not open the pull request.
     PrCreationFailed,
-    /// An issue is named, and the settings have no Jira.
+    /// The request names an issue, and the settings have no Jira.
     JiraNotConfigured,
-    /// Jira does not take the credentials.
+    /// Jira refuses the credentials.
     JiraAuthenticationFailed,
-    /// Jira does not show the issue.
+    /// Jira does not know the issue, or the account cannot see it.
     JiraIssueNotFound,
-    /// Neither link nor comment could be written.
+    /// Jira accepted neither the link nor the comment.
     JiraLinkFailed,
     /// The issue stays in its status.
     JiraTransitionFailed,
@@ -26,14 +26,14 @@ pub enum Kind {
     JiraTransitionAmbiguous,
     /// The pull request stays a draft.
     MarkReadyFailed,
-    /// The branch did not get to GitHub.
+    /// The push of the branch failed.
     GitPushFailed,
-    /// None of the others.
+    /// Any other failure.
     UnknownError,
 }
 
 impl Kind {
-    /// All of them.
+    /// All types, in the order of the protocol.
     pub const ALL: [Self; 12] = [
         Self::ValidationError,
         Self::BranchNotFound,
@@ -49,7 +49,7 @@ impl Kind {
         Self::UnknownError,
     ];
 
-    /// How often what failed is tried again before it is reported, while the trouble is one that may pass.
+    /// Number of retries of a failed operation before its report, for failures that may be temporary.
     pub const fn retries(self) -> u32 {
         match self {
             Self::PrCreationFailed | Self::GitPushFailed => 3,
@@ -66,48 +66,48 @@ impl Kind {
     }
 }
 
-/// One error of an answer.
+/// One problem of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Its type.
+    /// Type of the problem.
     #[serde(rename = "type")]
     pub kind: Kind,
-    /// For people.
+    /// Explanation for users.
     pub message: String,
-    /// What it is about.
+    /// Subject of the problem.
     #[serde(default)]
     pub context: Context,
 }
 
-/// What an error is about. Absent is what does not apply.
+/// Subject of a problem. Fields that do not apply are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Context {
-    /// The field of the request.
+    /// Field of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// What the field holds, when it is short.
+    /// Value of the field, if it is short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<serde_json::Value>,
-    /// The branch.
+    /// Name of the branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// The issue.
+    /// Key of the issue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jira_key: Option<String>,
-    /// The transitions to choose from.
+    /// Names of the transitions to choose from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub available_transitions: Option<Vec<String>>,
-    /// What git, GitHub or Jira said.
+    /// Message of git, GitHub or Jira.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_output: Option<String>,
-    /// How often it was tried again.
+    /// Number of retries before the report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
 }
 
 impl Problem {
-    /// A problem that is about nothing yet.
+    /// Problem without a context.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -116,42 +116,42 @@ impl Problem {
         }
     }
 
-    /// About a field of the request.
+    /// Sets the field of the request.
     #[must_use]
     pub fn about_field(mut self, field: &str) -> Self {
         self.context.field = Some(field.to_owned());
         self
     }
 
-    /// About a branch.
+    /// Sets the branch.
     #[must_use]
     pub fn about_branch(mut self, branch: &str) -> Self {
         self.context.branch = Some(branch.to_owned());
         self
     }
 
-    /// About an issue.
+    /// Sets the key of the issue.
     #[must_use]
     pub fn about_issue(mut self, key: &str) -> Self {
         self.context.jira_key = Some(key.to_owned());
         self
     }
 
-    /// With what was said.
+    /// Sets the message of git, GitHub or Jira.
     #[must_use]
     pub fn saying(mut self, output: impl Into<String>) -> Self {
         self.context.error_output = Some(output.into());
         self
     }
 
-    /// With the transitions to choose from.
+    /// Sets the transitions to choose from.
     #[must_use]
     pub fn offering(mut self, transitions: Vec<String>) -> Self {
         self.context.available_transitions = Some(transitions);
         self
     }
 
-    /// After so many retries.
+    /// Sets the number of retries; 0 stays absent.
     #[must_use]
     pub fn after(mut self, retries: u32) -> Self {
         self.context.retries = (retries > 0).then_some(retries);

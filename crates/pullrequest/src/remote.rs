@@ -1,6 +1,7 @@
-//! Which repository a remote's address means.
+//! Repository path in the URL of a git remote.
 
-/// `acme/shop` from the address of a remote that is on the server `git_url`: over HTTP or SSH, with or without `.git`.
+/// Extracts `acme/shop` from a remote's URL on the server `git_url`: over HTTP or SSH, with or without
+/// `.git`; `None` for other servers.
 pub fn repository_path(remote: &str, git_url: &str) -> Option<String> {
     let host = |url: &str| {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -9,10 +10,10 @@ pub fn repository_path(remote: &str, git_url: &str) -> Option<String> {
     let server = host(git_url);
     let remote = match remote.split_once("://") {
         Some((_, rest)) => rest.to_owned(),
-        // git@github.com:acme/shop.git
+        // The short SSH form `git@github.com:acme/shop.git` has a colon before the path.
         None => remote.replacen(':', "/", 1),
     };
-    // Whoever is named before the host says nothing about where it is.
+    // The user is dropped. An `@` after a slash is part of the path and must not hide the real host.
     let remote = match remote.split_once('@') {
         Some((user, rest)) if !user.contains('/') => rest,
         Some(_) | None => &remote,

@@ -1,4 +1,4 @@
-//! The request, checked.
+//! Request for a pull request, with its validation.
 
 use std::{
     collections::BTreeMap,
@@ -10,59 +10,60 @@ use serde_json::{Map, Value};
 
 use crate::{Kind, Problem};
 
-/// A longer value is not repeated in an error: it may be a text, or a token in the wrong field.
+// Longer values are not repeated in a problem: they may be texts, or a token in the wrong field.
 const SHOWN_CHARACTERS: usize = 20;
 
-/// A pull request that somebody wants.
+/// Validated request for a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The branch with the change.
+    /// Branch with the change.
     pub branch: String,
-    /// The branch that it should be merged into.
+    /// Branch that it should be merged into.
     pub base_branch: String,
-    /// The title.
+    /// Title of at least 5 characters.
     pub title: String,
-    /// The description, Markdown.
+    /// Description in Markdown, at least 10 characters.
     pub description: String,
-    /// The Jira issue, e.g. `ENG-12`.
+    /// Key of the Jira issue, e.g. `ENG-12`.
     pub jira_key: Option<String>,
-    /// Ready for review at once.
+    /// True when the pull request should be ready for review at the end.
     pub mark_ready: bool,
-    /// Opened as a draft.
+    /// True when it is opened as a draft.
     pub draft: bool,
-    /// The transition to code review, where several match.
+    /// Transition to code review, for workflows in which several match.
     pub transition: Option<String>,
-    /// What is filled in on the screen of that transition, by the names of fields.
+    /// Values for the screen of that transition, by the names of its fields.
     pub transition_fields: BTreeMap<String, String>,
-    /// Only what would be written is asked for.
+    /// True for a dry run, which writes nothing.
     pub dry_run: bool,
-    /// Where the branch is.
+    /// Location of the branch.
     pub place: Place,
 }
 
-/// Where the branch of a request is.
+/// Location of a request's branch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a folder of the repository on this machine, `working_directory`.
+    /// Folder of the repository on this machine, from `working_directory`.
     Folder(PathBuf),
-    /// At GitHub, in the `repository`.
+    /// Repository at GitHub, from `repository`.
     GitHub(RepositoryName),
 }
 
-/// Reads a request about a folder and says everything that is wrong with it. `is_directory` says whether a path is one.
+/// Parses a request about a folder and collects all of its problems. `is_directory` checks a path.
 ///
 /// # Errors
-/// One problem for each field that is wrong.
+/// One problem for each invalid field.
 pub fn parse(input: &Value, is_directory: impl Fn(&Path) -> bool) -> Result<Request, Vec<Problem>> {
     read(input, |fields| {
         Some(Place::Folder(fields.directory(is_directory)))
     })
 }
 
-/// Reads a request about a branch that GitHub has: as [`parse`], with `repository` in the place of `working_directory`.
+/// Parses a request about a branch at GitHub: like [`parse`], with `repository` instead of
+/// `working_directory`.
 ///
 /// # Errors
-/// One problem for each field that is wrong.
+/// One problem for each invalid field.
 pub fn parse_at_github(input: &Value) -> Result<Request, Vec<Problem>> {
     read(input, |fields| fields.repository().map(Place::GitHub))
 }
@@ -109,7 +110,7 @@ fn read(
     }
 }
 
-/// The key of a Jira issue that a branch's name holds, e.g. `ENG-12` in `feature/ENG-12-login`.
+/// Finds the key of a Jira issue in a branch's name, e.g. `ENG-12` in `feature/ENG-12-login`.
 pub fn key_in(branch: &str) -> Option<String> {
     let words = branch.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
     words
@@ -121,7 +122,7 @@ pub fn key_in(branch: &str) -> Option<String> {
         .next()
 }
 
-/// `^[A-Z]+-[0-9]+$`.
+/// True for a text that matches `^[A-Z]+-[0-9]+$`.
 fn is_key(text: &str) -> bool {
     let is_all = |part: &str, is: fn(&u8) -> bool| !part.is_empty() && part.as_bytes().iter().all(is);
     let parts = text.split_once('-');
@@ -158,6 +159,7 @@ impl Reading<'_> {
     }
 
     fn base_branch(&mut self) -> String {
+        // Only a missing field gets the default: null or another type is a mistake of the caller.
         if !self.fields.contains_key("base_branch") {
             return "main".to_owned();
         }

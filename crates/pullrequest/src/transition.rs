@@ -1,30 +1,30 @@
-//! Which of the moves that a workflow offers is meant. The only place that compares their names.
+//! Choice of a transition among those of a workflow. No other module compares their names.
 
-/// A move that a workflow offers.
+/// Transition that a workflow offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offered {
-    /// What Jira calls it in requests.
+    /// Jira's id of the transition.
     pub id: String,
-    /// Its name.
+    /// Name of the transition.
     pub name: String,
-    /// The status that it leads to.
+    /// Name of the status that it leads to.
     pub leads_to: String,
-    /// How many fields a person would have to fill in.
+    /// Number of fields that a user would have to fill in.
     pub fields: usize,
 }
 
-/// What was found.
+/// Result of a search for a transition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<'a> {
-    /// Nothing matches.
+    /// No transition matches.
     Nothing,
-    /// This one is meant.
+    /// One transition matches best.
     One(&'a Offered),
-    /// These match equally well.
+    /// Several transitions match equally well.
     Several(Vec<&'a Offered>),
 }
 
-/// How close a name is to code review; the closest first.
+/// Closeness of a name to code review; the closest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Closeness {
     Exact,
@@ -34,7 +34,7 @@ enum Closeness {
     Acronym,
 }
 
-/// The names that mean exactly this.
+// Names that match exactly; docs/pull-requests.md has the order of all matches.
 const CODE_REVIEW: [&str; 2] = ["In Code Review", "Code Review"];
 
 fn closeness(name: &str, acronyms: &[String]) -> Option<Closeness> {
@@ -56,13 +56,13 @@ fn closeness(name: &str, acronyms: &[String]) -> Option<Closeness> {
     }
 }
 
-/// Whether a status is one of code review already.
+/// True when a status is one of code review.
 pub fn is_review(status: &str, acronyms: &[String]) -> bool {
     closeness(status, acronyms).is_some()
 }
 
-/// The move to code review: by its own name or by that of the status that it leads to, whichever is closer. Only the
-/// closest count.
+/// Finds the transition to code review by its name or by the name of its status, whichever is closer. Only
+/// the closest matches count.
 pub fn to_review<'a>(offered: &'a [Offered], acronyms: &[String]) -> Found<'a> {
     let of = |one: &Offered| {
         let both = [&one.name, &one.leads_to].into_iter();
@@ -73,7 +73,8 @@ pub fn to_review<'a>(offered: &'a [Offered], acronyms: &[String]) -> Found<'a> {
     found(offered.iter().filter(is_best).collect())
 }
 
-/// The move that a person names, by its own name or by that of its status; exactly written before any other case.
+/// Finds the transition that a user names, by its name or by the name of its status. The exact spelling comes
+/// before other cases.
 pub fn named<'a>(offered: &'a [Offered], choice: &str) -> Found<'a> {
     let exact = |one: &&Offered| one.name == choice;
     let any_case = |one: &&Offered| one.name.eq_ignore_ascii_case(choice);
@@ -85,10 +86,10 @@ pub fn named<'a>(offered: &'a [Offered], choice: &str) -> Found<'a> {
     found(matches.find(|matching| !matching.is_empty()).unwrap_or_default())
 }
 
-/// Every move that leads to one of the statuses, as positions.
+/// Lists the positions of all transitions that lead to one of the statuses.
 ///
-/// Better statuses come first, each as it is written before any other case, then what asks for the fewest fields. A
-/// move's own name says nothing about where it leads.
+/// Earlier statuses come first, then the exact spelling, then fewer required fields. The name of a transition
+/// is ignored, because it does not determine its status.
 pub fn to_statuses(offered: &[Offered], statuses: &[String]) -> Vec<usize> {
     let rank = |one: &Offered| {
         let place = statuses
@@ -113,7 +114,7 @@ fn found(matching: Vec<&Offered>) -> Found<'_> {
     }
 }
 
-/// A numbered list for people, from 1.
+/// Renders a numbered list for users, from 1.
 pub fn numbered<'a>(offered: impl IntoIterator<Item = &'a Offered>) -> String {
     let line = |(index, one): (usize, &Offered)| format!("{}. {} (to {})", index + 1, one.name, one.leads_to);
     let lines: Vec<String> = offered.into_iter().enumerate().map(line).collect();
@@ -157,7 +158,7 @@ mod tests {
             "CODE REVIEW",
             "In Code Review",
         ];
-        // Each one wins over those before it.
+        // Each name wins over the previous ones.
         for (last, expected) in ["0", "1", "2", "3", "4"].into_iter().enumerate() {
             assert_eq!(review(&all[..=last], &["cr", "ICR"]), [expected], "{last}");
         }

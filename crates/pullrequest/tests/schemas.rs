@@ -1,4 +1,4 @@
-//! The published schemas against what the code takes and gives.
+//! Published schemas against the requests and answers of the code.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,7 +13,7 @@ const API_INPUT: &str = include_str!("../../../docs/schemas/pull-request-api-inp
 const OUTPUT: &str = include_str!("../../../docs/schemas/pull-request-output.schema.json");
 
 const DRY_RUN: &str = include_str!("../../../docs/schemas/pull-request-dry-run.schema.json");
-/// The protocol that other tools speak, version 1.0, word for word: its schemas, and its examples.
+// Version 1.0 of the protocol that other tools implement, verbatim: its schemas and examples.
 const PROTOCOL_INPUT: &str = include_str!("protocol/input.schema.json");
 const PROTOCOL_OUTPUT: &str = include_str!("protocol/output.schema.json");
 
@@ -29,14 +29,14 @@ fn examples(folder: &str) -> Vec<(String, Value)> {
     read.collect()
 }
 
-/// What is wrong with a value, after checking that our schema says its version.
+/// Lists the violations of a value against one of our schemas, after a check of the schema's version.
 fn complaints(schema: &str, value: &Value) -> Vec<String> {
     let versioned: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(versioned["$comment"], "version 1.0");
     complaints_of_any(schema, value)
 }
 
-/// What is wrong with a value, after checking the schema itself against draft-07.
+/// Lists the violations of a value against a schema, after a check of the schema against draft-07.
 fn complaints_of_any(schema: &str, value: &Value) -> Vec<String> {
     let schema: Value = serde_json::from_str(schema).unwrap();
     assert_eq!(schema["$schema"], "http://json-schema.org/draft-07/schema#");
@@ -219,7 +219,8 @@ fn our_answers_and_the_types_of_their_errors_are_those_of_the_protocol() {
     }
     for answer in [answer, Answer::failed(Vec::new())] {
         let value = serde_json::to_value(&answer).unwrap();
-        // It means null for a pull request that is not there, and its format says so of texts alone.
+        // The protocol's schema permits null for an absent pull request, but its format applies to strings
+        // only.
         assert_eq!(
             complaints_of_any(PROTOCOL_OUTPUT, &value),
             Vec::<String>::new(),
