@@ -88,6 +88,7 @@ impl Writer {
         let mut variables = Map::from_iter([("commit".to_owned(), commit.as_str().into())]);
         let named = paths.iter().enumerate();
         variables.extend(named.map(|(file, path)| (format!("p{file}"), Value::from(*path))));
+        // Paths go as variables, so that no character of a path can change the query.
         let (client, query) = (self.clients.of(repository)?, query(paths.len()));
         let data = client
             .query(repository, Access::Write, &query, Value::Object(variables))

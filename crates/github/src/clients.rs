@@ -20,6 +20,7 @@ impl Clients {
         role: &str,
         gated: Option<&Gated>,
     ) -> Result<Self, Error> {
+        // Limits are counted per role and instance, as each has a separate account.
         let client = |name: Option<&Instance>, settings: &Settings| {
             Client::new(settings, Limits::of(gated, role, name, settings))
         };

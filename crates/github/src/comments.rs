@@ -4,6 +4,7 @@ use domain::{RepositoryName, Timestamp};
 
 use crate::{Comment, Error, Reader, permissions::Access, wire::WireComment};
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 const MAX_PAGES: usize = 5;
 /// Interval to which the start of a listing is rounded down: 5 minutes, in milliseconds.

@@ -10,6 +10,7 @@ use crate::{
     wire::{WireIssueData, WireIssueStub},
 };
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 
 // One query replaces four REST calls; REST also does not report who edited the text. Each list holds
@@ -58,6 +59,7 @@ impl Reader {
     ) -> Result<PolledIssues, Error> {
         let path = format!("/issues?state=open&sort=updated&direction=desc&per_page={PAGE}");
         let client = self.clients.of(repository)?;
+        // One page only: whatever changed since the previous poll is first in the list.
         let found: Option<(Vec<WireIssueStub>, _)> =
             client.get_unless(repository, Access::Look, &path, known).await?;
         Ok(match found {

@@ -44,9 +44,11 @@ impl Kept {
 
     fn put(&mut self, path: &str, tag: ETag, body: &str) {
         self.forget(path);
+        // The previous answer is gone by now, so that a large one cannot leave it in use.
         if body.len() > LARGEST {
             return;
         }
+        // The scan for the oldest entry is cheap: 1,000 entries at most, and only for answers that changed.
         while self.entries.len() >= MOST || self.bytes + body.len() > MOST_BYTES {
             let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.used);
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else {
@@ -58,7 +60,6 @@ impl Kept {
         self.bytes += body.len();
         let entry = Entry {
             tag,
-            // Before the size check: an answer that is too large must also remove its outdated predecessor.
             body: body.to_owned(),
             used: self.uses,
         };

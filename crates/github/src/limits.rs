@@ -13,6 +13,7 @@ use crate::{Error, Settings, call::Call};
 
 /// Writes that github.com accepts before its secondary rate limit: 80 a minute, 500 an hour.
 pub const WRITES: Pace = Pace {
+    // From GitHub's documentation of rate limits: requests that create content.
     a_minute: 80,
     an_hour: 500,
 };
@@ -107,6 +108,7 @@ impl Limits {
         Knock {
             account: &self.account,
             resource: call.resource(),
+            // Only requests that create content count for the secondary limit's pace.
             pace: self.pace.filter(|_| call.is_write()),
         }
     }
@@ -120,6 +122,7 @@ impl Limits {
 
     pub(crate) async fn hear(&self, call: Call<'_>, heard: Heard) {
         if let Some(gate) = &self.gate
+            // The gate may be a server, which an answer without limits need not reach.
             && heard != Heard::default()
         {
             gate.hear(self.knock(call), heard).await;

@@ -221,6 +221,8 @@ pub fn mentions(text: &str, key: &str) -> bool {
         && text.match_indices(key).any(|(at, _)| {
             let before = text[..at].chars().next_back();
             let after = text[at + key.len()..].chars().next();
+            // An underscore may follow, as in the branch `ENG-1_login`, but not precede: `X_ENG-1` is another
+            // key.
             !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
                 && !after.is_some_and(char::is_alphanumeric)
         })

@@ -10,6 +10,7 @@ use crate::{
     permissions::Access,
 };
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 
 /// Content of an issue to open.
@@ -91,6 +92,7 @@ impl Writer {
             let body = issue.body.as_deref().unwrap_or_default();
             body.trim_end().ends_with(ending)
         };
+        // The list is newest first, so the last match is the oldest issue.
         Ok(found.into_iter().rfind(has).map(OpenedIssue::from))
     }
 

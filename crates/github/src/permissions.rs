@@ -24,6 +24,7 @@ impl Level {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         match text {
             "read" => Some(Self::Read),
+            // `admin` includes writing, which is the highest level that any call needs.
             "write" | "admin" => Some(Self::Write),
             _ => None,
         }

@@ -146,6 +146,7 @@ impl Places {
         moved
             .get(repository)
             .cloned()
+            // Only renamed repositories are stored; all others have the address of their name.
             .unwrap_or_else(|| Place::of(repository))
     }
 
@@ -184,6 +185,7 @@ impl Places {
     }
 
     async fn token(&self, repository: &RepositoryName, access: Access) -> Result<Token, Error> {
+        // The lock of the map is released before the request, so that other repositories do not wait.
         let slot = {
             let mut tokens = self.tokens.lock().await;
             Arc::clone(tokens.entry((repository.clone(), access)).or_default())
@@ -199,9 +201,11 @@ impl Places {
     async fn mint(&self, repository: &RepositoryName, access: Access) -> Result<Token, Error> {
         let installation = self.installation(repository).await?;
         let mut body = self.place(repository).await.scope();
+        // A leaked token then opens one repository for one kind of call.
         body["permissions"] = json!(access.within(&installation.permissions));
         let path = format!("/app/installations/{}/access_tokens", installation.id);
         let answered = transport::send(&self.own, Call::Post(&path, &body)).await;
+        // The request names the installation of the cache, which may have been removed since.
         let minted: Minted = match answered.and_then(|answer| answer.parse()) {
             Ok(minted) => minted,
             // A lost token harms no one and expires, so that the request may be sent again.
@@ -260,6 +264,7 @@ impl Places {
     ) -> Result<(), Error> {
         let elsewhere = || Error::Moved { to: capped(location) };
         let target: Uri = location.parse().map_err(|_| elsewhere())?;
+        // A redirect to another host must not receive the token.
         let is_ours = target.authority().is_none() || authority(&target) == self.authority;
         let path = target.path().strip_prefix(&self.base_path).unwrap_or_default();
         let rest = rest.split('?').next().unwrap_or_default();
@@ -280,8 +285,8 @@ impl Places {
         if moved
             .get(repository)
             .is_some_and(|known| known.base == place.base)
-        // The target is known and the calls still arrive here, so the redirects form a loop.
         {
+            // The target is known and the calls still arrive here, so the redirects form a loop.
             return Err(goes_round(repository));
         }
         // The installation and its tokens belong to the previous name or owner.
@@ -348,5 +353,6 @@ fn life(expires_at: Option<&str>) -> Duration {
             .ok()?;
         Duration::from_millis(u64::try_from(end.unix_ms()).ok()?).checked_sub(now)
     });
+    // A token with less than the margin left is replaced at its next use.
     left.unwrap_or(TOKEN_LIFE).saturating_sub(TOKEN_MARGIN)
 }

@@ -80,6 +80,7 @@ impl ProjectField {
             }
             FieldKind::Number => {
                 let number: f64 = text.trim().parse().ok()?;
+                // JSON has no infinite numbers.
                 number.is_finite().then(|| json!({ "number": number }))?
             }
             FieldKind::Text => json!({ "text": text }),
@@ -177,6 +178,7 @@ impl Writer {
             .fields
             .nodes
             .into_iter()
+            // Fields of kinds that the query does not select arrive without an id.
             .filter(|field| !field.id.is_empty());
         Ok(Project {
             id: found.id,

@@ -16,6 +16,7 @@ use crate::{
     },
 };
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 const MAX_CHECK_PAGES: usize = 3;
 const MAX_PULL_REQUEST_PAGES: usize = 5;
@@ -168,6 +169,7 @@ impl Reader {
     /// [`Error::NotFound`] when no pull request has that number.
     pub async fn remarks(&self, repository: &RepositoryName, number: u64) -> Result<Vec<Remark>, Error> {
         let mut remarks = Vec::new();
+        // GitHub has separate endpoints for reviews, comments on lines and the conversation.
         for place in [
             format!("/pulls/{number}/reviews"),
             format!("/pulls/{number}/comments"),
@@ -208,6 +210,7 @@ impl Reader {
             let before = closed.len();
             let found = found.into_iter().map(PullRequest::from);
             closed.extend(found.filter(|candidate| candidate.updated_at.is_none_or(|at| at >= since)));
+            // The list is sorted by change, so the first older entry ends the search.
             if !is_full || closed.len() - before < seen {
                 break;
             }
@@ -244,6 +247,7 @@ impl Reader {
             let before = changed.len();
             let found_now = found.into_iter().map(PullRequest::from);
             changed.extend(found_now.filter(|candidate| candidate.updated_at.is_none_or(|at| at >= since)));
+            // The list is sorted by change, so the first older entry ends the search.
             if seen < PAGE || changed.len() - before < seen {
                 break true;
             }
@@ -331,6 +335,8 @@ impl Reader {
                 deliveries.push(delivery);
             }
             match next {
+                // Deliveries have cursors instead of page numbers, so the next page is known only from the
+                // answer.
                 Some(query) => path = format!("/app/hook/deliveries?{query}"),
                 None => break,
             }

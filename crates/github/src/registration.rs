@@ -61,6 +61,7 @@ impl Role {
             Self::Reader => "-journeyman-reader",
             Self::Writer => "-journeyman",
         };
+        // The organization's part is shortened, because the ending distinguishes the two Apps.
         let org: String = org.chars().take(MAX_NAME - end.len()).collect();
         org + end
     }
@@ -123,6 +124,7 @@ impl NewApp {
 /// # Errors
 /// [`Error::Rejected`] for a malformed code; otherwise GitHub's refusal, e.g. of an unknown code.
 pub async fn convert(api_url: &str, code: &str) -> Result<NewApp, Error> {
+    // The code becomes part of a path, in which other characters would change the URL.
     let is_plain = code
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');

@@ -9,6 +9,7 @@ use crate::{
     wire::{WireBranch, WireBranchRule},
 };
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 
 impl Client {
@@ -66,6 +67,7 @@ impl Reader {
     ) -> Result<Vec<String>, Error> {
         let client = self.clients.of(repository)?;
         let mut required = Vec::new();
+        // Either source may be forbidden to the reader without the other.
         for found in [
             client.protecting(repository, Access::Look, branch).await,
             client.of_rulesets(repository, Access::Look, branch).await,

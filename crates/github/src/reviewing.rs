@@ -10,7 +10,9 @@ use crate::{
     wire::{WireCommit, WireComparison, WireFile, WireIssueEvent},
 };
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
+// GitHub lists at most 250 commits of a pull request, thus three pages.
 const MAX_COMMIT_PAGES: usize = 3;
 const MAX_FILE_PAGES: usize = 3;
 const MAX_EVENT_PAGES: usize = 10;

@@ -10,6 +10,7 @@ use crate::{
     wire::{WireComment, WireLineComment, WireReview},
 };
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 // Bytes that are read from the end of a log.
 const LOG_BYTES: usize = 512 * 1024;
@@ -69,6 +70,7 @@ impl Reader {
         let reviews: Vec<WireReview> = client
             .get_again(repository, Access::Look, &path("reviews"))
             .await?;
+        // Comments on lines belong to reviews, so the second request is needless without one.
         if reviews.is_empty() {
             return Ok(Vec::new());
         }

@@ -162,6 +162,7 @@ impl Settings {
 
     /// True for GitHub's own service: github.com, or an enterprise subdomain of ghe.com.
     pub(crate) fn is_github_com(&self) -> bool {
+        // GitHub with data residency has subdomains of ghe.com.
         let host = self.api_url.split("://").nth(1).unwrap_or_default();
         let host = host.split(['/', ':']).next().unwrap_or_default();
         host == "api.github.com" || host.ends_with(".ghe.com")
@@ -184,6 +185,7 @@ impl Settings {
                 );
             }
         }
+        // The reader has read access only, and a project token would add write access.
         if section == READER && self.project_token.is_some() {
             return wrong(
                 "project_token",

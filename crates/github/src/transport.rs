@@ -21,6 +21,7 @@ use crate::{
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRY_DELAYS_MS: [u64; 2] = [200, 1000];
 const LOST: &str = "the connection was lost";
+// GitHub's documentation asks for at least one minute where neither header names a time.
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 
 /// Successful answer, or a 304.
@@ -151,6 +152,7 @@ fn with_jitter(ms: u64) -> Duration {
 /// Sends a request once, unless the limits of the caller hold it back.
 pub(crate) async fn send(caller: &Caller, call: Call<'_>) -> Result<Answer, Error> {
     caller.limits.admit(call).await?;
+    // Boxed: the exchange is too large to be part of every caller's future (lint `large_futures`).
     let sending = Box::pin(exchange(&caller.crab, call));
     let Ok(sent) = timeout(TOTAL_TIMEOUT, sending).await else {
         return Err(lost(call.is_write(), format!("{} timed out", call.name()), None));
@@ -186,13 +188,14 @@ async fn exchange(crab: &Octocrab, call: Call<'_>) -> Result<(LimitHeaders, Resu
     };
     let (link, scopes, etag) = (header("link"), header("x-oauth-scopes"), header("etag"));
     let content_type = header("content-type").unwrap_or_default();
+    // A 304 is an answer to conditional requests only.
     let is_unchanged = status == 304 && matches!(call, Call::GetUnless(..));
-    // GitHub may cut a text within a surrogate pair; serde would then reject the whole answer.
     let body = response
         .into_body()
         .collect()
         .await
         .map_err(|error| failure(error, write))?;
+    // GitHub may cut a text within a surrogate pair; serde would then reject the whole answer.
     let body = json::replace_broken_characters(&body.to_bytes()).into_owned();
     let body = String::from_utf8_lossy(&body).into_owned();
     let result = if is_unchanged || (200..300).contains(&status) {
@@ -321,6 +324,7 @@ fn refusal(call: Call<'_>, status: u16, hints: Hints, message: &str) -> Error {
         },
         404 | 410 => Error::NotFound { what: call.name() },
         409 => Error::Conflict { detail: detail() },
+        // GitHub reports an existing pull request as 422, among other errors of validation.
         422 if lower.contains("already exists") => Error::Conflict { detail: detail() },
         // A 503 counts as not executed, also for a write; after any other server error the write may have
         // been done.
@@ -364,6 +368,7 @@ pub(crate) fn failure(error: octocrab::Error, write: bool) -> Error {
 }
 
 fn never_connected(error: &(dyn StdError + 'static)) -> bool {
+    // octocrab wraps the error of hyper-util, which alone knows whether a connection was established.
     let mut link = Some(error);
     while let Some(error) = link {
         if let Some(error) = error.downcast_ref::<hyper_util::client::legacy::Error>() {

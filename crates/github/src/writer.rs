@@ -13,6 +13,7 @@ use crate::{
     wire::{WireComment, WirePullRequest, WireRef},
 };
 
+// GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 const MAX_COMMENT_PAGES: usize = 20;
 

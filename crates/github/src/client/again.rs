@@ -35,6 +35,7 @@ impl Client {
 
     /// Reads a path with the cached `ETag`. The cached body is used only after a 304 for this caller.
     pub(super) async fn read_again(&self, caller: &Caller, path: &str) -> Result<Answer, Error> {
+        // `find` copies, so that the lock is free while the request runs.
         let known = self.kept().find(path);
         let Some((tag, body)) = known else {
             let answer = transport::read(caller, Call::Get(path)).await?;

@@ -57,13 +57,13 @@ impl Client {
     ) -> Result<Value, Error> {
         let mut is_fresh = false;
         loop {
+            // The loop ends after one new token. GitHub refuses credentials before it runs anything, so
+            // mutations may repeat.
             let caller = Box::pin(self.graphql_caller(repository, access)).await?;
             let answer = match call.is_write() {
                 true => Box::pin(transport::send(&caller, call)).await,
                 false => Box::pin(transport::read(&caller, call)).await,
             };
-            // GitHub refused an expired token before it ran anything, so that a mutation can be sent again as
-            // well.
             match answer {
                 Err(Error::Unauthorized { .. })
                     if !is_fresh && self.0.places.forget(repository, access).await =>

@@ -32,6 +32,7 @@ struct WireAppSelf {
 
 impl Client {
     pub(crate) async fn whoami(&self) -> Result<Identity, Error> {
+        // A failure is not stored, so the next call repeats the request.
         self.0.whoami.get_or_try_init(|| self.ask_whoami()).await.cloned()
     }
 

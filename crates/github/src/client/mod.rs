@@ -265,6 +265,7 @@ impl Client {
         let Request {
             repository, access, ..
         } = request;
+        // Both kinds of repetition are bounded: a few redirects, and one new token.
         let (mut moves, mut is_fresh) = (0, false);
         loop {
             match Box::pin(self.attempt(&request)).await {
@@ -295,6 +296,7 @@ impl Client {
 
     async fn attempt(&self, request: &Request<'_>) -> Result<Answer, Error> {
         let caller = self.0.places.caller(request.repository, request.access).await?;
+        // Read for each attempt, because the previous one may have followed a redirect.
         let place = self.0.places.place(request.repository).await;
         let path = format!("{}{}", place.base, request.path);
         match request.kind {
@@ -314,6 +316,7 @@ impl Client {
     ) -> Result<Repository, Error> {
         let found = self.get::<WireRepository>(repository, access, "").await?;
         let mut found = Repository::from(found);
+        // GitHub's name has no instance; it gets the one of the settings.
         found.name = found.name.on(repository.instance().cloned());
         Ok(found)
     }

@@ -25,6 +25,8 @@ impl Client {
         // without it.
         match Box::pin(self.attempt(&request)).await {
             Err(Error::Moved { to }) => {
+                // A log may contain confidential text. Plain HTTP is accepted only where the API itself has
+                // no TLS.
                 let is_plain = to.starts_with("http://") && !self.0.api_url.starts_with("http://");
                 if is_plain {
                     return Err(Error::Rejected {

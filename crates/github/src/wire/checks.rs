@@ -72,6 +72,7 @@ impl From<WireCheckRun> for Check {
         let status = match wire.status.as_str() {
             "completed" => CheckStatus::Completed,
             "in_progress" => CheckStatus::InProgress,
+            // Also `waiting`, `requested` and `pending`: such a check has not begun.
             _ => CheckStatus::Queued,
         };
         let completed = status == CheckStatus::Completed;

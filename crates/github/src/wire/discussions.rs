@@ -116,6 +116,7 @@ impl From<WireDiscussion> for Discussion {
             .known()
             .flat_map(|comment| comment.flat(None))
             .collect();
+        // Replies come grouped below their comment; readers need the order of time.
         comments.sort_by_key(|comment| comment.created_at);
         Self {
             node_id: wire.id,

@@ -83,6 +83,7 @@ pub(crate) struct WireIssue {
 #[derive(Deserialize)]
 pub(super) struct Nodes<T> {
     #[serde(default = "Vec::new")]
+    // GraphQL returns null for a node that our account cannot see.
     nodes: Vec<Option<T>>,
 }
 

@@ -61,6 +61,7 @@ impl From<WirePullRequest> for PullRequest {
             head_repository: wire
                 .head
                 .repo
+                // A deleted fork leaves the pull request without a head repository.
                 .map(|repository| repository.full_name)
                 .unwrap_or_default(),
             base_branch: wire.base.branch,

@@ -37,6 +37,7 @@ impl WireComment {
         let author_id = id(self.user.as_ref());
         let by_bot = self.user.as_ref().is_some_and(WireUser::is_bot);
         let author = login(self.user);
+        // The App's id identifies our comments also after a rename of its login.
         let via_our_app = our_app.is_some() && self.performed_via_github_app.map(|app| app.id) == our_app;
         Comment {
             id: CommentId(self.id),
@@ -115,6 +116,7 @@ impl WireReview {
             "CHANGES_REQUESTED" => ReviewState::ChangesRequested,
             "COMMENTED" => ReviewState::Commented,
             "DISMISSED" => ReviewState::Dismissed,
+            // A review that is not submitted yet is `PENDING`, and only its author sees it.
             _ => return None,
         };
         let of_it = comments
