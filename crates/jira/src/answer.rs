@@ -50,6 +50,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 pub(crate) async fn bounded_body(mut response: Response, write: bool) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| failure(error, write))? {
+        // Checked for each chunk, because the header `content-length` may be missing or wrong.
         if body.len() + chunk.len() > MAX_ANSWER_BYTES {
             return Err(Error::Malformed {
                 detail: "more than 16 MiB".to_owned(),
@@ -88,6 +89,7 @@ pub(crate) fn parse<T: DeserializeOwned>(body: &[u8], name: &str) -> Result<T, E
 /// recursion at any depth, and the limit of `serde_json` (128 levels) bounds the others.
 fn read_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, json::Error> {
     match json::from_slice(body) {
+        // Only `serde_json` itself can skip values; the stricter parser measures the depth of the whole text.
         Err(json::Error::TooDeep) => serde_json::from_slice(body).map_err(|error| {
             if error.is_data() {
                 json::Error::Unreadable(error)

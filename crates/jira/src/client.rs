@@ -95,6 +95,7 @@ impl Client {
         let rejected = || Error::Rejected {
             detail: format!("{base_url} is not a URL"),
         };
+        // reqwest would report an invalid URL only with the first request.
         reqwest::Url::parse(&base_url).map_err(|_| rejected())?;
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -126,6 +127,7 @@ impl Client {
     /// Reads the ids of the site's fields with acceptance criteria; empty for a site that does not list its
     /// fields.
     pub(crate) async fn criteria_fields(&self) -> Result<Vec<String>, Error> {
+        // The lock is held during the request, so that concurrent calls share one.
         let mut known = self.0.criteria_fields.lock().await;
         if let Some((read_at, fields)) = &*known
             && read_at.elapsed() < FIELDS_KEPT
@@ -213,6 +215,7 @@ impl Client {
     pub(crate) async fn comments(&self, key: &TicketKey) -> Result<Vec<Comment>, Error> {
         let us = self.myself().await?;
         let path = format!(
+            // Without the expansion the answer lacks the markers.
             "{}/comment?orderBy=created&expand=properties",
             self.issue_path(key)?
         );
@@ -238,6 +241,7 @@ impl Client {
             let found: Vec<Comment> = page.values.into_iter().map(read).collect::<Result<_, _>>()?;
             start += found.len();
             let is_last = found.is_empty() || start >= page.total;
+            // The page is newest first, so its last comment is the oldest.
             let reaches_back = found.last().is_some_and(|oldest| oldest.created < since);
             newest_first.extend(found.into_iter().filter(|comment| comment.created >= since));
             if is_last || reaches_back {
@@ -381,12 +385,13 @@ impl Client {
     ) -> Result<T, Error> {
         let token = self.0.api_token.expose_secret();
         let request = match (self.0.email.as_str(), token) {
+            ("", "") => request,
             // A personal access token goes as a bearer token, an API token with the account's address by
             // basic authentication.
-            ("", "") => request,
             ("", token) => request.bearer_auth(token),
             (email, token) => request.basic_auth(email, Some(token)),
         };
+        // Admission comes last before sending, so that a request that is held back has no effect.
         self.0.limits.admit().await?;
         let response = request.send().await.map_err(|error| failure(error, write))?;
         let status = response.status();

@@ -20,6 +20,7 @@ const HEADING: &str = "## Acceptance criteria";
 
 /// True when a field of this name holds acceptance criteria.
 pub(crate) fn is_criteria_field(name: &str) -> bool {
+    // Apostrophes differ between keyboards, and some names end in a colon.
     let name = name.trim().trim_end_matches(':').replace('’', "'").to_lowercase();
     NAMES.contains(&name.as_str())
 }

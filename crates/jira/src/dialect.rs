@@ -152,6 +152,7 @@ impl Dialect {
             None => {}
         }
         let path = match self {
+            // The Cloud has replaced `search` by `search/jql`, which has page tokens instead of positions.
             Self::Cloud => "search/jql",
             Self::DataCenter => "search",
         };

@@ -29,6 +29,7 @@ impl Reader {
         names: &[String],
     ) -> Result<Vec<(String, String)>, Error> {
         let path = format!(
+            // `names` maps the ids of custom fields to their display names.
             "{}?fields=*all&expand=names",
             self.clients.of(key)?.issue_path(key)?
         );

@@ -89,6 +89,7 @@ pub async fn site(settings: &Settings) -> Result<Site, Error> {
         ..settings.clone()
     };
     let client = Client::new(&nobody, Limits::default())?;
+    // Both kinds have version 2 of this endpoint; the kind is not known yet.
     let server: WireServer = client.get("/rest/api/2/serverInfo").await?;
     if server.deployment_type.is_empty() && server.version_numbers.is_empty() {
         return Err(Error::Malformed {
@@ -161,10 +162,12 @@ pub async fn register(admin: &Settings, webhook: &Webhook<'_>) -> Result<bool, (
     };
     let client = Client::new(admin, Limits::default()).map_err(to("GET"))?;
     let known: Vec<WireHook> = client.get(webhooks).await.map_err(to("GET"))?;
+    // The URL identifies the webhook, because its id is stored nowhere.
     let known = known.iter().find(|hook| hook.url == webhook.url);
     match known.and_then(WireHook::id) {
         Some(id) => {
             if admin.deployment == Dialect::DataCenter {
+                // A Data Center requires the id in the body too.
                 body["id"] = json!(id);
             }
             let path = format!("{webhooks}/{id}");

@@ -10,6 +10,7 @@ use reqwest::header::HeaderMap;
 
 use crate::Error;
 
+// Jira has one limit for all requests of an account.
 const RESOURCE: &str = "rest";
 
 /// Limits of one account; without a gate no request is held back.
@@ -33,6 +34,7 @@ impl Limits {
         Knock {
             account: &self.account,
             resource: RESOURCE,
+            // A pace of writes is kept at github.com only.
             pace: None,
         }
     }

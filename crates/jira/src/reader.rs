@@ -96,6 +96,7 @@ impl Reader {
     pub async fn issue(&self, key: &TicketKey) -> Result<Issue, Error> {
         let client = self.clients.of(key)?;
         let path = client.issue_path(key)?;
+        // Custom fields are requested by their ids, which differ from site to site.
         let criteria_fields = client.criteria_fields().await?;
         let more: String = criteria_fields.iter().map(|id| format!(",{id}")).collect();
         let found: WireIssue = client.get(&format!("{path}?fields={FIELDS}{more}")).await?;
@@ -187,6 +188,7 @@ impl Reader {
     /// # Errors
     /// [`Error::Rejected`] when the project does not exist.
     pub async fn similar(&self, project: &str, words: &[String]) -> Result<Vec<Outlined>, Error> {
+        // An empty condition would be a syntax error in JQL.
         if words.is_empty() {
             return Ok(Vec::new());
         }

@@ -33,6 +33,7 @@ impl ScreenField {
             let (_, value) = allowed.find(|(name, _)| name.to_lowercase() == wanted.to_lowercase())?;
             value.clone()
         };
+        // A field of several values takes a list also for one value.
         Some(if self.kind == "array" { json!([one]) } else { one })
     }
 

@@ -166,6 +166,7 @@ impl Settings {
                 "must be empty: a Data Center takes a personal access token as api_token, and no address",
             );
         }
+        // Without it, links in comments would lead to the gateway.
         if self.base_url.starts_with(GATEWAY) && self.site_url.is_empty() {
             return wrong(
                 "site_url",

@@ -97,6 +97,7 @@ impl Writer {
         if !marker.is_empty() {
             properties.push(json!({ "key": wire::MARKER, "value": { "id": marker } }));
         }
+        // The property exists in service projects only, and its absence means a public comment.
         if audience == Audience::Internal && client.is_of_service_project(key).await? {
             properties.push(json!({ "key": wire::SERVICE_DESK, "value": { "internal": true } }));
         }
@@ -177,6 +178,7 @@ impl Writer {
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<Transition>, Error> {
         let path = format!(
+            // Without the expansion the answer lacks the fields of the screens.
             "{}/transitions?expand=transitions.fields",
             self.clients.of(key)?.issue_path(key)?
         );

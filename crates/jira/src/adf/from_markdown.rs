@@ -66,6 +66,8 @@ impl Builder {
     fn start(&mut self, tag: Tag<'_>) {
         let opened = match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.block("paragraph", Value::Null),
+            // ADF restricts headings, quotes, tables and rules within other nodes, so they keep their form at
+            // the top only.
             Tag::Heading { level, .. } if self.at_top() => {
                 self.block("heading", json!({ "level": level as u8 }))
             }
@@ -224,6 +226,7 @@ impl Builder {
     }
 
     fn close_implicit(&mut self) {
+        // A paragraph that text opened must end before a block begins, as ADF nests no block in it.
         if self.open.last().is_some_and(|frame| frame.implicit) {
             self.close_frame();
         }
@@ -257,6 +260,7 @@ impl Builder {
     }
 
     fn finish(mut self) -> Value {
+        // A paragraph opened by trailing text is still open here.
         while !self.open.is_empty() {
             self.close_frame();
         }

@@ -67,6 +67,7 @@ fn block(node: &Value) -> String {
         "bulletList" | "decisionList" => items(inside, |_| "- ".to_owned()),
         "orderedList" => {
             let first = node["attrs"]["order"].as_u64().unwrap_or(1);
+            // Saturating: a foreign document may have any number here.
             items(inside, |index| format!("{}. ", first.saturating_add(index)))
         }
         "taskList" => tasks(inside),
@@ -90,6 +91,7 @@ fn level(heading: &Value) -> usize {
         .as_u64()
         .and_then(|level| usize::try_from(level).ok())
         .unwrap_or(1)
+        // Markdown has six levels; a foreign document may name any.
         .clamp(1, 6)
 }
 

@@ -13,6 +13,7 @@ const LANGUAGES: &str = "actionscript ada applescript bash c c# c++ css erlang g
 pub(super) fn block(language: &str, code: &str) -> String {
     let code = code.replace('\r', "");
     let code = code.strip_suffix('\n').unwrap_or(&code);
+    // Jira matches the names of macros regardless of case.
     let lower = code.to_lowercase();
     let has = |sign: &str| lower.contains(sign);
     match (has("{code"), has("{noformat")) {

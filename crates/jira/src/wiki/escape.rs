@@ -67,6 +67,7 @@ fn one(c: char, before: Option<char>, after: &[char], place: Place, out: &mut St
     let acts = match c {
         '\\' => return out.push_str("&#92;"),
         '&' if is_entity(after) => return out.push_str("&amp;"),
+        // No backslash escapes these there, but numeric entities do.
         '{' | '}' | '[' | ']' | '|' if place == Place::Marked => {
             return out.push_str(&format!("&#{};", u32::from(c)));
         }

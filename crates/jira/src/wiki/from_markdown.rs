@@ -16,10 +16,12 @@ const MAX_LISTS: usize = 16;
 /// in a list by a line for each row, an image by a link, HTML by text. No text becomes active markup, and
 /// none leaves its block.
 pub fn from_markdown(markdown: &str) -> String {
+    // Wiki markup has no task lists; their markers become text.
     let extensions = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     let mut events = TextMergeStream::new(Parser::new_ext(markdown, extensions)).peekable();
     let mut builder = Builder::default();
     while let Some(event) = events.next() {
+        // A mark before a word needs braces, which only the next event shows.
         let touches =
             matches!(events.peek(), Some(Event::Text(text)) if text.starts_with(char::is_alphanumeric));
         builder.event(event, touches);
@@ -168,6 +170,7 @@ impl Builder {
             Tag::Emphasis => self.mark('_'),
             Tag::Strikethrough => self.mark('-'),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }
+                // Wiki links cannot be nested.
                 if self.link.is_none() && is_safe_link(&dest_url) =>
             {
                 self.link = Some((dest_url.to_string(), String::new()));

@@ -50,6 +50,7 @@ struct Scan<'a> {
 impl Scan<'_> {
     fn step(&mut self) {
         let rest = &self.text[self.at..];
+        // Longer delimiters come before their prefixes.
         let taken = match rest {
             ['\\', '\\', next, ..] if next.is_whitespace() => self.emit("  \n", 3),
             ['\\', '\\'] => self.emit("", 2),
@@ -91,6 +92,7 @@ impl Scan<'_> {
         }
         let wanted: Vec<char> = sign.chars().collect();
         let mut at = from;
+        // An escaped character cannot end the markup, so it is skipped with its backslash.
         while at + wanted.len() <= rest.len() {
             if rest[at..].starts_with(&wanted) {
                 return Some(at);
@@ -148,6 +150,7 @@ impl Scan<'_> {
             .any(|known| head.starts_with(known));
         let length = rest
             .iter()
+            // A color or anchor is short; the limit keeps the search linear.
             .take(200)
             .position(|c| *c == '}')
             .filter(|_| is_known)?;

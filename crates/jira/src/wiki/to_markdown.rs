@@ -11,6 +11,7 @@ const MAX_LISTS: usize = 16;
 /// Text is not escaped: users and models read it, and the rules search it for phrases such as `[AGENT-SKIP]`.
 /// Unknown macros stay unchanged.
 pub fn to_markdown(wiki: &str) -> String {
+    // Texts from HTML forms have `\r\n` at the end of lines.
     let wiki = wiki.replace("\r\n", "\n").replace('\r', "\n");
     let mut page = Page::default();
     for piece in Pieces::of(&wiki) {
@@ -285,6 +286,7 @@ impl Blocks {
         self.become_kind(Kind::List);
         let depth = signs.len().min(MAX_LISTS);
         let sign = if signs.ends_with('#') { '#' } else { '*' };
+        // A shallower item ends the deeper lists, so their numbers start again.
         self.items.truncate(depth);
         while self.items.len() < depth {
             self.items.push((sign, 0));

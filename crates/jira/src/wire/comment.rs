@@ -87,6 +87,7 @@ impl WireComment {
             author: name,
             by_bot,
             by_customer,
+            // An anonymous comment has an empty account, which must not match.
             by_us: !account.is_empty() && account == us.id,
             author_account_id: account,
             updated: self.updated.as_deref().map_or(Ok(created), instant)?,

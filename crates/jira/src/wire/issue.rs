@@ -112,6 +112,7 @@ impl WireIssue {
         let read = |raw| dialect.markdown(raw, "the description");
         let description = description.map_or(Ok(String::new()), read)?;
         let own: OwnFields = match criteria_fields {
+            // The second parse is needless for a site without such fields.
             [] => OwnFields::new(),
             _ => read_fields(&self.fields)?,
         };
@@ -130,6 +131,7 @@ impl WireIssue {
                 .map(|component| component.name)
                 .collect(),
             status: fields.status.into(),
+            // Moves are oldest first, so the last one led to the present status.
             status_changed_at: changes.moves.last().and_then(|change| change.at),
             assignee: fields.assignee.map(Account::from),
             updated: fields.updated.as_deref().and_then(Timestamp::parse),

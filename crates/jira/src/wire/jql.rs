@@ -54,6 +54,7 @@ pub(crate) fn list_jql(project: &str, status: Option<&str>) -> String {
 /// Search for unfinished issues of a project that match a condition, latest change first.
 pub(crate) fn matching_jql(project: &str, condition: &str) -> String {
     format!(
+        // The parentheses keep an OR in the condition within the project.
         "project = {} AND statusCategory != Done AND ({condition}) ORDER BY updated DESC",
         quoted(project)
     )

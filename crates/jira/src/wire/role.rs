@@ -36,6 +36,7 @@ impl From<WireRole> for RoleMembers {
             let user = actor.actor_user.and_then(|user| user.account_id.or(user.name));
             let group = actor.actor_group.map(|group| group.name);
             match actor.r#type.as_str() {
+                // The Cloud has the id in `actorUser`, a Data Center has the name in the member itself.
                 "atlassian-user-role-actor" => members.accounts.extend(user.or(actor.name)),
                 "atlassian-group-role-actor" => members.groups.extend(group.or(actor.name)),
                 _ => {

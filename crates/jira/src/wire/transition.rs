@@ -50,6 +50,7 @@ struct WireSchema {
 
 impl WireSchema {
     fn is_document(&self) -> bool {
+        // Text areas and these two system fields hold documents; other strings are plain text.
         self.custom.ends_with(":textarea") || matches!(self.system.as_str(), "description" | "environment")
     }
 }
