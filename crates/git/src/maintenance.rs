@@ -21,8 +21,8 @@ pub fn maintain_mirror(git_dir: &Path) -> Result<(), Error> {
         "-c",
         "gc.bigPackThreshold=512m",
         "-c",
-        "gc.autoDetach=false",
         // gc must end with this call: a detached one would run into the next fetch.
+        "gc.autoDetach=false",
         "-c",
         "gc.writeCommitGraph=true",
         "-c",

@@ -32,8 +32,8 @@ pub(crate) fn read_push(output: &cli::Output, branch: &str) -> Result<Pushed, Er
             branch: branch.to_owned(),
             by: named_in_the_way(&output.stderr).unwrap_or_default(),
         }),
-        // "stale info" is git's refusal of the lease; the second text is the server's when another push won
-        // the race.
+        // "stale info" is git's refusal of the lease, "failed to update ref" that of a server whose ref moved
+        // meanwhile.
         "!" if text.contains("stale info") || text.contains("failed to update ref") => {
             Err(Error::LeaseStale(text.to_owned()))
         }
@@ -81,10 +81,9 @@ pub(crate) fn classify(stderr: &str) -> Error {
         let reason = reason.trim_start_matches(':').trim().chars().take(400).collect();
         return Error::RefusedHistory(reason);
     }
+    // git has no codes for these failures; `LC_ALL=C` pins the language of the texts.
     let has = |needles: &[&str]| needles.iter().any(|needle| stderr.contains(needle));
     let text = cli::summary(stderr);
-    // git has no codes for these, and `LC_ALL=C` pins the texts. Credentials come first: servers mention "not
-    // found" there too.
     if has(&[
         "Authentication failed",
         "could not read Username",

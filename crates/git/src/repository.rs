@@ -118,7 +118,7 @@ impl Repository {
         Ok(self.names_beneath("refs/heads/")?.into_iter().collect())
     }
 
-    /// Lists the names that a new branch cannot have: those of its own branches, and of the remote's branches
+    /// Lists the names that a new branch cannot have: those of its branches, and of the remote's branches
     /// without objects here (`Repository::set_taken`).
     ///
     /// # Errors
