@@ -75,6 +75,7 @@ impl Answer {
                 current_state,
                 ..JiraStatus::default()
             },
+            // The remaining fields have the same initial values as in a failed answer.
             ..Self::failed(Vec::new())
         }
     }

@@ -20,6 +20,7 @@ pub struct DryRun {
 
 impl From<Plan> for DryRun {
     fn from(plan: Plan) -> Self {
+        // A step contains strings, numbers and flags only, so its conversion cannot fail.
         let value = |step| serde_json::to_value(step).unwrap_or_default();
         Self {
             dry_run: true,

@@ -142,7 +142,9 @@ pub fn plan(
         problems: Vec::new(),
         is_in_review: false,
     };
+    // The push comes first: GitHub opens no pull request for a branch that it lacks.
     plan.steps.extend(push(request, &seen.heads)?);
+    // Only a draft can be marked ready; GitHub refuses any other pull request.
     let is_draft = match &plan.open {
         Some(open) => open.draft,
         None => {
@@ -165,6 +167,7 @@ fn adopted(request: &Request, seen: &Seen) -> Result<Option<Open>, Problem> {
     let Some(open) = &seen.open else {
         return Ok(None);
     };
+    // A pull request of another account stays unchanged, and so does one with another base branch.
     if open.by_us && open.base_branch == request.base_branch {
         return Ok(Some(open.clone()));
     }
@@ -194,6 +197,7 @@ fn push(request: &Request, heads: &Heads) -> Result<Option<Step>, Problem> {
         // GitHub's branch is used unchanged when the working directory lacks it.
         (None, Some(_)) => Ok(None),
         (Some(local), Some(remote)) if local == remote => Ok(None),
+        // A push would discard the commits of other users.
         (Some(_), Some(_)) if !heads.is_forward => Err(Problem::new(
             Kind::GitPushFailed,
             format!("Branch '{branch}' has commits at GitHub that the working directory does not have; pull them first"),
@@ -232,6 +236,7 @@ impl Plan {
             IssueSeen::Unseen(problem) => return self.problems.push(problem.clone()),
             IssueSeen::There { status, offered } => (status, offered),
         };
+        // The link is independent of the transition, which may fail or be ambiguous.
         self.steps.push(Step::LinkIssue {
             jira_key: key.to_owned(),
         });

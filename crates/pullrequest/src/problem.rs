@@ -52,6 +52,7 @@ impl Kind {
     /// Number of retries of a failed operation before its report, for failures that may be temporary.
     pub const fn retries(self) -> u32 {
         match self {
+            // docs/pull-requests.md lists these numbers for callers.
             Self::PrCreationFailed | Self::GitPushFailed => 3,
             Self::JiraLinkFailed | Self::MarkReadyFailed => 2,
             Self::ValidationError

@@ -82,6 +82,7 @@ fn read(
         fields,
         problems: Vec::new(),
     };
+    // The base branch comes first, because the branch is compared with it.
     let base_branch = read.base_branch();
     let branch = read.branch(&base_branch);
     let title = read.text_of("title", 5, "PR title must be at least 5 characters");
@@ -106,6 +107,7 @@ fn read(
             dry_run,
             place,
         }),
+        // All fields were read by now, so the caller receives all problems at once.
         Some(_) | None => Err(read.problems),
     }
 }
@@ -243,6 +245,7 @@ impl Reading<'_> {
     }
 
     fn repository(&mut self) -> Option<RepositoryName> {
+        // The reporter runs on another machine, where the folder means nothing.
         if self.fields.contains_key("working_directory") {
             self.refuse(
                 "working_directory",

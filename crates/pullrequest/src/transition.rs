@@ -68,6 +68,7 @@ pub fn to_review<'a>(offered: &'a [Offered], acronyms: &[String]) -> Found<'a> {
         let both = [&one.name, &one.leads_to].into_iter();
         both.filter_map(|name| closeness(name, acronyms)).min()
     };
+    // Variants of `Closeness` are ordered by closeness, so the minimum is the best.
     let best = offered.iter().filter_map(of).min();
     let is_best = |one: &&Offered| best.is_some() && of(one) == best;
     found(offered.iter().filter(is_best).collect())
@@ -102,6 +103,7 @@ pub fn to_statuses(offered: &[Offered], statuses: &[String]) -> Vec<usize> {
         .enumerate()
         .filter_map(|(index, one)| Some((rank(one)?, index)))
         .collect();
+    // The index makes each entry unique, so that the order is stable.
     ranked.sort_unstable();
     ranked.into_iter().map(|(_, index)| index).collect()
 }
