@@ -241,7 +241,7 @@ pub(crate) fn run_blocking(git_dir: &Path, args: &[OsString], input: Stdio) -> R
     for (id, severity) in crate::fsck::FETCH_SEVERITIES {
         command.args(["-c".into(), OsString::from(format!("fsck.{id}={severity}"))]);
     }
-    // One thread and a small window, because a service does this besides its other work.
+    // One thread with 64 MiB for deltas bounds the memory of git.
     command.args(["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]);
     command.args(args);
     command.stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());

@@ -105,7 +105,7 @@ impl Writer {
     }
 
     /// Adds a comment to a discussion and returns its GraphQL id. The comment goes into the thread of the
-    /// comment `beside` (a GraphQL id), or begins a new thread.
+    /// given comment (by its GraphQL id), or begins a new thread.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the discussion is missing; [`Error::Rejected`] when it is locked.

@@ -40,7 +40,7 @@ impl Client {
         query: &str,
         mut variables: Value,
     ) -> Result<Value, Error> {
-        // GraphQL follows no renames, so the query carries the repository's current name.
+        // The current name, as REST's redirects of a renamed repository have shown it.
         let name = self.0.places.place(repository).await.name;
         variables["owner"] = name.owner().into();
         variables["name"] = name.name().into();
