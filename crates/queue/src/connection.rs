@@ -1,4 +1,4 @@
-//! The connection to the server: what everything in this crate talks through.
+//! Connection to the NATS server, shared by all types of this crate.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,31 +14,31 @@ use crate::{
     error::Error, once_a_minute::OnceAMinute, permissions, reach, settings::Settings, store::StoreRoom,
 };
 
-/// Limit of one request to the server.
+/// Limit of one request to the server, and of one acknowledgement.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A server that answers none of three pings is given up: after six to nine seconds of silence.
+// The client gives a server up after three unanswered pings: after six to nine seconds of silence.
 const PING_INTERVAL: Duration = Duration::from_secs(3);
-/// The pause before a reconnect grows by this, up to a second.
+// The pause before a reconnect grows by this step, up to one second.
 const RECONNECT_STEP: Duration = Duration::from_millis(100);
-/// Room for the headers of a message within the server's largest payload.
+// Headers count against the server's `max_payload`.
 const HEADERS_MAX_BYTES: usize = 64 * 1024;
 const SHORTEST_ACK_WAIT_MS: u64 = 1_000;
 const OLDEST_VERSION: (u64, u64, u64) = (2, 12, 5);
 
-/// A connection. The client reconnects by itself.
+/// Connection to one of the servers. The client reconnects by itself.
 pub(crate) struct Connection {
     pub(crate) client: async_nats::Client,
     pub(crate) context: jetstream::Context,
     pub(crate) settings: Settings,
     pub(crate) newer_written: OnceAMinute<RecordKind>,
     pub(crate) room: StoreRoom,
-    /// Rises each time the connection is lost.
+    /// Number of times that the connection was lost.
     losses: watch::Receiver<u64>,
 }
 
 impl Connection {
-    /// Connects (10 s limit) and refuses a server older than 2.12.5.
+    /// Connects within 10 s; refuses a server older than 2.12.5.
     pub(crate) async fn open(settings: &Settings, client_name: &str) -> Result<Self, Error> {
         let (losses, lost) = watch::channel(0);
         let options = options(settings, client_name, losses).await?;
@@ -64,23 +64,24 @@ impl Connection {
         })
     }
 
-    /// How long the server waits for a sign of life of a message's holder.
+    /// Time after which the server redelivers a message whose holder reports no progress.
     pub(crate) fn ack_wait(&self) -> Duration {
         Duration::from_millis(self.settings.ack_wait_ms.max(SHORTEST_ACK_WAIT_MS))
     }
 
-    /// The outcome of a request; nothing when the connection is lost meanwhile, because no answer comes then.
+    /// Outcome of a request, or `None` when the connection is lost while it waits: then no answer arrives.
     pub(crate) async fn unless_lost<T>(&self, asking: impl Future<Output = T>) -> Option<T> {
         let mut losses = self.losses.clone();
         losses.mark_unchanged();
         tokio::select! {
+            // A request that has an answer counts even if the connection is lost at the same moment.
             biased;
             outcome = asking => Some(outcome),
             Ok(()) = losses.changed() => None,
         }
     }
 
-    /// One round trip to `JetStream`.
+    /// Makes one round trip to `JetStream`.
     pub(crate) async fn ping(&self) -> Result<(), Error> {
         let answer = timeout(REQUEST_TIMEOUT, self.context.query_account()).await;
         let answer = answer.map_err(|_| Error::unavailable("ping", "no answer within 5 s"))?;
@@ -89,7 +90,7 @@ impl Connection {
             .map_err(|error| Error::unavailable("ping", error))
     }
 
-    /// The largest body that the server takes in a message, with room for headers.
+    /// Largest body in bytes that fits into a message beside its headers.
     pub(crate) fn largest_payload(&self) -> usize {
         self.client
             .server_info()
@@ -97,7 +98,7 @@ impl Connection {
             .saturating_sub(HEADERS_MAX_BYTES)
     }
 
-    /// Information from the leader of a stream; without a leader there is no answer.
+    /// Information from the leader of a stream. Without a leader the request times out.
     pub(crate) async fn stream_info(&self, stream: &str) -> Result<Info, Error> {
         let failed = |cause: Cause| Error::unavailable(format!("ask for stream {stream}"), cause);
         let asked = timeout(REQUEST_TIMEOUT, self.context.get_stream(stream)).await;
@@ -136,16 +137,17 @@ async fn options(
     Ok(options)
 }
 
-/// A second at most, with jitter, so that services do not come back to a server in step.
+/// Pause before a reconnect: at most one second, with jitter, so that services do not return to a server in
+/// step.
 fn reconnect_pause(tries: usize) -> Duration {
     let step = RECONNECT_STEP * u32::try_from(tries).unwrap_or(10).min(10);
     step.mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
-/// The client reads the files at each connect, so that a reconnect takes new ones.
+/// Adds the TLS settings. The client reads the files at each connect, so a reconnect uses renewed ones.
 fn with_tls(settings: &Settings, mut options: ConnectOptions) -> Result<ConnectOptions, Error> {
     if settings.is_secure() {
-        // Servers tell of each other by address, and certificates are for names.
+        // Servers announce each other by address, but certificates are issued for names.
         options = options.require_tls(true).ignore_discovered_servers();
     }
     if let Some(authorities) = &settings.ca {
@@ -161,7 +163,8 @@ fn with_tls(settings: &Settings, mut options: ConnectOptions) -> Result<ConnectO
     }
 }
 
-/// A refused request looks like one without an answer; only this event has the server's reason.
+// A request that the server refuses for lack of permission times out like one without an answer. Only this
+// event has the server's reason.
 async fn note(event: Event, losses: Arc<watch::Sender<u64>>) {
     if event == Event::Disconnected {
         losses.send_modify(|count| *count += 1);

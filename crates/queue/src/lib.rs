@@ -1,7 +1,7 @@
-//! `JetStream` as Journeyman uses it: topology, keyed logs with wake-up tokens, journal, typed tables, objects, dead
-//! letters.
+//! `JetStream` as Journeyman uses it: topology, keyed logs with wake-up tokens, journal, typed tables,
+//! objects, dead letters.
 //!
-//! The only crate that names async-nats; no other crate sees acks, subjects or stream names.
+//! Only this crate depends on async-nats. No other crate handles acknowledgements, subjects or stream names.
 
 mod attempts;
 mod backup;

@@ -1,26 +1,27 @@
-//! What becomes of a stream or consumer that differs from what is wanted: changed in place, left to a newer release, or
-//! refused with what to do about it.
+//! Comparison of a stream or consumer with the wanted one: change in place, leave to a newer release, or
+//! refuse with advice.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Rises with every release that wants a stream or consumer otherwise; a release leaves limits of a newer one alone.
+/// Version of the topology. Raise it with every change of `topology.rs`; a release leaves the limits of a
+/// newer version alone.
 const VERSION: u64 = 5;
 const LABEL: &str = "journeyman.topology";
 
-/// The label that a stream or consumer of this release carries.
+/// Label with the version of this release's topology.
 pub(crate) fn label() -> HashMap<String, String> {
     [(LABEL.to_owned(), VERSION.to_string())].into()
 }
 
-/// True when a later release than this one made a stream.
+/// True when a later release than this one made the stream.
 pub(crate) fn is_of_newer_release(labels: &HashMap<String, String>) -> bool {
     let version = labels.get(LABEL).and_then(|text| text.parse::<u64>().ok());
     version.is_some_and(|version| version > VERSION)
 }
 
-/// One field that is not as wanted; values as JSON, absent ones as null.
+/// Field that differs from the wanted one. Values are JSON; absent ones are null.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Change {
     pub(crate) field: &'static str,
@@ -28,37 +29,38 @@ pub(crate) struct Change {
     pub(crate) wanted: Value,
 }
 
-/// Whether records may be lost by a change.
+/// Rule for changes by which the server deletes records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
-    /// Never without an operator who does it by hand.
+    /// Refused: an operator makes such a change by hand.
     Refused,
-    /// An operator asked for it by a setting.
+    /// Allowed: an operator set the smaller limit.
     Wanted,
 }
 
-/// What to do about everything that differs.
+/// Plan for all differing fields of one stream or consumer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Plan {
-    /// It is as wanted, or as a newer release wants it.
+    /// The config is as wanted, or as a newer release wants it.
     Leave,
-    /// The server changes these fields in place and nothing is lost; without fields, only the label is new.
+    /// The server changes these fields in place and loses no record. Without fields, only the label is new.
     Migrate(Vec<Change>),
-    /// It cannot be used: field by field what was found, what is wanted, and what to do.
+    /// The config cannot be used. The text lists for each field the found value, the wanted value and the
+    /// remedy.
     Refuse(String),
 }
 
-/// What may be done about one field.
+/// Possible treatment of one field.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     InPlace,
     /// The server would delete records at once.
     Loses,
-    /// The server cannot change it, or what is stored would mean something else.
+    /// The server cannot change the field, or stored messages would get another meaning.
     Fixed,
 }
 
-/// Compares a config with the wanted one, both as JSON objects.
+/// Plans the migration of `found` to `wanted`, both JSON objects.
 pub(crate) fn plan(what: &str, fields: &[&'static str], loss: Loss, found: &Value, wanted: &Value) -> Plan {
     let known = version_of(found);
     let changes: Vec<Change> = fields
@@ -78,11 +80,11 @@ pub(crate) fn plan(what: &str, fields: &[&'static str], loss: Loss, found: &Valu
     Plan::Migrate(changes)
 }
 
-/// The config with the changed fields as wanted and this release's label; everything else stays as it was found.
+/// Config with the changed fields as wanted and this release's label. All other fields stay as found.
 pub(crate) fn patched(mut found: Value, changes: &[Change]) -> Value {
     if let Some(config) = found.as_object_mut() {
         for change in changes {
-            // The server leaves out fields that are off.
+            // The server omits fields that are off.
             match &change.wanted {
                 Value::Null => config.remove(change.field),
                 wanted => config.insert(change.field.to_owned(), wanted.clone()),
@@ -107,7 +109,8 @@ fn change(field: &'static str, found: &Value, wanted: &Value) -> Option<Change> 
     (found != wanted).then_some(Change { field, found, wanted })
 }
 
-/// Why a change is not made, when it is not; `known` is the release that made what was found.
+/// Reason to refuse a change, or `None` when it is allowed. `known` is the version in the label of the found
+/// config.
 fn refusal(change: &Change, known: u64, loss: Loss) -> Option<String> {
     let advice = match (judge(change), known > VERSION) {
         (Verdict::InPlace, _) | (Verdict::Loses, true) => return None,
@@ -143,6 +146,8 @@ fn judge(Change { field, found, wanted }: &Change) -> Verdict {
             Verdict::Loses
         }
     };
+    // These fields delete records when they shrink. Their unlimited values differ: 0 for an age, -1 for a
+    // count or size.
     match *field {
         "max_age" => grows(0),
         "max_msgs_per_subject" | "max_bytes" => grows(-1),

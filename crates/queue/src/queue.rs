@@ -1,4 +1,4 @@
-//! The way to everything behind the connection.
+//! Entry point of the crate: typed access to all streams, tables and objects behind one connection.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -30,18 +30,18 @@ use crate::{
     topology,
 };
 
-/// A connection with its topology. Cheap to clone.
+/// Connection with its topology. Cheap to clone.
 #[derive(Clone)]
 pub struct Queue {
     pub(crate) connection: Arc<Connection>,
 }
 
 impl Queue {
-    /// Connects (10 s limit) and refuses a server older than 2.12.5. Afterwards it reconnects by itself.
+    /// Connects within 10 s; refuses a server older than 2.12.5. Afterwards the client reconnects by itself.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] names the address; [`Error::Topology`] for an old server or an unreadable credentials
-    /// file.
+    /// [`Error::Unavailable`] with the address; [`Error::Topology`] for an old server or an unreadable
+    /// credentials file.
     pub async fn connect(settings: &Settings, client_name: &str) -> Result<Self, Error> {
         let connection = Connection::open(settings, client_name).await?;
         Ok(Self {
@@ -49,48 +49,51 @@ impl Queue {
         })
     }
 
-    /// Creates every stream, consumer, bucket and the object store. One that differs is changed in place where nothing
-    /// is lost by it; a newer release's limits are left alone.
+    /// Creates every stream, consumer and bucket, and the object store.
+    ///
+    /// A different one is changed in place if that loses no record. Limits of a newer release are left alone.
     ///
     /// # Errors
-    /// [`Error::Topology`] lists the fields that cannot be changed, with what to do.
+    /// [`Error::Topology`] with the fields that cannot be changed and the remedy.
     pub async fn ensure_topology(&self) -> Result<(), Error> {
         let ensured = Box::pin(topology::ensure(&self.connection));
         at_topology(ensured).await
     }
 
-    /// Looks whether what a service needs has been created: [`Queue::ensure_topology`] is the reporter's part.
+    /// Checks that the streams and consumers of a service exist. The reporter creates them, see
+    /// [`Queue::ensure_topology`].
     ///
     /// # Errors
-    /// [`Error::Unavailable`] names the stream that is not there yet.
+    /// [`Error::Unavailable`] with the name of the missing stream.
     pub async fn check_topology(&self, role: Role) -> Result<(), Error> {
         let checked = Box::pin(topology::check(&self.connection, role));
         at_topology(checked).await
     }
 
-    /// Writes every stream to a folder that does not exist yet, and tells of each when it is done. Services may go on meanwhile.
+    /// Writes every stream to a new folder and calls `done` after each. Services may run meanwhile.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] names the stream or the file; what is there by then is no backup.
+    /// [`Error::Unavailable`] with the stream or file; the folder is then not a complete backup.
     pub async fn back_up(&self, folder: &Path, done: impl FnMut(&Kept)) -> Result<(), Error> {
         backup::back_up(&self.connection, folder, done).await
     }
 
-    /// Reads a backup into a server that has no stream of ours, while no service runs.
+    /// Restores a backup into a server without Journeyman's streams, while no service runs. Calls `done`
+    /// after each stream.
     ///
     /// # Errors
-    /// [`Error::Topology`] when a stream exists; [`Error::Unavailable`] names the stream or file that is missing. Nothing is
-    /// restored then, unless the connection was lost in the middle.
+    /// [`Error::Topology`] when a stream exists; [`Error::Unavailable`] with the missing stream or file. In
+    /// both cases nothing is restored. If the connection is lost during the restore, some streams are.
     pub async fn restore(&self, folder: &Path, done: impl FnMut(&Kept)) -> Result<(), Error> {
         backup::restore(&self.connection, folder, done).await
     }
 
-    /// Whether the connection stands as far as is known; a silent server is noticed within ten seconds.
+    /// True while the client considers the connection open. It notices a silent server within ten seconds.
     pub fn is_connected(&self) -> bool {
         self.connection.client.connection_state() == async_nats::connection::State::Connected
     }
 
-    /// One round trip, for readiness.
+    /// Makes one round trip, for readiness.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without an answer within 5 s.
@@ -98,8 +101,9 @@ impl Queue {
         self.connection.ping().await
     }
 
-    /// Asks the leaders of what a service cannot work without, for readiness. A server without a quorum, or whose store is
-    /// full beyond what it can work with, answers a ping but not this.
+    /// Asks the leaders of the streams that a service needs for any work, for readiness.
+    ///
+    /// A server without a quorum, or with a full store, answers [`Queue::ping`] but not this request.
     ///
     /// # Errors
     /// [`Error::Unavailable`] without an answer within 5 s.
@@ -111,7 +115,7 @@ impl Queue {
         futures::future::try_join_all(asked).await.map(drop)
     }
 
-    /// Use of the servers' file store.
+    /// Use of the servers' file store, in bytes at each server.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -119,7 +123,7 @@ impl Queue {
         self.connection.store_use().await
     }
 
-    /// Use of the store by each stream that a service reads.
+    /// Use of the store by each stream that a service reads, in bytes.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -127,27 +131,27 @@ impl Queue {
         self.connection.stream_uses(&role.streams()).await
     }
 
-    /// The verified webhook calls.
+    /// Verified webhook deliveries.
     pub fn deliveries(&self) -> Deliveries {
         Deliveries::new(self.connection.clone())
     }
 
-    /// The reasons to act, by ticket.
+    /// Log of triggers, by ticket.
     pub fn triggers(&self) -> KeyedLog<Trigger> {
         KeyedLog::new(self.connection.clone(), &names::TRIGGERS)
     }
 
-    /// The requests to the reporter, by ticket.
+    /// Log of requests to the reporter, by ticket.
     pub fn reports(&self) -> KeyedLog<Report> {
         KeyedLog::new(self.connection.clone(), &names::REPORTS)
     }
 
-    /// The runs' journals.
+    /// Journals of the runs.
     pub fn journal(&self) -> Journal {
         Journal::new(self.connection.clone())
     }
 
-    /// What running tools print.
+    /// Live output of running tools.
     pub fn live(&self) -> Live {
         Live::new(self.connection.clone())
     }
@@ -157,33 +161,35 @@ impl Queue {
         Table::new(self.connection.clone(), bucket)
     }
 
-    /// Which ticket a head branch belongs to.
+    /// Index of head branches and their tickets.
     pub fn branches(&self) -> Branches {
         Branches::new(self.connection.clone())
     }
 
-    /// The index of our pull requests.
+    /// Index of Journeyman's pull requests.
     pub fn pull_requests(&self) -> PullRequests {
         PullRequests::new(self.connection.clone())
     }
 
-    /// Pull requests that callers of the API ask for.
+    /// Pull requests that callers of the API request.
     pub fn pull_request_calls(&self) -> PullRequestCalls {
         PullRequestCalls::new(self.connection.clone())
     }
 
-    /// Maintenance that ingest asks the reporter for.
+    /// Maintenance orders from ingest to the reporter.
     pub fn maintenance_orders(&self) -> MaintenanceOrders {
         MaintenanceOrders::new(self.connection.clone())
     }
 
-    /// Carries that maintenance out, by this clock.
+    /// Worker of the reporter that executes maintenance orders; `now` is its clock.
     pub fn maintenance_worker(&self, now: fn() -> Timestamp) -> MaintenanceWorker {
         MaintenanceWorker::new(self.connection.clone(), now)
     }
 
-    /// Forbids rollups in the object store, by which one message can take the place of all others, once nobody has rolled up
-    /// since an instant (of the server's clock): processes of earlier releases need them. True when they are forbidden.
+    /// Forbids rollups in the object store if no message was rolled up since an instant of the server's
+    /// clock. Returns true when they are forbidden.
+    ///
+    /// With a rollup, one message replaces all others. Only processes of earlier releases need them.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -191,42 +197,45 @@ impl Queue {
         topology::forbid_rollups(&self.connection, quiet_since).await
     }
 
-    /// The runs as people see them.
+    /// Overviews of runs for the API and the console.
     pub fn runs(&self) -> Runs {
         Runs::new(self.connection.clone())
     }
 
-    /// Work by its name, which is the same in every process. When its holder dies, another process begins within `ttl`.
+    /// Work that one process of the cluster does at a time, identified by its name. After the holder dies,
+    /// another process begins within `ttl`.
     pub fn singleton(&self, name: &str, ttl: Duration) -> Singleton {
         Singleton::new(self.table(Bucket::Control), name, ttl)
     }
 
-    /// The object store.
+    /// Object store for large bodies and packs.
     pub fn objects(&self) -> Objects {
         Objects::new(self.connection.clone())
     }
 
-    /// What could not be handled.
+    /// Dead letters: records that could not be handled.
     pub fn dead_letters(&self) -> DeadLetters {
         DeadLetters::new(self.connection.clone())
     }
 
-    /// The tickets' timers.
+    /// Timers of the tickets.
     pub fn timers(&self) -> Timers {
         Timers::new(self.connection.clone())
     }
 
-    /// Forgets a ticket: triggers, reports, journals, row, ledger, branches, pull requests, timer, tokens and dead letters. Objects
-    /// that only it referred to are collected later. Only for a ticket that nobody works on.
+    /// Deletes all records of a ticket: triggers, reports, journals, row, ledger, branches, pull requests,
+    /// timer, tokens and dead letters.
+    ///
+    /// Objects that only this ticket referred to are collected later. The ticket must have no live run.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; repeating it goes on.
+    /// [`Error::Unavailable`]; a repeated call continues.
     pub async fn forget_ticket(&self, ticket: &TicketKey) -> Result<(), Error> {
         purge::forget_ticket(&self.connection, ticket).await
     }
 }
 
-/// What is made of the topology at a service's start.
+/// Wraps the topology work of a service's start in its failpoint.
 async fn at_topology(work: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     failpoint::around("queue.topology.ensure", work).await
 }

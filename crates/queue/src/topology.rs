@@ -1,4 +1,5 @@
-//! Every stream, durable consumer and bucket as data; created when missing, migrated or refused when different.
+//! Streams, durable consumers and buckets as data; each is created when missing, and migrated or refused when
+//! different.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,15 +32,18 @@ use crate::{
     wire::is_without_room,
 };
 
-/// How long one look for what the reporter creates lasts, and the pause within it.
+// The reporter creates the topology and usually starts at the same time as the service that checks it.
 const OWNER_PATIENCE: Duration = Duration::from_secs(5);
 const OWNER_PAUSE: Duration = Duration::from_millis(50);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+// Also the time within which a repeated letter about an unreadable record stays one letter, see
+// `DeadLetters::bury`.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
-/// Delayed redeliveries count against it, so it is far above the work that is ever in hand.
+// Messages that wait for a delayed redelivery count against this limit too. So it is far above the number of
+// messages that are in hand at the same time.
 const MAX_ACK_PENDING: i64 = 10_000;
 
-/// The fields that are compared, by their names on the wire.
+// The compared fields, by their names on the wire.
 const STREAM_FIELDS: [&str; 12] = [
     "subjects",
     "retention",
@@ -54,7 +58,8 @@ const STREAM_FIELDS: [&str; 12] = [
     "allow_rollup_hdrs",
     "allow_msg_schedules",
 ];
-/// The size of objects and dead letters follows from settings; elsewhere an operator's own limit stays.
+// `max_bytes` of objects and dead letters follows from settings. On other streams an operator's own limit is
+// kept.
 const LIMITED_FIELDS: [&str; 13] = {
     let mut fields = ["max_bytes"; 13];
     let mut at = 0;
@@ -95,7 +100,8 @@ fn work_queue(name: &str, subjects: String) -> stream::Config {
     }
 }
 
-/// At most one token per ticket: a second one is refused as long as the first is queued or in somebody's hands.
+/// Stream of wake-up tokens, at most one per ticket. The server refuses a second one while the first is
+/// queued or in a worker's hands.
 fn tokens(names: &LogNames) -> stream::Config {
     stream::Config {
         max_messages_per_subject: 1,
@@ -107,7 +113,7 @@ fn tokens(names: &LogNames) -> stream::Config {
 
 fn bucket(bucket: Bucket) -> stream::Config {
     stream::Config {
-        // Of a pool that nobody has told of for so long there is nothing to say any more.
+        // A planner that is gone does not remove its view of a pool, so the view expires.
         max_age: if bucket == Bucket::Pools {
             DAY
         } else {
@@ -139,7 +145,7 @@ fn dead_letters(settings: &Settings) -> stream::Config {
     }
 }
 
-/// Every wanted stream.
+/// Configurations of all wanted streams, labeled with this release's version.
 fn streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
     let aged = |config: stream::Config, days: u32| stream::Config {
         max_age: DAY * days,
@@ -147,9 +153,12 @@ fn streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
     };
     let mut wanted = vec![
         stream::Config {
+            // The message id of a delivery is its webhook's id, so a webhook that is sent again within a day
+            // is stored once.
             duplicate_window: DAY,
             ..work_queue(DELIVERIES, names::deliveries())
         },
+        // The key of a record is refused a second time for as long as the stream keeps the first.
         aged(log(TRIGGERS.stream, TRIGGERS.records()), 30),
         aged(log(REPORTS.stream, REPORTS.records()), 30),
         tokens(&TRIGGERS),
@@ -158,7 +167,7 @@ fn streams(settings: &Settings, limits: StoreLimits) -> Vec<stream::Config> {
             subjects: vec![names::timers_set(), names::timers_due()],
             max_messages_per_subject: 1,
             allow_message_schedules: true,
-            // The server sets it on every stream with schedules.
+            // The server sets it on every stream with schedules; wanting it off would differ at each start.
             allow_rollup: true,
             ..work_queue(TIMERS, String::new())
         },
@@ -181,9 +190,11 @@ fn labeled(settings: &Settings, config: stream::Config) -> stream::Config {
     }
 }
 
-/// Every stream in the order in which a backup reads them while services work: what is drawn from other records comes before them,
-/// so that it is older and is drawn again; bodies come last, so that none is missing that a record names. What is seen of pools is
-/// of the moment, and no part of a backup.
+/// Names of all streams, in the order in which a backup reads them while services work.
+///
+/// Streams whose records are derived from others come first: they are older than their source and are derived
+/// again. Objects come last, so that each body that a record names is in the backup. The planners' views of
+/// pools expire within a day and are left out.
 pub(crate) fn names_for_backup() -> Vec<String> {
     let logs = [
         TRIGGERS.wakeups,
@@ -202,6 +213,7 @@ pub(crate) fn names_for_backup() -> Vec<String> {
 }
 
 fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
+    // `max_deliver` is -1 because a message is dead-lettered by its handler, never dropped by the server.
     pull::Config {
         durable_name: Some(name.to_owned()),
         deliver_policy: DeliverPolicy::All,
@@ -215,7 +227,7 @@ fn durable(name: &str, filter: &str, ack_wait: Duration) -> pull::Config {
     }
 }
 
-/// Every wanted durable consumer, by stream.
+/// Wanted durable consumers, each with the name of its stream.
 fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
     let durable = |name: &str, filter: &str| durable(name, filter, ack_wait);
     let mut wanted = vec![
@@ -226,6 +238,7 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
         let waker = durable(WAKER, &names.records());
         wanted.push((
             names.stream,
+            // The waker needs only the subject and sequence of a record, and its trace headers.
             pull::Config {
                 headers_only: true,
                 ..waker
@@ -236,10 +249,11 @@ fn consumers(ack_wait: Duration) -> Vec<(&'static str, pull::Config)> {
     wanted
 }
 
-/// Creates what is missing, migrates what is different, raises the epochs of what was rebuilt. Two services that do
-/// this at once come to the same.
+/// Creates missing streams and consumers, migrates different ones and raises the epochs of rebuilt logs. Two
+/// services that do this at once reach the same result.
 pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
     ensure_streams(connection).await?;
+    // Consumers and epochs follow the streams: both are read from a stream that must exist.
     for (stream, wanted) in consumers(connection.ack_wait()) {
         ensure_consumer(connection, stream, &wanted).await?;
     }
@@ -249,8 +263,10 @@ pub(crate) async fn ensure(connection: &Arc<Connection>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Creates or migrates every stream, with the limits of a smaller store where the servers have less room than
-/// [`Settings::store_mib`] says: a service that works with less room is better than one that does not start.
+/// Creates or migrates every stream. Where the servers have less room than [`Settings::store_mib`], the
+/// limits are those of a smaller store.
+///
+/// A service that works with less room is preferred to one that does not start.
 async fn ensure_streams(connection: &Connection) -> Result<(), Error> {
     let wanted = StoreLimits::new(&connection.settings);
     let limits = fit_limits(connection, wanted).await?;
@@ -267,14 +283,17 @@ async fn ensure_streams(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// The limits of a store for which the servers have room. They answer that only by taking the limit of a stream, which they reserve:
-/// so the objects' stream has the limit of the whole store for a moment.
+/// Finds the limits of a store for which the servers have room.
+///
+/// A server reserves the limit of a stream when it accepts it, and reports missing room in no other way. So
+/// the objects' stream has the limit of the whole store for a moment.
 async fn fit_limits(connection: &Connection, wanted: StoreLimits) -> Result<StoreLimits, Error> {
     let found = match connection.context.get_stream(OBJECTS).await {
         Ok(stream) => Some(stream.cached_info().config.clone()),
         Err(error) if is_missing_stream(&error.kind()) => None,
         Err(error) => return Err(Error::unavailable(format!("look for stream {OBJECTS}"), error)),
     };
+    // A settled limit is not probed again, so that a start does not reserve the whole store each time.
     let is_settled = |found: &stream::Config| {
         found.max_bytes == wanted.objects() || migrate::is_of_newer_release(&found.metadata)
     };
@@ -306,8 +325,8 @@ async fn fit_limits(connection: &Connection, wanted: StoreLimits) -> Result<Stor
     Ok(limits)
 }
 
-/// Looks whether the streams and durable consumers of a role are there, and waits a moment for the reporter, which
-/// usually starts at the same time.
+/// Checks that the streams and durable consumers of a role exist. Waits up to [`OWNER_PATIENCE`] for the
+/// reporter, which usually starts at the same time.
 pub(crate) async fn check(connection: &Connection, role: Role) -> Result<(), Error> {
     let give_up = Instant::now() + OWNER_PATIENCE;
     loop {
@@ -347,7 +366,8 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     };
     let mut wanted = wanted.clone();
     if *name == OBJECTS {
-        // Upkeep forbids rollups when no process of an earlier release needs them any more.
+        // Maintenance forbids rollups once no process of an earlier release needs them. A start must not
+        // allow them again.
         wanted.allow_rollup = found.allow_rollup;
     }
     let (wanted, what) = (&wanted, format!("stream {name}"));
@@ -356,7 +376,8 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     } else {
         &STREAM_FIELDS[..]
     };
-    // A full object store refuses new objects and keeps the old ones, so that a smaller limit loses none.
+    // A full object store refuses new objects and keeps the old ones, so a smaller limit loses no object. The
+    // limit of dead letters is an operator's setting.
     let loss = if store::has_limit(name) {
         Loss::Wanted
     } else {
@@ -371,8 +392,11 @@ async fn ensure_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     }
 }
 
-/// Forbids rollups in the object store, by which one message can take the place of all others, once nobody has rolled up
-/// since an instant (of the server's clock): processes of earlier releases write descriptions so. True when they are forbidden.
+/// Forbids rollups in the object store if no message was rolled up since an instant of the server's clock.
+/// Returns true when they are forbidden.
+///
+/// A rollup replaces all other messages of its subject or of the whole stream. Processes of earlier releases
+/// write descriptions of objects with it.
 pub(crate) async fn forbid_rollups(connection: &Connection, quiet_since: Timestamp) -> Result<bool, Error> {
     let what = format!("stream {OBJECTS}");
     let found = connection.context.get_stream(OBJECTS).await;
@@ -381,6 +405,7 @@ pub(crate) async fn forbid_rollups(connection: &Connection, quiet_since: Timesta
     if !info.config.allow_rollup {
         return Ok(true);
     }
+    // A stream that is younger than the instant does not prove that no earlier release is still at work.
     if info.created.unix_timestamp() >= quiet_since.unix_ms() / 1_000 {
         return Ok(false);
     }
@@ -405,7 +430,7 @@ pub(crate) async fn forbid_rollups(connection: &Connection, quiet_since: Timesta
     }
 }
 
-/// The server's own refusal is final; without an answer it is worth trying again.
+/// Maps a failed update to an error. A refusal of the server is final; a missing answer is worth a retry.
 fn not_updated(what: &str, error: UpdateStreamError) -> Error {
     match error.kind() {
         CreateStreamErrorKind::JetStream(refused) if is_refused_for_room(&refused) => Error::full(what),
@@ -416,7 +441,7 @@ fn not_updated(what: &str, error: UpdateStreamError) -> Error {
     }
 }
 
-/// A cluster words it as servers that are not suitable.
+// A cluster reports that no server is suitable; only its text contains the reason.
 fn is_refused_for_room(refused: &jetstream::Error) -> bool {
     is_without_room(refused.error_code()) || refused.to_string().contains("insufficient storage")
 }
@@ -430,7 +455,8 @@ async fn create_stream(connection: &Connection, wanted: &stream::Config) -> Resu
     match connection.context.create_stream(wanted.clone()).await {
         Ok(created) => Ok(created.cached_info().config.clone()),
         Err(error) => match error.kind() {
-            // Somebody else has just made it; if it differs, the comparison says how.
+            // Another service created it at the same moment. If it differs from ours, the comparison in the
+            // caller reports it.
             CreateStreamErrorKind::JetStream(refused)
                 if refused.error_code() == ErrorCode::STREAM_NAME_EXIST =>
             {
@@ -476,7 +502,7 @@ async fn ensure_consumer(connection: &Connection, stream: &str, wanted: &pull::C
     }
 }
 
-/// The config to update to, when one is needed; each changed field is logged.
+/// Config to update to, or `None` when no update is needed. Logs each changed field.
 fn migrated<C: DeserializeOwned>(
     what: &str,
     fields: &[&'static str],

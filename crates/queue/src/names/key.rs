@@ -1,4 +1,4 @@
-//! Keys of tables.
+//! Keys of records in tables.
 
 use std::fmt;
 
@@ -6,45 +6,45 @@ use domain::{ReportId, RepositoryName, RunId, TicketKey};
 
 use super::token::{decode, encode};
 
-/// The key of a record in a table: parts from the general to the particular, each of them any text.
+/// Key of a record in a table: parts from the general to the particular. A part is any text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
 
 impl Key {
-    /// The ledger's row of one effect; `effect` is unique within the report.
+    /// Key of one effect in the reporter's ledger; `effect` is unique within the report.
     pub fn effect(ticket: &TicketKey, report: &str, effect: &str) -> Self {
         Self::from(ticket).and(report).and(effect)
     }
 
-    /// How a report was settled.
+    /// Key of the outcome of a report.
     pub fn outcome(ticket: &TicketKey, report: &ReportId) -> Self {
         Self::from(ticket).and(report.as_str()).and("outcome")
     }
 
-    /// The last part of the key of every cursor.
+    /// Last part of the key of every cursor.
     pub const CURSOR: &str = "cursor";
 
-    /// How far a ticket's reports are settled.
+    /// Key of the cursor of a ticket: the sequence up to which its reports are settled.
     pub fn cursor(ticket: &TicketKey) -> Self {
         Self::from(ticket).and(Self::CURSOR)
     }
 
-    /// The ticket's board of comments.
+    /// Key of the record of a ticket's status comments.
     pub fn board(ticket: &TicketKey) -> Self {
         Self::from(ticket).and("board")
     }
 
-    /// The ticket's status comment.
+    /// Key of the ticket's status comment.
     pub fn status(ticket: &TicketKey) -> Self {
         Self::from(ticket).and("status")
     }
 
-    /// The record of a run.
+    /// Key of the record of a run.
     pub fn run(run: &RunId) -> Self {
         Self::from(run.ticket()).and(&run.sequence().to_string())
     }
 
-    /// What a planner sees of a pool.
+    /// Key of one planner's view of a pool.
     pub fn pool(pool: &str, planner: &str) -> Self {
         Self::from(pool).and(planner)
     }
@@ -61,18 +61,18 @@ impl Key {
             .and(&ticket.to_string())
     }
 
-    /// The key with one more part.
+    /// Returns the key with another part appended.
     #[must_use]
     pub fn and(self, part: &str) -> Self {
         Self(format!("{}.{}", self.0, encode(part)))
     }
 
-    /// The parts.
+    /// Decoded parts of the key, in order.
     pub fn parts(&self) -> Vec<String> {
         self.0.split('.').filter_map(decode).collect()
     }
 
-    /// The ticket that the first part names, when it names one.
+    /// Ticket in the first part, or `None` when that part is not a ticket key.
     pub fn ticket(&self) -> Option<TicketKey> {
         decode(self.0.split('.').next()?)?.parse().ok()
     }
@@ -88,7 +88,7 @@ impl Key {
 }
 
 impl From<&str> for Key {
-    /// The key of one part.
+    /// Key that consists of one part.
     fn from(text: &str) -> Self {
         Self(encode(text))
     }
@@ -113,7 +113,7 @@ impl From<&Self> for Key {
 }
 
 impl fmt::Display for Key {
-    /// The parts, separated by ` / `, for people.
+    /// Writes the parts separated by ` / `, for logs and operators.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.parts().join(" / "))
     }

@@ -1,7 +1,8 @@
-//! What everything is called on the server: streams, consumers, buckets, subjects and keys. Nothing else spells them.
+//! Names on the server: streams, consumers, buckets, subjects and keys. No other module spells them.
 //!
-//! Subjects go from the general to the particular, and the ticket comes before what belongs to it, so that one filter
-//! selects everything of a ticket. Each part is one token (see [`token`]), which decodes back exactly.
+//! Subjects go from the general to the particular. The ticket precedes the parts that belong to it, so one
+//! filter selects all messages of a ticket. Each part is one token (see [`token`]), which decodes back
+//! exactly.
 
 mod key;
 pub(crate) mod token;
@@ -13,17 +14,17 @@ use token::{decode, encode};
 
 use crate::digest::key_hash;
 
-/// What one keyed log is called.
+/// Names of one keyed log.
 #[derive(Debug)]
 pub(crate) struct LogNames {
-    /// Stream of the records: `<prefix>.<ticket>.<hash of the key>`.
+    /// Stream of the records, with subjects `<prefix>.<ticket>.<hash of the key>`.
     pub(crate) stream: &'static str,
     prefix: &'static str,
-    /// Stream of the tokens, `<prefix>.<ticket>`, and their consumer.
+    /// Stream of the tokens, with subjects `<wakeup_prefix>.<ticket>`; `workers` is its durable consumer.
     pub(crate) wakeups: &'static str,
     wakeup_prefix: &'static str,
     pub(crate) workers: &'static str,
-    /// Whether this log's waker also turns due timers into tokens.
+    /// True when the waker of this log also turns due timers into tokens.
     pub(crate) takes_timers: bool,
 }
 
@@ -44,16 +45,17 @@ pub(crate) const REPORTS: LogNames = LogNames {
     takes_timers: false,
 };
 
-/// The durable consumer that turns appends and due timers into tokens.
+/// Durable consumer that turns appended records and due timers into tokens.
 pub(crate) const WAKER: &str = "waker";
-/// Stream of the deliveries: `journeyman.deliveries.<origin>`, and its durable consumer.
+/// Stream of the deliveries, with subjects `journeyman.deliveries.<origin>`; `ROUTER` is its durable
+/// consumer.
 pub(crate) const DELIVERIES: &str = "DELIVERIES";
 pub(crate) const ROUTER: &str = "router";
-/// Stream of the timers: `journeyman.timers.set.<ticket>` and `journeyman.timers.due.<ticket>`.
+/// Stream of the timers, with subjects `journeyman.timers.set.<ticket>` and `journeyman.timers.due.<ticket>`.
 pub(crate) const TIMERS: &str = "TIMERS";
-/// Stream of the journals: `journeyman.journal.<ticket>.<sequence of the run>`.
+/// Stream of the journals, with subjects `journeyman.journal.<ticket>.<sequence of the run>`.
 pub(crate) const JOURNAL: &str = "JOURNAL";
-/// Stream of the dead letters: `journeyman.dead.<what>.<ticket, or nothing>`.
+/// Stream of the dead letters, with subjects `journeyman.dead.<what>.<ticket, or the empty token>`.
 pub(crate) const DEAD: &str = "DEAD";
 
 const DELIVERIES_PREFIX: &str = "journeyman.deliveries";
@@ -61,46 +63,46 @@ const TIMERS_SET: &str = "journeyman.timers.set";
 const TIMERS_DUE: &str = "journeyman.timers.due";
 const JOURNAL_PREFIX: &str = "journeyman.journal";
 const DEAD_PREFIX: &str = "journeyman.dead";
-/// Of no stream: `journeyman.live.<ticket>.<sequence of the run>`.
+/// Prefix of live output, which no stream stores: `journeyman.live.<ticket>.<sequence of the run>`.
 const LIVE_PREFIX: &str = "journeyman.live";
 
 impl LogNames {
-    /// The subject of one record.
+    /// Subject of one record; the key is hashed to a token.
     pub(crate) fn record(&self, ticket: &TicketKey, key: &str) -> String {
         format!("{}.{}", self.ticket(ticket), key_hash(key))
     }
 
-    /// Every record of a ticket.
+    /// Filter for all records of a ticket.
     pub(crate) fn records_of(&self, ticket: &TicketKey) -> String {
         format!("{}.*", self.ticket(ticket))
     }
 
-    /// Where the log's epoch stands among the control records.
+    /// Key of the log's epoch in the `control` bucket.
     pub(crate) fn epoch(&self) -> String {
         format!("epoch:{}", self.wakeups)
     }
 
-    /// Every record.
+    /// Filter for all records of the log.
     pub(crate) fn records(&self) -> String {
         format!("{}.>", self.prefix)
     }
 
-    /// The subject of a ticket's token.
+    /// Subject of a ticket's token.
     pub(crate) fn token(&self, ticket: &TicketKey) -> String {
         under(self.wakeup_prefix, &ticket.to_string())
     }
 
-    /// Every token.
+    /// Filter for all tokens of the log.
     pub(crate) fn tokens(&self) -> String {
         format!("{}.>", self.wakeup_prefix)
     }
 
-    /// The ticket of a record, by its subject.
+    /// Ticket in the subject of a record.
     pub(crate) fn ticket_of_record(&self, subject: &str) -> Option<TicketKey> {
         ticket_of(self.prefix, subject)
     }
 
-    /// The ticket of a token, by its subject.
+    /// Ticket in the subject of a token.
     pub(crate) fn ticket_of_token(&self, subject: &str) -> Option<TicketKey> {
         ticket_of(self.wakeup_prefix, subject)
     }
@@ -110,47 +112,47 @@ impl LogNames {
     }
 }
 
-/// The subject of an origin's deliveries.
+/// Subject of the deliveries of an origin.
 pub(crate) fn deliveries_of(origin: &Origin) -> String {
     under(DELIVERIES_PREFIX, &origin.to_string())
 }
 
-/// The message id of a delivery. An id is a sender's and may hold anything.
+/// Message id of a delivery. The sender chooses `id`, so both parts are encoded.
 pub(crate) fn delivery_id(origin: &Origin, id: &str) -> String {
     format!("{}.{}", encode(&origin.to_string()), encode(id))
 }
 
-/// Every delivery.
+/// Filter for all deliveries.
 pub(crate) fn deliveries() -> String {
     format!("{DELIVERIES_PREFIX}.>")
 }
 
-/// Where a ticket's timer is set.
+/// Subject on which a ticket's timer is set.
 pub(crate) fn timer_set(ticket: &TicketKey) -> String {
     under(TIMERS_SET, &ticket.to_string())
 }
 
-/// Where the server puts a ticket's timer when it is due.
+/// Subject on which the server publishes a ticket's timer when it is due.
 pub(crate) fn timer_due(ticket: &TicketKey) -> String {
     under(TIMERS_DUE, &ticket.to_string())
 }
 
-/// Every timer that is set.
+/// Filter for all timers that are set.
 pub(crate) fn timers_set() -> String {
     format!("{TIMERS_SET}.*")
 }
 
-/// Every timer that is due.
+/// Filter for all timers that are due.
 pub(crate) fn timers_due() -> String {
     format!("{TIMERS_DUE}.*")
 }
 
-/// The ticket of a due timer, by its subject.
+/// Ticket in the subject of a due timer.
 pub(crate) fn ticket_of_timer(subject: &str) -> Option<TicketKey> {
     ticket_of(TIMERS_DUE, subject)
 }
 
-/// The subject of a run's journal.
+/// Subject of a run's journal.
 pub(crate) fn journal(run: &RunId) -> String {
     format!(
         "{}.{}",
@@ -159,7 +161,7 @@ pub(crate) fn journal(run: &RunId) -> String {
     )
 }
 
-/// The subject of what a run's tools print.
+/// Subject of the live output of a run's tools.
 pub(crate) fn live(run: &RunId) -> String {
     format!(
         "{}.{}",
@@ -168,75 +170,77 @@ pub(crate) fn live(run: &RunId) -> String {
     )
 }
 
-/// What the tools of every run print.
+/// Filter for the live output of all runs.
 pub(crate) fn lives() -> String {
     format!("{LIVE_PREFIX}.>")
 }
 
-/// The journals of every run of a ticket.
+/// Filter for the journals of a ticket's runs.
 pub(crate) fn journals_of(ticket: &TicketKey) -> String {
     format!("{}.*", under(JOURNAL_PREFIX, &ticket.to_string()))
 }
 
-/// Every journal.
+/// Filter for all journals.
 pub(crate) fn journals() -> String {
     format!("{JOURNAL_PREFIX}.>")
 }
 
-/// The run of a journal, by its subject.
+/// Run in the subject of a journal.
 pub(crate) fn run_of(subject: &str) -> Option<RunId> {
     let ticket = ticket_of(JOURNAL_PREFIX, subject)?;
     let (_, sequence) = subject.rsplit_once('.')?;
     let run = RunId::new(ticket, sequence.parse().ok()?);
+    // `parse` accepts a sign and leading zeros; only the subject that this crate writes names a run.
     (journal(&run) == subject).then_some(run)
 }
 
-/// The subject of a dead letter; a ticket's stand under its key.
+/// Subject of a dead letter; the last token is the ticket, or empty when the ticket is unknown.
 pub(crate) fn letter(what: RecordKind, ticket: Option<&TicketKey>) -> String {
     let ticket = ticket.map(ToString::to_string).unwrap_or_default();
     format!("{}.{}", under(DEAD_PREFIX, what.as_str()), encode(&ticket))
 }
 
-/// Every dead letter of a ticket.
+/// Filter for all dead letters of a ticket.
 pub(crate) fn letters_of(ticket: &TicketKey) -> String {
     format!("{DEAD_PREFIX}.*.{}", encode(&ticket.to_string()))
 }
 
-/// Every dead letter about a kind of record.
+/// Filter for all dead letters about one kind of record.
 pub(crate) fn letters_about(what: RecordKind) -> String {
     format!("{}.*", under(DEAD_PREFIX, what.as_str()))
 }
 
-/// Every dead letter.
+/// Filter for all dead letters.
 pub(crate) fn letters() -> String {
     format!("{DEAD_PREFIX}.>")
 }
 
-/// The key of the record of work that one process of a cluster does.
+/// Key of the holder record of work that one process of a cluster does.
 pub(crate) fn singleton(name: &str) -> String {
     format!("singleton:{name}")
 }
 
-/// The key-value buckets.
+/// Key-value buckets, with the parts of their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bucket {
-    /// Ticket rows: `<ticket>`.
+    /// Rows of tickets: `<ticket>`.
     Tickets,
-    /// The reporter's ledger: `<ticket>.<report>.<effect>` and `<ticket>.<name>`, see [`Key`].
+    /// Ledger of the reporter: `<ticket>.<report>.<effect>` and `<ticket>.<name>`, see [`Key`].
     Effects,
     /// Head branches: `<repository>.<branch>.<ticket>`; see [`crate::Branches`].
     Branches,
-    /// The index of our pull requests: `<repository>.<number>.<ticket>`; see [`crate::PullRequests`].
+    /// Index of Journeyman's pull requests: `<repository>.<number>.<ticket>`; see [`crate::PullRequests`].
     PullRequests,
-    /// Control records (stop-all …) and epochs: `<name>`.
+    /// Control records such as stop-all, and epochs: `<name>`.
     Control,
     /// Runs that wait for a slot: `<pool>`.
     Slots,
-    /// What earlier work took: `<repository>`.
+    /// Latest runs that brought a pull request: `<repository>`.
     History,
-    /// Runs as people see them: `<ticket>.<sequence of the run>`; see [`crate::Runs`].
+    /// Overviews of runs for the API and the console: `<ticket>.<sequence of the run>`; see [`crate::Runs`].
     Runs,
-    /// Pools of executors as planners see them: `<pool>.<planner>`. What was not written for a day is gone.
+    /// Each planner's view of a pool of executors: `<pool>.<planner>`. A view expires after a day without a
+    /// write.
     Pools,
 }
 
@@ -253,7 +257,7 @@ impl Bucket {
         Self::Pools,
     ];
 
-    /// Its name on the server.
+    /// Name of the bucket on the server.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Tickets => "tickets",
@@ -268,32 +272,32 @@ impl Bucket {
         }
     }
 
-    /// The stream that holds it.
+    /// Stream behind the bucket.
     pub(crate) fn stream(self) -> String {
         format!("KV_{}", self.name())
     }
 
-    /// The subject of a key.
+    /// Subject of a key.
     pub(crate) fn subject(self, key: &Key) -> String {
         format!("$KV.{}.{}", self.name(), key.tokens())
     }
 
-    /// Every key that begins with these parts, itself not included.
+    /// Filter for all keys below a key; the key itself is not included.
     pub(crate) fn under(self, key: &Key) -> String {
         format!("{}.>", self.subject(key))
     }
 
-    /// Every key of two parts whose second is this.
+    /// Filter for all keys of two parts whose second part is `name`.
     pub(crate) fn named(self, name: &str) -> String {
         format!("$KV.{}.*.{}", self.name(), encode(name))
     }
 
-    /// Every key.
+    /// Filter for all keys of the bucket.
     pub(crate) fn all(self) -> String {
         format!("$KV.{}.>", self.name())
     }
 
-    /// The key of a subject of this bucket.
+    /// Key in a subject of this bucket, or `None` for a subject of another bucket.
     pub(crate) fn key_of(self, subject: &str) -> Option<Key> {
         let tokens = subject
             .strip_prefix("$KV.")?
@@ -303,24 +307,24 @@ impl Bucket {
     }
 }
 
-/// The records of a branch, whatever their ticket.
+/// Filter for the records of a branch, of any ticket.
 pub(crate) fn branch(repository: &RepositoryName, branch: &str) -> String {
     let key = Key::from(repository.to_string().as_str()).and(branch);
     format!("{}.*", Bucket::Branches.subject(&key))
 }
 
-/// The records of every branch of a ticket.
+/// Filter for the records of all branches of a ticket.
 pub(crate) fn branches_of(ticket: &TicketKey) -> String {
     third_token(Bucket::Branches, ticket)
 }
 
-/// The records of a pull request, whatever their ticket.
+/// Filter for the records of a pull request, of any ticket.
 pub(crate) fn pull_request(repository: &RepositoryName, number: u64) -> String {
     let key = Key::from(repository.to_string().as_str()).and(&number.to_string());
     format!("{}.*", Bucket::PullRequests.subject(&key))
 }
 
-/// The records of every pull request of a ticket.
+/// Filter for the records of all pull requests of a ticket.
 pub(crate) fn pull_requests_of(ticket: &TicketKey) -> String {
     third_token(Bucket::PullRequests, ticket)
 }
@@ -329,18 +333,18 @@ fn third_token(bucket: Bucket, ticket: &TicketKey) -> String {
     format!("$KV.{}.*.*.{}", bucket.name(), encode(&ticket.to_string()))
 }
 
-/// The one object store, its stream, and the subjects in there: descriptions and chunks.
+/// Name of the object store, its stream, and the subjects of its descriptions (`M`) and chunks (`C`).
 pub(crate) const STORE: &str = "objects";
 pub(crate) const OBJECTS: &str = "OBJ_objects";
 pub(crate) const OBJECT_METAS: &str = "$O.objects.M.>";
 pub(crate) const OBJECT_CHUNKS: &str = "$O.objects.C.>";
 
-/// The subject of an object's description; the client library encodes names so.
+/// Subject of an object's description. `encoded_name` is Base64 as in the client library.
 pub(crate) fn object_meta(encoded_name: &str) -> String {
     format!("$O.{STORE}.M.{encoded_name}")
 }
 
-/// The subject of an object's chunks; `*` for those of every object.
+/// Subject of an object's chunks; `*` as `nuid` selects those of all objects.
 pub(crate) fn object_chunks(nuid: &str) -> String {
     format!("$O.{STORE}.C.{nuid}")
 }
@@ -349,7 +353,7 @@ fn under(prefix: &str, text: &str) -> String {
     format!("{prefix}.{}", encode(text))
 }
 
-/// The ticket in the first token after `prefix.`.
+/// Ticket in the first token after `prefix.`.
 fn ticket_of(prefix: &str, subject: &str) -> Option<TicketKey> {
     let rest = subject.strip_prefix(prefix)?.strip_prefix('.')?;
     decode(rest.split('.').next()?)?.parse().ok()
@@ -394,7 +398,7 @@ mod tests {
         assert_eq!(key, "$KV.effects.jira=3AENG-1.r.e");
     }
 
-    /// Whether a filter of NATS selects a subject.
+    /// True when a NATS filter selects a subject.
     fn selects(filter: &str, subject: &str) -> bool {
         let (mut filter, mut subject) = (filter.split('.'), subject.split('.'));
         loop {

@@ -1,8 +1,9 @@
-//! Any text as one token of a subject, and back.
+//! Encoding of any text as one token of a subject.
 
 use std::fmt::Write as _;
 
-/// Encodes a text as one subject token: `[A-Za-z0-9-]` as it is, every other UTF-8 byte as `=HH`, the empty text as `=`.
+/// Encodes a text as one subject token: `[A-Za-z0-9-]` unchanged, every other UTF-8 byte as `=HH`, the empty
+/// text as `=`.
 pub(crate) fn encode(text: &str) -> String {
     if text.is_empty() {
         return "=".to_owned();
@@ -19,7 +20,7 @@ pub(crate) fn encode(text: &str) -> String {
     token
 }
 
-/// Decodes what [`encode`] made; `None` for anything else.
+/// Decodes a token that [`encode`] made; returns `None` for any other text.
 pub(crate) fn decode(token: &str) -> Option<String> {
     if token == "=" {
         return Some(String::new());
@@ -32,6 +33,7 @@ pub(crate) fn decode(token: &str) -> Option<String> {
             _ => bytes.push(byte),
         }
     }
+    // Only the canonical form is accepted, so that two tokens never decode to the same text.
     String::from_utf8(bytes).ok().filter(|text| encode(text) == token)
 }
 
