@@ -1,4 +1,4 @@
-//! Attempts at a message that its handler may not survive, counted across restarts.
+//! Attempts at messages whose handler may crash the process, counted across restarts.
 
 use domain::{RecordKind, Stored};
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,10 @@ use crate::{
     unreadable::{Found, Revision},
 };
 
-/// A message is given up when so many attempts at it ended without a word of the handler.
+// A message is dead-lettered after this many attempts that ended without a result of the handler.
 pub(crate) const MOST_CRASHES: u32 = 5;
 
-/// Attempts that began since the handler last reported on the message.
+/// Number of attempts since the handler last returned a result for the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AttemptRecord {
     begun: u32,
@@ -25,14 +25,14 @@ impl Stored for AttemptRecord {
 /// State of a message before it is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptState {
-    /// It may be handled.
+    /// The message may be handled.
     Open,
-    /// Each of [`MOST_CRASHES`] attempts ended the process or crashed.
+    /// Each of [`MOST_CRASHES`] attempts ended the process or panicked.
     Exhausted,
 }
 
-/// The attempts at the messages of one stream. A message that is delivered once costs nothing: the server counts deliveries, and only
-/// one that comes again has a record.
+/// Attempts at the messages of one stream. The server counts deliveries, so only a message that is
+/// redelivered needs a record.
 pub(crate) struct AttemptCounter {
     table: Table<AttemptRecord>,
     stream: &'static str,
@@ -53,7 +53,7 @@ impl AttemptCounter {
             return Ok(AttemptState::Open);
         }
         let (begun, last) = self.read(sequence).await?;
-        // Without a record the first delivery is the only one that was not counted.
+        // Without a record, only the first delivery was not counted.
         let begun = begun.unwrap_or(1);
         if begun >= MOST_CRASHES {
             return Ok(AttemptState::Exhausted);
@@ -62,7 +62,7 @@ impl AttemptCounter {
         Ok(AttemptState::Open)
     }
 
-    /// The handler wants the message again later, so it did not crash.
+    /// Resets the count: the handler asked for a later redelivery, so it did not crash.
     pub(crate) async fn begin_anew(&self, sequence: u64) -> Result<(), Error> {
         let (begun, last) = self.read(sequence).await?;
         match begun {
@@ -71,7 +71,7 @@ impl AttemptCounter {
         }
     }
 
-    /// The message is gone.
+    /// Deletes the record of a message that is finished.
     pub(crate) async fn forget(&self, sequence: u64, delivered: u64) -> Result<(), Error> {
         if delivered <= 1 {
             return Ok(());
@@ -90,7 +90,7 @@ impl AttemptCounter {
     async fn write(&self, sequence: u64, begun: u32, last: Option<Revision>) -> Result<(), Error> {
         let key = self.key(sequence);
         match self.table.put(key.as_str(), &AttemptRecord { begun }, last).await {
-            // Another process has the message too; it counts for both.
+            // Another process holds the same message; its count is as good.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }

@@ -1,8 +1,8 @@
-//! Backup and restore of everything that NATS keeps, by the server's own snapshots of streams.
+//! Backup and restore of all streams, by the server's own snapshots.
 //!
-//! A folder of a backup has one folder for each stream with `backup.json` (its configuration and state) and `stream.tar.s2` (its messages and
-//! consumers), as the `nats` command writes them, so that either can read what the other wrote. Sequences stay what they were: the
-//! names of runs and the fences of tickets are made of them.
+//! A backup folder has one folder per stream with `backup.json` (configuration and state) and `stream.tar.s2`
+//! (messages and consumers). The `nats` command writes the same files, so each can restore the other's
+//! backups. Sequences are preserved, because the names of runs and the fences of tickets contain them.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,32 +22,32 @@ use tokio::{
 
 use crate::{connection::Connection, error::Error, topology};
 
-/// The server sends a chunk and waits until it is taken.
+// Size of the chunks of a snapshot. The server waits for a reply to each.
 const CHUNK: usize = 128 << 10;
-/// How long one chunk may take either way.
+/// Limit of one chunk in either direction.
 const CHUNK_LIMIT: Duration = Duration::from_secs(30);
 const ABOUT: &str = "backup.json";
 const MESSAGES: &str = "stream.tar.s2";
 
-/// What a stream was when it was backed up.
+/// Content of `backup.json`.
 #[derive(Debug, Serialize, Deserialize)]
 struct About {
     config: Value,
     state: Value,
 }
 
-/// A stream that was backed up or restored.
+/// Stream that was backed up or restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Its name on the server.
+    /// Name on the server.
     pub stream: String,
-    /// Its messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Bytes in the backup.
+    /// Size in the backup, in bytes.
     pub bytes: u64,
 }
 
-/// Writes every stream to a folder that does not exist yet, and tells of each when it is done.
+/// Writes every stream to a new folder and calls `done` after each.
 pub(crate) async fn back_up(
     connection: &Connection,
     folder: &Path,
@@ -74,7 +74,7 @@ async fn keep(connection: &Connection, stream: &str, folder: &Path) -> Result<Ke
     let bytes = receive(connection, &mut chunks, &path).await?;
     let text = serde_json::to_vec_pretty(&about).map_err(|error| Error::corrupt(doing(), error))?;
     let path = folder.join(ABOUT);
-    // Last, so that a folder without it is known to be half done.
+    // `backup.json` is written last, so that a folder without it is an incomplete backup.
     fs::write(&path, text).await.map_err(|error| at(&path, error))?;
     Ok(Kept {
         stream: stream.to_owned(),
@@ -83,7 +83,8 @@ async fn keep(connection: &Connection, stream: &str, folder: &Path) -> Result<Ke
     })
 }
 
-/// Takes chunks until the empty one, and says of each that it is written.
+/// Writes chunks to a file until the empty one, which ends the snapshot, and replies to each. Returns the
+/// size in bytes.
 async fn receive(connection: &Connection, chunks: &mut Subscriber, path: &Path) -> Result<u64, Error> {
     let cut = |problem: &str| Error::unavailable("take a snapshot", problem);
     let mut file = fs::File::create(path).await.map_err(|error| at(path, error))?;
@@ -111,12 +112,14 @@ async fn receive(connection: &Connection, chunks: &mut Subscriber, path: &Path) 
     Ok(bytes)
 }
 
-/// Reads every stream of a backup into a server that has none of them, and tells of each when it is done.
+/// Restores every stream of a backup into a server that has none of them, and calls `done` after each.
 pub(crate) async fn restore(
     connection: &Connection,
     folder: &Path,
     mut done: impl FnMut(&Kept),
 ) -> Result<(), Error> {
+    // All parts are checked before the first stream is restored, so that an incomplete backup restores
+    // nothing.
     let streams = topology::names_for_backup();
     let mut abouts = Vec::with_capacity(streams.len());
     for stream in &streams {
@@ -138,7 +141,7 @@ pub(crate) async fn restore(
     Ok(())
 }
 
-/// Before anything is restored, so that a backup that is not whole restores nothing.
+/// Reads the description of a stream's backup, and checks that the messages exist.
 async fn read(folder: &Path) -> Result<About, Error> {
     let path = folder.join(ABOUT);
     let text = fs::read(&path).await.map_err(|error| at(&path, error))?;
@@ -157,7 +160,7 @@ async fn put_back(
 ) -> Result<Kept, Error> {
     let doing = || format!("restore stream {stream}");
     let mut config = about.config.clone();
-    // A backup of three servers is restored into one as well; the services raise it again.
+    // A backup of three servers can be restored into one. The services raise the number of replicas again.
     config["num_replicas"] = connection.settings.replicas.into();
     let wanted = json!({"config": config, "state": about.state});
     let answer = ask(connection, &format!("$JS.API.STREAM.RESTORE.{stream}"), &wanted).await?;
@@ -170,6 +173,7 @@ async fn put_back(
     let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
     loop {
         let read = file.read(&mut buffer).await.map_err(|error| at(&path, error))?;
+        // The empty chunk at the end of the file ends the restore; its reply has the state of the stream.
         let chunk = Bytes::copy_from_slice(buffer.get(..read).unwrap_or_default());
         let answer = send(connection, &subject, chunk).await?;
         if read == 0 {
@@ -183,7 +187,7 @@ async fn put_back(
     }
 }
 
-/// A request of the server's API.
+/// Sends a request to the server's API and returns its answer as JSON.
 async fn ask(connection: &Connection, subject: &str, body: &Value) -> Result<Value, Error> {
     let body = serde_json::to_vec(body).map_err(|error| Error::corrupt(subject, error))?;
     send(connection, subject, body.into()).await

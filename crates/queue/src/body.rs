@@ -1,4 +1,4 @@
-//! Bodies over 512 KiB go to the object store; the message then carries the reference.
+//! Bodies of messages. A body over 512 KiB is stored as an object, and the message carries the reference.
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
@@ -6,12 +6,12 @@ use domain::{ObjectRef, Stored, Undecodable, cause::chain, stored};
 
 use crate::{error::Error, objects::Objects, unreadable::Unreadable, wire};
 
-/// The largest body that a message carries itself.
+// NATS servers accept 1 MiB per message by default; half of it leaves room for headers.
 pub(crate) const INLINE_MAX_BYTES: usize = 512 * 1024;
 const HEADER: &str = "Journeyman-Body";
 const OBJECT: &str = "object";
 
-/// The payload to publish for a body that may be large; marks the headers when it is a reference.
+/// Payload to publish for a body. Stores a large body as an object and marks the headers.
 pub(crate) async fn pack(objects: &Objects, headers: &mut HeaderMap, body: Bytes) -> Result<Bytes, Error> {
     if body.len() <= INLINE_MAX_BYTES {
         return Ok(body);
@@ -27,12 +27,12 @@ pub(crate) async fn pack(objects: &Objects, headers: &mut HeaderMap, body: Bytes
     Ok(reference.into())
 }
 
-/// Whether a message carries the reference to its body.
+/// True when the payload of a message is a reference to its body.
 pub(crate) fn is_reference(headers: &HeaderMap) -> bool {
     headers.get(HEADER).is_some_and(|mark| mark.as_str() == OBJECT)
 }
 
-/// The body of a message.
+/// Body of a message, read from the object store if the payload is a reference.
 pub(crate) async fn unpack(
     objects: &Objects,
     headers: Option<&HeaderMap>,
@@ -46,7 +46,7 @@ pub(crate) async fn unpack(
     objects.get(&object).await
 }
 
-/// The record in a stored message.
+/// Reads the record in a stored message.
 pub(crate) async fn record<T: Stored>(objects: &Objects, stored: wire::Stored) -> Result<T, Error> {
     let wire::Stored {
         subject,
@@ -58,7 +58,7 @@ pub(crate) async fn record<T: Stored>(objects: &Objects, stored: wire::Stored) -
     decode(objects, &body, || format!("{subject} at {sequence}"))
 }
 
-/// The record in a stored message, or what there is of it when it is not a `T`.
+/// Reads the record in a stored message. Returns the raw bytes with the reason when it is not a `T`.
 pub(crate) async fn record_or_bytes<T: Stored>(
     objects: &Objects,
     stream: &str,
@@ -77,6 +77,7 @@ pub(crate) async fn record_or_bytes<T: Stored>(
     };
     let body = match unpack(objects, Some(&stored.headers), stored.payload).await {
         Ok(body) => body,
+        // A missing or damaged object makes only this record unreadable.
         Err(error @ Error::Corrupt { .. }) => {
             return unreadable(Undecodable::Broken(chain(&error)), payload);
         }
@@ -88,7 +89,7 @@ pub(crate) async fn record_or_bytes<T: Stored>(
     }
 }
 
-/// A record from the body of a message; `what` is for the error.
+/// Decodes a record from the body of a message; `what` names it in errors.
 pub(crate) fn decode<T: Stored>(
     objects: &Objects,
     body: &[u8],
@@ -98,7 +99,7 @@ pub(crate) fn decode<T: Stored>(
         .map_err(|problem| Error::undecodable(what(), T::KIND, problem))
 }
 
-/// The body of a message for a record; `what` is for the error.
+/// Encodes a record as the body of a message; `what` names it in errors.
 pub(crate) fn encode<T: Stored>(what: &str, record: &T) -> Result<Vec<u8>, Error> {
     stored::encode(record).map_err(|error| Error::corrupt(what, error))
 }

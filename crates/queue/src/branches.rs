@@ -1,4 +1,4 @@
-//! Which ticket a head branch belongs to.
+//! Index of head branches and their tickets.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{
     unreadable::{Found, Revision},
 };
 
-/// The records of head branches. A branch has one record, whatever its ticket; it is found by its repository and name,
-/// and with all others of its ticket. Cheap to clone.
+/// Records of head branches: one per branch, of any ticket. Found by repository and name, or all of a ticket.
+/// Cheap to clone.
 #[derive(Clone)]
 pub struct Branches {
     table: Table<BranchRecord>,
@@ -26,7 +26,7 @@ impl Branches {
         }
     }
 
-    /// The record of a branch, read from the leader.
+    /// Record of a branch, read from the leader.
     ///
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the record cannot be read.
@@ -42,7 +42,8 @@ impl Branches {
         }
     }
 
-    /// Compare-and-set: `None` creates. Of two tickets that record one branch at once, one is refused.
+    /// Compare-and-set: `None` creates. If two tickets record one branch at the same time, one of them is
+    /// refused.
     ///
     /// # Errors
     /// [`Error::Conflict`] when the revision is not the branch's last; [`Error::Unavailable`].
@@ -53,10 +54,10 @@ impl Branches {
         self.table.put_last(&subject, &filter, record, last).await
     }
 
-    /// Removes a record that is still the one of this revision.
+    /// Deletes a record if it still has this revision.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when it is not; [`Error::Unavailable`].
+    /// [`Error::Conflict`] when the record has another revision or is missing; [`Error::Unavailable`].
     pub async fn withdraw(&self, record: &BranchRecord, last: Revision) -> Result<(), Error> {
         match self.get(&record.repository, &record.branch).await? {
             Some((_, revision)) if revision == last => {
@@ -67,7 +68,7 @@ impl Branches {
         }
     }
 
-    /// Every branch of a ticket. A record that cannot be read is left out and logged.
+    /// Branches of a ticket. Unreadable records are omitted and logged.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -76,7 +77,7 @@ impl Branches {
         Ok(listed.into_iter().map(|(_, record)| record).collect())
     }
 
-    /// Every branch. A record that cannot be read is left out and logged.
+    /// All branches. Unreadable records are omitted and logged.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

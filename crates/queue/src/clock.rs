@@ -1,8 +1,8 @@
-//! The time that records show to people.
+//! Wall-clock time in records.
 
 use domain::Timestamp;
 
-/// When something was written: for people only, nothing is decided by it.
+/// Current wall-clock time, for display in records. The waker compares it with a tolerance.
 pub(crate) fn clock() -> Timestamp {
     let since = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)

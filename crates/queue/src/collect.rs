@@ -1,8 +1,8 @@
-//! Collecting objects that nothing stored refers to any more.
+//! Collection of objects that no record refers to.
 //!
-//! An object is in use while a record contains its SHA-256. Of the snapshots in a journal only those count that the run still
-//! needs: the last one and, until the run is over, those that were proven. Storing an object again renews its date, and an object
-//! that was renewed after the search is not removed.
+//! An object is in use while a record contains its SHA-256. Of the snapshots in a journal only those count
+//! that the run still needs: the last one and, until the run ends, the proven ones. Storing an object again
+//! renews its date, and an object that was renewed after the search is not removed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,11 +23,11 @@ use crate::{
     wire::{Refusal, Stored, succeeding},
 };
 
-/// How many objects one search holds in memory: some 15 MB of names.
+// Limit of the objects that one search holds in memory: about 15 MB of names.
 const MOST: usize = 100_000;
 const NAME_CHARS: usize = 64;
 
-/// An object that nothing refers to, as it was when it was looked at.
+/// Object that no record refers to, as it was at the time of the search.
 #[derive(Debug)]
 pub struct Garbage {
     /// SHA-256 of its bytes.
@@ -37,25 +37,27 @@ pub struct Garbage {
     pub(crate) sequence: u64,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Default)]
 pub struct Search {
-    /// What may be removed.
+    /// Objects that may be removed.
     pub garbage: Vec<Garbage>,
-    /// Where the next search goes on; absent: this was the last.
+    /// Sequence at which the next search continues; absent after the last one.
     pub next: Option<u64>,
 }
 
 impl Objects {
-    /// Looks at up to 100,000 objects that were stored last before an instant (of the server's clock), from a place on
-    /// (0: the first), and gives those that no record refers to. The time between storing an object and writing down
-    /// what refers to it must be shorter than the age asked for.
+    /// Searches up to 100,000 objects that were last stored before `before`, an instant of the server's
+    /// clock, from sequence `from` on. Returns those without a reference.
+    ///
+    /// The time between storing an object and storing the record that refers to it must be shorter than the
+    /// age that the caller requests. Use 0 as `from` for the first search.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn unreferenced(&self, before: Timestamp, from: u64) -> Result<Search, Error> {
         let (mut old, next) = self.stored_before(before, from).await?;
-        // A dead letter that is revived moves its reference to the deliveries, which are therefore read after it.
+        // A revived dead letter moves its reference to the deliveries, so these are read after the letters.
         let logs = [
             (DEAD, letters()),
             (TRIGGERS.stream, TRIGGERS.records()),
@@ -74,10 +76,10 @@ impl Objects {
         })
     }
 
-    /// Removes an object unless it was stored again since it was looked at; true when it is gone by this call.
+    /// Removes an object unless it was stored again after the search. Returns true when this call removed it.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; a later search finds what is left of it.
+    /// [`Error::Unavailable`]; a later search finds the remainder.
     pub async fn remove(&self, garbage: &Garbage) -> Result<bool, Error> {
         let Some(stored) = self.connection.at(OBJECTS, garbage.sequence).await? else {
             return Ok(false);
@@ -85,7 +87,7 @@ impl Objects {
         let info = read(&stored)?;
         let chunks = object_chunks(&info.nuid);
         if info.deleted {
-            // An older description would be the last one again.
+            // If the tombstone went first, an older description would become the last one.
             self.forget_older(&stored).await?;
             self.remove_chunks(&chunks).await?;
             self.connection.forget(OBJECTS, garbage.sequence).await?;
@@ -98,14 +100,15 @@ impl Objects {
             ..info
         };
         let headers = succeeding(stored.sequence);
-        // The server's own format, not a record of ours.
+        // The payload has the format of the NATS client library, not of our records.
         let payload = serde_json::to_vec(&tombstone)
             .map_err(|error| Error::corrupt("an object", error))?
             .into();
         match self.connection.publish(&stored.subject, headers, payload).await {
             Ok(_) => {}
             Err(Refusal::WrongLast) => return Ok(false),
-            // A full store takes no tombstone, nor another description: the last one goes itself, unless it was dated anew.
+            // A full store accepts neither a tombstone nor another description. Then the last description
+            // itself is deleted, unless it was renewed.
             Err(Refusal::Failed(Error::Full { .. })) => {
                 let last = self.connection.last(OBJECTS, &stored.subject).await?;
                 if last.is_none_or(|last| last.sequence != stored.sequence) {
@@ -120,10 +123,10 @@ impl Objects {
         Ok(true)
     }
 
-    /// Removes each description that a newer one of the same object stands behind; gives how many there were.
+    /// Removes the superseded descriptions of objects and returns their number.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; a later round finds what is left.
+    /// [`Error::Unavailable`]; a later round finds the remainder.
     pub async fn remove_superseded(&self) -> Result<u64, Error> {
         let (mut last, mut removed, mut next) = (HashMap::new(), 0, 0);
         loop {
@@ -151,7 +154,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Removes chunks one by one: who may purge the stream may empty it at once.
+    /// Removes chunks one by one. A service with the right to purge the stream could empty it at once.
     pub(crate) async fn remove_chunks(&self, chunks: &str) -> Result<(), Error> {
         let mut next = 0;
         loop {
@@ -166,8 +169,8 @@ impl Objects {
         }
     }
 
-    /// Removes chunks that belong to no object, because whoever stored them before an instant (of the server's clock)
-    /// died before the end; gives of how many objects they were.
+    /// Removes chunks without an object, whose writer died halfway, if they were stored before an instant of
+    /// the server's clock. Returns the number of torn objects.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -187,7 +190,7 @@ impl Objects {
         Ok(removed)
     }
 
-    /// Those of the chunks' subjects that no description names.
+    /// Subjects of chunks that no description names.
     async fn without_object<'a>(&self, subjects: &'a [String]) -> Result<HashSet<&'a str>, Error> {
         let mut left: HashSet<&str> = subjects.iter().map(String::as_str).collect();
         let mut next = 0;
@@ -203,7 +206,7 @@ impl Objects {
         }
     }
 
-    /// Objects by name, and where the next look goes on.
+    /// Objects by name, and the sequence at which the next search continues.
     async fn stored_before(
         &self,
         before: Timestamp,
@@ -258,7 +261,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Takes out what journals name, of snapshots only what their runs need.
+    /// Removes from the candidates the objects that journals name; of snapshots only those that runs need.
     async fn keep_of_journals(&self, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
         let (subject, mut next) = (journals(), 1);
         let mut snapshots = JournalSnapshots::default();
@@ -271,7 +274,7 @@ impl Objects {
                     Some(body) => body,
                     None => stored.payload.clone(),
                 };
-                // The reference to a body counts even where the body does not.
+                // The reference to a body counts even if the body itself cannot be read.
                 if body != stored.payload {
                     keep(&stored.payload, old);
                 }
@@ -288,7 +291,8 @@ impl Objects {
         Ok(())
     }
 
-    /// Deliveries are read one by one from the leader: a work queue is not read directly.
+    /// Removes from the candidates the bodies of deliveries. They are read one by one from the leader,
+    /// because the stream of a work queue does not allow direct reads.
     async fn keep_delivered(&self, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
         let (subject, mut next) = (deliveries(), 1);
         while !old.is_empty() {
@@ -301,8 +305,10 @@ impl Objects {
         Ok(())
     }
 
-    /// Whatever a record names is kept, and whatever its body names when that is an object itself. A delivery's body
-    /// is a stranger's and names nothing.
+    /// Removes from the candidates the objects that a record names, and those that its body names if the body
+    /// is an object itself.
+    ///
+    /// The body of a delivery is an outside sender's text and names no object.
     async fn keep_named(&self, stored: &Stored, old: &mut HashMap<String, Garbage>) -> Result<(), Error> {
         keep(&stored.payload, old);
         if let Some(body) = self.body_of(stored).await? {
@@ -311,7 +317,7 @@ impl Objects {
         Ok(())
     }
 
-    /// The body of a record that is an object itself; nothing for a record that carries its own.
+    /// Body of a record if it is stored as an object; `None` if the record carries it.
     async fn body_of(&self, stored: &Stored) -> Result<Option<Bytes>, Error> {
         if !body::is_reference(&stored.headers) || meta::is_delivery(&stored.headers) {
             return Ok(None);
@@ -330,8 +336,9 @@ impl Objects {
     }
 }
 
-/// Takes every name that stands in the bytes out of the candidates.
+/// Removes every name in the bytes from the candidates.
 fn keep(bytes: &[u8], old: &mut HashMap<String, Garbage>) {
+    // Any 64 hexadecimal digits count as a name, so a reference in a format of a later release counts too.
     let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
     let words = bytes.split(|byte| !is_digit(byte));
     for word in words.filter(|word| word.len() == NAME_CHARS) {

@@ -1,4 +1,4 @@
-//! When credentials end: each service tells of its own, ingest hears of all.
+//! Credential expiry: each service publishes its own, ingest collects them.
 
 use domain::{CredentialEnd, CredentialEnds};
 
@@ -11,18 +11,18 @@ use crate::{
     unreadable::Found,
 };
 
-/// Who has credentials whose end the settings tell.
+// Services whose settings state when their credentials end.
 const TELLERS: [Role; 2] = [Role::Ingest, Role::Reporter];
 
 impl Role {
-    /// Where the ends of its credentials stand among the control records.
+    /// Key of the service's credential expiry among the control records.
     pub(crate) fn credential_ends(self) -> Key {
         Key::from(CredentialEnds::key(self.name()).as_str())
     }
 }
 
 impl Queue {
-    /// Tells when the credentials of a service end, in the place of what it told before.
+    /// Publishes when the credentials of a service end, and replaces its previous record.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -38,13 +38,13 @@ impl Queue {
             return Ok(());
         }
         match table.put(&key, told, found.map(|found| found.revision())).await {
-            // Another process of the service, with the same settings.
+            // Another process of the service has the same settings, so its record is as good.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// When credentials end, the first one first, as far as their services know it.
+    /// Published ends of credentials of all services, earliest first.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

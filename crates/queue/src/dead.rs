@@ -1,4 +1,4 @@
-//! Dead letters: what could not be handled, why, and what it was.
+//! Dead letters: records that could not be handled, with the reason and the original bytes.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::{
 };
 
 const HEADER: &str = "Journeyman-Dead-Letter";
-/// The stream of a record that could not be read.
+/// Header with the stream of a record that could not be read.
 const ORIGIN: &str = "Journeyman-Origin";
 
-/// What could not be handled, why, and how to retry it.
+/// Description of a record that could not be handled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetter {
-    /// What it is about.
+    /// Kind of the record.
     pub what: RecordKind,
-    /// Its identity.
+    /// Identity of the record: a delivery's id, for instance.
     pub id: String,
-    /// The ticket, when it is known.
+    /// Ticket of the record, if known.
     pub ticket: Option<TicketKey>,
-    /// For the operator.
+    /// Reason and advice, for the operator.
     pub reason: String,
-    /// When it was given up.
+    /// Time at which the service gave the record up.
     pub at: Timestamp,
 }
 
@@ -43,7 +43,7 @@ impl Stored for DeadLetter {
 }
 
 impl DeadLetter {
-    /// The letter about a record that cannot be read, with advice for its reader.
+    /// Makes a letter about an unreadable record, with advice for the operator.
     pub fn about(
         record: &Unreadable,
         what: RecordKind,
@@ -62,7 +62,7 @@ impl DeadLetter {
     }
 }
 
-/// The dead letters, kept for 90 days. Cheap to clone.
+/// Dead letters, kept for 90 days by default. Cheap to clone.
 #[derive(Clone)]
 pub struct DeadLetters {
     connection: Arc<Connection>,
@@ -77,18 +77,19 @@ impl DeadLetters {
         Objects::new(self.connection.clone())
     }
 
-    /// Stores a letter with what it is about.
+    /// Stores a letter with the bytes of its record.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] after three tries.
+    /// [`Error::Unavailable`] after three attempts.
     pub async fn publish(&self, letter: &DeadLetter, payload: Bytes) -> Result<(), Error> {
         self.store(letter, HeaderMap::new(), payload).await
     }
 
-    /// Stores a letter about a record that cannot be read, with the record. Repeated within two minutes, it stays one.
+    /// Stores a letter about an unreadable record, with its bytes. A repetition within two minutes is
+    /// ignored.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] after three tries.
+    /// [`Error::Unavailable`] after three attempts.
     pub async fn bury(&self, letter: &DeadLetter, record: &Unreadable) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         headers.insert(ORIGIN, record.stream.as_str());
@@ -110,7 +111,7 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// How many there are.
+    /// Number of dead letters.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -120,7 +121,7 @@ impl DeadLetters {
         Ok(stream.cached_info().state.messages)
     }
 
-    /// Newest last, at most `limit`.
+    /// The newest letters with their sequences, newest last, at most `limit`.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -130,7 +131,7 @@ impl DeadLetters {
             return Ok(Vec::new());
         };
         let mut window = limit as u64;
-        // Dropped letters leave gaps in the sequence.
+        // Deleted letters leave gaps in the sequence, so the window grows until it has enough.
         let letters = loop {
             let letters = self
                 .connection
@@ -145,10 +146,10 @@ impl DeadLetters {
         Ok(letters.iter().skip(surplus).map(shown).collect())
     }
 
-    /// One letter with what it is about; `None` when it is gone.
+    /// Letter with the bytes of its record; `None` if it does not exist (any more).
     ///
     /// # Errors
-    /// [`Error::Unavailable`], or [`Error::Corrupt`] when what it is about is lost.
+    /// [`Error::Unavailable`], or [`Error::Corrupt`] when the body object of the record is lost.
     pub async fn get(&self, sequence: u64) -> Result<Option<(DeadLetter, Bytes)>, Error> {
         let Some(stored) = self.connection.at(DEAD, sequence).await? else {
             return Ok(None);
@@ -158,7 +159,7 @@ impl DeadLetters {
         Ok(Some((letter, body)))
     }
 
-    /// Forgets a letter; false when it was gone already.
+    /// Deletes a letter; returns false if it does not exist.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -166,7 +167,8 @@ impl DeadLetters {
         self.connection.forget(DEAD, sequence).await
     }
 
-    /// True when a letter is about a report. Its subject decides, on which the reporter alone may publish.
+    /// True when a letter is about a report. Its subject decides, because only the reporter may publish on
+    /// it.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -177,10 +179,10 @@ impl DeadLetters {
         Ok(stored.is_some_and(|stored| stored.subject.starts_with(prefix)))
     }
 
-    /// The same as [`Self::resend`], and forgets the letter. The reporter alone may.
+    /// Resends the record like [`Self::resend`] and deletes the letter. Only the reporter has the right.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the letter is then still there.
+    /// [`Error::Unavailable`]; the letter still exists then.
     pub async fn revive(&self, sequence: u64) -> Result<bool, Error> {
         if !self.resend(sequence).await? {
             return Ok(false);
@@ -189,8 +191,10 @@ impl DeadLetters {
         Ok(true)
     }
 
-    /// Appends what a letter is about to its stream again: a delivery for the router, a trigger or report that could not be
-    /// read for a release that can. The letter stays. False when it is about something else or is gone.
+    /// Appends the record of a letter to its stream again and keeps the letter.
+    ///
+    /// A delivery returns to the router. An unreadable trigger or report waits for a release that can read
+    /// it. Returns false when the letter is about another kind of record or does not exist.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -202,13 +206,13 @@ impl DeadLetters {
             return Ok(false);
         };
         let mut headers = stored.headers;
-        // The delivery's own id is still known as a duplicate.
+        // The server still knows the delivery's own id as a duplicate.
         headers.insert(header::NATS_MESSAGE_ID, format!("revived.{sequence}"));
         self.connection.publish(&subject, headers, stored.payload).await?;
         Ok(true)
     }
 
-    /// Stores what a delivery's letter needs to be revived.
+    /// Stores a letter about a delivery with the headers that its revival needs.
     pub(crate) async fn publish_delivery(
         &self,
         letter: &DeadLetter,
@@ -217,7 +221,7 @@ impl DeadLetters {
     ) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         meta::keep(delivery, &mut headers);
-        // The delivery comes again when its acknowledgement is lost; its letter must not.
+        // The delivery is redelivered if its acknowledgement is lost, but its letter must be stored once.
         if let Some(id) = delivery.and_then(|headers| headers.get(header::NATS_MESSAGE_ID)) {
             headers.insert(header::NATS_MESSAGE_ID, format!("delivery.{id}"));
         }
@@ -225,7 +229,8 @@ impl DeadLetters {
     }
 }
 
-/// A letter that cannot be read itself is still to be seen, and to be dropped.
+/// Letter of a stored message. An unreadable letter is replaced by a description, so that an operator sees it
+/// and can delete it.
 fn shown(stored: &wire::Stored) -> (u64, DeadLetter) {
     letter(stored).unwrap_or_else(|error| {
         let letter = DeadLetter {
@@ -239,7 +244,7 @@ fn shown(stored: &wire::Stored) -> (u64, DeadLetter) {
     })
 }
 
-/// The subject that a letter's message came from, as far as it may come there again.
+/// Subject to which the record of a letter may be appended again.
 fn origin(stored: &wire::Stored) -> Option<String> {
     if meta::is_delivery(&stored.headers) {
         let meta = Meta::read(Some(&stored.headers), &stored.subject).ok()?;
@@ -250,7 +255,7 @@ fn origin(stored: &wire::Stored) -> Option<String> {
         .into_iter()
         .find(|names| names.stream == stream.as_str())?;
     let ticket = letter(stored).ok()?.1.ticket?;
-    // Its own key is taken by the record that could not be read.
+    // The record's own key is occupied by the unreadable record.
     Some(names.record(&ticket, &format!("revived:{}", stored.sequence)))
 }
 

@@ -1,4 +1,4 @@
-//! Webhook deliveries: raw, kept until somebody has handled them.
+//! Webhook deliveries: stored unparsed until ingest has handled them.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -27,16 +27,16 @@ use crate::{
 };
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(5);
-/// How long a delivery is given back for when too many of its origin wait here already.
+// Delay of a delivery whose origin already has all waiting places taken.
 const PAUSE_WHEN_FULL: Duration = Duration::from_secs(2);
 
-/// The deliveries in hand, by subject, which is their origin.
+/// Deliveries in hand, by subject, which identifies the origin.
 struct Desks {
     slots: usize,
     by_subject: HashMap<String, Desk>,
 }
 
-/// Those of one origin: places to wait in, as many again as are handled, and slots to be handled in.
+/// Limits of one origin: places for waiting and running deliveries, and slots for running ones.
 #[derive(Clone)]
 struct Desk {
     places: Arc<Semaphore>,
@@ -53,6 +53,8 @@ impl Desks {
 
     fn of(&mut self, subject: &str) -> Desk {
         let slots = self.slots;
+        // Two places per slot: the next delivery is at hand when a slot becomes free, and one slow origin
+        // holds few messages.
         let made = || Desk {
             places: Arc::new(Semaphore::new(slots * 2)),
             slots: Arc::new(Semaphore::new(slots)),
@@ -64,7 +66,7 @@ impl Desks {
     }
 }
 
-/// Sequence of a message, and the number of its deliveries by the server.
+/// Sequence of a message, and how often the server delivered it.
 #[derive(Clone, Copy, Debug)]
 struct MessagePlace {
     sequence: u64,
@@ -83,39 +85,40 @@ impl MessagePlace {
     }
 }
 
-/// One verified webhook call (or poll finding), raw.
+/// Verified webhook call or finding of a poll, unparsed.
 #[derive(Clone, Debug)]
 pub struct WebhookDelivery {
-    /// Where it came from.
+    /// Instance of GitHub or Jira that it came from.
     pub source: Origin,
-    /// Unique id of the delivery (`X-GitHub-Delivery`, `X-Atlassian-Webhook-Identifier`, or the hash of the body).
+    /// Unique id of the delivery: `X-GitHub-Delivery`, `X-Atlassian-Webhook-Identifier`, or the hash of the
+    /// body.
     pub id: String,
-    /// `X-GitHub-Event`, or Jira's `webhookEvent`; empty when unknown.
+    /// Event name: `X-GitHub-Event`, or Jira's `webhookEvent`; empty when unknown.
     pub event: String,
-    /// When it came in.
+    /// Time at which ingest received it.
     pub received_at: Timestamp,
-    /// The body as it came.
+    /// Body as received.
     pub body: Bytes,
 }
 
-/// What a handler says of a message.
+/// Result of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition {
-    /// Handled; forget it.
+    /// The message is handled and can be deleted.
     Done,
-    /// Not now; again after this long. Never dead-letters by itself.
+    /// The message should be redelivered after a delay. It is never dead-lettered by this.
     Retry {
-        /// How long to wait.
+        /// Delay before the redelivery.
         after: Duration,
     },
-    /// It can never be handled: to the dead letters with this reason.
+    /// The message can never be handled and moves to the dead letters.
     Reject {
-        /// For the operator.
+        /// Reason, for the operator.
         reason: String,
     },
 }
 
-/// The deliveries' queue. Cheap to clone.
+/// Queue of deliveries. Cheap to clone.
 #[derive(Clone)]
 pub struct Deliveries {
     connection: Arc<Connection>,
@@ -130,11 +133,14 @@ impl Deliveries {
         Objects::new(self.connection.clone())
     }
 
-    /// Publishes with the delivery id as message id and waits for the ack. Bodies over 512 KiB go to the object store.
-    /// Returns false when the id was known (for 24 hours); a publish that was tried again may find its own.
+    /// Publishes a delivery with its id as message id and waits for the acknowledgement. Bodies over 512 KiB
+    /// are stored as objects.
+    ///
+    /// Returns false when the id was published within the last 24 hours. A retried publish may find its own
+    /// first attempt.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] after three tries.
+    /// [`Error::Unavailable`] after three attempts.
     pub async fn publish(&self, delivery: &WebhookDelivery) -> Result<bool, Error> {
         let meta = Meta {
             source: delivery.source.clone(),
@@ -156,11 +162,13 @@ impl Deliveries {
         Ok(!ack.duplicate)
     }
 
-    /// Handles deliveries, at most `slots` of each origin at once, until shutdown; then lets those in hand finish. An origin
-    /// whose service does not answer keeps no other from its turn.
+    /// Handles deliveries until shutdown, at most `slots` of each origin at a time, then waits for those in
+    /// hand.
+    ///
+    /// An origin whose service does not answer does not delay other origins.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when it cannot start; later trouble is logged and tried again.
+    /// [`Error::Unavailable`] when it cannot start; later errors are logged and retried.
     pub async fn consume<F, Fut>(
         &self,
         slots: usize,
@@ -208,7 +216,8 @@ impl Deliveries {
         AttemptCounter::new(Table::new(self.connection.clone(), Bucket::Control), DELIVERIES)
     }
 
-    /// Handles a delivery unless attempts at it crashed too often. A panic of the handler is one; the delivery then comes again.
+    /// Handles a delivery unless attempts at it crashed too often. A panic of the handler counts as a crash,
+    /// and the delivery is redelivered.
     async fn attempt<F, Fut>(
         &self,
         message: async_nats::Message,
@@ -255,7 +264,7 @@ impl Deliveries {
                 return;
             }
             Err(error) => {
-                // One of a newer release waits for a process of that release.
+                // A delivery that a newer release wrote waits for a process of that release.
                 tracing::warn!(error = %chain(&error), "delivery not read; tried again");
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;
@@ -278,6 +287,8 @@ impl Deliveries {
                 }
             }
         };
+        // In each case the record of attempts is written last or does not matter: a crash in between only
+        // repeats the attempt.
         let attempts = self.attempts();
         let noted = match disposition {
             Disposition::Retry { after } => {
@@ -321,7 +332,8 @@ impl Deliveries {
         })
     }
 
-    /// The dead letter is stored before the message is forgotten.
+    /// Moves a delivery to the dead letters. The letter is stored before the message is acknowledged, so that
+    /// a crash loses neither.
     async fn reject(
         &self,
         held: Held,
@@ -351,11 +363,11 @@ impl Deliveries {
     }
 }
 
-/// Outcome for a delivery that can never be handled.
+/// Result of a rejection.
 enum RejectionOutcome {
     /// The dead letter is stored.
     Stored,
-    /// It is not; the delivery comes again.
+    /// The dead letter is not stored; the delivery is redelivered.
     Later,
 }
 

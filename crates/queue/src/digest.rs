@@ -1,15 +1,15 @@
-//! SHA-256 as text.
+//! SHA-256 and hexadecimal text.
 
 use std::fmt::Write as _;
 
-/// A key of any length as a short token: half of its SHA-256, in hexadecimal.
+/// Hashes a key of any length to a short token: the first 32 hexadecimal digits of its SHA-256.
 pub(crate) fn key_hash(key: &str) -> String {
     let mut digest = sha256_hex(key.as_bytes());
     digest.truncate(32);
     digest
 }
 
-/// SHA-256 in lower-case hexadecimal.
+/// SHA-256 in lower-case hexadecimal, 64 digits.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }

@@ -1,4 +1,5 @@
-//! Epochs: they rise when a token stream or its durable consumer was created again, because its counters start again.
+//! Epochs of token streams. An epoch rises when the stream or its consumer is created again, because their
+//! counters restart.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::{
     table::Table,
 };
 
-/// The control record of one token stream.
+/// Control record of one token stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct EpochRecord {
     epoch: u64,
@@ -24,11 +25,12 @@ impl Stored for EpochRecord {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-/// The epoch of a log's tokens, raised if stream or consumer are not those of the record.
+/// Current epoch of a log's tokens. Raises it if stream or consumer are not those of the record.
 pub(crate) async fn current(connection: &Arc<Connection>, names: &LogNames) -> Result<u64, Error> {
     let (stream_created, consumer_created) = created(connection, names).await?;
     let table = Table::<EpochRecord>::new(connection.clone(), Bucket::Control);
     let key = names.epoch();
+    // A conflict means that another process raised it; the next round reads that record.
     for _ in 0..10 {
         let found = table.get(&key).await?;
         let (epoch, revision) = match found {

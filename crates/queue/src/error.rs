@@ -1,64 +1,64 @@
-//! What can go wrong with the queue, by what the caller can do about it.
+//! Errors of the queue, by the caller's possible reaction.
 
 use std::time::Duration;
 
 use domain::{Cause, RecordKind, Undecodable};
 
-/// Why an operation on the queue failed.
+/// Reason why an operation on the queue failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The server cannot be reached or did not answer in time; worth trying again.
+    /// The server cannot be reached or did not answer in time. A retry may succeed.
     #[error("nats is unavailable: {doing}")]
     Unavailable {
-        /// What was tried.
+        /// Operation that was attempted.
         doing: String,
-        /// What happened.
+        /// Underlying error.
         source: Cause,
     },
-    /// A record is not what it should be.
+    /// A record has an unexpected type, format or content.
     #[error("{what} is not readable: {problem}")]
     Corrupt {
-        /// Which record: stream or bucket, and its place there.
+        /// Stream or bucket of the record, and its place there.
         what: String,
-        /// What is wrong with it, without its content.
+        /// Description of the damage, without the record's content.
         problem: String,
     },
-    /// A newer release wrote a record: nothing is wrong with it, and a process of that release reads it.
+    /// A newer release wrote the record. It is intact, and a process of that release reads it.
     #[error("{what} has format {format}, which is newer than this release reads")]
     Newer {
-        /// Which record: stream or bucket, and its place there.
+        /// Stream or bucket of the record, and its place there.
         what: String,
-        /// What it is.
+        /// Kind of the record.
         kind: RecordKind,
-        /// Its format.
+        /// Format of the record.
         format: u32,
     },
-    /// The server is too old or a stream differs from what is wanted.
+    /// The server is too old, or a stream differs from the wanted one.
     #[error("{problem}")]
     Topology {
-        /// What is wrong, and where.
+        /// Problem and its place.
         problem: String,
-        /// What the server or the disk said.
+        /// Error of the server or the disk.
         source: Option<Cause>,
     },
-    /// The servers' file store has no room for it; it has again once an operator adds or frees some.
+    /// The servers' file store has no room. It has again once an operator adds or frees some.
     #[error(
         "nats has no room for {what}: its file store is full; an operator purges tickets or raises the limits"
     )]
     Full {
-        /// The refused message or object.
+        /// Refused message or object.
         what: String,
     },
-    /// Somebody else wrote first (compare-and-set lost, or taken over).
+    /// Another writer was first: a compare-and-set failed, or another process took over.
     #[error("somebody else wrote first")]
     Conflict,
 }
 
 impl Error {
-    /// How long a record of a newer release is left alone before it is tried again.
+    /// Time for which a record of a newer release is left alone before the next attempt.
     pub const LEFT_FOR: Duration = Duration::from_secs(10);
 
-    /// [`Error::Unavailable`], with the error or the words that say why.
+    /// Makes an [`Error::Unavailable`] from the operation and its error or text.
     pub fn unavailable(doing: impl Into<String>, source: impl Into<Cause>) -> Self {
         Self::Unavailable {
             doing: doing.into(),
@@ -66,7 +66,7 @@ impl Error {
         }
     }
 
-    /// True when the same may work in a moment: the server does not answer, or its store is full.
+    /// True when the same call may succeed soon: the server does not answer, or its store is full.
     pub const fn is_passing(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Full { .. })
     }

@@ -1,21 +1,21 @@
-//! Keys that clients prove who they are with: the server knows the public half only.
+//! NKeys, with which clients prove their identity: the server knows the public half only.
 
 use secrecy::SecretString;
 
-/// A fresh key pair of one user (an nkey).
+/// New key pair (nkey) of one user.
 #[derive(Debug)]
 pub struct Identity {
-    /// What the server's configuration names the user by.
+    /// Public key that names the user in the server's configuration.
     pub public_key: String,
-    /// What the client signs with: `nats.nkey_seed` of its settings.
+    /// Seed with which the client signs: `nats.nkey_seed` of its settings.
     pub seed: SecretString,
 }
 
 impl Identity {
-    /// A new pair from the system's random numbers.
+    /// Generates a pair from the system's random numbers.
     pub fn generate() -> Self {
         let pair = nkeys::KeyPair::new_user();
-        // A pair that was just made has its seed.
+        // A generated pair always has a seed; only pairs of public keys have none.
         let seed = pair.seed().unwrap_or_default();
         Self {
             public_key: pair.public_key(),

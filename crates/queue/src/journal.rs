@@ -1,4 +1,4 @@
-//! The runs' journals.
+//! Journals of runs: append with compare-and-set, read, page, expire and follow.
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ use crate::{
     wire::{Compared, Target},
 };
 
-/// Where to read in all journals.
+/// Position in the stream of all journals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalPlace {
-    /// From what was stored at an instant.
+    /// First entry that was stored at an instant or later.
     Since(Timestamp),
-    /// From a stream sequence.
+    /// Entry at a stream sequence.
     At(u64),
 }
 
-/// Some entries of all journals.
+/// Page of the entries of all journals.
 #[derive(Debug)]
 pub struct JournalPage {
-    /// Each with its run, in the order of the stream.
+    /// Entries with their runs, in the order of the stream.
     pub entries: Vec<(RunId, Entry)>,
-    /// Where the next page begins; absent: this was the end.
+    /// Position of the next page; absent at the end.
     pub next: Option<JournalPlace>,
 }
 
-/// The runs' journals. Cheap to clone.
+/// Journals of all runs. Cheap to clone.
 #[derive(Clone)]
 pub struct Journal {
     connection: Arc<Connection>,
@@ -51,10 +51,7 @@ impl Journal {
         Objects::new(self.connection.clone())
     }
 
-    /// The ticket's runs that have a journal, oldest first.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`].
+    /// Runs of a ticket that have a journal, oldest first.
     pub async fn runs_of(&self, ticket: &TicketKey) -> Result<Vec<RunId>, Error> {
         let filter = names::journals_of(ticket);
         let subjects = self.connection.subjects(JOURNAL, &filter).await?;
@@ -62,16 +59,20 @@ impl Journal {
             .iter()
             .filter_map(|subject| names::run_of(subject))
             .collect();
+        // Subjects are listed in no defined order.
         runs.sort_by_key(RunId::sequence);
         Ok(runs)
     }
 
-    /// Appends after the entry at stream sequence `last` (0: the run's first entry) and returns the new sequence. A lost
-    /// acknowledgement is resolved by reading the last entry: our nonce means success.
+    /// Appends after the entry at stream sequence `last` (0 for the run's first entry) and returns the new
+    /// sequence.
+    ///
+    /// After a lost acknowledgement the last entry is read: if it has the nonce of `entry`, the append
+    /// succeeded.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when the last entry is another's; [`Error::Unavailable`], then the same entry may be tried
-    /// again.
+    /// [`Error::Conflict`] when another writer's entry is the last. After [`Error::Unavailable`] the same
+    /// entry may be appended again.
     pub async fn append(&self, run: &RunId, last: u64, entry: &Entry) -> Result<u64, Error> {
         let subject = names::journal(run);
         let mut headers = HeaderMap::new();
@@ -88,7 +89,7 @@ impl Journal {
         }
     }
 
-    /// Every entry with its stream sequence, oldest first; empty for an unknown run.
+    /// Reads all entries with their stream sequences, oldest first; empty for an unknown run.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Newer`], or [`Error::Corrupt`] when an entry cannot be read.
@@ -103,8 +104,9 @@ impl Journal {
         Ok(entries)
     }
 
-    /// The same entries, read page by page as the caller takes them: however long the journal is, one page of it is in memory.
-    /// Ends at an error.
+    /// Streams all entries with their stream sequences, oldest first, and ends at an error.
+    ///
+    /// Entries are read as the caller consumes them, so only one page (1 MiB) of a long journal is in memory.
     pub fn entries(&self, run: &RunId) -> impl Stream<Item = Result<(u64, Entry), Error>> + Send + use<> {
         let (connection, objects) = (Arc::clone(&self.connection), self.objects());
         let subject = names::journal(run);
@@ -128,7 +130,8 @@ impl Journal {
         })
     }
 
-    /// Those entries of a run that the caller keeps, oldest first, without holding the others.
+    /// Reads those entries of a run for which `is_kept` is true, oldest first. The others are not held in
+    /// memory.
     ///
     /// # Errors
     /// Those of [`Self::read`].
@@ -147,8 +150,8 @@ impl Journal {
         Ok(kept)
     }
 
-    /// The next entries of all runs, those of a place and some after it; none at the end. One that cannot be read is left
-    /// out and said in the log.
+    /// Reads the next entries of all runs from a place on; empty at the end. Unreadable entries are omitted
+    /// and logged.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -172,14 +175,15 @@ impl Journal {
         Ok(JournalPage { entries, next })
     }
 
-    /// The stream sequence of the last entry of all journals; 0: there was none yet.
+    /// Stream sequence of the last entry of all journals; 0 before the first entry.
     pub(crate) async fn last_sequence(&self) -> Result<u64, Error> {
         let asked = self.connection.context.get_stream(JOURNAL).await;
         let stream = asked.map_err(|error| Error::unavailable("look at the journals", error))?;
         Ok(stream.cached_info().state.last_sequence)
     }
 
-    /// Forgets the journals of runs that ended before an instant with what is listed of them, and gives how many there were.
+    /// Deletes the journals of runs that ended before an instant, with their overviews. Returns the number of
+    /// deleted journals.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -210,7 +214,7 @@ impl Journal {
         Ok(expired)
     }
 
-    /// Entries from position `from` on, then new ones as they come; never ends by itself. Entries by stream sequence.
+    /// Follows a run: its entries from position `from` on, then new ones. The stream does not end by itself.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start.
@@ -229,7 +233,7 @@ impl Journal {
             .boxed())
     }
 
-    /// The last entry of a run, if there is one, and new ones as they come; never ends by itself.
+    /// Follows a run from its last entry, if it has one. The stream does not end by itself.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start.
@@ -238,7 +242,8 @@ impl Journal {
         run: &RunId,
     ) -> Result<BoxStream<'static, Result<Entry, Error>>, Error> {
         let subject = names::journal(run);
-        // By sequence: a consumer that is made again before its first message would miss entries with `New`.
+        // By sequence: the client recreates an ordered consumer after an interruption, and with `New` it
+        // would then miss the entries in between if it had not received a message before.
         let policy = match self.connection.last(JOURNAL, &subject).await? {
             Some(last) => DeliverPolicy::ByStartSequence {
                 start_sequence: last.sequence,
@@ -249,7 +254,7 @@ impl Journal {
         Ok(entries.map(|item| item.map(|(_, entry)| entry)).boxed())
     }
 
-    /// New entries of every run, from now on.
+    /// Follows the new entries of all runs from now on.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start.

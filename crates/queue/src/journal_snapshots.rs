@@ -1,4 +1,4 @@
-//! Snapshots that journals name: which of them a run still needs.
+//! Snapshots in journals that a run still needs, for the collection of objects.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ pub(crate) struct JournalSnapshots {
 
 #[derive(Debug, Default)]
 struct RunSnapshots {
-    /// The last one of each repository; absent: the run's own.
+    /// Last pack of each repository; the key is absent for the run's own repository.
     last: Vec<(Option<RepositoryName>, String)>,
-    /// Those that a proof or a review was about: the run may go back to one of them.
+    /// Packs that a proof or a review covered. The run may return to one of them.
     proven: Vec<String>,
-    /// Those that the reporter has been asked to push.
+    /// Packs that the reporter has been asked to push and has not settled yet.
     reported: Vec<(ReportId, String)>,
 }
 
@@ -31,7 +31,8 @@ impl RunSnapshots {
 }
 
 impl JournalSnapshots {
-    /// Takes an entry in. False: it is not about snapshots, so whatever it names is needed.
+    /// Reads an entry. Returns false when it is not about snapshots, so that every object that it names is
+    /// needed.
     pub(crate) fn take_in(&mut self, journal: &str, entry: &Entry) -> bool {
         let run = self.runs.entry(journal.to_owned()).or_default();
         match &entry.fact {
@@ -50,7 +51,7 @@ impl JournalSnapshots {
                 };
                 run.reported.push((id.clone(), pack.sha256.clone()));
             }
-            // One that failed may come back from the dead letters.
+            // A failed report may be revived from the dead letters, so its pack stays.
             Fact::ReportSettled {
                 id,
                 outcome: ReportOutcome::Done(_) | ReportOutcome::Refused(_),
@@ -65,6 +66,7 @@ impl JournalSnapshots {
                 run.proven.extend(last);
                 return false;
             }
+            // A finished run returns to no earlier state.
             Fact::RunFinished { .. } => {
                 run.proven.clear();
                 return false;
@@ -74,7 +76,7 @@ impl JournalSnapshots {
         true
     }
 
-    /// The packs that runs need, by name.
+    /// Names of the packs that runs need.
     pub(crate) fn into_needed(self) -> impl Iterator<Item = String> {
         self.runs.into_values().flat_map(|run| {
             let last = run.last.into_iter().map(|(_, pack)| pack);

@@ -1,14 +1,14 @@
-//! What keyed logs hold.
+//! Records of keyed logs: triggers and reports.
 
 use domain::{FenceStamp, Report, ReportFence, RunFence, Stored, TicketKey, Trigger};
 
-/// What a keyed log holds.
+/// Record of a keyed log.
 pub trait Keyed: Stored + Send + Sync + 'static {
-    /// The fence that this log's tokens give.
+    /// Fence that the tokens of this log carry.
     type Fence: From<FenceStamp> + Copy + Ord + Send;
-    /// The ticket it belongs to.
+    /// Ticket of the record.
     fn ticket(&self) -> &TicketKey;
-    /// Its semantic key, unique in its ticket.
+    /// Semantic key, unique within the ticket.
     fn key(&self) -> &str;
 }
 

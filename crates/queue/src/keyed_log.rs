@@ -1,4 +1,4 @@
-//! The keyed log: records by ticket and semantic key, and one outstanding wake-up token per ticket.
+//! Keyed log: records by ticket and semantic key, and at most one outstanding wake-up token per ticket.
 
 use std::{collections::BTreeSet, marker::PhantomData, sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ use crate::{
     wire::{Compared, Refusal, Stored, Target},
 };
 
-/// Header of a token: the sequence of the newest record that its publisher knew of.
+// Header of a token: the sequence of the newest record that its publisher knew.
 const COVERED: &str = "Journeyman-Covers";
-/// Pauses after refusals of the token for a record. With three servers the removal of an acknowledged token is replicated
-/// after the acknowledgement is answered: usually within 2 ms.
+// Pauses after a refused token. With three servers the removal of an acknowledged token is replicated after
+// the acknowledgement is answered: usually within 2 ms.
 const WAKE_PAUSES: [Duration; 4] = [
     Duration::from_millis(5),
     Duration::from_millis(20),
@@ -35,23 +35,23 @@ const WAKE_PAUSES: [Duration; 4] = [
     Duration::from_millis(500),
 ];
 
-/// Headers of a token for the record at a sequence.
+/// Headers of a token that covers the records up to a sequence.
 pub(crate) fn covering(sequence: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(COVERED, sequence.to_string());
     headers
 }
 
-/// What became of an append.
+/// Result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Appended {
-    /// It is in the log now, at this sequence.
+    /// The record was stored at this sequence.
     New(u64),
-    /// The key was there already, at this sequence.
+    /// The key existed already, at this sequence.
     Known(u64),
 }
 
-/// A log by ticket and semantic key, with one outstanding wake-up token per ticket. Cheap to clone.
+/// Log by ticket and semantic key, with at most one outstanding wake-up token per ticket. Cheap to clone.
 pub struct KeyedLog<T> {
     pub(crate) connection: Arc<Connection>,
     pub(crate) names: &'static LogNames,
@@ -77,16 +77,16 @@ impl<T: Keyed> KeyedLog<T> {
         }
     }
 
-    /// Appends a record, once per ticket and key for the whole retention; safe to repeat.
+    /// Appends a record, once per ticket and key while the stream keeps the first one. Safe to repeat.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] after three tries; then it may or may not be in the log.
+    /// [`Error::Unavailable`] after three attempts; the record may or may not be stored then.
     pub async fn append(&self, record: &T) -> Result<Appended, Error> {
         let span = self.publishing(record.ticket()).await;
         self.append_record(record).instrument(span).await
     }
 
-    /// The span that a record of the ticket is published under, in the ticket's trace.
+    /// Span under which a record of the ticket is published, in the ticket's trace.
     async fn publishing(&self, ticket: &TicketKey) -> tracing::Span {
         let name = format!("publish {}", self.names.stream);
         let span = tracing::info_span!("publish", otel.name = name, otel.kind = "producer", %ticket);
@@ -105,6 +105,8 @@ impl<T: Keyed> KeyedLog<T> {
         let nonce = Uuid::new_v4().to_string();
         let stream = self.names.stream;
         let target = Target::own(stream, &subject);
+        // Expected sequence 0: the subject contains the key's hash, so the server refuses a second record of
+        // the key.
         let written = self
             .connection
             .compare_and_publish(&target, 0, &nonce, headers, payload);
@@ -119,8 +121,8 @@ impl<T: Keyed> KeyedLog<T> {
         }
     }
 
-    /// The ticket's records after `cursor` (exclusive stream sequence), oldest first; at least all that were
-    /// acknowledged before the call.
+    /// Reads the ticket's records after `cursor`, an exclusive stream sequence, oldest first. Includes at
+    /// least all records that were acknowledged before the call.
     ///
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when a record is not a `T`.
@@ -132,8 +134,8 @@ impl<T: Keyed> KeyedLog<T> {
             .collect()
     }
 
-    /// The same, with what there is of it in the place of each record that is not a `T`, so that one does not hide the
-    /// rest.
+    /// Reads like [`Self::read_after`], with an [`Unreadable`] for each record that is not a `T`, so that one
+    /// does not hide the others.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -152,7 +154,7 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(records)
     }
 
-    /// Stream sequence of the ticket's last record; cheap.
+    /// Stream sequence of the ticket's last record, in one request.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -160,7 +162,8 @@ impl<T: Keyed> KeyedLog<T> {
         self.last(&self.names.records_of(ticket)).await
     }
 
-    /// Stream sequence of the ticket's record under a semantic key; `None` when there is none. Cheap.
+    /// Stream sequence of the ticket's record under a semantic key, in one request; `None` when it is not
+    /// stored.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -174,8 +177,8 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(last.map(|stored| stored.sequence))
     }
 
-    /// Publishes the ticket's token; an outstanding one counts as success. For a hint that names no record: a record has
-    /// [`KeyedLog::wake_beyond`].
+    /// Publishes the ticket's token without a record to cover. An outstanding token counts as success. For
+    /// records use [`KeyedLog::wake_beyond`].
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -183,9 +186,11 @@ impl<T: Keyed> KeyedLog<T> {
         self.token(ticket, HeaderMap::new()).await.map(drop)
     }
 
-    /// Publishes the ticket's token for the record at a sequence, after the caller finished an older token. That one may
-    /// still be there for a moment although its acknowledgement was answered, so a refusal counts as success only when the
-    /// outstanding token is newer than the record. The waker holds the record meanwhile, so this is for speed alone.
+    /// Publishes the ticket's token for the record at a sequence, after the caller finished an older token.
+    ///
+    /// The older token may still be stored for a moment although its acknowledgement was answered. So a
+    /// refusal counts as success only if the outstanding token covers the record. The waker holds the record
+    /// meanwhile, so this call only saves time.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -200,7 +205,8 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(())
     }
 
-    /// The newest record that the publisher of the ticket's outstanding token knew of; 0 without a token.
+    /// Newest record that the publisher of the ticket's outstanding token knew, as a sequence; 0 without a
+    /// token.
     pub(crate) async fn covered(&self, ticket: &TicketKey) -> Result<u64, Error> {
         let last = self
             .connection
@@ -212,7 +218,7 @@ impl<T: Keyed> KeyedLog<T> {
             .unwrap_or_default())
     }
 
-    /// The same; true when there was no outstanding token, so that one had been lost.
+    /// Publishes like [`Self::wake`]. Returns true when no token was outstanding, so that one had been lost.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -220,8 +226,8 @@ impl<T: Keyed> KeyedLog<T> {
         self.token(ticket, HeaderMap::new()).await
     }
 
-    /// The ticket of each record after `after`, with its sequence, oldest first; and the sequence to ask with the next time.
-    /// Costs as much as what was appended.
+    /// Tickets and sequences of the records after `after`, oldest first, and the sequence for the next call.
+    /// The cost depends on the number of new records.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -242,7 +248,7 @@ impl<T: Keyed> KeyedLog<T> {
         self.last(&self.names.records()).await
     }
 
-    /// Every ticket with a record in the log.
+    /// Tickets with a record in the log.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -255,7 +261,7 @@ impl<T: Keyed> KeyedLog<T> {
         Ok(subjects.iter().filter_map(ticket).collect())
     }
 
-    /// Publishes the ticket's token; false when one is outstanding.
+    /// Publishes the ticket's token; returns false when one is outstanding.
     pub(crate) async fn token(&self, ticket: &TicketKey, headers: HeaderMap) -> Result<bool, Error> {
         let subject = self.names.token(ticket);
         let published = self.connection.publish(&subject, headers, Bytes::new());
@@ -266,7 +272,7 @@ impl<T: Keyed> KeyedLog<T> {
         }
     }
 
-    /// Hands out tokens until shutdown.
+    /// Opens a source of tokens, which ends at shutdown.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the consumer cannot be reached.
@@ -274,7 +280,8 @@ impl<T: Keyed> KeyedLog<T> {
         Tokens::open(self.connection.clone(), self.names, shutdown).await
     }
 
-    /// Notifies of appends to one ticket's log, without delivery promise: read the log on each notification.
+    /// Watches the log of one ticket for appends. Notifications may be lost or repeated, so read the log
+    /// after each.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

@@ -1,4 +1,4 @@
-//! What running tools print, for whoever looks at that moment. It is not kept, and who is too slow misses some.
+//! Live output of running tools for current viewers. It is not stored, and a slow viewer misses parts.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ impl Live {
         Self { connection }
     }
 
-    /// Tells whoever follows the run.
+    /// Publishes output to the current viewers of the run.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; what was to be told is then lost.
+    /// [`Error::Unavailable`]; the output is lost then.
     pub async fn tell(&self, run: &RunId, output: &LiveOutput) -> Result<(), Error> {
         let subject = names::live(run);
         let body = serde_json::to_vec(output).map_err(|error| Error::corrupt(&subject, error))?;
@@ -29,7 +29,7 @@ impl Live {
         told.map_err(|error| Error::unavailable("tell live output", error))
     }
 
-    /// What is told of a run from now on. What cannot be read is left out.
+    /// Subscribes to the output of a run from now on. Unreadable messages are omitted.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

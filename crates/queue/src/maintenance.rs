@@ -1,5 +1,5 @@
-//! Maintenance that ingest asks for: the orders among the control records, which ingest writes, and their answers in the
-//! ledger, which the reporter writes.
+//! Maintenance that ingest orders from the reporter. Ingest writes the orders to the control records, the
+//! reporter writes the answers to its ledger.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,13 +21,13 @@ use crate::{
     unreadable::{Found, Revision},
 };
 
-/// Time without an outcome after which a reporter is taken for dead. Every task may be repeated.
+/// Time without an outcome after which a reporter counts as dead. Every task may be repeated.
 const TAKEN_FOR: Duration = Duration::from_secs(60);
-/// Time between two reads of new orders.
+/// Interval between two reads of new orders.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// The orders and their answers. Cheap to clone.
+/// Orders and their answers. Cheap to clone.
 #[derive(Clone)]
 pub struct MaintenanceOrders {
     connection: Arc<Connection>,
@@ -47,12 +47,12 @@ impl MaintenanceOrders {
     /// Stores an order.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when its id is taken; [`Error::Unavailable`].
+    /// [`Error::Conflict`] when its id exists already; [`Error::Unavailable`].
     pub async fn ask(&self, order: &MaintenanceOrder) -> Result<(), Error> {
         self.orders.put(key(&order.id), order, None).await.map(drop)
     }
 
-    /// The outcome of an order; absent: it is not carried out yet.
+    /// Outcome of an order; `None` until it is executed.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -61,13 +61,13 @@ impl MaintenanceOrders {
         Ok(answer.and_then(|(answer, _)| answer.outcome))
     }
 
-    /// The orders after a revision, oldest first, and the revision to ask with the next time.
+    /// Orders after a revision, oldest first, and the revision for the next call.
     async fn changes_after(&self, after: Revision) -> Result<(Vec<MaintenanceOrder>, Revision), Error> {
         let filter = Bucket::Control.under(&all());
         self.orders.changes_under(&filter, after).await
     }
 
-    /// Takes an order, so that no other reporter carries it out at the same time.
+    /// Claims an order, so that no other reporter executes it at the same time.
     async fn take(&self, id: &str, now: Timestamp) -> Result<Taken, Error> {
         let last = match self.answers.get(key(id)).await? {
             None => None,
@@ -87,7 +87,7 @@ impl MaintenanceOrders {
         }
     }
 
-    /// Tickets that were forgotten since an instant.
+    /// Number of tickets that were deleted since an instant.
     async fn forgotten_since(&self, since: Timestamp) -> Result<usize, Error> {
         let answers = self.answers.list_under(&Bucket::Effects.under(&all())).await?;
         let is_recent =
@@ -95,14 +95,17 @@ impl MaintenanceOrders {
         Ok(answers.iter().filter(|(_, answer)| is_recent(answer)).count())
     }
 
-    /// Forgets the orders that were made before this, with their answers; gives how many. The reporter alone may.
+    /// Deletes the orders that were made before an instant, with their answers, and returns their number.
+    /// Only the reporter has the right.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; repeating it goes on.
+    /// [`Error::Unavailable`]; a repeated call continues.
     pub async fn forget_before(&self, before: Timestamp) -> Result<u64, Error> {
         let (orders, _) = self.changes_after(Revision::default()).await?;
         let mut forgotten = 0;
         for order in orders.iter().filter(|order| order.at < before) {
+            // The order goes last: it lists what a repeated call has to delete. Without its answer it is not
+            // executed again, because orders past their retention are skipped.
             for bucket in [Bucket::Effects, Bucket::Control] {
                 let subject = bucket.subject(&key(&order.id));
                 self.connection.purge(&bucket.stream(), &subject).await?;
@@ -113,7 +116,7 @@ impl MaintenanceOrders {
     }
 }
 
-/// Carries out orders, one after another.
+/// Executes orders one after another.
 pub struct MaintenanceWorker {
     connection: Arc<Connection>,
     now: fn() -> Timestamp,
@@ -124,10 +127,10 @@ impl MaintenanceWorker {
         Self { connection, now }
     }
 
-    /// Carries out orders until shutdown.
+    /// Executes orders until shutdown.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when orders cannot be read; running again goes on.
+    /// [`Error::Unavailable`] when orders cannot be read; a new call continues.
     pub async fn run(&self, shutdown: CancellationToken) -> Result<(), Error> {
         let orders = MaintenanceOrders::new(self.connection.clone());
         let mut ticks = interval(LOOK_EVERY);
@@ -137,6 +140,7 @@ impl MaintenanceWorker {
             let (new, newest) = orders.changes_after(seen).await?;
             waiting.extend(new);
             seen = newest;
+            // Orders that another reporter has claimed, or that failed, are tried again at the next tick.
             let mut left = Vec::new();
             for order in waiting {
                 if !self.has_ended(&orders, &order).await {
@@ -148,7 +152,8 @@ impl MaintenanceWorker {
         Ok(())
     }
 
-    /// True when the order needs nothing more: it has its outcome. Trouble that may pass is tried again.
+    /// Executes an order if needed. Returns true when it has its outcome; a passing failure is logged and
+    /// retried.
     async fn has_ended(&self, orders: &MaintenanceOrders, order: &MaintenanceOrder) -> bool {
         match self.carry_out(orders, order).await {
             Ok(has_ended) => has_ended,
@@ -161,6 +166,8 @@ impl MaintenanceWorker {
 
     async fn carry_out(&self, orders: &MaintenanceOrders, order: &MaintenanceOrder) -> Result<bool, Error> {
         let now = (self.now)();
+        // An order that is older than its retention has no answer any more; executing it again would repeat
+        // it.
         if order.at < now.plus_ms(-i64::try_from(MaintenanceOrder::KEPT.as_millis()).unwrap_or(i64::MAX)) {
             return Ok(true);
         }
@@ -185,7 +192,8 @@ impl MaintenanceWorker {
         Ok(true)
     }
 
-    /// Forgets a ticket that nobody works on; whoever asks, the row decides.
+    /// Deletes a ticket without live runs. The row decides, not the caller, and the number per hour is
+    /// limited.
     async fn forget_ticket(
         &self,
         orders: &MaintenanceOrders,
@@ -241,7 +249,7 @@ const fn done_or_missing(is_done: bool) -> MaintenanceOutcome {
     }
 }
 
-/// Beginning of their keys, in both tables.
+/// Common prefix of the keys, in both tables.
 fn all() -> Key {
     Key::from("maintenance-order").and("id")
 }

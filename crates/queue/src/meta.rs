@@ -1,4 +1,4 @@
-//! What a delivery's message says beside its body, in a header.
+//! Header of a delivery's message with all fields except the body.
 
 use async_nats::HeaderMap;
 use domain::{Origin, RecordKind, Stored, Timestamp, stored};
@@ -8,7 +8,7 @@ use crate::error::Error;
 
 const HEADER: &str = "Journeyman-Delivery";
 
-/// Everything of a delivery but its body.
+/// Fields of a delivery except its body.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Meta {
     pub(crate) source: Origin,
@@ -30,7 +30,7 @@ impl Meta {
         Ok(())
     }
 
-    /// Reads the header of a message; `what` is for the error.
+    /// Reads the header of a message; `what` names it in errors.
     pub(crate) fn read(headers: Option<&HeaderMap>, what: &str) -> Result<Self, Error> {
         let text = headers
             .and_then(|headers| headers.get(HEADER))
@@ -40,7 +40,7 @@ impl Meta {
     }
 }
 
-/// Whether a message is a delivery, or a dead letter about one.
+/// True when a message is a delivery or a dead letter about one.
 pub(crate) fn is_delivery(headers: &HeaderMap) -> bool {
     headers.get(HEADER).is_some()
 }

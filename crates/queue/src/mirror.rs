@@ -1,4 +1,4 @@
-//! A copy of a bucket in memory that follows it, for whoever looks at all of its records again and again.
+//! Copy of a bucket in memory, for callers that read all of its records repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,18 @@ use crate::{
     unreadable::Revision,
 };
 
-/// A copy of a bucket. Reading it costs nothing; catching up costs as much as what changed since the last time.
+/// Copy of a bucket. Reading it needs no request. Catching up costs as much as the changes since the last
+/// time.
 pub struct Mirror<V> {
     table: Table<V>,
-    /// With the keys whose value was removed or cannot be read, so that the keys here can be counted against the server's.
+    /// Values by key. Keys whose value was removed or is unreadable stay, so that their number can be
+    /// compared with the server's.
     values: BTreeMap<Key, Option<V>>,
     revision: Revision,
 }
 
 impl<V: Stored + Send + Sync> Mirror<V> {
-    /// An empty copy.
+    /// Creates an empty copy.
     pub fn new(table: Table<V>) -> Self {
         Self {
             table,
@@ -29,22 +31,22 @@ impl<V: Stored + Send + Sync> Mirror<V> {
         }
     }
 
-    /// Takes in what was written and removed since the last time. A record that cannot be read is left out and logged.
+    /// Applies all changes since the last call. Unreadable records are omitted and logged.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the copy then is as it was.
+    /// [`Error::Unavailable`]; the copy is unchanged then.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
         let extent = self.table.extent().await?;
         if self.is_at(&extent) {
             return Ok(());
         }
         if extent.last < self.revision {
-            // The bucket was made anew, from a backup for instance.
+            // The bucket was created again, from a backup for instance.
             self.revision = Revision::default();
             self.values.clear();
         }
         self.take_changes(&extent).await?;
-        // A purge leaves nothing behind that could be followed: only the number of keys tells of it.
+        // A purge removes messages without a trace in the stream. Only the number of keys reveals it.
         let extent = self.table.extent().await?;
         if extent.last == self.revision && !self.is_at(&extent) {
             self.values.clear();
@@ -54,18 +56,18 @@ impl<V: Stored + Send + Sync> Mirror<V> {
         Ok(())
     }
 
-    /// Every record, by key.
+    /// Readable records, ordered by key.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.values.values().flatten()
     }
 
-    /// The record of a key.
+    /// Readable record of a key.
     pub fn get(&self, key: impl Into<Key>) -> Option<&V> {
         self.values.get(&key.into())?.as_ref()
     }
 
-    /// What is read after the extent was looked at holds all that the extent has and that was not purged, the last change
-    /// included: nothing of it comes later.
+    /// Applies the changes after the copy's revision. `extent` is read before, so the result includes at
+    /// least its last change.
     async fn take_changes(&mut self, extent: &Extent) -> Result<(), Error> {
         let (changes, revision) = self.table.keyed_changes_after(self.revision).await?;
         self.values.extend(changes);

@@ -1,4 +1,4 @@
-//! Records of a newer release: left to a process of that release, and visible until then.
+//! Records of a newer release: left to a process of that release, counted and shown to operators meanwhile.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -15,14 +15,15 @@ static MET: LazyLock<Counter<u64>> = LazyLock::new(|| {
 });
 
 impl Queue {
-    /// How long to leave alone what holds a record that a newer release wrote, when `error` says so. It is counted and
-    /// becomes visible to operators; nothing else happens to it.
+    /// Handles an error about a record of a newer release: counts and records it for operators. Returns how
+    /// long to leave the record alone, or `None` for any other error.
     pub async fn leave_to_newer(&self, error: &Error, ticket: Option<&TicketKey>) -> Option<Duration> {
         let Error::Newer { what, kind, format } = error else {
             return None;
         };
         MET.add(1, &[KeyValue::new("journeyman.record", kind.as_str())]);
         tracing::warn!(what, %kind, format, ticket = ticket.map(tracing::field::display), "left to a newer release");
+        // Once a minute per kind, so that a rollout with many such records does not fill the bucket.
         if self.connection.newer_written.is_due(*kind) {
             let met = NewerRecord {
                 kind: *kind,
@@ -44,13 +45,13 @@ impl Queue {
         let (table, key) = (self.met(), NewerRecord::key(met.kind));
         let last = table.find(&key).await?.map(|found| found.revision());
         match table.put(&key, met, last).await {
-            // Another process met one just now.
+            // Another process wrote its record at the same moment; one of them is enough.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// The last record of a newer release of each kind that any process left alone.
+    /// Latest record of a newer release of each kind that any process left alone.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

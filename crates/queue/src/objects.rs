@@ -1,4 +1,4 @@
-//! The object store: content-named bodies and packs.
+//! Object store for large bodies and packs, named by their content.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,13 +20,13 @@ use crate::{
     wire::{Refusal, succeeding},
 };
 
-/// Limit of one transfer.
+/// Limit of one upload or download.
 pub(crate) const TRANSFER_TIMEOUT: Duration = Duration::from_secs(60);
 const TRIES: u32 = 3;
-/// Bytes of an object in one message.
+// The default of the client library's object store.
 pub(crate) const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Bodies by content. Cheap to clone.
+/// Object store. Cheap to clone.
 #[derive(Clone)]
 pub struct Objects {
     pub(crate) connection: Arc<Connection>,
@@ -37,10 +37,10 @@ impl Objects {
         Self { connection }
     }
 
-    /// The newest format of such records that this process takes for its own release's.
+    /// Newest format of records of a kind that this process reads; a higher one belongs to a newer release.
     pub(crate) fn newest_format(&self, kind: RecordKind) -> u32 {
         match kind {
-            // Without these no process of any release could work.
+            // Control records are needed by processes of every release.
             RecordKind::Control => u32::MAX,
             RecordKind::Delivery
             | RecordKind::Trigger
@@ -56,10 +56,11 @@ impl Objects {
         }
     }
 
-    /// Stores bytes under their SHA-256; storing them again only renews their dates.
+    /// Stores bytes under their SHA-256. Bytes that are stored already only get a new date.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when the server does not take them within 60 s; [`Error::Full`] when it has no room for them.
+    /// [`Error::Unavailable`] when the server does not accept them within 60 s; [`Error::Full`] without room
+    /// for them.
     pub async fn put(&self, bytes: Bytes) -> Result<ObjectRef, Error> {
         let object = ObjectRef {
             sha256: sha256_hex(&bytes),
@@ -86,7 +87,7 @@ impl Objects {
         Ok(object)
     }
 
-    /// The used part of the room for objects, in percent; 0 without a limit.
+    /// Used part of the room for objects, in percent; 0 without a limit.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -100,26 +101,29 @@ impl Objects {
         Ok(used.percent())
     }
 
-    /// Reads bytes back and checks them against their name.
+    /// Reads an object and verifies its content against its name.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when the server does not give them within 60 s, [`Error::Corrupt`] when they are not
-    /// there or differ from their name.
+    /// [`Error::Unavailable`] when the transfer takes more than 60 s; [`Error::Corrupt`] when the object is
+    /// missing or differs from its name.
     pub async fn get(&self, object: &ObjectRef) -> Result<Bytes, Error> {
         let mut tries = 1;
         loop {
             let read = timeout(TRANSFER_TIMEOUT, Box::pin(self.read(object)));
             let read = failpoint::around("queue.object.get", read).await;
             match read.map_err(|_| late("read an object"))? {
-                // Somebody who stores the same content replaces its chunks while we read them.
+                // A process that stores the same content at this moment replaces the chunks between two reads
+                // of ours.
                 Err(Error::Corrupt { .. }) if tries < TRIES => tries += 1,
                 outcome => return outcome,
             }
         }
     }
 
-    /// Writes the description that makes chunks an object; its sequence. The client library's own way rolls descriptions up and
-    /// purges old chunks; a service with these rights could empty the whole store.
+    /// Writes the description that makes chunks an object, and returns its stream sequence.
+    ///
+    /// The client library's own method writes it as a rollup and purges old chunks. A service with these
+    /// rights could empty the whole store.
     pub(crate) async fn describe(
         &self,
         object: &ObjectRef,
@@ -151,8 +155,8 @@ impl Objects {
         Ok(ack.sequence)
     }
 
-    /// Says anew that the object is wanted, so that nobody who thinks it is not removes it; the sequence of its description,
-    /// or nothing when it is not stored.
+    /// Renews the date of an object, so that a concurrent collection keeps it. Returns the sequence of its
+    /// description, or `None` when it is not stored.
     pub(crate) async fn renew(&self, object: &ObjectRef) -> Result<Option<u64>, Error> {
         let subject = meta_of(object);
         for _ in 0..TRIES {
@@ -166,19 +170,19 @@ impl Objects {
             let headers = succeeding(stored.sequence);
             match self.connection.publish(&subject, headers, stored.payload).await {
                 Ok(ack) => return Ok(Some(ack.sequence)),
-                // It was dated or removed at this very moment.
+                // Another process renewed or removed it at this moment.
                 Err(Refusal::WrongLast) => {}
                 Err(refusal) => return Err(refusal.into()),
             }
         }
-        // Written once more in full, it is there whatever the others do.
+        // The caller stores the object in full, which succeeds in any case.
         Ok(None)
     }
 
     async fn read(&self, object: &ObjectRef) -> Result<Bytes, Error> {
         let missing = || Error::corrupt(format!("object {}", object.sha256), "it is not stored");
-        // The messages of the stream are read without a consumer: a user that may create consumers can have one deliver
-        // to any subject.
+        // The messages of the stream are read without a consumer: a user with the right to create consumers
+        // can have one deliver to any subject.
         let info = self.info(object).await?.ok_or_else(missing)?;
         let chunks = self
             .connection
@@ -197,7 +201,7 @@ impl Objects {
         Ok(bytes.into())
     }
 
-    /// The description of an object that is stored whole.
+    /// Description of an object, if it is stored completely.
     async fn info(&self, object: &ObjectRef) -> Result<Option<ObjectInfo>, Error> {
         let last = self.connection.last(OBJECTS, &meta_of(object)).await?;
         let info: Option<ObjectInfo> = last.and_then(|stored| serde_json::from_slice(&stored.payload).ok());
@@ -205,7 +209,7 @@ impl Objects {
     }
 }
 
-/// The subject of an object's description.
+/// Subject of an object's description.
 pub(crate) fn meta_of(object: &ObjectRef) -> String {
     object_meta(&BASE64_URL_SAFE.encode(&object.sha256))
 }

@@ -1,4 +1,4 @@
-//! What a process says again and again is written down once a minute.
+//! Limit of repeated log lines and records to one per minute.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// When something was last written, by what it is about.
+/// Time of the last write for each key.
 pub(crate) struct OnceAMinute<K>(Mutex<BTreeMap<K, Instant>>);
 
 impl<K> Default for OnceAMinute<K> {
@@ -20,7 +20,7 @@ impl<K> Default for OnceAMinute<K> {
 }
 
 impl<K: Ord> OnceAMinute<K> {
-    /// True at most once a minute for each key.
+    /// True at most once a minute for each key; the call counts as a write then.
     pub(crate) fn is_due(&self, key: K) -> bool {
         let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = written.get(&key).is_none_or(|last| last.elapsed() >= MINUTE);

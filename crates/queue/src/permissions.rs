@@ -1,4 +1,4 @@
-//! What each service may do at the NATS server: rendered from the topology, so that no list has to be kept beside it.
+//! Permissions of each service at the NATS server, rendered from the topology so that no second list exists.
 
 use std::fmt::Write as _;
 
@@ -9,38 +9,39 @@ use crate::names::{
     ROUTER, TIMERS, TRIGGERS, WAKER,
 };
 
-/// Name of the work that one reporter of all does: see [`crate::Queue::singleton`].
+/// Name of the [`crate::Queue::singleton`] for maintenance, which one reporter does at a time.
 pub const UPKEEP: &str = "upkeep";
 
-/// Who has a user of its own. Executor and egress have none: they know neither the server nor a key.
+/// Services with their own NATS user. Executor and egress have none: they know neither the server nor a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Stores deliveries, appends triggers, serves the API. Strangers reach it, so it deletes nothing and asks the reporter for
-    /// nothing but maintenance.
+    /// Stores deliveries, appends triggers and serves the API. It is exposed to the internet, so it deletes
+    /// no record and requests only maintenance from the reporter.
     Ingest,
-    /// Takes tickets, writes journals and rows, asks for reports.
+    /// Takes tickets, writes journals and rows, requests reports.
     Planner,
-    /// Settles reports, keeps the ledger, owns the topology and deletes what is not needed any more: it is the service that
-    /// strangers' text reaches least.
+    /// Settles reports, keeps the ledger, owns the topology and deletes expired records. Text of outside
+    /// users reaches it least of all services.
     Reporter,
-    /// An operator's command, when it backs up or restores: it reads and makes whole streams, and no single record.
+    /// Command of an operator for backup and restore. It reads and creates whole streams, but no single
+    /// record.
     Backup,
 }
 
-/// The subjects of one user.
+/// Subjects that one user may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
-    /// What it may publish to.
+    /// Subjects that the user may publish to.
     pub publish: Vec<String>,
-    /// What it may subscribe to.
+    /// Subjects that the user may subscribe to.
     pub subscribe: Vec<String>,
 }
 
 impl Role {
-    /// Every user.
+    /// All users.
     pub const ALL: [Self; 4] = [Self::Ingest, Self::Planner, Self::Reporter, Self::Backup];
 
-    /// The name that the service connects under, and the end of the prefix of its inboxes.
+    /// Name under which the service connects; also the end of its inbox prefix.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
@@ -50,7 +51,7 @@ impl Role {
         }
     }
 
-    /// The streams that this service needs before it can work.
+    /// Streams that must exist before the service can work.
     pub(crate) fn streams(self) -> Vec<String> {
         let mut streams: Vec<String> = [DEAD, JOURNAL, OBJECTS].map(str::to_owned).into();
         streams.extend(self.logs().iter().map(|log| log.stream.to_owned()));
@@ -64,7 +65,7 @@ impl Role {
         streams
     }
 
-    /// The streams that it cannot do anything without: what it takes work from, and what it writes first.
+    /// Streams that the service takes work from and writes first. Without their leaders it is not ready.
     pub(crate) const fn probed(self) -> &'static [&'static str] {
         match self {
             Self::Ingest => &[DELIVERIES, TRIGGERS.stream],
@@ -74,12 +75,12 @@ impl Role {
         }
     }
 
-    /// The logs that it reads.
+    /// Logs that the service reads.
     const fn logs(self) -> &'static [&'static LogNames] {
         &[&TRIGGERS, &REPORTS]
     }
 
-    /// The logs whose tokens it publishes or takes.
+    /// Logs whose tokens the service publishes or takes.
     const fn tokens(self) -> &'static [&'static LogNames] {
         match self {
             Self::Ingest => &[&TRIGGERS, &REPORTS],
@@ -89,7 +90,7 @@ impl Role {
         }
     }
 
-    /// The buckets that it reads.
+    /// Buckets that the service reads.
     const fn buckets(self) -> &'static [Bucket] {
         match self {
             Self::Ingest => &Bucket::ALL,
@@ -110,7 +111,8 @@ impl Role {
         }
     }
 
-    /// The one service that writes a bucket; epochs in the control records come on top.
+    /// True for the one service that writes a bucket. Rights for epochs and similar control records are added
+    /// in [`Role::permissions`].
     const fn writes(self, bucket: Bucket) -> bool {
         match bucket {
             Bucket::Tickets | Bucket::Slots | Bucket::History | Bucket::Pools => {
@@ -121,8 +123,10 @@ impl Role {
         }
     }
 
-    /// The kinds of records about which it writes dead letters. A letter of the reporter's alone becomes a report again, so no
-    /// other service may write one.
+    /// Kinds of records about which the service writes dead letters.
+    ///
+    /// A letter about a report becomes a report again when it is revived, so only the reporter may write such
+    /// a letter.
     const fn letters(self) -> &'static [RecordKind] {
         match self {
             Self::Ingest => &[RecordKind::Delivery, RecordKind::Ticket],
@@ -132,7 +136,7 @@ impl Role {
         }
     }
 
-    /// The durable consumers that it takes messages from, by stream.
+    /// Durable consumers that the service takes messages from, with their streams.
     pub(crate) const fn consumers(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::Ingest => &[(DELIVERIES, ROUTER), (TRIGGERS.stream, WAKER), (TIMERS, WAKER)],
@@ -142,7 +146,7 @@ impl Role {
         }
     }
 
-    /// What the service may do.
+    /// Rights of the service: the subjects that it may publish and subscribe to.
     pub fn permissions(self) -> Permissions {
         let mut allowed = Permissions::default();
         allowed.subscribe.push(format!("{}.>", self.inbox_prefix()));
@@ -157,8 +161,8 @@ impl Role {
         for (stream, durable) in self.consumers() {
             allowed.consume(stream, durable);
         }
-        // Every service may store a body that is too large for a message, a letter about what it cannot handle, and that it
-        // met a record of a newer release.
+        // Every service may store a body that is too large for a message, a letter about a record that it
+        // cannot handle, and a note about a record of a newer release.
         allowed.publish(OBJECT_CHUNKS);
         allowed.publish(OBJECT_METAS);
         for what in self.letters() {
@@ -186,13 +190,13 @@ impl Role {
         allowed
     }
 
-    /// Answers come here, and no other service can hear them.
+    /// Prefix of the inboxes that receive the service's answers. No other service may subscribe below it.
     pub(crate) fn inbox_prefix(self) -> String {
         inbox_prefix(self.name())
     }
 }
 
-/// The inboxes of a client.
+/// Prefix of the inboxes of a client.
 pub(crate) fn inbox_prefix(client_name: &str) -> String {
     format!("_INBOX.{client_name}")
 }
@@ -211,9 +215,9 @@ impl Permissions {
         self.publish(REPORTS.records());
         self.publish(names::timers_set());
         self.epoch(&TRIGGERS);
-        // It removes the snapshot that another one replaces, message by message.
+        // The planner removes the snapshot that a newer one replaces, message by message.
         self.publish(format!("$JS.API.STREAM.MSG.DELETE.{OBJECTS}"));
-        // It hears of appends while it works on the ticket.
+        // It watches the log for new records while it works on the ticket.
         self.subscribe.push(TRIGGERS.records());
     }
 
@@ -227,14 +231,16 @@ impl Permissions {
         for what in ["INFO", "CREATE", "DURABLE.CREATE"] {
             self.publish(format!("$JS.API.CONSUMER.{what}.>"));
         }
+        // The reporter migrates the stream of triggers' tokens too, and raises the epoch of a rebuilt one.
         self.read(TRIGGERS.wakeups);
         self.epoch(&TRIGGERS);
         self.publish(Bucket::Control.subject(&Role::Reporter.credential_ends()));
         self.upkeep();
     }
 
-    /// Forgetting tickets, old journals, old calls and orders, collecting objects: ingest asks for it, or its time has come.
-    /// Whole objects go message by message, so that nobody needs the right to purge the object store.
+    /// Rights for maintenance: deleting tickets, old journals, old calls and orders, and collecting objects.
+    ///
+    /// Objects are deleted message by message, so that no service needs the right to purge the object store.
     fn upkeep(&mut self) {
         let (buckets, logs) = (Bucket::ALL.map(Bucket::stream), [&TRIGGERS, &REPORTS]);
         let held = [DELIVERIES, TIMERS].map(str::to_owned);
@@ -287,20 +293,20 @@ impl Permissions {
         self.publish(format!("$JS.API.DIRECT.GET.{stream}.>"));
     }
 
-    /// Messages of a durable consumer.
+    /// Rights for the messages of a durable consumer.
     fn consume(&mut self, stream: &str, durable: &str) {
         self.publish(format!("$JS.API.CONSUMER.INFO.{stream}.{durable}"));
         self.publish(format!("$JS.API.CONSUMER.MSG.NEXT.{stream}.{durable}"));
         self.publish(format!("$JS.ACK.{stream}.{durable}.>"));
     }
 
-    /// The epoch of a log, which makes the fences of its tokens rise.
+    /// Right to raise the epoch of a log, the first part of its tokens' fences.
     fn epoch(&mut self, log: &LogNames) {
         self.publish(Bucket::Control.subject(&Key::from(log.epoch().as_str())));
     }
 
-    /// Consumers that come and go with a reader. A user that may create them can also have one deliver to any subject, so
-    /// only the API has this right, whose callers follow journals.
+    /// Rights for the ephemeral consumers of journals. A user that may create consumers can have one deliver
+    /// to any subject, so only ingest has them: its API follows journals.
     fn follow(&mut self, stream: &str) {
         self.publish(format!("$JS.API.CONSUMER.CREATE.{stream}"));
         self.publish(format!("$JS.API.CONSUMER.CREATE.{stream}.>"));
@@ -311,8 +317,9 @@ impl Permissions {
     }
 }
 
-/// The server's `authorization` block: one user for each role with its public key. A key may be a variable of the
-/// server's configuration (`$NAME`).
+/// Renders the server's `authorization` block with one user per role and its public key.
+///
+/// A key may be a variable of the server's configuration (`$NAME`).
 pub fn authorization(users: &[(Role, &str)]) -> String {
     let mut text = String::from("authorization {\n  users: [\n");
     for (role, key) in users {

@@ -1,4 +1,4 @@
-//! Taking one message at a time, and holding on to it while it is worked on.
+//! Fetching one message at a time, and holding it while it is handled.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,16 +13,16 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{connection::Connection, error::Error};
 
-/// How long a pull request waits at the server.
+/// Time for which a pull request waits at the server.
 const PULL_EXPIRES: Duration = Duration::from_secs(5);
-/// How much later it is given up here: a server that was started anew knows nothing of it and says nothing. The client's
-/// own limit is 5 s more.
+// Extra time before the pull is given up here. A restarted server does not know the request and sends no
+// answer; the client's own limit is 5 s longer.
 const PULL_GRACE: Duration = Duration::from_secs(1);
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
 
-/// The next message; `None` when nothing came in time or at shutdown. A message that comes too late for a shutdown is
-/// given back at once.
+/// Fetches the next message; `None` if none arrived in time, or at shutdown. A message that arrives during
+/// shutdown is returned at once.
 pub(crate) async fn one(
     connection: &Arc<Connection>,
     consumer: &PullConsumer,
@@ -33,6 +33,7 @@ pub(crate) async fn one(
     }
     let (sender, mut receiver) = oneshot::channel();
     let (connection, consumer) = (connection.clone(), consumer.clone());
+    // A task, because a pull that is dropped halfway would lose a message that the server has already sent.
     tokio::spawn(async move {
         let stream = consumer.cached_info().stream_name.as_str();
         let pulling = pull(&connection, &consumer);
@@ -77,10 +78,11 @@ async fn give_back(message: &jetstream::Message) {
     }
 }
 
-/// How often a message in hand says that it is in progress, within the time after which the server gives it to another.
+/// Progress reports of a message's holder within the acknowledgement wait of the server.
 pub const PROGRESS: u32 = 4;
 
-/// A message in hand: a task of its own reports progress until it is settled or dropped. Dropping sends nothing.
+/// Message in hand. A task reports progress until the message is settled or dropped. Dropping it sends
+/// nothing.
 pub(crate) struct Held {
     what: &'static str,
     acker: Arc<Acker>,
@@ -99,7 +101,7 @@ impl Held {
         }
     }
 
-    /// Acknowledges with confirmation.
+    /// Acknowledges the message and waits for the confirmation.
     pub(crate) async fn finish(self) -> Result<(), Error> {
         self.heartbeat.abort();
         failpoint::around_kind("queue.message.finish", self.what, self.acker.double_ack())
@@ -107,7 +109,7 @@ impl Held {
             .map_err(|error| Error::unavailable("acknowledge", error))
     }
 
-    /// Gives it back, now or after a delay.
+    /// Returns the message, to be redelivered now or after a delay.
     pub(crate) async fn release(self, after: Option<Duration>) {
         self.heartbeat.abort();
         let given_back = self.acker.double_ack_with(AckKind::Nak(after));
@@ -126,7 +128,7 @@ async fn report_progress(acker: Arc<Acker>, every: Duration) {
     }
 }
 
-/// Logs the trouble with a consumer and waits a moment.
+/// Logs an error of a consumer and waits for a second or until shutdown.
 pub(crate) async fn pause_after(error: &Error, stream: &str, shutdown: &CancellationToken) {
     tracing::warn!(error = %chain(error), stream, "no messages for now; tried again in a second");
     let _ = timeout(PAUSE_AFTER_ERROR, shutdown.cancelled()).await;

@@ -1,5 +1,5 @@
-//! Pull requests that callers of the API ask for: the calls among the control records, which ingest writes, and the
-//! answers in the ledger, which the reporter writes.
+//! Calls of the API for pull requests. Ingest writes the calls to the control records, the reporter writes
+//! the answers to its ledger.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,22 +13,22 @@ use crate::{
     unreadable::Revision,
 };
 
-/// A reporter that has not answered for so long is taken for dead. Doing the same a second time changes nothing: every
-/// write looks first.
+// Time without an answer after which a reporter counts as dead. A repetition changes nothing, because every
+// write reads the current state first.
 const TAKEN_FOR: Duration = Duration::from_secs(5 * 60);
 
-/// What became of an attempt to take a call.
+/// Result of an attempt to claim a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is ours; the revision goes with the answer.
+    /// This process claimed it; the revision goes with the answer.
     Ours(Revision),
-    /// Another reporter has it.
+    /// Another reporter claimed it.
     Theirs,
-    /// It has its answer.
+    /// It already has its answer.
     Answered,
 }
 
-/// The calls and their answers. Cheap to clone.
+/// Calls and their answers. Cheap to clone.
 #[derive(Clone)]
 pub struct PullRequestCalls {
     connection: Arc<Connection>,
@@ -45,7 +45,7 @@ impl PullRequestCalls {
         }
     }
 
-    /// Keeps a call, unless there is one of this id: then that one is given.
+    /// Stores a call, unless one with this id exists: then returns that one.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -57,7 +57,7 @@ impl PullRequestCalls {
         }
     }
 
-    /// A call.
+    /// Stored call with this id.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -65,7 +65,7 @@ impl PullRequestCalls {
         Ok(self.calls.get(key(id)).await?.map(|(call, _)| call))
     }
 
-    /// How far a call is; absent: nobody has taken it up.
+    /// State of a call; `None` until a reporter claims it.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -73,7 +73,7 @@ impl PullRequestCalls {
         Ok(self.answers.get(key(id)).await?.map(|(answer, _)| answer))
     }
 
-    /// The calls that came after a revision, oldest first, and the revision to ask with the next time.
+    /// Calls after a revision, oldest first, and the revision for the next call of this method.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -82,7 +82,7 @@ impl PullRequestCalls {
         self.calls.changes_under(&filter, after).await
     }
 
-    /// Takes a call, so that no other reporter carries it out at the same time.
+    /// Claims a call, so that no other reporter executes it at the same time.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -105,7 +105,7 @@ impl PullRequestCalls {
         }
     }
 
-    /// Keeps the answer of a call that was taken at this revision.
+    /// Stores the answer of a call that was claimed at this revision.
     ///
     /// # Errors
     /// [`Error::Conflict`] when another reporter took it over; [`Error::Unavailable`].
@@ -118,14 +118,16 @@ impl PullRequestCalls {
         self.answers.put(key(id), answer, Some(taken)).await.map(drop)
     }
 
-    /// Forgets the calls that were made before this, with their answers; says how many. Ingest alone may.
+    /// Deletes the calls that were made before an instant, with their answers, and returns their number. Only
+    /// the reporter has the right.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; repeating it goes on.
+    /// [`Error::Unavailable`]; a repeated call continues.
     pub async fn forget_before(&self, before: Timestamp) -> Result<u64, Error> {
         let (calls, _) = self.changes_after(Revision::default()).await?;
         let mut forgotten = 0;
         for call in calls.iter().filter(|call| call.at < before) {
+            // The call goes last: it lists what a repeated deletion has to remove.
             for bucket in [Bucket::Effects, Bucket::Control] {
                 let subject = bucket.subject(&key(&call.id));
                 self.connection.purge(&bucket.stream(), &subject).await?;
@@ -136,7 +138,7 @@ impl PullRequestCalls {
     }
 }
 
-/// What their keys begin with, in both tables.
+/// Common prefix of the keys, in both tables.
 fn all() -> Key {
     Key::from("pull-request-call").and("id")
 }

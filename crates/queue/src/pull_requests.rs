@@ -1,4 +1,4 @@
-//! The index of our pull requests: which ticket each belongs to, and whether it has to be looked after.
+//! Index of Journeyman's pull requests: the ticket of each, and its state.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     unreadable::{Found, Revision},
 };
 
-/// The records of our pull requests. The reporter writes them, ingest reads them. Cheap to clone.
+/// Records of Journeyman's pull requests. The reporter writes them, ingest reads them. Cheap to clone.
 #[derive(Clone)]
 pub struct PullRequests {
     table: Table<PullRequestRecord>,
@@ -25,7 +25,7 @@ impl PullRequests {
         }
     }
 
-    /// The record of a pull request, read from the leader.
+    /// Record of a pull request, read from the leader.
     ///
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the record cannot be read.
@@ -45,10 +45,10 @@ impl PullRequests {
         }
     }
 
-    /// Writes a record over whatever is there; one that says the same is left alone.
+    /// Writes a record and replaces the existing one, of any ticket. An equal record is left alone.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when somebody else writes at once; [`Error::Unavailable`].
+    /// [`Error::Conflict`] when another process writes at the same time; [`Error::Unavailable`].
     pub async fn keep(&self, record: &PullRequestRecord) -> Result<(), Error> {
         let PullRequestRef {
             repository, number, ..
@@ -66,8 +66,10 @@ impl PullRequests {
         Ok(())
     }
 
-    /// The records that were written after a revision, oldest first, and the revision to ask with the next time; one that
-    /// cannot be read is left out and logged. Costs as much as what changed.
+    /// Records that were written after a revision, oldest first, and the revision for the next call.
+    /// Unreadable records are omitted and logged.
+    ///
+    /// The cost depends on the number of changes, not on the size of the index.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

@@ -1,4 +1,4 @@
-//! Forgetting a ticket: everything that the streams and tables hold of it, by one filter each.
+//! Deletion of a ticket: one purge for each stream and table that has records of it.
 
 use domain::TicketKey;
 

@@ -1,7 +1,7 @@
-//! Choice of the NATS server that answers: all addresses are tried at once, so that one on a lost node costs no time.
+//! Choice of a NATS server that answers: all addresses are tried at once, so that a lost node costs no time.
 //!
-//! The client itself tries one server after another, and looks its name up without a limit: with a lost name server a single
-//! look-up takes tens of seconds.
+//! The client itself tries one server after another and resolves names without a time limit. With a lost name
+//! server, one look-up takes tens of seconds.
 
 use std::{future::Future, net::IpAddr, pin::pin, time::Duration};
 
@@ -12,15 +12,17 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Limit of connecting to one server, its look-up included; the others are tried meanwhile.
+// Limit of connecting to one server, including name resolution. The other servers are tried meanwhile.
 pub(crate) const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Names are tried this much later than addresses, which need no look-up when the client connects afterwards.
+// Names are tried later than addresses, because the client resolves the chosen one again when it connects.
 const NAME_DELAY: Duration = Duration::from_millis(100);
-/// Between two rounds in which no server answered.
+/// Pause between two rounds in which no server answered.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The server to connect to next. At the first connect, whose errors an operator reads, the client tries its own way after one round
-/// without an answer.
+/// Chooses the server to connect to next.
+///
+/// At the first connect, the client uses its own way after one round without an answer: its errors name the
+/// reason, and an operator reads them.
 pub(crate) async fn choose_server(servers: Vec<Server>, last: ServerInfo) -> Option<ReconnectToServer> {
     let is_first = last.server_id.is_empty();
     loop {
@@ -38,8 +40,9 @@ pub(crate) async fn choose_server(servers: Vec<Server>, last: ServerInfo) -> Opt
     }
 }
 
-/// The address when a server greets there within the limit, which includes the look-up. A kernel still accepts connections for a
-/// process that hangs.
+/// Returns the address if a server sends its greeting within the limit, name resolution included.
+///
+/// A connection alone proves nothing: the kernel accepts connections for a hanging process too.
 async fn reach_server(addr: &ServerAddr) -> Option<ServerAddr> {
     if addr.host().parse::<IpAddr>().is_err() {
         sleep(NAME_DELAY).await;
@@ -52,7 +55,7 @@ async fn reach_server(addr: &ServerAddr) -> Option<ServerAddr> {
     matches!(greeted, Ok(Ok(bytes)) if bytes > 0).then(|| addr.clone())
 }
 
-/// The first answer that is one.
+/// First attempt that yields a value.
 async fn first_success<T, F: Future<Output = Option<T>>>(tries: impl Iterator<Item = F>) -> Option<T> {
     let tries: FuturesUnordered<F> = tries.collect();
     let mut answers = pin!(tries.filter_map(|answer| async { answer }));

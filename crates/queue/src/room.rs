@@ -1,4 +1,4 @@
-//! Questions of a connection about the room in the store, before writes and for gauges.
+//! Checks of the room in the store before writes, and its use for gauges.
 
 use crate::{
     connection::Connection,
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Connection {
-    /// Refuses a message for which the store has no room any more.
+    /// Refuses a message for which the store has no room.
     pub(crate) fn check_room(&self, subject: &str, bytes: usize) -> Result<(), Error> {
         let servers = (&self.context, self.settings.replicas);
         self.room.admit(servers, subject, bytes as u64)
@@ -19,7 +19,8 @@ impl Connection {
         read_store_use(&self.context, self.settings.replicas).await
     }
 
-    /// Refuses an object that would leave no room for small ones, or that the stream's own limit would refuse in its middle.
+    /// Refuses an object that would leave no room for small ones, or that would reach the stream's limit
+    /// halfway.
     pub(crate) async fn check_object_room(&self, bytes: u64) -> Result<(), Error> {
         let info = self.stream_info(OBJECTS).await?;
         let Ok(limit) = u64::try_from(info.config.max_bytes) else {
@@ -30,7 +31,7 @@ impl Connection {
         } else {
             0
         };
-        // Each chunk and the description have a header of their own.
+        // Each chunk and the description have headers, which count as well.
         let needed = bytes + bytes / 64 + 4096;
         if info.state.bytes + needed + kept_free > limit {
             return Err(Error::full("an object"));

@@ -1,4 +1,4 @@
-//! The runs as people see them: one record for each run, drawn from its journal by ingest.
+//! Overviews of runs for the API and the console: one record per run, which ingest folds from its journal.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,10 +13,11 @@ use crate::{
     unreadable::Found,
 };
 
-/// Tries to write a record that another process writes at the same moment.
+// Attempts to write a record that another process writes at the same moment.
 const TRIES: u32 = 3;
 
-/// The records of runs. They follow from the journals: lost or unreadable ones are made again. Cheap to clone.
+/// Overviews of runs. They are derived from the journals, so lost or unreadable ones are rebuilt. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Runs {
     table: Table<Overview>,
@@ -33,7 +34,7 @@ impl Runs {
         }
     }
 
-    /// The record of a run; `None`: there is none yet.
+    /// Overview of a run; `None` before the first one is written.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::Newer`], or [`Error::Corrupt`] when the record cannot be read.
@@ -41,13 +42,14 @@ impl Runs {
         Ok(self.table.get(Key::run(run)).await?.map(|(overview, _)| overview))
     }
 
-    /// All of them, for a [`crate::Mirror`].
+    /// Table of all overviews, for a [`crate::Mirror`].
     pub fn table(&self) -> Table<Overview> {
         self.table.clone()
     }
 
-    /// Where taking in has to go on: where it was left, or at the first entry when nothing is kept of runs or the journals
-    /// were made anew.
+    /// Stream sequence of the journals at which to continue folding.
+    ///
+    /// It is 1, the first entry, when the bucket is empty or the journals were created again.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -58,10 +60,13 @@ impl Runs {
         let kept = self.places.get(Place::KEY).await?;
         let next = kept.map_or(1, |(place, _)| place.next);
         let last = self.journal.last_sequence().await?;
+        // The stored place is beyond the end of the journals only if their stream was deleted and created
+        // again.
         Ok(if next > last + 1 { 1 } else { next })
     }
 
-    /// Remembers where to go on. It may be behind: what is taken in twice counts once.
+    /// Stores the sequence at which to continue. It may lag behind: an entry that is folded twice counts
+    /// once.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -73,11 +78,13 @@ impl Runs {
         }
     }
 
-    /// Takes the next entries of all journals in, those from a stream sequence on, and gives where to go on; `None` at the
-    /// end. Repeating it changes nothing, and so does another process that does the same.
+    /// Folds the next page of all journals from a stream sequence on into the overviews. Returns the sequence
+    /// to continue at, or `None` at the end.
+    ///
+    /// Repeated or concurrent calls have the same result.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], or [`Error::Newer`] when a record is a newer release's.
+    /// [`Error::Unavailable`], or [`Error::Newer`] when a newer release wrote a record.
     pub async fn take_in(&self, from: u64) -> Result<Option<u64>, Error> {
         let page = self.journal.page(JournalPlace::At(from)).await?;
         let mut by_run: BTreeMap<RunId, Vec<Entry>> = BTreeMap::new();
@@ -120,7 +127,7 @@ impl Runs {
         }
     }
 
-    /// What a run is after these entries. When some before them are missing, it is folded from its journal.
+    /// Overview of a run after these entries. Folds the whole journal if entries before them are missing.
     async fn folded(
         &self,
         run: &RunId,

@@ -1,42 +1,47 @@
-//! The `[nats]` section of the settings.
+//! Section `[nats]` of the settings.
 
 use std::{fmt, path::PathBuf};
 
 use secrecy::SecretString;
 use serde::Deserialize;
 
-/// `[nats]` of the settings.
+/// Settings of the NATS connection and topology: section `[nats]`.
 #[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// `nats://host:port`, or `tls://host:port`; several separated by commas.
+    /// Server address `nats://host:port` or `tls://host:port`; several are separated by commas.
     pub url: String,
-    /// The file (PEM) of the authorities that the servers' certificates are of, and no others; absent: those of the system.
-    /// With it, nothing is sent without TLS.
+    /// PEM file with the only trusted authorities for the servers' certificates; absent: those of the system.
+    /// With it, every connection uses TLS.
     pub ca: Option<PathBuf>,
-    /// A certificate to show, when the servers ask for one.
+    /// PEM file of the client certificate, for servers that request one.
     pub cert: Option<PathBuf>,
-    /// Its private key.
+    /// PEM file of the certificate's private key.
     pub key: Option<PathBuf>,
     /// Replicas of streams and buckets: 1, or 3 in a cluster.
     pub replicas: usize,
-    /// After this long without a sign of life of its holder a message goes to somebody else; progress is reported four
-    /// times as often. Recovery after a crash takes about this long. At least 1000; the same for all services.
+    /// Milliseconds without progress of its holder after which a message is redelivered; at least 1000, the
+    /// same for all services.
+    ///
+    /// Holders report progress four times as often. Recovery after a crash takes about this long.
     pub ack_wait_ms: u64,
-    /// Days that dead letters are kept; 0: for ever. A smaller number than before forgets the older ones at the next
-    /// start.
+    /// Days for which dead letters are kept; 0: for ever. After a reduction, the next start deletes the older
+    /// ones.
     pub dead_letter_days: u32,
-    /// MiB of dead letters; when it is used up, the oldest go. 0: no limit.
+    /// Limit of all dead letters in MiB; the oldest are deleted when it is reached. 0: no limit.
     pub dead_letter_mib: u32,
-    /// MiB that all streams together may take at each server: at most 90 % of the servers' `max_file_store`. When it becomes
-    /// scarce, objects are refused first, then requests, journals and webhooks. The reporter sets it; 0: no limit.
+    /// Limit of all streams together at each server, in MiB: at most 90 % of the servers' `max_file_store`.
+    /// 0: no limit.
+    ///
+    /// When it becomes scarce, objects are refused first, then requests, journals and webhooks. The
+    /// reporter's setting counts.
     pub store_mib: u32,
-    /// The seed of the service's nkey, when the server knows its public key.
+    /// Seed of the service's nkey, for servers that know its public key.
     pub nkey_seed: Option<SecretString>,
-    /// A NATS credentials file, when the server asks for one.
+    /// NATS credentials file, for servers that require one.
     pub credentials_file: Option<PathBuf>,
-    /// Records of a newer format than this are taken for a newer release's. Not a setting: tests of rollouts lower it, so that
-    /// this release behaves as an older one.
+    /// Newest format of records that this process reads. Not a setting: tests of rollouts lower it, so that
+    /// this release behaves like an older one.
     #[serde(skip)]
     pub newest_format: u32,
 }
@@ -61,18 +66,18 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The servers' addresses, without the user and password that a URL may hold: for logs, errors and people.
+    /// Addresses of the servers without user and password, for logs, errors and display.
     pub fn addresses(&self) -> String {
         let addresses: Vec<String> = self.urls().map(without_user).collect();
         addresses.join(", ")
     }
 
-    /// Whether connections have TLS whatever the servers say.
+    /// True when connections use TLS whatever the servers offer.
     pub(crate) fn is_secure(&self) -> bool {
         self.ca.is_some() || self.urls().any(|url| url.starts_with("tls://"))
     }
 
-    /// Each server's URL as it is.
+    /// URL of each server, with user and password.
     pub(crate) fn urls(&self) -> impl Iterator<Item = &str> {
         self.url.split(',').map(str::trim)
     }

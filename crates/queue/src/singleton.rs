@@ -1,7 +1,8 @@
-//! Work that one process of a cluster does: a record that its holder renews, and that others take over when it stops.
+//! Work that one process of a cluster does at a time: its holder renews a record, and another process takes
+//! over when the renewals stop.
 //!
-//! No clocks are compared. A holder counts from before it sent its last renewal that succeeded; the others count from
-//! when they first saw that renewal, which is later, and wait longer.
+//! No clocks are compared. A holder counts from before it sent its last successful renewal. The others count
+//! from when they first read that renewal, which is later, and wait longer.
 
 use std::{pin::pin, time::Duration};
 
@@ -18,12 +19,12 @@ use crate::{
     unreadable::{Found, Revision},
 };
 
-/// Who does the work.
+/// Record of the holder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Holder {
-    /// Drawn anew by each process; empty once given up.
+    /// Random id of the process; empty after the holder gave up the work.
     holder: String,
-    /// Changes with each renewal.
+    /// Number of renewals; each one changes the record's revision.
     renewals: u64,
 }
 
@@ -31,7 +32,7 @@ impl Stored for Holder {
     const KIND: RecordKind = RecordKind::Control;
 }
 
-/// Work that runs in one process at a time, of all that are ready to do it.
+/// Work that one of several ready processes does at a time.
 pub struct Singleton {
     table: Table<Holder>,
     name: String,
@@ -39,17 +40,17 @@ pub struct Singleton {
     ttl: Duration,
 }
 
-/// A record as somebody else left it.
+/// Record of another holder, and when this process first read it.
 struct Seen {
     revision: Option<Revision>,
     since: Instant,
 }
 
-/// What this process holds.
+/// Record that this process holds.
 struct Hold {
     revision: Revision,
     renewals: u64,
-    /// Until then nobody else begins.
+    /// Time until which no other process begins.
     until: Instant,
 }
 
@@ -63,8 +64,10 @@ impl Singleton {
         }
     }
 
-    /// Does the work whenever this process is the one to do it, until shutdown. What `work` gives is dropped at once when
-    /// this process cannot be sure any more that it is the only one; it is asked for anew after that.
+    /// Does the work whenever this process holds it, until shutdown.
+    ///
+    /// The future of `work` is dropped as soon as this process cannot be sure to be the only holder. `work`
+    /// is called again when it holds the record again.
     pub async fn run<F, Fut>(&self, shutdown: CancellationToken, mut work: F)
     where
         F: FnMut() -> Fut + Send,
@@ -77,17 +80,17 @@ impl Singleton {
                 Some(revision) => self.give_up(revision).await,
                 None => tracing::warn!(name = self.name, "another process may do the work now"),
             }
-            // Work that ends at once must not become a loop without a pause.
+            // Work that ends at once must not become a busy loop.
             shutdown.run_until_cancelled(sleep(self.ttl / 10)).await;
         }
     }
 
-    /// How long a holder goes on without a renewal; half of what the others wait for.
+    /// Time that a holder goes on without a renewal: shorter than [`Self::patience`].
     fn trusts(&self) -> Duration {
         self.ttl / 2
     }
 
-    /// How long the others wait after they saw a renewal.
+    /// Time that the others wait after they read a renewal.
     fn patience(&self) -> Duration {
         self.ttl * 3 / 4
     }
@@ -111,6 +114,7 @@ impl Singleton {
         let (revision, is_free) = match self.table.find(&self.name).await? {
             None => (None, true),
             Some(Found::Value(holder, revision)) => (Some(revision), holder.holder.is_empty()),
+            // It counts as held: a holder of another release renews it in the same way.
             Some(Found::Unreadable(unreadable)) => (Some(unreadable.revision()), false),
         };
         let since = match seen {
@@ -124,8 +128,9 @@ impl Singleton {
         self.put(revision, 0).await
     }
 
-    /// Writes our name; `None` when somebody else was faster.
+    /// Writes this process's id with compare-and-set; returns `None` if another process was faster.
     async fn put(&self, last: Option<Revision>, renewals: u64) -> Result<Option<Hold>, Error> {
+        // Before the request: the others count from when they read the record, which is later.
         let began = Instant::now();
         let holder = Holder {
             holder: self.holder.clone(),
@@ -142,8 +147,8 @@ impl Singleton {
         }
     }
 
-    /// Runs the work and renews; gives the last revision when the work ended or the process shuts down, `None` when the
-    /// record is lost.
+    /// Runs the work and renews the record. Returns the last revision when the work ends or the process shuts
+    /// down, `None` when the record is lost.
     async fn keep(
         &self,
         mut hold: Hold,
@@ -161,7 +166,8 @@ impl Singleton {
         }
     }
 
-    /// The next renewal; `None` when it did not succeed while it was sure that nobody else begins.
+    /// Renews the record. Returns `None` if no renewal succeeded before the time at which another process may
+    /// begin.
     async fn renewed(&self, hold: &Hold) -> Option<Hold> {
         sleep(self.ttl / 6).await;
         while Instant::now() < hold.until {
@@ -177,7 +183,7 @@ impl Singleton {
         None
     }
 
-    /// Lets somebody else begin at once.
+    /// Clears the record, so that another process begins at once.
     async fn give_up(&self, last: Revision) {
         let nobody = Holder {
             holder: String::new(),

@@ -1,10 +1,11 @@
-//! Room in the servers' file store: what is refused when it becomes scarce, and in which order.
+//! Room in the servers' file store: the order in which messages are refused when it becomes scarce.
 //!
-//! A store that is full ends `JetStream` for every client, with three servers even for readers. So objects are refused first, by a
-//! limit that the server itself keeps; then requests, journals and webhooks, by what this process knows of the store. These
-//! streams cannot have a limit at the server: under one, the server would drop their oldest records, and the other discard policy
-//! would keep a service of the former release from starting. Acknowledgements, tokens, rows and the ledger always find the room
-//! between [`Settings::store_mib`] and the servers' limit.
+//! A full store stops `JetStream` for every client, with three servers even for readers. So objects are
+//! refused first, by a limit that the server enforces. Requests, journals and webhooks follow, by this
+//! process's estimate of the store. Their streams cannot have a limit at the server: it would drop their
+//! oldest records, and the other discard policy would keep a service of the previous release from starting.
+//! Acknowledgements, tokens, rows and the ledger use the room between [`Settings::store_mib`] and the
+//! servers' limit.
 
 use std::{
     sync::{
@@ -24,23 +25,24 @@ use crate::{
     settings::Settings,
 };
 
-/// Share of the store that objects may take, in percent; the server keeps it.
+// Percentage of the store for objects; the server enforces it.
 const OBJECTS_PERCENT: u64 = 50;
-/// Share of the servers' room that the store may take, in percent.
+// Percentage of the servers' room for the store. The rest is for messages that are never refused here.
 const SERVERS_PERCENT: u64 = 90;
-/// Share of the objects' room that only small ones may take, in percent, so that bodies of records find room for longer.
+// Percentage of the objects' room that only small objects may use, so that bodies of records find room for
+// longer.
 pub(crate) const SMALL_OBJECTS_PERCENT: u64 = 10;
-/// An object of more bytes is a large one.
+/// Largest small object, in bytes.
 pub(crate) const SMALL_OBJECT_BYTES: u64 = 1024 * 1024;
-/// Age of what is known of the store, after which it is read again.
+// Age at which the known use of the store is read again.
 const KNOWN_FOR: Duration = Duration::from_secs(2);
-/// Part of the store that this process may publish before it reads the store's use again.
+// A process that publishes this part (1/200) of the store reads the store's use again, whatever its age.
 const READ_AFTER_PART: u64 = 200;
-/// The smallest store whose limits are worth keeping.
+/// Smallest store with limits, in bytes.
 const SMALLEST_STORE_BYTES: u64 = 8 << 20;
 
-/// Rank of a message, by its subject. A message of a lower priority is refused while the store has still
-/// room for those of a higher one.
+/// Rank of a message, derived from its subject. A message of a lower priority is refused while the store
+/// still has room for higher ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum MessagePriority {
     /// Chunks of objects.
@@ -49,21 +51,21 @@ pub(crate) enum MessagePriority {
     Request,
     /// Entries of journals.
     Journal,
-    /// Verified webhook calls and dead letters.
+    /// Verified webhook deliveries and dead letters.
     Delivery,
-    /// Everything that records are finished with: tokens, timers, rows, ledger, control records.
+    /// Messages that finish records: tokens, timers, rows, ledger and control records.
     Vital,
 }
 
 impl MessagePriority {
-    /// The priority of a message.
+    /// Priority of a message with this subject.
     pub(crate) fn of(subject: &str) -> Self {
         const BY_PREFIX: [(&str, MessagePriority); 6] = [
             ("$O.objects.C.", MessagePriority::Bulk),
             ("journeyman.triggers.", MessagePriority::Request),
             ("journeyman.reports.", MessagePriority::Request),
             ("journeyman.journal.", MessagePriority::Journal),
-            // A letter ends what would otherwise come back for ever.
+            // A letter ends the redeliveries of a message, so it must not be refused before deliveries are.
             ("journeyman.dead.", MessagePriority::Delivery),
             ("journeyman.deliveries.", MessagePriority::Delivery),
         ];
@@ -71,7 +73,7 @@ impl MessagePriority {
         found.map_or(Self::Vital, |(_, priority)| *priority)
     }
 
-    /// Share of the store that may be in use before such a message is refused, in percent; absent: never refused here.
+    /// Percentage of the store in use above which such a message is refused; `None`: never refused here.
     const fn limit_percent(self) -> Option<u64> {
         match self {
             Self::Bulk => Some(75),
@@ -93,10 +95,10 @@ impl MessagePriority {
     }
 }
 
-/// Limits of streams for a store of a size.
+/// Limits of streams, derived from the size of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StoreLimits {
-    /// Limit of all streams together; 0: no limit.
+    /// Limit of all streams together in bytes; 0: no limit.
     store: u64,
 }
 
@@ -112,7 +114,7 @@ impl StoreLimits {
         self.store >> 20
     }
 
-    /// The same for half the store, when the servers do not have the room.
+    /// Limits of half the store, for servers without the room; 0 below the smallest store.
     pub(crate) const fn halved(self) -> Self {
         match self.store / 2 {
             store if store < SMALLEST_STORE_BYTES => Self { store: 0 },
@@ -120,12 +122,13 @@ impl StoreLimits {
         }
     }
 
-    /// Room that the servers must have: the store, and a reserve for what is never refused here.
+    /// Room that the servers must have, in bytes: the store, and a reserve for messages that are never
+    /// refused here.
     pub(crate) fn required(self) -> i64 {
         i64::try_from(self.store / SERVERS_PERCENT * 100).unwrap_or(i64::MAX)
     }
 
-    /// Limit of the objects' stream in bytes; -1: none.
+    /// Limit of the objects' stream in bytes; -1: no limit.
     pub(crate) fn objects(self) -> i64 {
         match self.store {
             0 => -1,
@@ -134,8 +137,9 @@ impl StoreLimits {
     }
 }
 
-/// Size of the store that a limit of the objects' stream belongs to; 0: no limit. So a service learns it from the servers and not
-/// from a setting that could differ from the reporter's.
+/// Size of the store in bytes, derived from the limit of the objects' stream; 0: no limit.
+///
+/// So a service learns it from the servers, not from a setting that could differ from the reporter's.
 fn store_limit(objects_max_bytes: i64) -> u64 {
     u64::try_from(objects_max_bytes).map_or(0, |bytes| bytes / OBJECTS_PERCENT * 100)
 }
@@ -157,8 +161,8 @@ struct KnownRoom {
 }
 
 impl StoreRoom {
-    /// Refuses a message that finds no room, and counts one that does. What is known of the store is read again beside the caller, who waits for
-    /// no answer.
+    /// Admits and counts a message, or refuses it for lack of room. A stale estimate is refreshed in the
+    /// background, so the caller waits for no answer.
     pub(crate) fn admit(
         &self,
         (context, replicas): (&jetstream::Context, usize),
@@ -195,9 +199,10 @@ impl KnownRoom {
             || (self.limit() > 0 && self.published.load(Ordering::Relaxed) > self.limit() / READ_AFTER_PART)
     }
 
-    /// True when a message finds room; counts it then.
+    /// Counts a message and returns true if it finds room.
     fn admit(&self, priority: MessagePriority, bytes: u64) -> bool {
         let (limit, percent) = (self.limit(), priority.limit_percent());
+        // Without a known limit every message is admitted: the server refuses what it cannot store.
         if let Some(percent) = percent.filter(|_| limit > 0)
             && self.estimate() + bytes > limit / 100 * percent
         {
@@ -207,8 +212,11 @@ impl KnownRoom {
         true
     }
 
-    /// Reads the store's use. Without an answer the last one stays: the server itself refuses what it has no room for.
+    /// Reads the store's use. Without an answer the previous one stays, because the server itself refuses
+    /// what it cannot store.
     async fn refresh(&self, context: &jetstream::Context, replicas: usize) {
+        // Read before the request: bytes that are published meanwhile may be missing in the answer and stay
+        // counted.
         let published = self.published.load(Ordering::Relaxed);
         match read_store_use(context, replicas).await {
             Ok(StoreUse { used, limit }) => {
@@ -228,12 +236,12 @@ impl KnownRoom {
 pub struct StoreUse {
     /// Bytes of all streams.
     pub used: u64,
-    /// Their limit: `nats.store_mib`, or less where the servers have less room; 0: no limit.
+    /// Limit of all streams: `nats.store_mib`, or less where the servers have less room; 0: no limit.
     pub limit: u64,
 }
 
 impl StoreUse {
-    /// The used part in percent; 0 without a limit.
+    /// Used part of the store in percent; 0 without a limit.
     pub const fn percent(self) -> u64 {
         match self.used.saturating_mul(100).checked_div(self.limit) {
             Some(percent) => percent,
@@ -242,12 +250,13 @@ impl StoreUse {
     }
 }
 
-/// Reads the servers' account of it; each of the two requests has the limit of the context.
+/// Reads the use of the store from the servers. Each of the two requests has the timeout of the context.
 pub(crate) async fn read_store_use(context: &jetstream::Context, replicas: usize) -> Result<StoreUse, Error> {
     let account = context.query_account().await;
     let account = account.map_err(|error| Error::unavailable("read the store's use", error))?;
     let objects = context.get_stream(OBJECTS).await;
     let objects = objects.map_err(|error| Error::unavailable(format!("read stream {OBJECTS}"), error))?;
+    // The account counts each replica.
     Ok(StoreUse {
         used: account.storage / replicas.max(1) as u64,
         limit: store_limit(objects.cached_info().config.max_bytes),
@@ -257,15 +266,15 @@ pub(crate) async fn read_store_use(context: &jetstream::Context, replicas: usize
 /// Use of the store by one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamUse {
-    /// The stream's name.
+    /// Name of the stream.
     pub stream: String,
-    /// Its size in bytes.
+    /// Size of the stream, in bytes.
     pub used: u64,
-    /// Its limit at the server in bytes; absent: none.
+    /// Limit of the stream at the server, in bytes; absent without one.
     pub limit: Option<u64>,
 }
 
-/// The streams that have a limit of their own, which a release may change.
+/// True for the streams whose `max_bytes` follows from settings.
 pub(crate) fn has_limit(stream: &str) -> bool {
     stream == OBJECTS || stream == DEAD
 }

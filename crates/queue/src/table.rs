@@ -1,4 +1,4 @@
-//! Key-value buckets as typed tables with compare-and-set.
+//! Typed tables with compare-and-set over key-value buckets.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -29,12 +29,12 @@ pub struct Table<V> {
     value: PhantomData<fn() -> V>,
 }
 
-/// How much a bucket holds.
+/// Size of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Keys, those of removed values included.
+    /// Number of keys, including those of removed values.
     pub(crate) keys: u64,
-    /// The last revision.
+    /// Last revision.
     pub(crate) last: Revision,
 }
 
@@ -59,7 +59,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         }
     }
 
-    /// The value of a key, read from the leader. Any text is a legal key.
+    /// Value and revision of a key, read from the leader. Any text is a valid key.
     ///
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the value is not a `V`.
@@ -71,7 +71,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         }
     }
 
-    /// The same for somebody who knows what to do about a value that is not a `V`.
+    /// Content of a key, for callers that can handle a value that is not a `V`.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -79,7 +79,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         self.find_last(&self.bucket.subject(&key.into())).await
     }
 
-    /// What was written last under a filter.
+    /// Last written value under a filter.
     pub(crate) async fn find_last(&self, filter: &str) -> Result<Option<Found<V>>, Error> {
         let last = self.connection.last(&self.stream, filter);
         let last = failpoint::around_kind("queue.table.get", &self.stream, last).await?;
@@ -108,7 +108,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         self.put_last(&subject, &subject, value, last).await
     }
 
-    /// Compare-and-set with what was written last under a filter.
+    /// Compare-and-set against the last message under a filter.
     pub(crate) async fn put_last(
         &self,
         subject: &str,
@@ -134,7 +134,7 @@ impl<V: Stored + Send + Sync> Table<V> {
             let outcome = failpoint::around_kind("queue.table.put", &self.stream, written).await?;
             match outcome {
                 Compared::Written(sequence) => return Ok(Revision(sequence)),
-                // A deleted key may be created again, after its tombstone.
+                // A deleted key can be created again, on top of its tombstone.
                 Compared::Lost(Some(stored)) if last.is_none() && is_tombstone(&stored) => {
                     expected = stored.sequence;
                 }
@@ -144,7 +144,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         Err(Error::Conflict)
     }
 
-    /// Removes a key, whatever its revision; a missing key is a success.
+    /// Removes a key at any revision; a missing key is a success.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -157,8 +157,10 @@ impl<V: Stored + Send + Sync> Table<V> {
         Ok(())
     }
 
-    /// The values that were written after a revision, oldest first, and the revision to ask with the next time; one that
-    /// cannot be read is left out, as in [`Self::list`], and so is what was removed. Costs as much as what changed.
+    /// Values that were written after a revision, oldest first, and the revision for the next call.
+    ///
+    /// Removed values are omitted, and so are unreadable ones, as in [`Self::list`]. The cost depends on the
+    /// number of changes.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -166,7 +168,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         self.changes_under(&self.bucket.all(), after).await
     }
 
-    /// The same under a filter.
+    /// Reads like [`Self::changes_after`], under a filter.
     pub(crate) async fn changes_under(
         &self,
         filter: &str,
@@ -189,7 +191,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         Ok((values, newest))
     }
 
-    /// How much the bucket holds, as the leader says.
+    /// Size of the bucket, from the leader.
     pub(crate) async fn extent(&self) -> Result<Extent, Error> {
         let asked = self.connection.context.get_stream(&self.stream).await;
         let stream = asked.map_err(|error| Error::unavailable(format!("look at {}", self.stream), error))?;
@@ -200,8 +202,8 @@ impl<V: Stored + Send + Sync> Table<V> {
         })
     }
 
-    /// The keys that were written or removed after a revision, oldest first, and the revision to ask with the next time. No
-    /// value: it was removed, or cannot be read, which is logged.
+    /// Keys that were written or removed after a revision, oldest first, and the revision for the next call.
+    /// The value is `None` if it was removed or is unreadable, which is logged.
     pub(crate) async fn keyed_changes_after(
         &self,
         after: Revision,
@@ -229,7 +231,8 @@ impl<V: Stored + Send + Sync> Table<V> {
             .ok())
     }
 
-    /// Every key with its value. One that cannot be read is left out, so that it does not hide the others, and logged.
+    /// All keys with their values. Unreadable values are omitted, so that one does not hide the others, and
+    /// logged.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -237,7 +240,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         self.list_under(&self.bucket.all()).await
     }
 
-    /// Every key of two parts whose second is `name`, with its value.
+    /// Keys of two parts whose second part is `name`, with their values.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -245,7 +248,7 @@ impl<V: Stored + Send + Sync> Table<V> {
         self.list_under(&self.bucket.named(name)).await
     }
 
-    /// The same under a filter.
+    /// Reads like [`Self::list`], under a filter.
     pub(crate) async fn list_under(&self, filter: &str) -> Result<Vec<(Key, V)>, Error> {
         let all = self.range(filter, 0).await?;
         let mut listed = Vec::with_capacity(all.len());

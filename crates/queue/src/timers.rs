@@ -1,4 +1,4 @@
-//! One timer per ticket, kept by the server as a scheduled message.
+//! Timers of tickets: one per ticket, stored by the server as a scheduled message.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use domain::{TicketKey, Timestamp};
 
 use crate::{connection::Connection, error::Error, names};
 
-/// The tickets' timers. Cheap to clone.
+/// Timers of the tickets. Cheap to clone.
 #[derive(Clone)]
 pub struct Timers {
     connection: Arc<Connection>,
@@ -19,8 +19,10 @@ impl Timers {
         Self { connection }
     }
 
-    /// Sets the ticket's one timer (an earlier one is replaced); the waker wakes the ticket when it is due. The row
-    /// holds the due time too.
+    /// Sets the ticket's one timer and replaces an earlier one. When it is due, the waker publishes the
+    /// ticket's token.
+    ///
+    /// The row stores the due time too, so that the waker can check it.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

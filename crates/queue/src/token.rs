@@ -1,4 +1,4 @@
-//! Wake-up tokens: who holds one works on the ticket.
+//! Wake-up tokens: the holder of a ticket's token works on the ticket.
 
 use std::{marker::PhantomData, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     trace,
 };
 
-/// The tokens of a keyed log, one at a time.
+/// Source of the tokens of a keyed log, one at a time.
 pub struct Tokens<T> {
     connection: Arc<Connection>,
     names: &'static LogNames,
@@ -44,7 +44,7 @@ impl<T: Keyed> Tokens<T> {
         })
     }
 
-    /// The next token (fetches exactly one); `None` at shutdown. Survives reconnects.
+    /// Waits for the next token, fetching exactly one message; `None` at shutdown. Survives reconnects.
     pub async fn next(&mut self) -> Option<Token<T>> {
         while !self.shutdown.is_cancelled() {
             match pull::one(&self.connection, &self.consumer, &self.shutdown).await {
@@ -62,7 +62,8 @@ impl<T: Keyed> Tokens<T> {
         None
     }
 
-    /// Stream and consumer may have been created again, so the epoch is looked up again.
+    /// Opens the consumer again and reads the epoch, because both stream and consumer may have been created
+    /// again.
     async fn reopen(&mut self) {
         match open_consumer(&self.connection, self.names).await {
             Ok((consumer, epoch)) => (self.consumer, self.epoch) = (consumer, epoch),
@@ -109,8 +110,10 @@ async fn open_consumer(connection: &Arc<Connection>, names: &LogNames) -> Result
     Ok((consumer, epoch))
 }
 
-/// One delivery of a ticket's token. A heartbeat task sends progress until it is finished, released or
-/// abandoned. Dropping it without a word is `abandon`.
+/// One delivery of a ticket's token. A background task reports progress until it is finished, released,
+/// abandoned or dropped.
+///
+/// Dropping it is the same as [`Token::abandon`].
 pub struct Token<T: Keyed> {
     connection: Arc<Connection>,
     names: &'static LogNames,
@@ -121,18 +124,20 @@ pub struct Token<T: Keyed> {
 }
 
 impl<T: Keyed> Token<T> {
-    /// The ticket to work on.
+    /// Ticket to work on.
     pub fn ticket(&self) -> &TicketKey {
         &self.ticket
     }
 
-    /// The fence of this delivery: higher than that of every earlier one of the ticket.
+    /// Fence of this delivery: higher than that of every earlier delivery of the ticket's token.
     pub fn fence(&self) -> T::Fence {
         self.fence
     }
 
-    /// Makes a span that has not begun a child of the one that woke the ticket; of the ticket's first one, with a link, where
-    /// another ticket's work or nothing traced woke it.
+    /// Makes a span that has not begun a child of the span that woke the ticket.
+    ///
+    /// If another ticket's work or an untraced process woke it, the parent is the ticket's first span, with a
+    /// link to the cause.
     pub async fn follow(&self, span: &tracing::Span) {
         if trace::is_traced(span) {
             trace::set_parent(span, &self.origin);
@@ -141,24 +146,24 @@ impl<T: Keyed> Token<T> {
         }
     }
 
-    /// Acknowledges with confirmation.
+    /// Acknowledges the token and waits for the confirmation.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the token is then delivered again after `nats.ack_wait_ms`.
+    /// [`Error::Unavailable`]; the token is redelivered after `nats.ack_wait_ms`.
     pub async fn finish(self) -> Result<(), Error> {
         self.held.finish().await
     }
 
-    /// Gives it back now; somebody gets it at once.
+    /// Returns the token; another worker receives it at once.
     pub async fn release(self) {
         self.held.release(None).await;
     }
 
-    /// Gives it back after a delay.
+    /// Returns the token; a worker receives it after a delay.
     pub async fn release_after(self, after: Duration) {
         self.held.release(Some(after)).await;
     }
 
-    /// Sends nothing: the ticket belongs to somebody else.
+    /// Drops the token without a message to the server, because the ticket belongs to another worker.
     pub fn abandon(self) {}
 }

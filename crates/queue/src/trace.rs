@@ -1,7 +1,8 @@
-//! Trace context in message headers. A queue hop is a parent within the trace of a ticket, and a link from any other trace.
+//! Trace context in message headers. A hop through the queue is a parent within a ticket's trace, and a link
+//! from any other trace.
 //!
-//! The trace of a ticket is that of the first record in its log: whoever appends later ones, and whoever works on the ticket,
-//! joins it. So nothing has to be stored for it, and a ticket whose first record is forgotten begins a new one.
+//! The trace of a ticket is that of the first record in its log. Later records and all work on the ticket
+//! join it. So no trace id is stored, and a ticket whose first record has expired begins a new trace.
 
 use async_nats::HeaderMap;
 use domain::TicketKey;
@@ -33,22 +34,26 @@ impl Injector for HeadersMut<'_> {
     }
 }
 
-/// The context that a span has as its parent when that is told by a message.
+/// Context with a span of another process as the remote parent.
 fn remote(origin: &SpanContext) -> Context {
     Context::new().with_remote_span_context(origin.clone())
 }
 
-/// Makes `origin` the parent of a span that has not begun; false where nothing is traced, or there is no origin.
+/// Makes `origin` the parent of a span that has not begun. Returns false if tracing is off or `origin` is
+/// invalid.
 pub(crate) fn set_parent(span: &tracing::Span, origin: &SpanContext) -> bool {
     origin.is_valid() && span.set_parent(remote(origin)).is_ok()
 }
 
-/// Where nothing is traced, a ticket's first record need not be looked up.
+/// True when the span is exported. Without tracing, the first record of a ticket need not be read.
 pub(crate) fn is_traced(span: &tracing::Span) -> bool {
+    // `set_parent` fails for a disabled span or without an OpenTelemetry layer. The context that it sets is the
+    // parent in any case.
     span.set_parent(tracing::Span::current().context()).is_ok()
 }
 
-/// Puts a span that has not begun, and that came about by `origin`, into the trace of `first`, the first record of the ticket.
+/// Puts a span that has not begun into the trace of `first`, the first record of the ticket. Links it to
+/// `origin`, its cause, if that is of another trace.
 pub(crate) fn join(span: &tracing::Span, origin: &SpanContext, first: &SpanContext) {
     if first.is_valid() && first.trace_id() != origin.trace_id() {
         set_parent(span, first);
@@ -56,12 +61,12 @@ pub(crate) fn join(span: &tracing::Span, origin: &SpanContext, first: &SpanConte
     }
 }
 
-/// The context of the current span; invalid when there is none.
+/// Context of the current span; invalid without one.
 pub(crate) fn current() -> SpanContext {
     tracing::Span::current().context().span().span_context().clone()
 }
 
-/// Adds the current span's context.
+/// Adds the context of the current span to the headers of a message.
 pub(crate) fn inject(headers: &mut HeaderMap) {
     let context = tracing::Span::current().context();
     global::get_text_map_propagator(|propagator| {
@@ -69,7 +74,7 @@ pub(crate) fn inject(headers: &mut HeaderMap) {
     });
 }
 
-/// The context of the span that published the message; invalid when it had none.
+/// Context of the span that published a message; invalid when its headers have none.
 pub(crate) fn origin(headers: Option<&HeaderMap>) -> SpanContext {
     let Some(headers) = headers else {
         return SpanContext::empty_context();
@@ -83,18 +88,19 @@ pub(crate) fn origin(headers: Option<&HeaderMap>) -> SpanContext {
     })
 }
 
-/// The span that published the first record in a ticket's log; invalid when there is none or the log cannot be read: work
-/// does not wait for its trace.
+/// Context of the span that published the first record in a ticket's log; invalid when the log is empty or
+/// unreadable.
 pub(crate) async fn first_origin(
     connection: &Connection,
     names: &LogNames,
     ticket: &TicketKey,
 ) -> SpanContext {
+    // A read error is ignored: work on a ticket does not wait for its trace.
     let first = connection.first(names.stream, &names.records_of(ticket), 0).await;
     origin(first.ok().flatten().map(|stored| stored.headers).as_ref())
 }
 
-/// Carries the trace context of one message over to another.
+/// Copies the trace context of one message to another.
 pub(crate) fn forward(from: Option<&HeaderMap>, to: &mut HeaderMap) {
     for name in ["traceparent", "tracestate"] {
         if let Some(value) = from.and_then(|headers| headers.get(name)) {

@@ -1,14 +1,14 @@
-//! Records that are not what they should be.
+//! Records that cannot be read, and the revisions of table values.
 
 use crate::error::Error;
 use bytes::Bytes;
 use domain::{RecordKind, Undecodable};
 
-/// The revision a value was read at.
+/// Revision of a value in a table: its stream sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Revision(pub u64);
 
-/// A record that cannot be read, with what there is of it.
+/// Record that cannot be read, with its place and raw bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub(crate) stream: String,
@@ -19,7 +19,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// Where it stands, and what is wrong with it.
+    /// Place of the record and the reason why it is unreadable, for operators.
     pub fn problem(&self) -> String {
         format!(
             "{} at {} is not readable: {}",
@@ -27,15 +27,16 @@ impl Unreadable {
         )
     }
 
-    /// Whether a newer release wrote it: it is to be left to a process of that release.
+    /// True when a newer release wrote the record. It must be left to a process of that release.
     pub fn is_newer(&self) -> bool {
         matches!(self.problem, Undecodable::Newer { .. })
     }
 
-    /// Itself, when it is broken and may be set aside or written over.
+    /// Returns the record if it is broken, so that the caller may move it to the dead letters or overwrite
+    /// it.
     ///
     /// # Errors
-    /// [`Error::Newer`] when a newer release wrote it: then it must be left alone.
+    /// [`Error::Newer`] when a newer release wrote it; it must be left alone.
     pub fn unless_newer(self) -> Result<Self, Error> {
         if self.is_newer() {
             Err(self.into())
@@ -44,17 +45,17 @@ impl Unreadable {
         }
     }
 
-    /// Its place in the stream.
+    /// Stream sequence of the record.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The record as it was found; at most what its message carried when its body is lost.
+    /// Raw bytes of the record. When its body object is lost, the payload of its message.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// In a table: the revision to write over.
+    /// Revision to overwrite, for a record of a table.
     pub fn revision(&self) -> Revision {
         Revision(self.sequence)
     }
@@ -73,17 +74,17 @@ impl From<Unreadable> for Error {
     }
 }
 
-/// What a key of a table holds.
+/// Content of a key in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found<V> {
-    /// A value, and the revision it was read at.
+    /// Readable value and its revision.
     Value(V, Revision),
-    /// Something else.
+    /// Value that is not of the expected type or format.
     Unreadable(Unreadable),
 }
 
 impl<V> Found<V> {
-    /// The revision to write over, whatever stands there.
+    /// Revision to overwrite, for readable and unreadable values.
     pub fn revision(&self) -> Revision {
         match self {
             Self::Value(_, revision) => *revision,

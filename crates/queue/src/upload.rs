@@ -1,4 +1,4 @@
-//! Storing an object whose bytes come in parts, without holding all of them.
+//! Upload of an object in parts, without holding all bytes in memory.
 
 use std::{collections::VecDeque, future::IntoFuture as _};
 
@@ -15,28 +15,29 @@ use crate::{
     objects::{CHUNK_BYTES, Objects, TRANSFER_TIMEOUT, late},
 };
 
-/// Messages that the server has not acknowledged yet.
+// A window of 1 MiB on the way to the server.
 const MOST_UNACKNOWLEDGED: usize = 8;
-/// Messages after which the room in the store is asked for again.
+// Chunks between two requests for the free room in the store.
 const CHUNKS_BETWEEN_CHECKS: usize = 8;
 const DOING: &str = "store an object in parts";
 
-/// An object that was stored in parts.
+/// Object that was uploaded in parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredObject {
-    /// Its name and size.
+    /// Name (SHA-256) and size.
     pub object: ObjectRef,
-    /// True when this upload brought it; otherwise it was there already, and other records may name it.
+    /// True when this upload stored the object. Otherwise it existed before, and other records may name it.
     pub is_new: bool,
-    /// Sequence of its description.
+    /// Stream sequence of its description.
     sequence: u64,
 }
 
-/// An object on its way. Nothing names it before [`ObjectUpload::finish`]; what is left of one that was dropped goes with the
-/// torn objects.
+/// Upload in progress. No record can name the object before [`ObjectUpload::finish`].
+///
+/// The chunks of a dropped upload are removed with the torn objects, see [`Objects::remove_torn`].
 pub struct ObjectUpload {
     objects: Objects,
-    /// The place of its chunks.
+    /// Last part of the subject of its chunks.
     id: String,
     rest: BytesMut,
     digest: ring::digest::Context,
@@ -46,7 +47,7 @@ pub struct ObjectUpload {
 }
 
 impl Objects {
-    /// Begins an object whose bytes come in parts.
+    /// Begins an upload.
     pub fn upload(&self) -> ObjectUpload {
         ObjectUpload {
             objects: self.clone(),
@@ -59,10 +60,11 @@ impl Objects {
         }
     }
 
-    /// Removes an object unless anybody stored the same content before or since; true when it is gone by this call.
+    /// Removes an object that this process uploaded, unless it was stored before or since by another upload.
+    /// Returns true when this call removed it.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the collector finds what is left of it.
+    /// [`Error::Unavailable`]; the collector removes the remainder.
     pub async fn remove_stored(&self, stored: &StoredObject) -> Result<bool, Error> {
         if !stored.is_new {
             return Ok(false);
@@ -77,15 +79,15 @@ impl Objects {
 }
 
 impl ObjectUpload {
-    /// Bytes so far.
+    /// Number of bytes that were pushed.
     pub const fn size_bytes(&self) -> u64 {
         self.size
     }
 
-    /// Adds bytes.
+    /// Appends bytes to the object and sends each full chunk of 128 KiB.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the object cannot be finished then.
+    /// [`Error::Unavailable`] or [`Error::Full`]; the upload cannot be finished afterwards.
     pub async fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.digest.update(bytes);
         self.size += bytes.len() as u64;
@@ -97,10 +99,11 @@ impl ObjectUpload {
         Ok(())
     }
 
-    /// Makes the object known by its content; one that is there already is dated anew.
+    /// Stores the remaining bytes and the description, so that the object can be read by its content hash.
+    /// The dates of an object that exists already are renewed.
     ///
     /// # Errors
-    /// [`Error::Unavailable`]; the chunks are taken back then.
+    /// [`Error::Unavailable`] or [`Error::Full`]; the chunks are removed then.
     pub async fn finish(mut self) -> Result<StoredObject, Error> {
         let finished = timeout(TRANSFER_TIMEOUT, Box::pin(self.complete()));
         let finished = failpoint::around("queue.object.finish", finished).await;
@@ -113,11 +116,12 @@ impl ObjectUpload {
         }
     }
 
-    /// Takes back what was stored of an object that is not finished.
+    /// Removes the chunks of an unfinished upload. Failures are logged: the collector removes the remainder.
     pub async fn discard(mut self) {
-        // Chunks that are still on their way would come after the removal.
+        // A chunk that is still on its way would arrive after the removal.
         while !self.unacknowledged.is_empty() {
             let stored = self.await_acknowledgement().await;
+            // A full store answers each chunk; after any other error no more answers are expected.
             if stored.is_err_and(|error| !matches!(error, Error::Full { .. })) {
                 break;
             }
@@ -139,6 +143,8 @@ impl ObjectUpload {
         while !self.unacknowledged.is_empty() {
             self.await_acknowledgement().await?;
         }
+        // Only all chunks together show that the object exists already: its name is the hash of the whole
+        // content.
         let digest = self.digest.clone().finish();
         let object = ObjectRef {
             sha256: hex(digest.as_ref()),
@@ -162,14 +168,16 @@ impl ObjectUpload {
         })
     }
 
-    /// Sends a chunk without waiting for it: the server stores messages of one connection in the order of their sending.
+    /// Sends a chunk without waiting for its acknowledgement. The server stores messages of one connection in
+    /// the order of their sending.
     async fn send(&mut self, chunk: Bytes) -> Result<(), Error> {
         if self.unacknowledged.len() >= MOST_UNACKNOWLEDGED {
             self.await_acknowledgement().await?;
         }
-        // The whole size is not known yet: room for the next MiB is asked for each MiB.
+        // The total size is unknown, so room for the next MiB is checked once per MiB.
         if self.chunks.is_multiple_of(CHUNKS_BETWEEN_CHECKS) {
             let next = (CHUNKS_BETWEEN_CHECKS * CHUNK_BYTES) as u64;
+            // Above 1 MiB the object counts as large, for which a part of the store stays closed.
             let bytes = if self.size > next { next + 1 } else { self.size };
             self.objects.connection.check_object_room(bytes).await?;
         }
@@ -194,7 +202,8 @@ impl ObjectUpload {
     }
 }
 
-/// Recognizes a refusal for want of room. The client library keeps the server's words, not its code.
+/// Recognizes a refusal for lack of room. The client library keeps the text of the server's error, not its
+/// code.
 fn is_about_full_store(error: &PublishError) -> bool {
     const WORDS: [&str; 4] = [
         "maximum bytes exceeded",

@@ -1,8 +1,8 @@
-//! The waker: turns appended records and due timers into wake-up tokens.
+//! Waker: turns appended records and due timers into wake-up tokens.
 //!
-//! A message of the waker is forgotten only when a token that is newer than it was stored, or when a worker has consumed
-//! what it is about. A refused token alone proves nothing: the outstanding one may belong to a worker that has read the log
-//! for the last time, and with three servers it may be acknowledged already.
+//! The waker acknowledges a message only after it stored a token for it, or after a worker consumed the
+//! record or timer. A refused token alone proves nothing. The outstanding one may belong to a worker that has
+//! read the log for the last time, and with three servers it may be acknowledged already.
 
 use std::time::Duration;
 
@@ -22,17 +22,18 @@ use crate::{
 };
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_secs(1);
-/// Pauses until a message is looked at again whose token was refused, by its deliveries; the last one stays.
+// Pauses before a message whose token was refused is tried again, by the number of its deliveries. The last
+// pause repeats.
 const HOLD_PAUSES: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(250),
     Duration::from_secs(1),
     Duration::from_secs(5),
 ];
-/// Clocks of the server, which fires timers, and of this process may differ by this.
+// Allowed difference between the clocks of the server, which fires timers, and of this process.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
 
-/// The reason why a ticket needs a token.
+/// Reason why a ticket needs a token.
 #[derive(Clone, Copy, Debug)]
 enum Need {
     /// The record at this sequence was appended.
@@ -41,7 +42,7 @@ enum Need {
     Timer,
 }
 
-/// The progress of a ticket's worker, as far as it has stored it.
+/// Progress that a ticket's worker has stored.
 #[derive(Clone, Copy, Debug, Default)]
 struct Progress {
     cursor: u64,
@@ -49,10 +50,11 @@ struct Progress {
 }
 
 impl<T: Keyed> KeyedLog<T> {
-    /// Runs the waker (a durable consumer over the log, and due timers) until shutdown. Any number may run at once.
+    /// Runs the waker until shutdown: a durable consumer of the log, and one of due timers. Any number of
+    /// processes may run it.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] when it cannot start; later trouble is logged and tried again.
+    /// [`Error::Unavailable`] when it cannot start; later errors are logged and retried.
     pub async fn run_waker(&self, shutdown: CancellationToken) -> Result<(), Error> {
         let of_record = |subject: &str| self.names.ticket_of_record(subject);
         let appends = self.wake_from(self.names.stream, of_record, Need::Record, &shutdown);
@@ -97,6 +99,7 @@ impl<T: Keyed> KeyedLog<T> {
         let held = Held::new("waker", acker, self.connection.ack_wait());
         let (Some(ticket), Some((sequence, delivered))) = (ticket, place) else {
             tracing::error!(subject = %message.subject, "message without a ticket in its subject; forgotten");
+            // The subject never becomes a ticket, so a redelivery would not end.
             forget(held).await;
             return;
         };
@@ -124,7 +127,7 @@ impl<T: Keyed> KeyedLog<T> {
         }
     }
 
-    /// Whether the outstanding token or its worker covers what a refused token was for.
+    /// True when the outstanding token or its worker covers the record or timer of a refused token.
     async fn is_met(&self, ticket: &TicketKey, need: Need) -> Result<bool, Error> {
         match need {
             Need::Record(sequence) => Ok(
@@ -132,12 +135,13 @@ impl<T: Keyed> KeyedLog<T> {
             ),
             Need::Timer => {
                 let due = self.progress(ticket).await?.due;
+                // The worker sets a later timer, or none, once it has handled the due one.
                 Ok(due.is_none_or(|due| due > clock().plus_ms(CLOCKS_DIFFER_MS)))
             }
         }
     }
 
-    /// What the ticket's worker has stored; nothing of a record that this release cannot read.
+    /// Stored progress of the ticket's worker; zero for a record that this release cannot read.
     async fn progress(&self, ticket: &TicketKey) -> Result<Progress, Error> {
         let read = if self.names.takes_timers {
             let rows = Table::<Row>::new(self.connection.clone(), Bucket::Tickets);
@@ -158,6 +162,7 @@ impl<T: Keyed> KeyedLog<T> {
         };
         match read {
             Ok(progress) => Ok(progress.unwrap_or_default()),
+            // Without known progress the message stays, so the waker tries again instead of losing a wake-up.
             Err(Error::Corrupt { .. } | Error::Newer { .. }) => Ok(Progress::default()),
             Err(error) => Err(error),
         }

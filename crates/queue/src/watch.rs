@@ -1,4 +1,4 @@
-//! Hearing of appends to one ticket's log while working on it.
+//! Notification of appends to one ticket's log, for a worker that holds the ticket.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{connection::Connection, error::Error};
 
-/// A lost notification is noticed this late.
+// Core NATS delivers at most once. A lost notification is noticed after this time.
 const LOOK_ANYWAY_AFTER: Duration = Duration::from_secs(15);
 const SETTLE_TRIES: u32 = 20;
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
@@ -35,6 +35,8 @@ impl Watch {
             .subscribe(subject.clone())
             .await
             .map_err(|error| failed(error.into()))?;
+        // The server has the subscription before the last sequence is read, so an append in between is not
+        // missed.
         connection
             .client
             .flush()
@@ -53,17 +55,17 @@ impl Watch {
         })
     }
 
-    /// Waits for the next append to the ticket's log. Safe to cancel.
+    /// Waits for the next append to the ticket's log. Cancel-safe.
     pub async fn changed(&mut self) {
         loop {
             if self.has_grown().await {
                 return;
             }
             if let Ok(None) = timeout(LOOK_ANYWAY_AFTER, self.subscriber.next()).await {
-                // The subscription ended with the connection, for good.
+                // The subscription has ended for good, with the connection.
                 sleep(LOOK_ANYWAY_AFTER).await;
             }
-            // The subscription hears of a message before the stream has stored it.
+            // The subscription receives a message before the stream has stored it.
             for _ in 0..SETTLE_TRIES {
                 if self.has_grown().await {
                     return;

@@ -1,4 +1,4 @@
-//! The `JetStream` requests that everything else is made of: publish, compare-and-publish, last message.
+//! `JetStream` requests on which the rest of the crate is built: publish, compare-and-publish, read, delete.
 
 mod range;
 
@@ -29,20 +29,21 @@ use crate::{
 const TRIES: u32 = 3;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const NONCE: &str = "Journeyman-Nonce";
-/// The subjects that the expected last sequence is about, when they are more than the message's own.
+// Header for subjects other than the message's own in the comparison of the last sequence. The client library
+// has no constant for it.
 const EXPECTED_FILTER: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
-/// Where a compare-and-publish writes, and what it compares.
+/// Destination of a compare-and-publish, and the filter of its comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) stream: &'a str,
     pub(crate) subject: &'a str,
-    /// The subjects of which the last message must be the expected one; at least the subject itself.
+    /// Filter under which the last message must have the expected sequence; it selects at least `subject`.
     pub(crate) filter: &'a str,
 }
 
 impl<'a> Target<'a> {
-    /// A subject that is compared with itself.
+    /// Target whose filter is its own subject.
     pub(crate) const fn own(stream: &'a str, subject: &'a str) -> Self {
         Self {
             stream,
@@ -52,7 +53,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// A message as a stream holds it.
+/// Message as a stream stores it.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub(crate) subject: String,
@@ -62,7 +63,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// When the server stored it; only where the message was read in a batch.
+    /// Time at which the server stored it. Only messages that were read in a batch have it.
     pub(crate) fn at(&self) -> Option<Timestamp> {
         Timestamp::parse(self.headers.get(header::NATS_TIME_STAMP)?.as_str())
     }
@@ -72,14 +73,14 @@ impl Stored {
     }
 }
 
-/// Why a publish did not take place.
+/// Reason why a publish did not take place.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The subject's last sequence is not the expected one.
+    /// The last sequence of the subject is not the expected one.
     WrongLast,
-    /// The subject holds its one message already.
+    /// The subject already has its one message.
     SubjectFull,
-    /// Anything else.
+    /// Any other failure.
     Failed(Error),
 }
 
@@ -93,16 +94,16 @@ impl From<Refusal> for Error {
     }
 }
 
-/// How a compare-and-publish ended.
+/// Result of a compare-and-publish.
 #[derive(Debug)]
 pub(crate) enum Compared {
-    /// Ours is the last message, at this sequence.
+    /// Our message is the last, at this sequence.
     Written(u64),
-    /// Somebody else's message is the last; absent when the subject is empty though a message was expected.
+    /// Another writer's message is the last; `None` if the subject is empty although a message was expected.
     Lost(Option<Stored>),
 }
 
-/// Headers that append to a subject, if its last message is still at this sequence.
+/// Headers that let the server store a message only if the last one of its subject has this sequence.
 pub(crate) fn succeeding(sequence: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, sequence.to_string());
@@ -110,8 +111,10 @@ pub(crate) fn succeeding(sequence: u64) -> HeaderMap {
 }
 
 impl Connection {
-    /// Publishes and waits for the ack; tries three times while the server is unavailable, so the message must be one
-    /// that may be stored twice or that the stream refuses the second time.
+    /// Publishes a message and waits for the acknowledgement, with three attempts while the server is
+    /// unavailable.
+    ///
+    /// So a message must be one that may be stored twice, or that the stream refuses the second time.
     pub(crate) async fn publish(
         &self,
         subject: &str,
@@ -156,7 +159,7 @@ impl Connection {
                 ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT => {
                     Refusal::WrongLast
                 }
-                // The same code also stands for a store that failed.
+                // The server uses this code also for a failed store, so its text decides.
                 ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("per subject") => {
                     Refusal::SubjectFull
                 }
@@ -169,8 +172,10 @@ impl Connection {
         }
     }
 
-    /// Publishes only if the last sequence under the target's filter is `expected` (0: there is none). A lost
-    /// acknowledgement is resolved by reading the last message from the leader: our nonce means that it was written.
+    /// Publishes only if the last sequence under the target's filter is `expected`; 0 expects no message.
+    ///
+    /// After a lost acknowledgement the last message is read from the leader. If it has our nonce, it was
+    /// written.
     pub(crate) async fn compare_and_publish(
         &self,
         target: &Target<'_>,
@@ -189,6 +194,8 @@ impl Connection {
             headers.insert(EXPECTED_FILTER, *filter);
         }
         headers.insert(NONCE, nonce);
+        // Each round that does not return waits for a competing write; ten rounds are half a second at most,
+        // without retries.
         for _ in 0..10 {
             match self.publish(subject, headers.clone(), payload.clone()).await {
                 Ok(ack) => return Ok(Compared::Written(ack.sequence)),
@@ -198,7 +205,8 @@ impl Connection {
             let last = self.last(stream, filter).await?;
             match last {
                 Some(last) if last.has_nonce(nonce) => return Ok(Compared::Written(last.sequence)),
-                // Refused although nothing newer is there: a competing write has not been applied yet.
+                // The server refused it although no newer message is visible: a competing write is not
+                // applied yet.
                 ref last if last.as_ref().map_or(0, |last| last.sequence) == expected => {
                     sleep(Duration::from_millis(50)).await;
                 }
@@ -208,19 +216,19 @@ impl Connection {
         Err(Error::unavailable("publish", "a competing write is not settled"))
     }
 
-    /// The last message of a subject (wildcards are legal), from the stream's leader.
+    /// Last message of a subject or filter, from the stream's leader.
     pub(crate) async fn last(&self, stream: &str, subject: &str) -> Result<Option<Stored>, Error> {
         let handle = self.stream(stream, "read").await?;
         found(stream, handle.get_last_raw_message_by_subject(subject).await)
     }
 
-    /// The message at a sequence; `None` when there is none (any more).
+    /// Message at a sequence; `None` if it does not exist (any more).
     pub(crate) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<Stored>, Error> {
         let handle = self.stream(stream, "read").await?;
         found(stream, handle.get_raw_message(sequence).await)
     }
 
-    /// The first message of a subject from a sequence on, from the stream's leader.
+    /// First message of a subject or filter from a sequence on, from the stream's leader.
     pub(crate) async fn first(
         &self,
         stream: &str,
@@ -234,7 +242,7 @@ impl Connection {
         )
     }
 
-    /// Deletes the message at a sequence; false when there was none.
+    /// Deletes the message at a sequence; returns false if it does not exist.
     pub(crate) async fn forget(&self, stream: &str, sequence: u64) -> Result<bool, Error> {
         if self.at(stream, sequence).await?.is_none() {
             return Ok(false);
@@ -242,19 +250,19 @@ impl Connection {
         self.delete(stream, sequence).await
     }
 
-    /// The same for a message that was there a moment ago.
+    /// Deletes a message that existed a moment ago; returns false if another process deleted it meanwhile.
     pub(crate) async fn delete(&self, stream: &str, sequence: u64) -> Result<bool, Error> {
         const DOING: &str = "delete in";
         let handle = self.stream(stream, DOING).await?;
         match handle.delete_message(sequence).await {
             Ok(deleted) => Ok(deleted),
-            // Somebody else deleted or replaced it at this very moment.
+            // Another process deleted or replaced it at this moment, so the server's error means success.
             Err(_) if self.at(stream, sequence).await?.is_none() => Ok(false),
             Err(error) => Err(failed(DOING, stream, error)),
         }
     }
 
-    /// Deletes every message of a subject.
+    /// Deletes all messages of a subject or filter.
     pub(crate) async fn purge(&self, stream: &str, subject: &str) -> Result<(), Error> {
         const DOING: &str = "purge";
         let handle = self.stream(stream, DOING).await?;
@@ -262,7 +270,7 @@ impl Connection {
         purged.map(drop).map_err(|error| failed(DOING, stream, error))
     }
 
-    /// Every subject of a stream under a filter.
+    /// Subjects of a stream under a filter.
     pub(crate) async fn subjects(&self, stream: &str, filter: &str) -> Result<Vec<String>, Error> {
         const DOING: &str = "list subjects of";
         let handle = self.stream(stream, DOING).await?;
@@ -275,13 +283,13 @@ impl Connection {
             .await
     }
 
-    /// A stream to ask for something, without a look whether it exists; `doing` is for the error.
+    /// Handle of a stream, without a request to check that it exists; `doing` is for errors.
     async fn stream(&self, stream: &str, doing: &str) -> Result<Stream<()>, Error> {
         let handle = self.context.get_stream_no_info(stream).await;
         handle.map_err(|error| failed(doing, stream, error))
     }
 
-    /// A durable consumer that the topology holds.
+    /// Handle of a durable consumer that the topology defines.
     pub(crate) async fn consumer(&self, stream: &str, durable: &str) -> Result<PullConsumer, Error> {
         self.context
             .get_consumer_from_stream::<pull::Config, _, _>(durable, stream)
@@ -290,7 +298,7 @@ impl Connection {
     }
 }
 
-/// True for the refusals of a server whose file store has no room.
+/// True for the errors of a server whose file store has no room.
 pub(crate) fn is_without_room(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -300,7 +308,7 @@ pub(crate) fn is_without_room(code: ErrorCode) -> bool {
     )
 }
 
-/// No message is an answer, not an error.
+/// Maps an answer to a message. A missing message is `None`, not an error.
 fn found(stream: &str, answer: Result<StreamMessage, LastRawMessageError>) -> Result<Option<Stored>, Error> {
     match answer {
         Ok(message) => Ok(Some(Stored {

@@ -1,4 +1,4 @@
-//! Reading many messages of a subject at once, in batches that any replica may answer.
+//! Batched reads of a subject's messages, which any replica may answer.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     error::Error,
 };
 
-/// Messages and bytes of one request.
+/// Limits of the answer to one request.
 #[derive(Clone, Copy)]
 struct BatchSize {
     messages: usize,
@@ -24,13 +24,13 @@ const LARGE_BATCH: BatchSize = BatchSize {
     messages: 256,
     bytes: 4 * 1024 * 1024,
 };
-/// For readers of which there may be many at a time. One message always fits.
+// For readers that may be many at a time. The server always sends at least one message, however large.
 const SMALL_BATCH: BatchSize = BatchSize {
     messages: 64,
     bytes: 1024 * 1024,
 };
 
-/// Where a batch begins.
+/// First message of a batch.
 #[derive(Clone, Copy)]
 enum Start {
     At(u64),
@@ -38,8 +38,8 @@ enum Start {
 }
 
 impl Connection {
-    /// Every message of a subject after the sequence `after`, oldest first: at least those that the leader had when
-    /// this was called.
+    /// Reads all messages of a subject after the sequence `after`, oldest first. Includes at least those that
+    /// the leader had at the time of the call.
     pub(crate) async fn range(&self, stream: &str, subject: &str, after: u64) -> Result<Vec<Stored>, Error> {
         let mut found = Vec::new();
         let mut next = after.saturating_add(1);
@@ -58,18 +58,19 @@ impl Connection {
             if next > last.sequence {
                 return Ok(found);
             }
-            // A replica answered that is behind the leader, or the last message has just expired.
+            // The replica that answered lags behind the leader, or the last message has just expired.
             sleep(Duration::from_millis(10 * attempt)).await;
         }
         Err(behind(stream))
     }
 
-    /// The next batch of a subject's messages, oldest first; empty only when the leader has no more.
+    /// Reads the next batch of a subject's messages from sequence `next` on, oldest first. It is empty only
+    /// if the leader has no more.
     pub(crate) async fn page(&self, stream: &str, subject: &str, next: u64) -> Result<Vec<Stored>, Error> {
         self.page_of(stream, subject, next, LARGE_BATCH).await
     }
 
-    /// The same, of at most a MiB or one message.
+    /// Reads like [`Self::page`], but at most 1 MiB or one message.
     pub(crate) async fn small_page(
         &self,
         stream: &str,
@@ -91,6 +92,7 @@ impl Connection {
             if !batch.is_empty() {
                 return Ok(batch);
             }
+            // An empty batch may come from a replica that lags behind, so the leader decides.
             let last = self.last(stream, subject).await?;
             if last.is_none_or(|last| last.sequence < next) {
                 return Ok(batch);
@@ -100,7 +102,8 @@ impl Connection {
         Err(behind(stream))
     }
 
-    /// The first batch of a subject's messages that were stored at an instant or later; empty when there are none.
+    /// Reads the first batch of a subject's messages that were stored at an instant or later; empty if none
+    /// were.
     pub(crate) async fn page_since(
         &self,
         stream: &str,
@@ -111,7 +114,7 @@ impl Connection {
             .await
     }
 
-    /// Messages from a place on, in one request.
+    /// Reads messages from a start on, in one request.
     async fn direct_batch(
         &self,
         stream: &str,
@@ -150,7 +153,7 @@ impl Connection {
                 .map_err(|_| failed("no answer in time".into()))?
                 .ok_or_else(|| failed("the connection closed".into()))?;
             match reply.status {
-                // 204 closes a batch; 404: nothing from there on.
+                // Status 204 ends a batch; 404 reports that no message follows.
                 Some(StatusCode::NOT_FOUND) => return Ok(batch),
                 Some(status) if status.as_u16() == 204 => return Ok(batch),
                 Some(status) if status != StatusCode::OK => {

@@ -70,7 +70,7 @@ async fn dead_letters_are_listed_newest_last() {
     assert_eq!(letters.list(100).await.unwrap().len(), 4);
 }
 
-/// As if a day had gone by since everything was stored.
+/// The time one day later, so that all stored objects are old enough to be collected.
 fn tomorrow() -> Timestamp {
     now().plus_ms(24 * 60 * 60 * 1000)
 }
@@ -98,7 +98,7 @@ fn large(mark: &str) -> String {
     mark.repeat(700 * 1024)
 }
 
-/// A record of every kind that names an object or whose body is one.
+/// Stores records of every kind that name an object or whose body is an object. Returns these objects.
 async fn referring(world: &World) -> Vec<ObjectRef> {
     let objects = world.queue.objects();
     let (packed, pushed) = tokio::join!(
@@ -274,14 +274,14 @@ async fn whoever_stored_an_object_last_can_read_it_however_collecting_and_storin
         };
         let ((), stored) = tokio::join!(remove, objects.put(bytes.clone()));
         assert!(objects.get(&stored.unwrap()).await.unwrap() == bytes);
-        // Every other round begins with a tombstone.
+        // Every second round begins with a tombstone.
         if round % 2 == 0 {
             collect(&world).await;
         }
     }
 }
 
-/// A snapshot of a pack with these bytes, which is stored.
+/// Snapshot of a stored pack with these bytes.
 async fn stored_snapshot(world: &World, bytes: &str) -> domain::Snapshot {
     let pack = world.queue.objects().put(Bytes::from(bytes.to_owned())).await;
     domain::Snapshot {
@@ -315,7 +315,7 @@ const fn taken(snapshot: domain::Snapshot) -> Fact {
     }
 }
 
-/// The workspace was lost and has a snapshot again.
+/// Fact that a lost workspace was restored from a snapshot.
 fn restored(snapshot: &domain::Snapshot) -> Fact {
     let workspace = serde_json::json!({
         "executor": "http://10.0.0.7:7403", "id": "w", "base": snapshot.base, "sandbox": "L1", "tools": [],
@@ -353,7 +353,7 @@ async fn collector_keeps_only_the_last_snapshot_of_each_run() {
         taken(fourth.clone()),
     ];
     journal_of(&world, 1, facts).await;
-    // A run that is over goes back to no earlier state.
+    // A finished run returns to no earlier state.
     journal_of(
         &world,
         2,

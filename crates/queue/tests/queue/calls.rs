@@ -1,4 +1,4 @@
-//! Calls for pull requests.
+//! Calls of the API for pull requests.
 
 use domain::{PullRequestAnswer, PullRequestCall, Timestamp};
 use queue::{Revision, Taken};

@@ -1,4 +1,4 @@
-//! Bytes that are not what they should be: one record hides no other, and all of it can be seen and mended.
+//! Unreadable records: one hides no other, and each can be inspected and repaired.
 
 use domain::{BranchRecord, Entry, Fact, Origin, RecordKind, ReportId, Row, StopReason, TicketKey};
 use futures::StreamExt as _;
@@ -153,7 +153,7 @@ async fn a_dead_letter_that_cannot_be_read_is_listed_and_can_be_dropped() {
     assert_eq!(letters.list(10).await.unwrap().len(), 1);
 }
 
-/// Every subject that the server stores anything under.
+/// Subjects under which the server stores messages.
 async fn subjects(world: &World) -> Vec<String> {
     let raw = world.raw().await;
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Webhook deliveries.
+//! Publishing and handling of webhook deliveries.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ async fn messages_of(world: &World, stream: &str) -> u64 {
         .messages
 }
 
-/// Consumes with the dispositions that `decide` gives, and hands every delivery out.
+/// Consumes deliveries with the dispositions of `decide`, and returns each delivery through a channel.
 fn consume(
     world: &World,
     decide: impl Fn(usize) -> Disposition + Send + Sync + 'static,
@@ -214,7 +214,7 @@ async fn deliveries_of_one_origin_that_hang_keep_no_other_origin_from_its_turn()
     assert_eq!(messages_of(&world, "DELIVERIES").await, 0);
 }
 
-/// Seconds that the server waits for a sign of life, so that five crashes do not take long.
+/// Settings with the shortest acknowledgement wait, so that five crashes do not take long.
 fn impatient(world: &World) -> queue::Settings {
     queue::Settings {
         ack_wait_ms: 1_000,
@@ -231,7 +231,7 @@ async fn panicking_handler_makes_dead_letter_after_five() {
         queue.deliveries().publish(&delivery(id)).await.unwrap();
     }
     let attempts = Arc::new(AtomicUsize::new(0));
-    // Each process ends once the handler has panicked in it, so nothing is counted in memory.
+    // Each process ends once its handler has panicked, so the count cannot be kept in memory.
     for _ in 0..5 {
         let (stop, counted) = (tokio_util::sync::CancellationToken::new(), attempts.clone());
         let (deliveries, ended) = (queue.deliveries(), stop.clone());

@@ -1,4 +1,4 @@
-//! A store without room: large objects are refused first, webhooks and what is finished with always find room.
+//! Full store: large objects are refused first; webhooks and records that finish work always find room.
 
 use bytes::Bytes;
 use domain::RecordKind;
@@ -16,7 +16,7 @@ fn limited() -> NatsOptions {
     }
 }
 
-/// Bytes that no two calls share.
+/// Pseudorandom bytes, different for each round.
 fn noise(round: u64, bytes: usize) -> Bytes {
     let mut state = round.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut byte = || {
@@ -28,7 +28,7 @@ fn noise(round: u64, bytes: usize) -> Bytes {
     (0..bytes).map(|_| byte()).collect()
 }
 
-/// Stores objects until one is refused; gives how many were taken.
+/// Stores objects until one is refused; returns the number of stored ones.
 async fn fill_objects(queue: &Queue, bytes: usize) -> u64 {
     for round in 0..1_000 {
         match soon(queue.objects().put(noise(round, bytes))).await {
@@ -40,7 +40,7 @@ async fn fill_objects(queue: &Queue, bytes: usize) -> u64 {
     panic!("nothing was refused")
 }
 
-/// Everything that goes on while the object store is full.
+/// Checks that all work continues while the object store is full.
 async fn expect_work_goes_on(queue: &Queue) {
     assert!(queue.objects().used_percent().await.unwrap() >= 95);
     for number in 0..20 {
@@ -75,7 +75,7 @@ async fn expect_objects_are_collected(queue: &Queue) {
     queue.objects().put(noise(9_999, 2 << 20)).await.unwrap();
 }
 
-/// Connection to servers with little room, and the streams there.
+/// Connects to servers with little room and creates the streams.
 async fn connect_limited(url: String, replicas: usize) -> Queue {
     let settings = Settings {
         store_mib: STORE_MIB,
@@ -89,7 +89,7 @@ async fn connect_limited(url: String, replicas: usize) -> Queue {
 
 async fn expect_full_objects_stop_nothing(queue: &Queue) {
     assert!(fill_objects(queue, 2 << 20).await >= 2);
-    // Small ones, bodies of records among them, fill the rest.
+    // Small objects, which include bodies of records, fill the rest.
     fill_objects(queue, 100 << 10).await;
     expect_work_goes_on(queue).await;
     expect_objects_are_collected(queue).await;
@@ -161,7 +161,7 @@ async fn smaller_server_takes_smaller_limits() {
             replicas,
             ..settings_for(url.clone())
         };
-        // The second start finds the limits of the first, and wants more again.
+        // The second start finds the limits of the first, and requests more again.
         for store_mib in [4096, 4096, 16] {
             let queue = Queue::connect(&settings(store_mib), "test").await.unwrap();
             queue.ensure_topology().await.unwrap();

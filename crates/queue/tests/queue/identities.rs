@@ -1,4 +1,4 @@
-//! Each service has a user of its own: it can do its part, and nothing else.
+//! NATS users of the services: each can do its part and is refused everything else.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Users {
         Queue::connect(&settings, role.name()).await.unwrap()
     }
 
-    /// The server's own client as this role, and what the server refuses it.
+    /// Plain NATS client with the role's identity, and the errors that the server sends it.
     async fn raw(&self, role: Role) -> (async_nats::Client, mpsc::UnboundedReceiver<String>) {
         let (sender, refusals) = mpsc::unbounded_channel();
         let options = ConnectOptions::new()
@@ -94,7 +94,7 @@ async fn every_service_can_do_its_part_as_its_own_user() {
     stop.cancel();
 }
 
-/// What the other one told stays, and what is told again takes the place of what was told.
+/// Checks that each service replaces its own record of credential expiry and keeps the other's.
 async fn credentials(ingest: &Queue, reporter: &Queue) {
     let told = |kind: &str, day: &[&str]| CredentialEnds {
         ends: Vec::from_iter(day.iter().map(|day| CredentialEnd {
@@ -117,7 +117,7 @@ async fn credentials(ingest: &Queue, reporter: &Queue) {
 }
 
 async fn deliveries(ingest: &Queue, stop: &CancellationToken) {
-    // Larger than a message: it goes through the object store.
+    // Larger than a message, so it uses the object store.
     let mut large = delivery("large");
     large.body = vec![b'x'; 600 * 1024].into();
     assert!(ingest.deliveries().publish(&large).await.unwrap());
@@ -336,7 +336,7 @@ async fn ordered(ingest: &Queue, id: &str, task: MaintenanceTask) -> Maintenance
     soon(answered).await
 }
 
-/// A message that takes the place of all others needs no right to purge.
+/// A rollup replaces all other messages without the right to purge.
 #[tokio::test(flavor = "multi_thread")]
 async fn rollups_empty_no_bucket_and_no_quiet_object_store() {
     let users = Users::start().await;
@@ -487,7 +487,7 @@ async fn without_a_key_nobody_gets_in() {
         ..Settings::default()
     };
     assert!(Queue::connect(&stranger, "ingest").await.is_err());
-    // A seed that is none is an error, not a panic.
+    // An invalid seed is an error, not a panic.
     let nonsense = Settings {
         url: users.server.url(),
         nkey_seed: Some("nonsense".into()),

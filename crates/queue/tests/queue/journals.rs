@@ -1,4 +1,4 @@
-//! The runs' journals.
+//! Journals of runs: append, read, follow and expire.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use queue::Error;

@@ -1,4 +1,4 @@
-//! The keyed log, its waker and its tokens.
+//! Keyed log with its waker and tokens.
 
 use domain::{FenceStamp, RunFence};
 use futures::StreamExt as _;

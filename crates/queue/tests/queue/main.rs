@@ -1,4 +1,4 @@
-//! Every promise of the crate, against a real server.
+//! Promises of the crate, tested against a real server.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The keyed log against a model: any order of appends, wakes, takings and endings.
+//! Keyed log compared with a model, for any order of appends, wakes, takes and settlements.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..25)
 }
 
-/// What the log must hold after some steps.
+/// Expected content of the log after some steps.
 #[derive(Default)]
 struct Model {
     keys: BTreeMap<u64, u8>,
@@ -93,7 +93,7 @@ async fn play(log: &KeyedLog<Trigger>, tokens: &mut Tokens<Trigger>, number: u64
             .collect();
         assert_eq!(stored, model.keys.keys().copied().collect::<Vec<_>>());
     }
-    // The next case starts without tokens of this one.
+    // The next case must start without tokens of this one.
     if held.is_none() && model.outstanding {
         held = soon(tokens.next()).await;
     }

@@ -1,4 +1,4 @@
-//! Runs as people see them, drawn from the journals.
+//! Overviews of runs, folded from the journals.
 
 use domain::{
     Entry, Fact, Job, JobRequest, Overview, Reason, RunStatus, StopReason, TicketText, Trigger, WaitsFor,
@@ -84,11 +84,11 @@ async fn records_are_made_again_when_they_or_their_place_are_lost() {
     write(&world, 1, vec![opened(1), parked(), finished()]).await;
     take_in_all(&runs).await;
     let whole = runs.get(&run(1)).await.unwrap().unwrap();
-    // Taken in twice it counts once.
+    // An entry that is folded twice counts once.
     runs.keep_place(1).await.unwrap();
     take_in_all(&runs).await;
     assert_eq!(runs.get(&run(1)).await.unwrap().as_ref(), Some(&whole));
-    // A record that broke, met at a later entry of its journal.
+    // A record that broke is read at a later entry of its journal.
     let any = world.queue.table::<domain::AnyRecord>(Bucket::Runs);
     let key = Key::from(run(1).ticket()).and("57");
     let (_, revision) = any.get(&key).await.unwrap().unwrap();
@@ -98,7 +98,7 @@ async fn records_are_made_again_when_they_or_their_place_are_lost() {
     runs.keep_place(2).await.unwrap();
     take_in_all(&runs).await;
     assert_eq!(runs.get(&run(1)).await.unwrap().as_ref(), Some(&whole));
-    // The whole bucket.
+    // The whole bucket is purged.
     let raw = world.raw().await;
     raw.get_stream("KV_runs").await.unwrap().purge().await.unwrap();
     take_in_all(&runs).await;

@@ -1,4 +1,4 @@
-//! A server that is gone without a word: its packets are dropped, no connection is closed.
+//! Servers that fall silent: their packets are dropped and no connection is closed.
 
 use std::{
     net::SocketAddr,
@@ -21,10 +21,10 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::world::{delivery, soon};
 
-/// Promised to operators.
+/// Limit that docs/reliability.md promises to operators.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(15);
 
-/// A way to a server that can swallow everything in both directions.
+/// Relay to a server that can drop all packets in both directions.
 struct Way {
     address: SocketAddr,
     silent: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ impl Way {
         }
     }
 
-    /// The way that the client uses: the others carried the greeting of a server at most.
+    /// Relay of the client's connection. The others carried the greeting of a server at most.
     fn used(ways: &[Self]) -> &Self {
         let carried = |way: &&Self| way.carried.load(Ordering::SeqCst);
         ways.iter().max_by_key(carried).unwrap()
@@ -79,7 +79,7 @@ async fn carry(
             return;
         }
     }
-    // A dropped half would close the other side, which is what does not happen when packets are lost.
+    // A dropped half would close the other side, which does not happen when packets are lost.
     if silent.load(Ordering::SeqCst) {
         std::future::pending::<()>().await;
     }
@@ -114,19 +114,20 @@ async fn a_silent_server_is_left_for_another_one_within_fifteen_seconds() {
     Way::used(&ways).silent.store(true, Ordering::SeqCst);
     let back = async {
         while queue.deliveries().publish(&delivery("after")).await.is_err() {}
-        // The first one may come again: its acknowledgement may be lost in the silence.
+        // The first delivery may be repeated if its acknowledgement was lost in the silence.
         while handled.recv().await.expect("deliveries are handled") != "after" {}
     };
     timeout(RECOVERED_WITHIN, back).await.expect("recovery in time");
     stop.cancel();
 }
 
-/// The client notices a silent server after nine seconds at most; the rest is for finding one that answers.
+/// Time within which the client notices a silent server. The rest of the limit is for finding one that
+/// answers.
 const NOTICED_WITHIN: Duration = Duration::from_secs(9);
 /// Limit of finding the one address that answers, on a loaded machine.
 const FOUND_WITHIN: Duration = Duration::from_secs(3);
 
-/// With twenty addresses of which nineteen are lost, trying one after another takes nineteen seconds on average.
+/// With nineteen of twenty addresses lost, trying one after another would take nineteen seconds on average.
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_addresses_delay_no_connection() {
     let server = NatsServer::start().await.unwrap();
@@ -148,7 +149,8 @@ async fn lost_addresses_delay_no_connection() {
     }
 
     let reconnected = async {
-        // A reconnect can be over between two looks at the state; a publish succeeds through the spared address alone.
+        // A reconnect can be over between two polls of the state. A publish succeeds through the spared
+        // address only.
         while queue.deliveries().publish(&delivery("after")).await.is_err() {}
     };
     timeout(NOTICED_WITHIN + FOUND_WITHIN, reconnected)

@@ -1,4 +1,4 @@
-//! Work that one process of a cluster does.
+//! Work that one process of a cluster does at a time.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use crate::world::{World, settings, soon};
 
 const TTL: Duration = Duration::from_secs(2);
 
-/// Counts who is at work at once.
+/// Counts the processes that work at the same time.
 #[derive(Clone, Default)]
 struct Gauge {
     now: Arc<AtomicUsize>,
@@ -43,7 +43,7 @@ impl Drop for AtWork {
     }
 }
 
-/// One process that is ready to do the work; it tells when it begins.
+/// Process that is ready to do the work, and reports when it begins.
 async fn process(
     world: &World,
     name: &'static str,
@@ -78,12 +78,12 @@ async fn one_process_works_and_another_takes_over_within_the_time_when_it_is_kil
     let (first, _) = process(&world, "first", &gauge, &begins).await;
     assert_eq!(next(&mut begun).await, "first");
     let (_second, stop) = process(&world, "second", &gauge, &begins).await;
-    // Far longer than one renewal lasts: the first one keeps it.
+    // Much longer than one renewal lasts: the first process keeps the work.
     assert!(tokio::time::timeout(TTL * 2, begun.recv()).await.is_err());
     first.abort();
     let killed = Instant::now();
     assert_eq!(next(&mut begun).await, "second");
-    // The rest is for a loaded machine.
+    // The rest of the limit is for a loaded machine.
     assert!(killed.elapsed() < TTL * 3, "{:?}", killed.elapsed());
     assert_eq!(gauge.most.load(SeqCst), 1);
     stop.cancel();

@@ -1,4 +1,4 @@
-//! Key-value tables.
+//! Typed tables over key-value buckets.
 
 use domain::{
     AnyRecord, BranchRecord, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind, Stored,

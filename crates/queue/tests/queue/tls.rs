@@ -1,4 +1,4 @@
-//! TLS to a real server, with the certificates that the command makes.
+//! TLS to a real server, with certificates of the kind that `journeyman certs` creates.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ fn now() -> Timestamp {
     Timestamp::from_unix_ms(since.unwrap().as_millis().try_into().unwrap())
 }
 
-/// The files of one service, and of an authority.
+/// Files of one service and of an authority.
 struct Files(TempDir);
 
 impl Files {
@@ -40,7 +40,7 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// A server that asks clients for a certificate, or does not.
+    /// Starts a server that requests client certificates if `clients` is set.
     async fn serve(&self, clients: Option<&Path>) -> NatsServer {
         let tls = TlsFiles {
             certificate: self.at("tls.crt"),
@@ -59,7 +59,7 @@ fn authority() -> Authority {
     Authority::generate(now(), DAYS).unwrap().0
 }
 
-/// Knows the server by this authority.
+/// Settings that trust the server by this authority.
 fn settings(server: &NatsServer, authorities: &Files) -> Settings {
     Settings {
         url: server.url(),

@@ -1,4 +1,4 @@
-//! Creating, migrating and refusing.
+//! Creation, migration and refusal of streams and consumers.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn stream_config(world: &World, name: &str) -> stream::Config {
     stream.cached_info().config.clone()
 }
 
-/// Changes a stream behind the crate's back; the label says which release made it so.
+/// Changes a stream without the crate. The label names the release that made the change.
 async fn spoil(world: &World, name: &str, release: Option<u64>, change: impl FnOnce(&mut stream::Config)) {
     let mut config = stream_config(world, name).await;
     match release {

@@ -1,4 +1,5 @@
-//! No wake-up is lost: with three servers, with a worker that dies after its acknowledgement, and with a token in hand.
+//! No wake-up is lost: with three servers, after a worker's death behind its acknowledgement, and with a
+//! token in hand.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, report, settings_for, soon, stays_away, ticket, trigger};
 
-/// Less than the sweeper's interval, so that the sweeper is not what wakes.
+/// Shorter than the sweeper's interval, so that the sweeper cannot be the cause of the wake-up.
 const PROMPT: Duration = Duration::from_secs(10);
 
 fn sequence(appended: Appended) -> u64 {
@@ -42,7 +43,7 @@ async fn refused_token_after_ack_is_retried() {
         let record = trigger(&ticket(1), &format!("comment:{round}"));
         let appended = sequence(log.append(&record).await.unwrap());
         token.finish().await.unwrap();
-        // A worker does this after its acknowledgement; the removal of its token may not be applied yet.
+        // A worker does this after its acknowledgement, when the removal of its token may not be applied yet.
         log.wake_beyond(&ticket(1), appended).await.unwrap();
         let next = timeout(PROMPT, log.rewake(&ticket(1))).await.unwrap();
         assert!(!next.unwrap(), "round {round}: the token was lost");
@@ -59,7 +60,7 @@ async fn worker_dies_after_ack_record_wakes() {
     log.append(&trigger(&ticket(1), "comment:1")).await.unwrap();
     let token = soon(tokens.next()).await.unwrap();
     log.append(&trigger(&ticket(1), "comment:2")).await.unwrap();
-    // The waker's token for the second record is refused as long as the first one is in hand.
+    // The waker's token for the second record is refused while the first token is in hand.
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();
     let again = timeout(PROMPT, tokens.next())
@@ -109,7 +110,7 @@ async fn due_timer_wakes_after_token_in_hand() {
     assert_eq!(again.unwrap().ticket(), &ticket(1));
 }
 
-/// Waits until the waker of a stream holds nothing.
+/// Waits until the waker of a stream holds no message.
 async fn waker_is_idle(world: &World, stream: &str) -> bool {
     let mut waker = world
         .raw()

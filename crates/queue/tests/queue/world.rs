@@ -1,4 +1,4 @@
-//! A server of its own for each test, and records to put there.
+//! Fixture: one server per test, and sample records.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use servers::NatsServer;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// No test waits longer for anything.
+/// Limit of every wait in these tests.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// The server's own client, to look behind the scenes.
+    /// Plain NATS context, to inspect the server without the crate.
     pub(crate) async fn raw(&self) -> async_nats::jetstream::Context {
         async_nats::jetstream::new(async_nats::connect(self.server.url()).await.unwrap())
     }
@@ -55,12 +55,12 @@ pub(crate) fn settings_for(url: String) -> Settings {
     }
 }
 
-/// The outcome of something that has to come.
+/// Waits for a result that must arrive within [`LIMIT`].
 pub(crate) async fn soon<T>(coming: impl Future<Output = T>) -> T {
     timeout(LIMIT, coming).await.expect("it did not come in time")
 }
 
-/// True when it does not come within a moment.
+/// True when no result arrives within 300 ms.
 pub(crate) async fn stays_away<T>(coming: impl Future<Output = T>) -> bool {
     timeout(Duration::from_millis(300), coming).await.is_err()
 }
@@ -135,7 +135,7 @@ pub(crate) fn entry(position: u64, nonce: &str) -> Entry {
     }
 }
 
-/// A record of a test.
+/// Sample record of the tests.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Text {
     pub(crate) text: String,
