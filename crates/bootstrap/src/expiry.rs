@@ -1,4 +1,4 @@
-//! When credentials end, as a gauge for the alert that tells of it in time.
+//! Gauge of the time until credentials expire, for alerts.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +10,12 @@ use opentelemetry::{KeyValue, global};
 
 use crate::now;
 
-/// Name and end of each; one for the process, as its meters are.
+/// End of each credential, by its section of the settings. One map per process, as its meters are.
 static ENDS: LazyLock<Mutex<BTreeMap<String, Timestamp>>> = LazyLock::new(Mutex::default);
 static OBSERVED: Once = Once::new();
 
-/// From now on `journeyman.credential.expires` tells how long these credentials still hold, by their sections of the settings.
-/// Told again, the later word counts.
+/// Publishes the ends of credentials as the gauge `journeyman.credential.expires`, in seconds from now. A
+/// later call replaces the end of the same section.
 pub fn tell(told: &CredentialEnds) {
     for end in &told.ends {
         let section = match &end.instance {
@@ -29,6 +29,8 @@ pub fn tell(told: &CredentialEnds) {
 fn tell_one(credential: &str, ends: Timestamp) {
     let mut known = ENDS.lock().unwrap_or_else(PoisonError::into_inner);
     known.insert(credential.to_owned(), ends);
+    // A collection holds the lock of the meters while it runs the callback, which locks this map. The
+    // registration takes both in the other order, so the map is unlocked before.
     drop(known);
     OBSERVED.call_once(observe);
 }
@@ -48,7 +50,7 @@ fn observe() {
         .build();
 }
 
-/// Below zero once it is over, so that the alert stays.
+/// Seconds until an instant; negative afterwards, so that the alert stays.
 const fn seconds_to(ends: Timestamp, now: Timestamp) -> i64 {
     ends.unix_s() - now.unix_s()
 }

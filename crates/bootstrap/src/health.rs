@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`: what an operator's tools ask every service.
+//! Routes `/healthz`, `/readyz` and `/metrics`, which operators' tools poll at every service.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -7,7 +7,7 @@ use std::sync::{
 
 use axum::{Router, http::StatusCode, routing::get};
 
-/// Whether a service wants work. Cheap to clone; starts not ready.
+/// Readiness of a service. Cheap to clone; starts not ready.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     ready: Arc<AtomicBool>,
@@ -15,22 +15,23 @@ pub struct Health {
 }
 
 impl Health {
-    /// Not ready yet.
+    /// Creates a state that is not ready.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says whether the service wants work.
+    /// Sets whether the service accepts work.
     pub fn set_ready(&self, ready: bool) {
         self.ready.store(ready, Ordering::Release);
     }
 
-    /// Whether the service wants work.
+    /// True when the service accepts work.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// What is amiss although the service wants work: shown by `/readyz`.
+    /// Sets a note for `/readyz` about a problem that does not stop the service from accepting work; `None`
+    /// clears it.
     pub fn set_note(&self, note: Option<String>) {
         *self.note.lock().unwrap_or_else(PoisonError::into_inner) = note;
     }
@@ -45,7 +46,7 @@ impl Health {
         }
     }
 
-    /// `GET /healthz` (200 while the process lives), `GET /readyz` (200 or 503) and `GET /metrics`.
+    /// Router for `GET /healthz` (200 while the process runs), `GET /readyz` (200 or 503) and `GET /metrics`.
     pub fn router(&self) -> Router {
         let health = self.clone();
         let readiness = move || {

@@ -1,4 +1,5 @@
-//! Delays of first rounds, so that processes and parts that start together do not ask the same server in step.
+//! Delays of first rounds, so that processes and tasks that start together do not call the same server in
+//! step.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -8,25 +9,26 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Drawn once for each process.
+// Drawn once per process.
 static PROCESS_SEED: LazyLock<u64> = LazyLock::new(|| fastrand::u64(..));
 
-/// Delay of a part's first round, below `within`.
+/// Delay of a task's first round, below `within`.
 ///
-/// It is the same for the same seed and part, and spread evenly over seeds and parts.
+/// It is the same for the same seed and `part`, and uniformly distributed over seeds and parts.
 pub fn start_delay(seed: u64, part: &str, within: Duration) -> Duration {
     let mut hasher = DefaultHasher::new();
     (seed, part).hash(&mut hasher);
+    // Scales the hash to the interval by a multiplication, which has no bias of a remainder.
     let nanos = (u128::from(hasher.finish()) * within.as_nanos()) >> u64::BITS;
     u64::try_from(nanos).map_or(within, Duration::from_nanos)
 }
 
-/// [`start_delay`] with the seed of this process.
+/// Calls [`start_delay`] with the seed of this process.
 pub fn own_start_delay(part: &str, within: Duration) -> Duration {
     start_delay(*PROCESS_SEED, part, within)
 }
 
-/// Waits for [`own_start_delay`], or for the shutdown.
+/// Waits for [`own_start_delay`] or for the shutdown.
 pub async fn delay_start(part: &str, within: Duration, shutdown: &CancellationToken) {
     let delay = tokio::time::sleep(own_start_delay(part, within));
     shutdown.run_until_cancelled(delay).await.unwrap_or_default();

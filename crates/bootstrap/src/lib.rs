@@ -1,4 +1,4 @@
-//! What every main does the same way: settings, rules, telemetry, health, TLS, signals and the run itself.
+//! Common parts of every service's main: settings, rules, telemetry, health, TLS, signals and the run itself.
 
 mod clock;
 pub mod expiry;

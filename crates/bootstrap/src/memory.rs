@@ -1,14 +1,14 @@
-//! Memory that this process's container may use.
+//! Memory limit of this process's container.
 
 use std::{fs, path::Path};
 
-/// Control groups of version 2, and those of version 1 for memory.
+// Mounts of control groups version 2, and of version 1 for memory.
 const SECOND: &str = "/sys/fs/cgroup";
 const FIRST: &str = "/sys/fs/cgroup/memory";
-/// Without a limit version 1 says a number that no machine has.
+// Without a limit, version 1 reports the largest multiple of the page size below 2^63.
 const UNLIMITED: u64 = 1 << 50;
 
-/// The lowest memory limit of this process's control group and the groups around it, in bytes; absent where none is set.
+/// Lowest memory limit of this process's control group and its parents, in bytes; `None` without a limit.
 pub fn container_limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let group_of = |mark: &str| {
@@ -22,7 +22,9 @@ pub fn container_limit() -> Option<u64> {
     second.into_iter().chain(first).min()
 }
 
-/// The lowest limit on the way from a group to the mount. A container that sees its own group as the root has it there.
+/// Lowest limit between a group and the mount.
+///
+/// A container that sees its own group as the root finds the limit there.
 fn lowest(mount: &Path, group: &str, file: &str) -> Option<u64> {
     let own = mount.join(group.trim_start_matches('/'));
     let around = own.ancestors().take_while(|folder| folder.starts_with(mount));
@@ -46,7 +48,7 @@ mod tests {
         assert_eq!(found(), Some(1 << 30));
         fs::write(group.join("memory.max"), "536870912\n").unwrap();
         assert_eq!(found(), Some(512 << 20));
-        // A group that this process does not see: the root of what it sees has its limit.
+        // The process does not see this group. The root of the visible tree has its limit.
         fs::write(mount.path().join("memory.max"), "268435456\n").unwrap();
         assert_eq!(
             lowest(mount.path(), "/../elsewhere", "memory.max"),

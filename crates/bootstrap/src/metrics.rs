@@ -1,4 +1,4 @@
-//! `GET /metrics`: what this process measured, in the text format of Prometheus.
+//! Route `GET /metrics` with the measurements of this process in the text format of Prometheus.
 
 use std::sync::LazyLock;
 
@@ -12,10 +12,10 @@ use domain::cause::chain;
 use opentelemetry_prometheus::PrometheusExporter;
 use prometheus::{Encoder, Registry, TextEncoder};
 
-/// One registry for the process: services that share a process, as on a laptop, share its instruments too.
+/// Registry of the process. Services that share a process, as in `journeyman up`, share its instruments too.
 static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::new);
 
-/// The reader that collects for [`router`], for the process's one provider of meters.
+/// Reader for the process's one provider of meters; [`router`] collects from it.
 pub(crate) fn reader() -> Result<PrometheusExporter, String> {
     let exporter = opentelemetry_prometheus::exporter()
         .with_registry(REGISTRY.clone())
@@ -23,7 +23,8 @@ pub(crate) fn reader() -> Result<PrometheusExporter, String> {
     exporter.map_err(|error| error.to_string())
 }
 
-/// `GET /metrics`. It names no ticket, no run and no repository, so it may be read by whoever reaches the port.
+/// Router for `GET /metrics`. The metrics name no ticket, run or repository, so the route needs no
+/// authentication.
 pub fn router() -> Router {
     Router::new().route("/metrics", get(async || scrape()))
 }

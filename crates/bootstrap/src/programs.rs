@@ -1,14 +1,16 @@
-//! Programs that come with the running one.
+//! Programs that are installed with the running one.
 
 use std::path::{Path, PathBuf};
 
-/// Where they lie beside a `bin` folder.
+/// Their folder next to `bin`.
 const LIBEXEC: &str = "libexec/journeyman";
 
-/// One of our own programs by its name: beside the running one, one folder up (as for test binaries), or in `libexec/journeyman`
-/// beside its `bin` folder (as it is installed).
+/// Path of one of Journeyman's programs: next to the running one, in `libexec/journeyman` next to its `bin`
+/// folder, or one folder up.
+///
+/// The second place is that of an installation, the third that of test binaries.
 pub fn own_program(name: &str) -> Option<PathBuf> {
-    // An installation may be reached by a link.
+    // An installation may be started through a symbolic link.
     let program = std::env::current_exe().and_then(std::fs::canonicalize).ok()?;
     beside(&program, name)
 }

@@ -1,4 +1,4 @@
-//! The main of every service: arguments, settings, telemetry, socket, signals, serve, drain.
+//! Main of every service: arguments, settings, telemetry, listener, signals, serve, drain.
 
 use std::{future::Future, net::SocketAddr, path::PathBuf, process::ExitCode};
 
@@ -13,30 +13,32 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{settings, telemetry};
 
-/// Exit code for a wrong or missing setting (`EX_USAGE` of sysexits.h).
+// Exit code for a wrong or missing setting: `EX_USAGE` of sysexits.h.
 const EXIT_SETTINGS: u8 = 64;
-/// Read when it exists and no other file is named.
+/// Settings file that is read if it exists and no other file is named.
 const DEFAULT_FILE: &str = "journeyman.toml";
 
-/// What a service's settings must offer to [`run`].
+/// Settings of a service that [`run`] can start.
 pub trait ServiceConfig: DeserializeOwned + Send + 'static {
-    /// Where it listens.
+    /// Address of the listener.
     fn listen(&self) -> SocketAddr;
-    /// How it logs and exports.
+    /// Logging and export of telemetry.
     fn telemetry(&self) -> &telemetry::Settings;
-    /// True when the service keeps its spans for its callers where no endpoint is set.
+    /// True when the service keeps its spans for its callers if no OTLP endpoint is set.
     fn keeps_spans(&self) -> bool {
         false
     }
-    /// Checks what the types cannot say.
+    /// Checks conditions that the types cannot express.
     ///
     /// # Errors
     /// The first wrong or missing setting, by key.
     fn check(&self) -> Result<(), settings::Error>;
 }
 
-/// Runs one service until SIGTERM or SIGINT; a second signal ends the process at once. Exit codes: 0 after a drain,
-/// 64 for a wrong setting (one line on stderr names the key), 1 for anything else.
+/// Runs one service until SIGTERM or SIGINT; a second signal ends the process at once.
+///
+/// Exit codes: 0 after a drain, 64 for a wrong setting (one line on stderr names the key), 1 for any other
+/// error.
 pub fn run<C, F, Fut>(service: &'static str, about: &'static str, serve: F) -> ExitCode
 where
     C: ServiceConfig,
@@ -101,6 +103,7 @@ where
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            // Settings are also checked while the parts of the service start.
             let is_setting = error.chain().any(|cause| cause.is::<settings::Error>());
             let code = if is_setting { EXIT_SETTINGS } else { 1 };
             complain(service, code, &chain(error.as_ref()))
@@ -108,18 +111,20 @@ where
     }
 }
 
-/// A token that is cancelled by the first signal of [`signals`]; the second signal ends the process with code 130.
+/// Creates a token that the first signal of [`signals`] cancels. The second signal ends the process with code
+/// 130.
 pub fn shutdown_signal() -> CancellationToken {
     let [shutdown, at_once] = signals();
     tokio::spawn(async move {
         at_once.cancelled().await;
+        // 128 + SIGINT, as shells report an interrupted process.
         std::process::exit(130);
     });
     shutdown
 }
 
-/// Two tokens, cancelled by the first and by the second SIGTERM, SIGINT or SIGHUP (the terminal was closed): for who has
-/// children to end.
+/// Creates two tokens, cancelled by the first and the second SIGTERM, SIGINT or SIGHUP (a closed terminal):
+/// for callers that must stop child processes.
 pub fn signals() -> [CancellationToken; 2] {
     let tokens = [CancellationToken::new(), CancellationToken::new()];
     let [first, second] = tokens.clone();
@@ -141,12 +146,15 @@ pub fn signals() -> [CancellationToken; 2] {
     tokens
 }
 
-/// Makes ring the TLS provider of the process, for reqwest, tonic and async-nats; a second call changes nothing.
+/// Makes ring the TLS provider of the process, for reqwest, tonic and async-nats. A second call changes
+/// nothing.
 pub fn install_tls_provider() {
+    // The error means that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// At least two workers, even on one core: the OTLP exporter's thread waits for the runtime.
+/// Creates a runtime with at least two workers, even on one core: the thread of the OTLP exporter waits for
+/// the runtime.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tokio::runtime::Builder::new_multi_thread()

@@ -1,10 +1,10 @@
-//! Secrets that a settings file leaves in files of their own: `private_key = { file = "secrets/reader.pem" }`.
+//! Secrets in separate files, which a settings file names: `private_key = { file = "secrets/reader.pem" }`.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use config::{Value, ValueKind};
 
-/// The keys that may name a file. Others may hold a table of any shape.
+/// Keys that may name a file. Other keys may hold a table of any shape.
 const SECRETS: [&str; 8] = [
     "private_key",
     "token",
@@ -16,8 +16,11 @@ const SECRETS: [&str; 8] = [
     "jira_webhook_secrets",
 ];
 
-/// Puts the trimmed content of each file in its place. A service that reads one file with others need not be allowed to read
-/// their secrets, so why one cannot be read is given back by its key and matters to whoever asks for it.
+/// Replaces each reference by the trimmed content of its file. Returns the problems of unreadable files by
+/// key.
+///
+/// Services may share a settings file without the right to read each other's secrets. So a problem matters
+/// only to the service that uses the key.
 pub(crate) fn resolve(root: &mut Value) -> BTreeMap<String, String> {
     let mut unread = BTreeMap::new();
     visit(
@@ -33,7 +36,7 @@ pub(crate) fn resolve(root: &mut Value) -> BTreeMap<String, String> {
     unread
 }
 
-/// The files that are named.
+/// Files that the settings name.
 pub(crate) fn named(root: &mut Value) -> Vec<PathBuf> {
     let mut found = Vec::new();
     visit(root, String::new(), &mut |_, path, _| {
@@ -66,6 +69,7 @@ fn file_of(value: &Value) -> Option<String> {
         return None;
     };
     match (table.len(), &table.get("file")?.kind) {
+        // Another key in the table makes it a table of some other shape.
         (1, ValueKind::String(path)) => Some(path.clone()),
         _ => None,
     }

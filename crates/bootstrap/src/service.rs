@@ -1,4 +1,4 @@
-//! What the parts of a service have in common: connecting with patience, loops that last, readiness that follows a
+//! Common parts of services: connecting with retries, loops that restart, readiness that follows a
 //! connection.
 
 use std::{future::Future, time::Duration};
@@ -10,20 +10,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::health::Health;
 
-/// Pause between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long a server may be out of reach at the start.
+/// Time for which a server may be unreachable at the start.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause between two tries of what nothing waits for.
+/// Pause between two attempts at work that nothing waits for.
 const LONG_PAUSE: Duration = Duration::from_secs(60);
-/// How often a server is asked whether it is there, and how long it may take to say so.
+/// Interval of the checks of a server, and limit of its answer.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Connects to a server, one try about every 2 s for at most 60 s; `None` at shutdown. `address` is for log and error: without
-/// credentials.
+/// Connects to a server, with one attempt about every 2 s for at most 60 s; `None` at shutdown.
+///
+/// `address` appears in logs and errors, so it must contain no credentials.
 ///
 /// # Errors
-/// The last try's error, or the first one that is fatal.
+/// The error of the last attempt, or the first fatal one.
 pub async fn connect<T, E, F, Fut>(
     server: &'static str,
     address: &str,
@@ -54,10 +55,10 @@ where
     }
 }
 
-/// Runs a loop that ends by itself at shutdown; when it ends before, it starts again after 2 s.
+/// Runs a loop until shutdown; restarts it after 2 s if it ends earlier.
 ///
 /// # Errors
-/// One that is fatal.
+/// The first fatal error.
 pub async fn keep_running<E, F, Fut>(
     part: &'static str,
     shutdown: &CancellationToken,
@@ -85,7 +86,8 @@ where
     Ok(())
 }
 
-/// Does something that nothing waits for: once, and again every minute until it succeeds or the service shuts down.
+/// Does work that nothing waits for: once, and again every minute until it succeeds or the service shuts
+/// down.
 pub async fn see_to<E, F, Fut>(part: &'static str, shutdown: &CancellationToken, work: F)
 where
     E: std::error::Error + 'static,
@@ -101,7 +103,7 @@ where
     shutdown.run_until_cancelled(trying).await;
 }
 
-/// Keeps readiness at what a server answers, asked every 5 s, until shutdown.
+/// Sets readiness to the result of a check every 5 s, until shutdown.
 pub async fn follow<F, Fut>(server: &'static str, health: &Health, shutdown: &CancellationToken, answers: F)
 where
     F: Fn() -> Fut,
@@ -113,6 +115,7 @@ where
             let ready = tokio::time::timeout(PING_INTERVAL, answers())
                 .await
                 .unwrap_or(false);
+            // A shutdown sets readiness to false; a late answer must not set it to true again.
             if ready != health.is_ready() && !shutdown.is_cancelled() {
                 let state = if ready { "answers" } else { "is silent" };
                 tracing::warn!(ready, "readiness changed: {server} {state}");
@@ -123,7 +126,8 @@ where
     shutdown.run_until_cancelled(asking).await;
 }
 
-/// `None` when the shutdown came first. With jitter, so that processes that were started together do not ask in step.
+/// Waits for 2 s on average; `None` if the shutdown came first. The jitter keeps processes that started
+/// together out of step.
 async fn pause(shutdown: &CancellationToken) -> Option<()> {
     let jittered = PAUSE.mul_f64(0.75 + fastrand::f64() / 2.0);
     shutdown.run_until_cancelled(tokio::time::sleep(jittered)).await

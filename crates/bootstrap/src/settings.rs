@@ -1,4 +1,4 @@
-//! Settings: defaults < `journeyman.toml` < `JOURNEYMAN__SECTION__KEY`.
+//! Loading of settings, in rising priority: defaults, `journeyman.toml`, `JOURNEYMAN__SECTION__KEY`.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 
 use crate::secret_files;
 
-/// Every top-level section, so that a misspelled one is refused instead of ignored.
+/// Top-level sections. An unknown one is refused, so that a misspelled section is not ignored.
 const SECTIONS: [&str; 21] = [
     "nats",
     "redis",
@@ -38,18 +38,18 @@ const SECTIONS: [&str; 21] = [
 const PREFIX: &str = "JOURNEYMAN";
 const FILE_SUFFIX: &str = "__FILE";
 
-/// A wrong or missing setting: one line that names the key.
+/// Wrong or missing setting: one line that names the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct Error {
-    /// The dotted key, e.g. `ingest.listen`, or the file.
+    /// Dotted key such as `ingest.listen`, or the file.
     pub key: String,
-    /// What to change.
+    /// Description of the problem and its remedy.
     pub problem: String,
 }
 
 impl Error {
-    /// A problem with one key.
+    /// Makes an error about one key.
     pub fn new(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self {
             key: key.into(),
@@ -58,7 +58,7 @@ impl Error {
     }
 }
 
-/// A list of texts: a TOML array, or one text separated by commas, as environment variables have it. Empty ones are
+/// List of texts: a TOML array, or one text separated by commas, as in environment variables. Empty texts are
 /// dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextList(pub Vec<String>);
@@ -87,11 +87,11 @@ impl<'de> Deserialize<'de> for TextList {
     }
 }
 
-/// Loads the settings that `C` names; `file` must exist when given.
+/// Loads the settings of `C`; `file` must exist when given.
 ///
-/// `JOURNEYMAN__A__B__FILE=/path` gives `a.b` the trimmed content of a file, for mounted secrets; `OTEL_EXPORTER_OTLP_ENDPOINT` gives `telemetry.otlp_endpoint`.
-///
-/// A secret of the file may be in a file of its own: `private_key = { file = "/path" }`.
+/// `JOURNEYMAN__A__B__FILE=/path` sets `a.b` to the trimmed content of a file, for mounted secrets.
+/// `OTEL_EXPORTER_OTLP_ENDPOINT` sets `telemetry.otlp_endpoint`. In the settings file, `private_key = { file
+/// = "/path" }` reads a secret from a separate file.
 ///
 /// # Errors
 /// The first wrong or missing setting, by key.
@@ -124,7 +124,7 @@ pub fn load<C: DeserializeOwned>(
     })
 }
 
-/// The files in which a settings file leaves its secrets.
+/// Files with secrets that a settings file names.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -144,6 +144,7 @@ fn resolve_environment(
         if name == "OTEL_EXPORTER_OTLP_ENDPOINT" {
             resolved
                 .entry(format!("{PREFIX}__TELEMETRY__OTLP_ENDPOINT"))
+                // The variable of Journeyman wins, in whichever order the environment lists the two.
                 .or_insert(value);
         } else if let Some(key) = name
             .strip_suffix(FILE_SUFFIX)
@@ -185,6 +186,7 @@ fn from_config(error: ConfigError, file: Option<&Path>) -> Error {
 fn from_path(error: serde_path_to_error::Error<ConfigError>) -> Error {
     let path = error.path().to_string();
     let problem = one_line(&error.into_inner().to_string());
+    // The config crate appends the key in its own spelling; the path above has it already.
     let problem = problem.split(" for key `").next().unwrap_or_default().to_owned();
     match missing_field(&problem) {
         Some(field) if path == "." => Error::new(field, "is missing"),
@@ -195,6 +197,7 @@ fn from_path(error: serde_path_to_error::Error<ConfigError>) -> Error {
 }
 
 fn missing_field(problem: &str) -> Option<&str> {
+    // The first text is serde's, the second one that of the config crate.
     let rest = problem
         .split("missing field `")
         .nth(1)

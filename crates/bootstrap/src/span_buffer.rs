@@ -17,17 +17,17 @@ use opentelemetry_sdk::{
     trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanProcessor},
 };
 
-/// Attributes that are kept: names and ids of ours, no text from elsewhere.
+/// Attributes that are kept: names and ids of Journeyman, no text from outside.
 pub const KEPT_ATTRIBUTES: [&str; 3] = ["run", "gen_ai.operation.name", "gen_ai.tool.name"];
-/// Characters of a kept span's name, and of each value.
+/// Maximum length of a kept span's name and of each value, in characters.
 pub const KEPT_CHARACTERS: usize = 200;
 
-/// All kept spans: those of some hundred runs, whose planners ask within seconds.
+// Enough for the spans of several hundred runs, whose planners take them within seconds.
 const BUFFER_LIMITS: SpanLimits = SpanLimits {
     spans: 4096,
     bytes: 1 << 20,
 };
-/// A span without its texts, in bytes.
+// Estimated size of a span without its texts, in bytes.
 const BARE_SPAN: usize = 128;
 
 static OF_PROCESS: OnceLock<Arc<SpanBuffer>> = OnceLock::new();
@@ -36,26 +36,26 @@ static DROPPED: LazyLock<Counter<u64>> = LazyLock::new(|| {
     meter.u64_counter("journeyman.spans.dropped").build()
 });
 
-/// Finished span, without events, links and free text.
+/// Finished span without events, links and free text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptSpan {
-    /// Its trace.
+    /// Id of its trace.
     pub trace: TraceId,
-    /// Its own id.
+    /// Id of the span.
     pub id: SpanId,
-    /// The id of the span above it.
+    /// Id of the parent span.
     pub parent: SpanId,
-    /// True when another process made the span above it.
+    /// True when another process made the parent span.
     pub is_parent_remote: bool,
-    /// Its name.
+    /// Name of the span, at most [`KEPT_CHARACTERS`] long.
     pub name: String,
-    /// Its start.
+    /// Time of the start.
     pub start: SystemTime,
-    /// Its end.
+    /// Time of the end.
     pub end: SystemTime,
-    /// Those of [`KEPT_ATTRIBUTES`] that it has.
+    /// Attributes among [`KEPT_ATTRIBUTES`], as keys and values.
     pub attributes: Vec<(String, String)>,
-    /// True when it ended with an error.
+    /// True when the span ended with an error.
     pub is_failed: bool,
 }
 
@@ -80,32 +80,32 @@ impl KeptSpan {
         }
     }
 
-    /// About what it takes, in bytes.
+    /// Estimated size in bytes.
     fn size(&self) -> usize {
         let texts = self.attributes.iter().map(|(key, value)| key.len() + value.len());
         BARE_SPAN + self.name.len() + texts.sum::<usize>()
     }
 }
 
-/// A number of spans, and what they may take together.
+/// Limits of a set of spans.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanLimits {
-    /// Spans.
+    /// Maximum number of spans.
     pub spans: usize,
-    /// Bytes.
+    /// Maximum size of all spans together, in bytes.
     pub bytes: usize,
 }
 
-/// Answer to one caller.
+/// Spans that one caller took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenSpans {
-    /// The oldest first.
+    /// Spans of the trace, oldest first.
     pub spans: Vec<KeptSpan>,
-    /// True when there are more of the trace.
+    /// True when more spans of the trace are kept.
     pub has_more: bool,
 }
 
-/// Finished spans, the oldest first. Beyond its limits the oldest are dropped and counted.
+/// Finished spans, oldest first. Beyond the limits, the oldest are dropped and counted.
 #[derive(Debug)]
 pub struct SpanBuffer {
     limits: SpanLimits,
@@ -119,7 +119,7 @@ struct KeptSpans {
 }
 
 impl SpanBuffer {
-    /// An empty buffer.
+    /// Creates an empty buffer.
     pub fn new(limits: SpanLimits) -> Self {
         Self {
             limits,
@@ -127,18 +127,18 @@ impl SpanBuffer {
         }
     }
 
-    /// The buffer of this process; absent where spans are sent, or not recorded.
+    /// Buffer of this process; `None` if spans are exported or not recorded.
     pub fn of_process() -> Option<Arc<Self>> {
         OF_PROCESS.get().cloned()
     }
 
-    /// Gives this process a buffer, or finds the one that it has.
+    /// Installs the buffer of this process, or returns the existing one.
     pub fn install() -> Arc<Self> {
         let buffer = OF_PROCESS.get_or_init(|| Arc::new(Self::new(BUFFER_LIMITS)));
         Arc::clone(buffer)
     }
 
-    /// Adds a span; the oldest make room for it.
+    /// Adds a span and drops the oldest ones beyond the limits.
     pub fn keep(&self, span: KeptSpan) {
         let mut kept = self.lock();
         kept.bytes += span.size();
@@ -157,13 +157,14 @@ impl SpanBuffer {
         }
     }
 
-    /// Removes the spans of a trace, as many as the limits allow.
+    /// Removes and returns the spans of a trace, within the given limits.
     pub fn take(&self, trace: TraceId, limits: SpanLimits) -> TakenSpans {
         let mut kept = self.lock();
         let (mut taken, mut rest, mut bytes) = (Vec::new(), VecDeque::new(), 0);
         let mut has_more = false;
         for span in std::mem::take(&mut kept.spans) {
             let size = span.size();
+            // After the first span that does not fit none is taken, so that the order of the trace is kept.
             let fits = !has_more && taken.len() < limits.spans && bytes + size <= limits.bytes;
             if span.trace == trace && fits {
                 bytes += size;
@@ -181,7 +182,7 @@ impl SpanBuffer {
         }
     }
 
-    /// True when nothing is kept.
+    /// True when the buffer has no span.
     pub fn is_empty(&self) -> bool {
         self.lock().spans.is_empty()
     }
@@ -191,17 +192,17 @@ impl SpanBuffer {
     }
 }
 
-/// Tracers that record what belongs to a caller's recorded trace and nothing else: no caller asks for the rest.
+/// Tracer provider that records only spans of a caller's recorded trace. No caller takes other spans.
 pub(crate) fn trace_into(buffer: Arc<SpanBuffer>) -> SdkTracerProvider {
     SdkTracerProvider::builder()
         .with_span_processor(SpanKeeper(buffer))
         .with_sampler(Sampler::ParentBased(Box::new(Sampler::AlwaysOff)))
-        // Events are free text, which is not handed over.
+        // Events contain free text, which is not passed on.
         .with_max_events_per_span(0)
         .build()
 }
 
-/// Puts the finished spans of a tracer into a buffer.
+/// Span processor that puts finished spans into a buffer.
 #[derive(Debug)]
 struct SpanKeeper(Arc<SpanBuffer>);
 

@@ -1,4 +1,4 @@
-//! Way of other processes' spans to the collector of this one.
+//! Forwarder of other processes' spans to the collector of this process.
 
 use opentelemetry::{
     InstrumentationScope, KeyValue,
@@ -13,14 +13,14 @@ use opentelemetry_sdk::{
 
 use crate::{settings, span_buffer::KeptSpan};
 
-/// The process that made spans, as this one knows it.
+/// Identity of the process that made the spans.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SpanOrigin {
-    /// `service.name`.
+    /// Value of `service.name`.
     pub service: &'static str,
-    /// `service.instance.id`.
+    /// Value of `service.instance.id`.
     pub instance: String,
-    /// `service.version`; empty: not known.
+    /// Value of `service.version`; empty if unknown.
     pub version: String,
 }
 
@@ -31,10 +31,10 @@ pub struct SpanForwarder {
 }
 
 impl SpanForwarder {
-    /// Sends to an endpoint. Call it inside a tokio runtime.
+    /// Creates an exporter to an OTLP endpoint. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// A bad endpoint.
+    /// An invalid endpoint.
     pub fn new(endpoint: &str) -> Result<Self, settings::Error> {
         let exporter = SpanExporter::builder()
             .with_tonic()
@@ -45,10 +45,10 @@ impl SpanForwarder {
         Ok(Self { exporter })
     }
 
-    /// Sends spans of one process.
+    /// Exports the spans of one process.
     ///
     /// # Errors
-    /// When the collector does not take them; they are lost then.
+    /// When the collector does not accept them; they are lost then.
     pub async fn send(&mut self, origin: SpanOrigin, spans: Vec<KeptSpan>) -> OTelSdkResult {
         self.exporter.set_resource(&describe_origin(origin));
         self.exporter
@@ -57,7 +57,7 @@ impl SpanForwarder {
     }
 }
 
-/// Nothing that the environment says of this process.
+/// Resource of the other process, without attributes from this process's environment.
 fn describe_origin(origin: SpanOrigin) -> Resource {
     Resource::builder_empty()
         .with_service_name(origin.service)
@@ -65,7 +65,7 @@ fn describe_origin(origin: SpanOrigin) -> Resource {
         .build()
 }
 
-/// Attributes that tell a process of Journeyman from others; a version that is not known is left out.
+/// Attributes that distinguish a process from others of Journeyman. An unknown version is omitted.
 pub(crate) fn identify_process(instance: String, version: String) -> impl Iterator<Item = KeyValue> {
     let attributes = [
         ("service.namespace", "journeyman".to_owned()),

@@ -1,4 +1,4 @@
-//! Logs to stderr; metrics at `/metrics`; traces and metrics over OTLP when an endpoint is set.
+//! Logs on stderr, metrics at `/metrics`, and traces and metrics over OTLP when an endpoint is set.
 
 use std::{io::IsTerminal as _, time::Duration};
 
@@ -17,18 +17,19 @@ use crate::{
     span_forwarder::identify_process,
 };
 
-/// Time given to the last export at shutdown; a collector that is gone must not hold the process up.
+// Limit of the last export at shutdown. A lost collector must not delay the end of the process.
 const FLUSH_LIMIT: Duration = Duration::from_secs(3);
 
-/// `[telemetry]` of the settings.
+/// Section `[telemetry]` of the settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// `json` or `text`.
+    /// Format of log lines: `json` or `text`.
     pub log_format: LogFormat,
-    /// Directives such as `info` or `info,queue=debug`.
+    /// Filter directives such as `info` or `info,queue=debug`.
     pub log_filter: String,
-    /// OTLP over gRPC, e.g. `http://collector:4317`; traces and metrics are off without it.
+    /// Endpoint of OTLP over gRPC, e.g. `http://collector:4317`. Without it, traces and metrics are not
+    /// exported.
     pub otlp_endpoint: Option<String>,
 }
 
@@ -42,36 +43,38 @@ impl Default for Settings {
     }
 }
 
-/// How log lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
-    /// For people.
+    /// Plain text for reading in a terminal.
     Text,
 }
 
-/// Keeps the exporters alive; flush with [`Telemetry::shutdown`].
+/// Owner of the exporters; flush them with [`Telemetry::shutdown`].
 #[derive(Default)]
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
 }
 
-/// Installs logging, the meters and, with an endpoint, OTLP export, for the whole process. Call it inside a tokio runtime
-/// with at least two workers: the exporter's own thread waits for that runtime.
+/// Installs logging, meters and, with an endpoint, OTLP export for the whole process.
+///
+/// Must be called inside a tokio runtime with at least two workers: the exporter's thread waits for that
+/// runtime.
 ///
 /// # Errors
-/// A bad filter or endpoint, by key; or telemetry that was installed before.
+/// An invalid filter or endpoint, by key; or telemetry that was installed before.
 pub fn init(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
     install_telemetry(service, settings, false)
 }
 
-/// The same, and without an endpoint the process keeps its spans in its [`SpanBuffer`].
+/// Installs telemetry like [`init`]. Without an endpoint, the process keeps its spans in its [`SpanBuffer`].
 ///
 /// # Errors
-/// As for [`init`].
+/// Those of [`init`].
 pub fn init_with_buffer(service: &'static str, settings: &Settings) -> Result<Telemetry, settings::Error> {
     install_telemetry(service, settings, true)
 }
@@ -112,7 +115,7 @@ fn install_telemetry(
     Ok(telemetry)
 }
 
-/// Two readers of one provider: whoever scrapes and whoever is sent to see the same figures.
+/// Creates one meter provider with two readers, so that scraped and exported figures are the same.
 fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, String> {
     let resource = resource(service);
     let mut metrics = SdkMeterProvider::builder()
@@ -135,8 +138,10 @@ fn measure(service: &'static str, endpoint: Option<&str>) -> Result<Telemetry, S
     })
 }
 
-/// What every figure and span says of its process. Replicas of a service are told apart by the instance: without it a
-/// collector takes the counters of two for those of one that jumps.
+/// Resource attributes of every figure and span.
+///
+/// The instance distinguishes replicas of a service. Without it, a collector would read two counters as one
+/// that jumps.
 fn resource(service: &'static str) -> Resource {
     Resource::builder()
         .with_service_name(service)
@@ -144,7 +149,7 @@ fn resource(service: &'static str) -> Resource {
         .build()
 }
 
-/// What tells this process from the others of an installation: the name of the machine or pod, and its number.
+/// Unique name of this process in an installation: host or pod name, and process id.
 pub fn instance() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{}.{}", host.trim(), std::process::id())
@@ -164,8 +169,10 @@ fn trace_to(resource: Resource, endpoint: &str) -> Result<SdkTracerProvider, Str
 }
 
 impl Telemetry {
-    /// Exports what is left, within three seconds, and ends the exporters.
+    /// Exports the remaining telemetry within three seconds and stops the exporters.
     pub async fn shutdown(self) {
+        // The exporters block until the last export ends, and their export needs a free worker of this
+        // runtime.
         let flush = tokio::task::spawn_blocking(move || {
             let traces = self
                 .traces

@@ -1,4 +1,4 @@
-//! One trace over several services: what a request tells of its caller's span, by the W3C Trace Context.
+//! Traces over several services by the W3C Trace Context in request headers.
 
 use std::collections::HashMap;
 
@@ -12,21 +12,21 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// Puts a span that has just begun below the span that the request tells of.
+/// Makes a span that has just begun a child of the span in the request's headers.
 pub fn join(span: &Span, headers: &HeaderMap) {
     let parent = global::get_text_map_propagator(|propagator| propagator.extract(&Headers(headers)));
-    // Without a tracer there is nothing to attach to.
+    // Without a tracer, `set_parent` fails and no trace exists to join.
     let _ = span.set_parent(parent);
 }
 
-/// The trace that the request's caller records; absent where it records none.
+/// Id of the trace that the request's caller records; `None` if it records none.
 pub fn caller_trace(headers: &HeaderMap) -> Option<TraceId> {
     let caller = TraceContextPropagator::new().extract(&Headers(headers));
     let caller = caller.span().span_context().clone();
     caller.is_sampled().then(|| caller.trace_id())
 }
 
-/// The current span as the header `traceparent` tells of it; absent where nothing is traced.
+/// Current span as a `traceparent` header; `None` without tracing.
 pub fn traceparent() -> Option<String> {
     let context = Span::current().context();
     let mut carrier = HashMap::new();

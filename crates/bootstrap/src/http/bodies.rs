@@ -1,4 +1,4 @@
-//! Reading whole request bodies within a common amount of memory.
+//! Request bodies read into a shared, bounded amount of memory.
 
 use std::{
     collections::BTreeMap,
@@ -17,30 +17,31 @@ use futures::StreamExt as _;
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// The memory that a body takes at first.
+// First allocation of a body; it doubles when it is full.
 const FIRST: usize = 8 * 1024;
-/// So long a body may keep its memory although another one needs it. An honest one is usually complete sooner.
+// Time for which a body keeps its memory although another one needs it. An honest body is usually complete
+// sooner.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Why a body was not read.
+/// Reason why a body was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
-    /// It is larger than allowed; nothing beyond the limit was kept.
+    /// The body is larger than allowed. No byte beyond the limit was kept.
     #[error("the body is too large")]
     TooLarge,
-    /// It came below the minimum rate.
+    /// The body arrived below the minimum rate.
     #[error("the body came too slowly")]
     TooSlow,
-    /// Other bodies needed the memory, and this one had been coming for longest.
+    /// Other bodies needed the memory, and this one had been arriving for the longest time.
     #[error("too many request bodies at once; try again")]
     NoRoom,
-    /// The connection ended, or its framing was wrong.
+    /// The connection ended, or the framing of the body was invalid.
     #[error("the body is not complete")]
     Broken,
 }
 
 impl BodyError {
-    /// 413, 408, 503 or 400.
+    /// Status of the response: 413, 408, 503 or 400.
     pub const fn status(self) -> StatusCode {
         match self {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -51,8 +52,10 @@ impl BodyError {
     }
 }
 
-/// Reads bodies into a common, bounded amount of memory. When it is used up, the body that has been coming for longest
-/// gives way, so that bodies which never end cannot keep new ones out. Cheap to clone.
+/// Reader of request bodies with a common memory limit. Cheap to clone.
+///
+/// When the memory is used up, the body that has been arriving for the longest time is dropped. So bodies
+/// that never end cannot keep new ones out.
 #[derive(Clone, Debug)]
 pub struct Bodies {
     shared: Arc<Shared>,
@@ -70,7 +73,7 @@ struct Shared {
 struct Readers {
     next: u64,
     used: usize,
-    /// By number, so that the first is the oldest.
+    /// Bodies by number of arrival, so that the first one is the oldest.
     reading: BTreeMap<u64, Reading>,
 }
 
@@ -82,10 +85,12 @@ struct Reading {
 }
 
 impl Bodies {
-    /// At most `memory` bytes for all bodies together and `largest` for each.
+    /// Creates a reader with at most `memory` bytes for all bodies together and `largest` for each. `memory`
+    /// is raised to `largest`.
     pub fn new(memory: usize, largest: usize) -> Self {
         Self {
             shared: Arc::new(Shared {
+                // A single body of the allowed size must fit, or its reader would displace itself.
                 memory: memory.max(largest),
                 largest,
                 readers: Mutex::default(),
@@ -94,7 +99,7 @@ impl Bodies {
         }
     }
 
-    /// The whole body. One that announces more than allowed is refused before anything is read.
+    /// Reads a whole body. A body whose `Content-Length` exceeds the limit is refused before any read.
     ///
     /// # Errors
     /// See [`BodyError`].
@@ -147,6 +152,7 @@ async fn fill(reader: &Reader, expected: usize, body: Body) -> Result<Bytes, Bod
         if needed > whole.capacity() {
             let wanted = (whole.capacity() * 2).max(FIRST).min(expected).max(needed);
             reader.hold(wanted).await?;
+            // Exactly the reserved amount: `Vec` would round up beyond what is accounted for.
             whole.reserve_exact(wanted - whole.len());
         }
         whole.extend_from_slice(&chunk);
@@ -168,7 +174,7 @@ fn cause(error: &axum::Error) -> BodyError {
     BodyError::Broken
 }
 
-/// One body that is being read; on drop its memory is free again.
+/// Body that is being read. Its memory is released on drop.
 struct Reader {
     shared: Arc<Shared>,
     id: u64,
@@ -176,9 +182,11 @@ struct Reader {
 }
 
 impl Reader {
-    /// Takes memory up to this many bytes, waiting or displacing where there is not enough.
+    /// Reserves memory up to this many bytes. Waits for other bodies or displaces the oldest one if there is
+    /// not enough.
     async fn hold(&self, bytes: usize) -> Result<(), BodyError> {
         loop {
+            // Before `take`, so that a release between the two wakes this reader.
             let released = self.shared.released.notified();
             let again = match self.shared.take(self.id, bytes) {
                 Taken::Held => return Ok(()),
@@ -202,9 +210,9 @@ impl Drop for Reader {
 
 enum Taken {
     Held,
-    /// The reader itself gave way.
+    /// This reader was displaced.
     Lost,
-    /// The oldest may still end by itself until then.
+    /// The oldest body may still complete until this time.
     Wait(Instant),
 }
 
@@ -226,7 +234,8 @@ impl Shared {
                 }
                 return Taken::Held;
             }
-            // The reader itself is among them, so there is an oldest; one that holds nothing has nothing to give.
+            // The reader itself is in the list, so an oldest one exists. A body without memory has none to
+            // give.
             let oldest = readers
                 .reading
                 .iter()
@@ -262,7 +271,7 @@ mod tests {
         Body::from(vec![7; bytes])
     }
 
-    /// Sends this many bytes and then nothing.
+    /// Body that sends this many bytes and then never ends.
     fn stuck(bytes: usize) -> Body {
         let first = stream::iter([Ok::<_, io::Error>(Bytes::from(vec![7; bytes]))]);
         Body::from_stream(first.chain(stream::pending()))

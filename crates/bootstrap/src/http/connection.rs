@@ -1,4 +1,4 @@
-//! One connection: what it waits for, since when, and how it ends.
+//! Handling of one connection: TLS detection, HTTP/1.1, time limits and shutdown.
 
 use std::{
     convert::Infallible,
@@ -36,12 +36,13 @@ use super::{
     watch::{Watch, Watched},
 };
 
-/// Longest head of a request.
+// Maximum size of a request's head in bytes.
 const MAX_HEAD: usize = 32 * 1024;
 
-/// Serves requests until the connection ends, its peer takes too long, its place is needed, or the server stops.
+/// Serves requests until the connection ends, its peer exceeds a time limit, its place is needed, or the
+/// server stops.
 pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, shared: Arc<Shared>) {
-    // Small answers leave at once, instead of waiting 40 ms for Nagle's algorithm.
+    // Small responses are sent at once, instead of waiting 40 ms for Nagle's algorithm.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(error = %chain(&error), "TCP_NODELAY was not set");
     }
@@ -69,15 +70,15 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, seat: Seat, share
     }
 }
 
-/// How a connection began.
+/// Beginning of a connection.
 enum Opened {
     Secure(Box<TlsStream<Watched>>),
     Plain(Watched),
-    /// Its peer went without a word.
+    /// The peer closed the connection before its first byte.
     Nothing,
 }
 
-/// The first byte of TLS.
+// Content type of a TLS handshake record (RFC 8446, section 5.1). No HTTP method begins with this byte.
 const HANDSHAKE: u8 = 22;
 
 async fn open(stream: Watched, secure: &Secure) -> io::Result<Opened> {
@@ -91,7 +92,7 @@ async fn open(stream: Watched, secure: &Secure) -> io::Result<Opened> {
     }
 }
 
-/// Waits for what ends a connection whatever it is at, and says what it was.
+/// Waits for an event that interrupts a connection in any state, and returns its name for the log.
 async fn interruption(seat: &Seat, shared: &Shared) -> &'static str {
     tokio::select! {
         why = seat.watch.overdue(&shared.limits) => why,
@@ -100,7 +101,7 @@ async fn interruption(seat: &Seat, shared: &Shared) -> &'static str {
     }
 }
 
-/// HTTP/1.1 on a stream, whatever is beneath.
+/// Serves HTTP/1.1 on a plain or encrypted stream.
 async fn speak<S>(stream: S, app: &Router, peer: SocketAddr, seat: &Seat, shared: &Arc<Shared>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -112,7 +113,8 @@ where
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // The watch knows the phases; this holds where it does not see them, as with pipelined requests.
+        // The watch tracks the phases. This limit applies where the watch cannot see them, as with pipelined
+        // requests.
         .header_read_timeout(shared.limits.idle.max(shared.limits.head))
         .max_buf_size(MAX_HEAD);
     let serving = builder.serve_connection(TokioIo::new(stream), service);
@@ -128,6 +130,7 @@ where
                 }
             },
             why = interruption(seat, shared) => break why,
+            // The token stays cancelled, so without the guard this branch would spin.
             () = shared.stop.cancelled(), if !stopping => {
                 stopping = true;
                 connection.as_mut().graceful_shutdown();
@@ -148,9 +151,11 @@ async fn answer(
     watch.request(has_body);
     let arriving = has_body.then(|| Arriving(Arc::clone(&watch)));
     let busy = Busy(watch);
+    // Boxed behind the minimum rate here, so that every handler gets it, whichever way it reads the body.
     let mut request = request.map(|body| Body::new(Paced::new(body, arriving)));
     request.extensions_mut().insert(ConnectInfo(peer));
     let mut response = app.call(request).await?;
+    // A reused connection could end before its next request arrives, and that request would be lost.
     if shared.closing.is_cancelled() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
@@ -158,7 +163,7 @@ async fn answer(
     Ok(response.map(|body| Body::new(Answer { body, _busy: busy })))
 }
 
-/// A body that is still coming, until it is dropped.
+/// Marks a request's body as complete when it is dropped.
 pub(super) struct Arriving(Arc<Watch>);
 
 impl Drop for Arriving {
@@ -167,7 +172,7 @@ impl Drop for Arriving {
     }
 }
 
-/// A request in progress, until it is dropped.
+/// Marks the request in progress as answered when it is dropped.
 struct Busy(Arc<Watch>);
 
 impl Drop for Busy {
@@ -176,7 +181,7 @@ impl Drop for Busy {
     }
 }
 
-/// The body of an answer, which is part of the request in progress.
+/// Body of a response. The request is in progress until it is dropped.
 struct Answer {
     body: Body,
     _busy: Busy,

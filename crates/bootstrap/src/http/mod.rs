@@ -1,8 +1,8 @@
-//! The one HTTP server: HTTP/1.1 with bounds on everything that a peer can hold on to.
+//! HTTP/1.1 server of all listeners, with limits on everything that a peer can occupy.
 //!
-//! A connection waits for its peer only as long as [`Limits`] allow. When all places are taken, a connection whose
-//! peer owes a request goes, the oldest first, so that silent peers never keep a new one out. Request bodies must arrive at a
-//! minimum rate; [`Bodies`] bounds the memory that they occupy.
+//! A connection waits for its peer only as long as [`Limits`] allow. When all places are taken, the server
+//! closes the oldest connection whose peer owes a request, so that silent peers never keep a new one out.
+//! Request bodies must arrive at a minimum rate, and [`Bodies`] limits the memory that they occupy.
 
 mod bodies;
 mod connection;
@@ -27,33 +27,36 @@ pub use self::{
 };
 use crate::{settings::Error, tls};
 
-/// Pause after a connection that could not be accepted, mostly because no file descriptor was left.
+// Pause after a failed `accept`: most failures are a lack of file descriptors, which a retry at once does not
+// end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long a new connection waits for a place while every other one has a request in progress.
+/// Time that a new connection waits for a place while every other one has a request in progress.
 const FULL_LIMIT: Duration = Duration::from_secs(5);
-/// How long connections may take to end once they are cut.
+/// Time that connections have to end after they were interrupted.
 const CUT_LIMIT: Duration = Duration::from_secs(1);
-/// Pause between two log lines about the same kind of refused or closed connection.
+/// Minimum interval between two log lines about the same kind of refused or closed connection.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
 
-/// What one listener's peers may hold on to, and for how long.
+/// Limits of one listener: connections, and the time that a peer may occupy one.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// Connections of one IPv4 address or one IPv6 /64 network. All peers behind a load balancer share its address.
+    /// Maximum number of connections of one IPv4 address or one IPv6 /64 network. All peers behind a load
+    /// balancer share its address.
     pub per_address: usize,
-    /// From the accept of a connection, or from the first byte of a later request, to the end of the request's head.
+    /// Limit from the accept of a connection, or from the first byte of a later request, to the end of the
+    /// request's head.
     pub head: Duration,
-    /// Between two requests. Longer than load balancers keep connections (usually 60 s): a request that meets a closing
-    /// connection is lost.
+    /// Limit between two requests. Must exceed the keep-alive of load balancers (usually 60 s): a request
+    /// that meets a closing connection is lost.
     pub idle: Duration,
-    /// How long a peer may leave an answer unread.
+    /// Time that a peer may leave a response unread.
     pub stalled: Duration,
-    /// After shutdown: how long new connections are still taken and answered (`Connection: close`), while load balancers
-    /// learn that this process ends.
+    /// After shutdown: time for which new connections are still accepted and answered with `Connection:
+    /// close`, until load balancers notice the shutdown.
     pub lame_duck: Duration,
-    /// After that: how long requests in progress may take to end.
+    /// After the lame-duck period: time that requests in progress have to end.
     pub drain: Duration,
 }
 
@@ -71,17 +74,17 @@ impl Default for Limits {
     }
 }
 
-/// TLS for a listener.
+/// TLS of a listener, with the routes that are served without it.
 #[derive(Debug)]
 pub struct Secure {
-    /// The certificate, and who may connect.
+    /// Certificate of the listener and verification of its clients.
     pub server: tls::Server,
-    /// What a connection without TLS is answered: health and metrics, which probes ask by address.
+    /// Routes for connections without TLS: health and metrics, which probes request by address.
     pub plain: Router,
 }
 
 impl Secure {
-    /// With the certificate of the settings, for everybody; nothing without settings.
+    /// TLS with the certificate of the settings, without client certificates; `None` without settings.
     ///
     /// # Errors
     /// When the files cannot be used.
@@ -92,14 +95,14 @@ impl Secure {
     }
 }
 
-/// What the connections of one listener share.
+/// State that the connections of one listener share.
 struct Shared {
     app: Router,
     secure: Option<Secure>,
     limits: Limits,
-    /// Connections that ended before they could say anything.
+    /// Throttle for log lines about failed TLS handshakes.
     unopened: SparseLog,
-    /// Answers carry `Connection: close` from now on.
+    /// Responses carry `Connection: close` from now on.
     closing: CancellationToken,
     /// Connections end after the request in progress.
     stop: CancellationToken,
@@ -107,13 +110,15 @@ struct Shared {
     cut: CancellationToken,
 }
 
-/// Serves until shutdown, then through the lame-duck period, then until requests in progress have ended or the drain
-/// time is over. Upgraded connections belong to their handler and are not waited for.
+/// Serves until shutdown, then through the lame-duck period, then until requests in progress have ended or
+/// the drain time is over.
+///
+/// Upgraded connections belong to their handler; the shutdown does not wait for them.
 pub async fn serve(listener: TcpListener, app: Router, limits: Limits, shutdown: CancellationToken) {
     serve_over(listener, app, None, limits, shutdown).await;
 }
 
-/// The same, over TLS where it is wanted.
+/// Serves like [`serve`], with TLS if `secure` is set.
 pub async fn serve_over(
     listener: TcpListener,
     app: Router,
@@ -139,7 +144,7 @@ pub async fn serve_over(
         () = accept(&listener, &shared, &connections) => {}
         () = until => {}
     }
-    // Whatever waits in the backlog is refused by the system from here on.
+    // The system refuses connections in the backlog from now on.
     drop(listener);
     shared.stop.cancel();
     connections.close();
@@ -152,6 +157,7 @@ pub async fn serve_over(
             "requests in progress are cut off"
         );
         shared.cut.cancel();
+        // A connection that misses this limit ends with the runtime.
         let _ = tokio::time::timeout(CUT_LIMIT, connections.wait()).await;
     }
 }
@@ -165,6 +171,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>, connections: &Task
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
+                // The limits apply before the TLS handshake, so that a refused peer causes none.
                 if let Some(seat) = door.seat(peer.ip()).await {
                     connections.spawn(connection::serve(stream, peer, seat, Arc::clone(shared)));
                 }
@@ -179,15 +186,17 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>, connections: &Task
     }
 }
 
-/// Where connections come in.
+/// Entrance of a listener: table of connections and throttled log.
 struct Door {
     table: Table,
     log: SparseLog,
 }
 
 impl Door {
-    /// A place for a new connection. When the listener is full of requests in progress it waits, and with it what is in
-    /// the backlog; an address that is full of them is refused, so that others need not wait.
+    /// Finds a place for a new connection.
+    ///
+    /// If all connections of the listener have a request in progress, it waits, and the backlog with it. If
+    /// those of an address have, the connection is refused, so that other addresses need not wait.
     async fn seat(&self, peer: IpAddr) -> Option<Seat> {
         let give_up = Instant::now() + FULL_LIMIT;
         loop {
@@ -220,7 +229,7 @@ impl Door {
 }
 
 impl Full {
-    /// For the log.
+    /// Name of the limit for the log.
     fn name(self) -> &'static str {
         match self {
             Self::Address => "of its address",

@@ -1,4 +1,4 @@
-//! A minimum rate for the bodies of requests, whoever reads them.
+//! Minimum rate of request bodies, whichever code reads them.
 
 use std::{
     io,
@@ -12,9 +12,9 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What every body may take, however small.
+// Time for any body, however small.
 const GRACE: Duration = Duration::from_secs(10);
-/// Bytes per second after that.
+// Minimum rate in bytes per second, after the grace period.
 const RATE: u64 = 64 * 1024;
 
 /// A body that fails with [`io::ErrorKind::TimedOut`] when it comes slower than the rate. Time counts from the first
@@ -56,6 +56,8 @@ impl Pace {
 
     /// Ready when the time is over.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // The deadline moves with each chunk. The timer follows only when it fires, so that a chunk costs no
+        // timer operation.
         while self.timer.as_mut().poll(cx).is_ready() {
             if self.timer.deadline() >= self.due {
                 return Poll::Ready(());
@@ -113,7 +115,8 @@ mod tests {
 
     use super::*;
 
-    /// So many chunks of this size, with a pause before each; gives how long it took and whether it came whole.
+    /// Reads this many chunks of this size with a pause before each. Returns the duration and whether the
+    /// body was complete.
     async fn read(chunks: usize, size: usize, pause: Duration) -> (Duration, bool) {
         let chunks = stream::iter(0..chunks).then(move |_| async move {
             tokio::time::sleep(pause).await;

@@ -1,10 +1,10 @@
-//! Log lines about what a stranger can cause as often as he likes.
+//! Rate-limited logging for events that untrusted peers can trigger.
 
 use std::{sync::Mutex, time::Duration};
 
 use tokio::time::Instant;
 
-/// Lets one log line through per interval and counts the others.
+/// Limiter that lets one log line through per interval and counts the others.
 #[derive(Debug)]
 pub struct SparseLog {
     every: Duration,
@@ -18,7 +18,7 @@ struct State {
 }
 
 impl SparseLog {
-    /// One line per interval.
+    /// Creates a limiter with one line per interval.
     pub fn new(every: Duration) -> Self {
         Self {
             every,
@@ -26,7 +26,7 @@ impl SparseLog {
         }
     }
 
-    /// `Some` when the line is due, with the number of lines that were left out before it.
+    /// Returns `Some` when a line is due, with the number of lines that were suppressed before it.
     pub fn pass(&self) -> Option<u64> {
         let now = Instant::now();
         let mut state = self

@@ -1,4 +1,4 @@
-//! Who is connected: places per listener and per address, and who has to go when they are taken.
+//! Connection table with per-listener and per-address limits and eviction.
 
 use std::{
     collections::HashMap,
@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::watch::Watch;
 
-/// How often a full table is looked at again.
+// Interval at which a full table is checked again: a connection becomes evictable without a notification.
 const AGAIN: Duration = Duration::from_millis(50);
 
-/// Which limit was reached.
+/// Limit that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     Address,
     Listener,
 }
 
-/// The open connections. Cheap to clone.
+/// Open connections of a listener. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Table {
     places: Arc<Mutex<Places>>,
@@ -43,14 +43,14 @@ struct Place {
     evicted: CancellationToken,
 }
 
-/// A place for one connection, given back on drop.
+/// Place of one connection, released on drop.
 pub(super) struct Seat {
     table: Table,
     id: u64,
     pub(super) watch: Arc<Watch>,
-    /// Somebody else needs the place.
+    /// Cancelled when another connection needs the place.
     pub(super) evicted: CancellationToken,
-    /// The limit that a waiting connection was closed for, to make room.
+    /// Limit for which a waiting connection was closed to make room.
     pub(super) displaced: Option<Full>,
 }
 
@@ -64,8 +64,11 @@ impl Table {
         }
     }
 
-    /// A place for a new connection. Where a limit is reached, a connection that waits for its peer loses its own
-    /// ([`Watch::waits`]); without one that waits the limit stands.
+    /// Finds a place for a new connection. At a limit, it evicts a connection that waits for its peer, see
+    /// [`Watch::waits`].
+    ///
+    /// # Errors
+    /// The limit, if no connection waits for its peer.
     pub(super) fn admit(&self, peer: IpAddr) -> Result<Seat, Full> {
         let network = network(peer);
         let mut places = self.lock();
@@ -98,9 +101,9 @@ impl Table {
         })
     }
 
-    /// Waits until a place may be free.
+    /// Waits until a place may be free, at most 50 ms.
     pub(super) async fn change(&self) {
-        // A connection may begin to wait for its peer, which nothing announces.
+        // A connection may begin to wait for its peer, which causes no notification.
         let _ = tokio::time::timeout(AGAIN, self.freed.notified()).await;
     }
 
@@ -114,6 +117,7 @@ impl Places {
         let waiting = self.taken.iter().filter(|(_, place)| may_go(place));
         let waiting = waiting.filter_map(|(id, place)| Some((place.watch.waits()?, *id)));
         let (_, id) = waiting.min()?;
+        // The place is free at once, so the new connection does not wait for the end of the evicted one.
         self.taken.remove(&id)?.evicted.cancel();
         Some(())
     }
@@ -126,8 +130,10 @@ impl Drop for Seat {
     }
 }
 
-/// What counts as one peer: an address, or with IPv6 the network of which one customer usually holds every address.
+/// Unit of the per-address limit: an IPv4 address, or the /64 network that one customer of IPv6 usually
+/// holds.
 fn network(peer: IpAddr) -> IpAddr {
+    // A listener on `[::]` reports IPv4 peers as mapped IPv6 addresses, which would share one /64 network.
     match peer.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();

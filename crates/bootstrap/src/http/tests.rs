@@ -10,7 +10,7 @@ use tokio::{
 use super::*;
 
 const SOON: Duration = Duration::from_millis(100);
-/// Only a test that fails waits so long.
+/// Limit that only a failing test reaches.
 const NEVER: Duration = Duration::from_secs(20);
 
 struct Server {
@@ -45,7 +45,7 @@ impl Server {
         }
     }
 
-    /// A connection that has sent this much.
+    /// Opens a connection and sends these bytes.
     async fn send(&self, bytes: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -64,7 +64,7 @@ impl Drop for Server {
     }
 }
 
-/// What comes until these words.
+/// Reads until these words arrive.
 async fn until(stream: &mut (impl AsyncRead + Unpin), words: &str) -> String {
     let mut text = String::new();
     let reading = async {
@@ -141,7 +141,7 @@ async fn many_silent_connections_of_one_address_keep_nobody_out() {
         );
         assert!(server.hello().await.starts_with("HTTP/1.1 200"));
     }
-    // The oldest had to go; they were not merely left waiting in the backlog.
+    // The oldest connections were closed, not merely left in the backlog.
     closed(silent.remove(0)).await;
 }
 
@@ -154,7 +154,7 @@ async fn an_answer_that_nobody_reads_ends_its_connection() {
     };
     let server = Server::start(limits).await;
     let _unread = server.send("GET /large HTTP/1.1\r\nhost: here\r\n\r\n").await;
-    // There is one place, and it is taken until the answer is given up.
+    // The only place is taken until the server gives up the response.
     let served = async {
         loop {
             let mut stream = TcpStream::connect(server.address).await.unwrap();
@@ -227,7 +227,7 @@ async fn a_request_in_progress_ends_before_the_server_does() {
         .unwrap();
 }
 
-/// The files of the git gate, and a client that trusts their authority.
+/// Files of the git gate, and a client that trusts their authority.
 fn files(folder: &std::path::Path) -> (tls::Settings, tls::Client) {
     let (authority, _) = certs::Authority::generate(crate::now(), 1).unwrap();
     let leaf = certs::leaves("journeyman", &[]).remove(2);
@@ -293,7 +293,7 @@ async fn a_listener_with_tls_that_stops_lets_a_request_in_progress_end() {
     let mut stream = stream.unwrap();
     let head = "POST /read HTTP/1.1\r\nhost: here\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The server has begun with it.
+    // The server has begun to read the request.
     until(&mut stream, "100 Continue").await;
     server.shutdown.cancel();
     while TcpStream::connect(server.address).await.is_ok() {

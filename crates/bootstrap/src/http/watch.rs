@@ -1,4 +1,4 @@
-//! What a connection waits for, and since when.
+//! Phase of a connection and its deadlines, tracked from outside the HTTP library.
 
 use std::{
     io,
@@ -16,35 +16,35 @@ use tokio::{
 
 use super::Limits;
 
-/// What a waiting connection is worth.
+/// Rank of a waiting connection; the lowest is evicted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Worth {
-    /// Its peer has begun something and not finished it.
+    /// The peer has begun a request or handshake and not finished it.
     Unproven,
-    /// Its peer has sent a whole request.
+    /// The peer has sent a complete request before.
     Proven,
 }
 
-/// What a connection is at.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing has come yet, or the first head is coming.
+    /// No complete head has arrived yet.
     First,
-    /// Between two requests.
+    /// The connection is between two requests.
     Idle,
-    /// The head of a later request is coming.
+    /// The head of a later request is arriving.
     Head,
-    /// The body of a request is coming.
+    /// The body of a request is arriving.
     Body,
-    /// A request is worked on or answered.
+    /// A request is handled or its response is being written.
     Busy,
 }
 
-/// What a connection is at, seen from outside.
+/// Phase of a connection and the time since it began.
 #[derive(Debug)]
 pub(super) struct Watch {
     state: Mutex<State>,
-    /// A head has begun, so that an earlier deadline holds.
+    /// Notified when a head begins, because an earlier deadline applies then.
     head_begun: Notify,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Watch {
 struct State {
     phase: Phase,
     since: Instant,
-    /// The peer has not taken what was written since then.
+    /// Time since which the peer has not read what was written.
     blocked: Option<Instant>,
 }
 
@@ -72,9 +72,10 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the connection is worth to a server whose places are taken: first goes one whose peer owes a request or the
-    /// rest of one, then one between two requests, and of the same worth the one that has waited longest. `None` while a
-    /// request is worked on.
+    /// Rank and waiting time of the connection for eviction; `None` while a request is handled.
+    ///
+    /// Connections whose peer owes a request or the rest of one are evicted first, then those between two
+    /// requests. Among equal ranks the one that has waited longest is evicted.
     pub(super) fn waits(&self) -> Option<(Worth, Instant)> {
         let state = self.lock();
         match state.phase {
@@ -85,12 +86,12 @@ impl Watch {
         }
     }
 
-    /// A request's head is complete.
+    /// Records that the head of a request is complete.
     pub(super) fn request(&self, has_body: bool) {
         self.enter(if has_body { Phase::Body } else { Phase::Busy });
     }
 
-    /// The answer is written.
+    /// Records that the response is written.
     pub(super) fn answered(&self) {
         self.enter(Phase::Idle);
     }
@@ -117,6 +118,8 @@ impl Watch {
             begun
         };
         if begun {
+            // `notify_one` stores a permit, so a head that begins between two checks of the deadlines is not
+            // missed.
             self.head_begun.notify_one();
         }
     }
@@ -131,14 +134,14 @@ impl Watch {
         }
     }
 
-    /// The first deadline that has passed, or when to look again.
+    /// Checks the deadlines: the time of the next check, or the reason why one has passed.
     fn look(&self, limits: &Limits) -> Result<Instant, &'static str> {
         let now = Instant::now();
         let state = self.lock();
         let waits = match state.phase {
             Phase::First | Phase::Head => Some((state.since + limits.head, "its head did not end")),
             Phase::Idle => Some((state.since + limits.idle, "it was idle")),
-            // Bodies have a minimum rate of their own.
+            // Bodies have a minimum rate instead, see `pace`.
             Phase::Body | Phase::Busy => None,
         };
         let blocked = state
@@ -147,13 +150,13 @@ impl Watch {
         let next = [waits, blocked].into_iter().flatten().min();
         match next {
             Some((due, why)) if due <= now => Err(why),
-            // A write may block at any time, which nothing announces.
+            // A write may block at any time, which causes no notification.
             Some((due, _)) => Ok(due.min(now + limits.stalled)),
             None => Ok(now + limits.stalled),
         }
     }
 
-    /// Waits until the peer has taken too long with something, and says with what.
+    /// Waits until the peer exceeds a time limit, and returns the reason.
     pub(super) async fn overdue(&self, limits: &Limits) -> &'static str {
         loop {
             match self.look(limits) {
@@ -169,7 +172,7 @@ impl Watch {
     }
 }
 
-/// A stream whose reads and blocked writes are seen by the watch.
+/// Stream that reports its reads and blocked writes to the watch.
 pub(super) struct Watched {
     stream: TcpStream,
     watch: Arc<Watch>,
@@ -180,7 +183,7 @@ impl Watched {
         Self { stream, watch }
     }
 
-    /// What it will read first, left where it is; nothing when the peer has gone.
+    /// First byte of the stream without consuming it; `None` when the peer has closed the connection.
     pub(super) async fn first_byte(&self) -> io::Result<Option<u8>> {
         let mut byte = [0];
         let count = self.stream.peek(&mut byte).await?;

@@ -1,11 +1,11 @@
-//! One file of rules: what it says, and on which line.
+//! Parsing of one rules file, with the lines of its keys.
 
 use domain::{Instance, RepositoryName, Rules};
 use serde_json::Value;
 
 use super::{FileProblem, keys::Keys};
 
-/// A file that can be read by itself; whether its values make sense shows with the defaults.
+/// Rules file that is valid on its own. Its values are checked together with the defaults.
 pub(super) struct RulesFile {
     pub(super) name: String,
     pub(super) value: Value,
@@ -18,6 +18,7 @@ impl RulesFile {
         let value: Result<Value, _> = serde_saphyr::from_str(text);
         let repository = value.as_ref().ok().and_then(repository_of);
         let value = match (serde_saphyr::from_str::<Rules>(text), value) {
+            // An empty file is valid and sets no rule.
             (Ok(_), Ok(Value::Null)) => Value::Object(serde_json::Map::new()),
             (Ok(_), Ok(value)) => value,
             (Err(error), _) | (Ok(_), Err(error)) => {
@@ -43,7 +44,7 @@ impl RulesFile {
         repository_of(&self.value)
     }
 
-    /// The line of a key such as `agent.max_turns`, from 1.
+    /// Line of a key such as `agent.max_turns`, from 1.
     pub(super) fn line(&self, key: &str) -> Option<u64> {
         self.keys.line(key)
     }
@@ -58,7 +59,8 @@ impl RulesFile {
         }
     }
 
-    /// The repository of this file is disabled, for the defaults that it would inherit are not known.
+    /// Problem of a repository's file whose defaults are broken: it stays disabled, because its complete
+    /// rules are unknown.
     pub(super) fn inherits_from_broken(&self, defaults: &str) -> FileProblem {
         FileProblem {
             file: self.name.clone(),
@@ -70,18 +72,18 @@ impl RulesFile {
     }
 }
 
-/// The first key that means nothing. The rules themselves ignore such keys, because triggers carry them from one release
-/// to another.
+/// First unknown key. [`Rules`] itself ignores unknown keys, because triggers carry rules from one release to
+/// another.
 fn unknown_key(value: &Value) -> Option<String> {
     let mut unknown = None;
-    // What else is wrong was found before.
+    // Other errors were reported before.
     let _ = serde_ignored::deserialize::<_, _, Rules>(value, |path| {
         unknown.get_or_insert_with(|| path.to_string());
     });
     unknown
 }
 
-/// Whether an unreadable file may be one of defaults: nothing at its left edge says that it is a repository's.
+/// True when an unreadable file may be one of defaults: it has no `repo` key at the left edge.
 pub(super) fn may_be_defaults(text: &str) -> bool {
     let is_repo = |line: &str| {
         let key = line.split(':').next().unwrap_or_default();
@@ -130,7 +132,7 @@ fn repository_of(value: &Value) -> Option<RepositoryName> {
     Some(named.ok()?.on(instance))
 }
 
-/// Overlays maps key by key; anything else replaces.
+/// Merges an overlay into a base: maps key by key, any other value replaces.
 pub(super) fn merge(base: &mut Value, overlay: Value) {
     match (base, overlay) {
         (Value::Object(base), Value::Object(overlay)) => {

@@ -1,4 +1,4 @@
-//! Where the keys of a YAML file stand.
+//! Positions of the keys in a YAML file.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_saphyr::Spanned;
 
-/// Every key by its dotted path, in the order of the file. Empty for a file that is not YAML.
+/// Keys by their dotted path, in the order of the file. Empty for a file that is not YAML.
 #[derive(Default)]
 pub(super) struct Keys(Vec<Place>);
 
@@ -43,13 +43,13 @@ impl Keys {
         }
     }
 
-    /// The line of a key that the file has.
+    /// Line of a key, if the file has it.
     pub(super) fn line(&self, path: &str) -> Option<u64> {
         let found = self.0.iter().find(|place| place.path == path);
         found.map(|place| place.line)
     }
 
-    /// The last key that begins at or before a place of the file.
+    /// Last key that begins at or before a position of the file.
     pub(super) fn at(&self, line: u64, column: u64) -> Option<&str> {
         let before = self
             .0
@@ -59,7 +59,7 @@ impl Keys {
     }
 }
 
-/// A value of YAML of which only the keys are kept.
+/// Value of YAML, reduced to its keys.
 #[derive(Default)]
 struct Node(Vec<(Spanned<String>, Node)>);
 

@@ -1,8 +1,8 @@
 //! Repository rules from a directory of YAML files, reloaded without a restart.
 //!
-//! A file without `repo:` holds defaults for every repository; a file with `repo:` is one repository. A bad file of a
-//! repository disables that repository alone; a bad file of defaults disables every repository, for what it forbids is
-//! not known then. What is wrong is named with file, line and key.
+//! A file without `repo:` holds defaults for every repository; a file with `repo:` is one repository. An
+//! invalid file of a repository disables that repository alone. An invalid file of defaults disables every
+//! repository, because the restrictions in it are unknown. Each problem is reported with file, line and key.
 
 mod file;
 mod keys;
@@ -23,13 +23,13 @@ use file::{RulesFile, merge};
 pub use place::Place;
 pub use store::RulesStore;
 
-/// `[rules]` of the settings.
+/// Section `[rules]` of the settings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// The directory; `*.yaml` and `*.yml` are read, sub-directories are not.
+    /// Directory of the rules. `*.yaml` and `*.yml` are read, subdirectories are not.
     pub dir: PathBuf,
-    /// Author and committer of commits, `Name <address>`, where the rules of a repository name none.
+    /// Author and committer of commits, `Name <address>`, for repositories whose rules name none.
     pub commit_author: Option<CommitAuthor>,
 }
 
@@ -42,19 +42,19 @@ impl Default for Settings {
     }
 }
 
-/// The instances besides the default ones that the settings have a connection to, and the folders that they name.
+/// Named instances and folders to which the settings have a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Connections {
-    /// Of GitHub.
+    /// Instances of GitHub.
     pub github: BTreeSet<Instance>,
-    /// Of Jira.
+    /// Instances of Jira.
     pub jira: BTreeSet<Instance>,
-    /// Local folders.
+    /// Local folders, as `[folder.<name>]`.
     pub folders: BTreeSet<Instance>,
 }
 
 impl Connections {
-    /// The instances of the three kinds of sections.
+    /// Collects the names of the three kinds of sections.
     pub fn of<G, J, F>(
         github: &BTreeMap<Instance, G>,
         jira: &BTreeMap<Instance, J>,
@@ -68,18 +68,18 @@ impl Connections {
     }
 }
 
-/// What is wrong in one file.
+/// Problem in one rules file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProblem {
-    /// File name.
+    /// Name of the file in the directory.
     pub file: String,
-    /// Line, from 1; 0 when the problem has no place.
+    /// Line, from 1; 0 for a problem without a position.
     pub line: u64,
-    /// The key, as far as it is known.
+    /// Key, if known; otherwise empty.
     pub key: String,
-    /// What to change.
+    /// Description of the problem and its remedy.
     pub problem: String,
-    /// The repository that is disabled by it, when the file says which.
+    /// Repository that the problem disables, if the file names it.
     pub repository: Option<RepositoryName>,
 }
 
@@ -97,7 +97,7 @@ impl FileProblem {
     }
 }
 
-/// All rules as of one reading.
+/// Rules of all repositories at one reading of the directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RulesBook {
     rules: Vec<Rules>,
@@ -105,10 +105,10 @@ pub struct RulesBook {
 }
 
 impl RulesBook {
-    /// Reads every file of the directory, in name order.
+    /// Reads every file of the directory, in the order of names.
     ///
     /// # Errors
-    /// Only when the directory itself cannot be read.
+    /// When the directory or one of its files cannot be read.
     pub fn read(dir: &Path, connections: &Connections) -> std::io::Result<Self> {
         let (mut files, mut unreadable) = (Vec::new(), Vec::new());
         for entry in std::fs::read_dir(dir)? {
@@ -129,12 +129,13 @@ impl RulesBook {
                 }
             }
         }
+        // `read_dir` has no order, and later defaults override earlier ones.
         files.sort();
         unreadable.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(Self::parse_beside(&unreadable, &files, connections))
     }
 
-    /// The rules in files given by name and text.
+    /// Parses files, given by name and text.
     pub fn parse(files: &[(String, String)], connections: &Connections) -> Self {
         Self::parse_beside(&[], files, connections)
     }
@@ -187,7 +188,7 @@ impl RulesBook {
         book
     }
 
-    /// The same rules, with this author of commits where they name none.
+    /// Rules with this author of commits where they name none.
     #[must_use]
     pub fn with_author(mut self, author: Option<&CommitAuthor>) -> Self {
         for rules in &mut self.rules {
@@ -196,19 +197,19 @@ impl RulesBook {
         self
     }
 
-    /// The rules of one repository; `None` when there are none, or they are disabled by a problem.
+    /// Rules of one repository; `None` if it has none or a problem disables them.
     pub fn for_repository(&self, repository: &RepositoryName) -> Option<&Rules> {
         self.rules
             .iter()
             .find(|rules| rules.repository().is_ok_and(|name| name == *repository))
     }
 
-    /// The rules of the first repository that a ticket may belong to: by its Jira project, or the one it lives in.
+    /// Rules of the first repository that a ticket may belong to, by its Jira project or its own repository.
     pub fn for_ticket(&self, ticket: &TicketKey) -> Option<&Rules> {
         self.rules.iter().find(|rules| rules.cover(ticket))
     }
 
-    /// The fields that say which repository a ticket belongs to, by name.
+    /// Names of the fields that assign a ticket to a repository.
     pub fn fields_of(&self, ticket: &TicketKey) -> Vec<String> {
         let covering = self.rules.iter().filter(|rules| rules.cover(ticket));
         let names = covering.filter_map(|rules| Some(rules.jira.field.as_ref()?.name.clone()));
@@ -216,30 +217,30 @@ impl RulesBook {
         names.into_iter().collect()
     }
 
-    /// Whether a ticket's components, labels and fields say which repository it belongs to.
+    /// True when components, labels or fields assign a ticket to one of several repositories.
     pub fn is_shared(&self, ticket: &TicketKey) -> bool {
         let mut covering = self.rules.iter().filter(|rules| rules.cover(ticket));
         covering.any(|rules| rules.jira.is_selective())
     }
 
-    /// Where a ticket with these marks belongs.
+    /// Repository to which a ticket with these marks belongs.
     pub fn place(&self, ticket: &TicketKey, marks: TicketMarks<'_>) -> Place<'_> {
         let covering = self.rules.iter().filter(|rules| rules.cover(ticket));
         Place::among(covering.collect(), marks)
     }
 
-    /// Every usable repository.
+    /// Rules of all usable repositories.
     pub fn repositories(&self) -> impl Iterator<Item = &Rules> {
         self.rules.iter()
     }
 
-    /// What is wrong, file by file.
+    /// Problems, in the order of files.
     pub fn problems(&self) -> &[FileProblem] {
         &self.problems
     }
 }
 
-/// A repository's file and the defaults that it inherits.
+/// File of a repository and the defaults that it inherits.
 #[derive(Clone, Copy)]
 struct Origin<'a> {
     file: &'a RulesFile,
@@ -247,8 +248,9 @@ struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// A value that makes no sense is reported where it stands, which may be in a file of defaults.
+    /// Problem of an invalid value, at the file and line that contain it: a file of defaults, for instance.
     fn problem(self, key: &str, problem: String) -> FileProblem {
+        // Later defaults override earlier ones, so the last file with the key is the source of its value.
         let mut sources = std::iter::once(self.file).chain(self.defaults.iter().rev());
         let source = sources
             .find(|source| source.line(key).is_some())
@@ -266,7 +268,7 @@ impl Origin<'_> {
     }
 }
 
-/// The rules of a repository over the defaults.
+/// Merges a repository's file over the defaults and checks the result.
 fn finish(
     place: Origin<'_>,
     mut merged: Value,
@@ -284,7 +286,8 @@ fn finish(
     Ok(rules)
 }
 
-/// A repository of an instance without a connection would be looked for at the wrong server.
+/// Checks that the instances of a repository have a connection. Otherwise requests would reach the wrong
+/// server.
 fn is_connected(rules: &Rules, connections: &Connections) -> Result<(), (&'static str, String)> {
     for (key, service, instance, known) in [
         (
@@ -306,7 +309,7 @@ fn is_connected(rules: &Rules, connections: &Connections) -> Result<(), (&'stati
     Ok(())
 }
 
-/// No two files are about one repository or the same tickets of a Jira project.
+/// Checks that no earlier file has rules for the same repository or for the same tickets of a Jira project.
 fn is_alone(rules: &Rules, known: &[Rules]) -> Result<(), (&'static str, String)> {
     if known.iter().any(|other| other.repository() == rules.repository()) {
         return Err((

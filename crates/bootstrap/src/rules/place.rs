@@ -1,8 +1,8 @@
-//! Which of the repositories that share a Jira project a ticket belongs to.
+//! Assignment of a ticket to one of the repositories that share its Jira project.
 
 use domain::{RepositoryChoice, Rules, SkipReason, TicketMarks};
 
-/// The repositories that a ticket may belong to.
+/// Repositories that a ticket may belong to.
 #[derive(Clone, Debug)]
 pub struct Place<'a> {
     candidates: Vec<&'a Rules>,
@@ -10,7 +10,8 @@ pub struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    /// The one repository whose components, labels or field the ticket has; without such a one, that which names none.
+    /// Chooses the one repository whose components, labels or field the ticket has. Without one, the
+    /// repository without such selectors.
     pub(super) fn among(covering: Vec<&'a Rules>, marks: TicketMarks<'_>) -> Self {
         let selecting = |rules: &&&Rules| rules.jira.selects(marks);
         let selected: Vec<&Rules> = covering.iter().filter(selecting).copied().collect();
@@ -31,17 +32,17 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The rules of the repository that it belongs to; `None` when there are none, or it is not clear.
+    /// Rules of the repository that the ticket belongs to; `None` if there is no single one.
     pub fn rules(&self) -> Option<&'a Rules> {
         self.candidates.first().copied().filter(|_| self.is_clear)
     }
 
-    /// Every repository that it may belong to.
+    /// Rules of all repositories that the ticket may belong to.
     pub fn candidates(&self) -> impl Iterator<Item = &'a Rules> {
         self.candidates.iter().copied()
     }
 
-    /// What to tell people when it is not clear.
+    /// Reason to skip the ticket and the possible choices, if several repositories fit.
     pub fn problem(&self) -> Option<SkipReason> {
         let choice = |rules: &&Rules| {
             Some(RepositoryChoice {

@@ -1,4 +1,4 @@
-//! The rules in force, read again when a file changes.
+//! Rules in force, reloaded when a file changes.
 
 use std::{
     path::PathBuf,
@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 use super::{Connections, FileProblem, RulesBook, Settings};
 use crate::settings;
 
-/// How often the directory is read again: soon for a person who saves a file, cheap for a few dozen files.
+// Interval between two reads of the directory: soon for a maintainer who saves a file, cheap for a few dozen
+// files.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The current rules, shared. Cheap to clone.
+/// Current rules, shared. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct RulesStore {
     dir: PathBuf,
@@ -46,7 +47,7 @@ impl RulesStore {
         })
     }
 
-    /// The rules as of the last reading.
+    /// Rules of the last successful reading.
     pub fn book(&self) -> Arc<RulesBook> {
         self.book
             .read()
@@ -65,7 +66,7 @@ impl RulesStore {
         }
     }
 
-    /// Reads the directory now. A directory that cannot be read keeps the rules as they were.
+    /// Reads the directory now. If it cannot be read, the previous rules stay in force.
     pub fn reload(&self) {
         let read = RulesBook::read(&self.dir, &self.connections);
         match read.map(|book| book.with_author(self.author.as_ref())) {

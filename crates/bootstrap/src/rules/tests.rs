@@ -1,4 +1,4 @@
-//! Reading rules.
+//! Parsing and selection of rules.
 
 use super::*;
 
@@ -293,7 +293,7 @@ fn commit_author_of_settings_yields_to_rules() {
     assert_eq!((problem.line, problem.key.as_str()), (2, "commits.author"));
 }
 
-/// Two repositories by component and label, and one that takes the rest.
+/// Two repositories with a component and a label, and one without selectors.
 const SHARED: [(&str, &str); 3] = [
     (
         "cart.yaml",
@@ -344,7 +344,7 @@ fn components_and_labels_say_which_repository_of_a_shared_project_is_meant() {
             "{components:?} {labels:?}"
         );
     }
-    // Without one for the rest, a ticket that names none of them is nobody's.
+    // Without such a repository, a ticket that matches none of them is not assigned.
     assert_eq!(chosen(&SHARED[..2], &["Tax"], &[]), "acme/cart or acme/docs");
     assert_eq!(chosen(&SHARED[..1], &[], &[]), "acme/cart");
 }

@@ -1,4 +1,4 @@
-//! The side that connects.
+//! Client side of TLS.
 
 use std::{fmt, io, sync::Arc};
 
@@ -14,12 +14,13 @@ use super::{
 };
 use crate::settings::Error;
 
-/// Connects over TLS 1.3 to servers of the authority. Cheap to clone.
+/// TLS 1.3 client for servers of the settings' authorities. Cheap to clone.
 #[derive(Clone)]
 pub struct Client(Arc<Reloaded<ClientConfig>>);
 
 impl Client {
-    /// For servers by the name of their host, without showing a certificate: something else proves who calls.
+    /// Client for servers that are known by host name. It shows no certificate; another credential identifies
+    /// the caller.
     ///
     /// # Errors
     /// When the files cannot be used.
@@ -27,7 +28,7 @@ impl Client {
         Self::new(settings, protocol, None)
     }
 
-    /// For one service at whatever address, showing the own certificate.
+    /// Client for one service at any address. It shows its own certificate.
     ///
     /// # Errors
     /// When the files cannot be used.
@@ -40,11 +41,11 @@ impl Client {
         Ok(Self(Arc::new(Reloaded::new(settings, build)?)))
     }
 
-    /// The handshake, with certificate and authorities as they are now. `host` is a name or an address, without a port. How
-    /// long it may take is the caller's to say.
+    /// Performs the handshake with the current certificate and authorities. `host` is a name or an address
+    /// without a port; the caller limits the time.
     ///
     /// # Errors
-    /// When the host has no valid name, or the server breaks off or is not who it should be.
+    /// When `host` is not a valid name, the server closes the connection, or its identity is wrong.
     pub async fn connect<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         host: &str,
@@ -85,6 +86,7 @@ fn config(
             .map_err(|error| Error::new("tls.key", error.to_string()))?,
     };
     config.alpn_protocols = protocol.names();
+    // A resumed session would outlive the certificate that it began with.
     config.resumption = Resumption::disabled();
     Ok(config)
 }

@@ -1,4 +1,4 @@
-//! Peers that must be a certain service, wherever they are.
+//! Verification that a peer is a certain service, whatever its address.
 
 use std::{fmt, sync::Arc};
 
@@ -19,21 +19,21 @@ use rustls::{
 };
 use webpki::EndEntityCert;
 
-/// A certificate of the authority, of somebody else.
+/// Error for a valid certificate of another service.
 #[derive(thiserror::Error)]
 #[error("the peer's certificate is not the one of {expected}")]
 struct SomebodyElse {
     expected: String,
 }
 
-/// The library's own error shows this one so, and in no other way.
+// The library shows this error by its `Debug` form only.
 impl fmt::Debug for SomebodyElse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-/// The certificate must name this service and nothing else.
+/// Checks that a certificate names this service and no other.
 fn check(certificate: &CertificateDer<'_>, service: &str) -> Result<(), Error> {
     let expected = service_identity(service);
     let read = EndEntityCert::try_from(certificate);
@@ -46,7 +46,7 @@ fn check(certificate: &CertificateDer<'_>, service: &str) -> Result<(), Error> {
     Err(Error::InvalidCertificate(CertificateError::Other(other)))
 }
 
-/// Accepts one service as a client.
+/// Client verifier that accepts one service.
 #[derive(Debug)]
 pub(super) struct OnlyCaller {
     pub(super) inner: Arc<dyn ClientCertVerifier>,
@@ -91,7 +91,7 @@ impl ClientCertVerifier for OnlyCaller {
     }
 }
 
-/// Accepts one service as the server, at whatever address it was found: pods have no name of their own.
+/// Server verifier that accepts one service at any address: pods have no stable name.
 #[derive(Debug)]
 pub(super) struct OnlyServer {
     pub(super) roots: Arc<RootCertStore>,

@@ -1,4 +1,4 @@
-//! What the three files hold, read and checked as one.
+//! Certificates and key from the three files of a service, read and checked together.
 
 use std::{path::Path, sync::Arc};
 
@@ -12,7 +12,7 @@ use webpki::{EndEntityCert, KeyUsage};
 use super::Settings;
 use crate::settings::Error;
 
-/// The bytes of the files at one moment.
+/// Bytes of the files at one moment.
 #[derive(PartialEq, Eq)]
 pub(super) struct Contents {
     cert: Vec<u8>,
@@ -21,7 +21,8 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// A few kilobytes from a file system in memory, as mounts of secrets are: not worth a thread.
+    /// Reads the files. They are a few kilobytes, and mounted secrets lie in memory, so the read needs no
+    /// separate thread.
     pub(super) fn read(settings: &Settings) -> Result<Self, Error> {
         Ok(Self {
             cert: read("tls.cert", &settings.cert)?,
@@ -43,8 +44,10 @@ pub(super) struct Material {
 }
 
 impl Material {
+    /// Parses and checks the files.
+    ///
     /// # Errors
-    /// What is wrong, by key, and never any of the content.
+    /// The problem, by key, without any of the content.
     pub(super) fn parse(contents: &Contents) -> Result<Self, Error> {
         let chain = certificates("tls.cert", &contents.cert)?;
         let mut roots = RootCertStore::empty();
@@ -71,7 +74,7 @@ fn certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, E
     }
 }
 
-/// A certificate that no peer would accept must not take the place of one that they do.
+/// Checks that peers would accept a certificate before it replaces one that they accept.
 fn check_chain(chain: &[CertificateDer<'static>], roots: &RootCertStore) -> Result<(), Error> {
     let wrong = |problem: &str| Error::new("tls.cert", problem);
     let (first, between) = chain.split_first().ok_or_else(|| wrong("is empty"))?;
@@ -94,7 +97,7 @@ fn check_chain(chain: &[CertificateDer<'static>], roots: &RootCertStore) -> Resu
     })
 }
 
-/// The one provider of cryptography.
+/// Cryptography provider of all connections.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -1,8 +1,8 @@
-//! TLS between the services: who proves what with which certificate, and how a new one is taken up.
+//! TLS between the services: identities, certificates and their renewal.
 //!
-//! Three files make the section `[tls]`. They are read again at each handshake, so that whoever replaces them (Kubernetes,
-//! `journeyman certs renew`) needs no restart: new connections use the new ones, open ones go on to their end. Files that do
-//! not fit together change nothing, and one line of the log says so.
+//! Section `[tls]` names three files. They are read again at each handshake, so a replacement (by Kubernetes
+//! or `journeyman certs renew`) needs no restart. New connections use the new files, and open ones continue.
+//! Files that do not fit together are not used, which one log line reports.
 
 mod client;
 mod identity;
@@ -18,32 +18,32 @@ use serde::Deserialize;
 
 pub use self::{client::Client, server::Server};
 
-/// `[tls]` of the settings: PEM files. Without the section, connections are plain, as on one machine.
+/// Section `[tls]` of the settings: PEM files. Without the section, connections are plain, as on one machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// The service's certificate, followed by those between it and the authority.
+    /// Certificate of the service, followed by the intermediate certificates.
     pub cert: PathBuf,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: PathBuf,
-    /// The authorities whose certificates are accepted, and no others.
+    /// Only accepted authorities.
     pub ca: PathBuf,
 }
 
-/// A connection that was taken.
+/// Accepted TLS connection.
 pub type Accepted<S> = tokio_rustls::server::TlsStream<S>;
 
-/// What is spoken inside.
+/// Application protocol inside TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1.
+    /// Protocol HTTP/1.1.
     Http1,
-    /// HTTP/2, as gRPC needs it.
+    /// Protocol HTTP/2, for gRPC.
     Http2,
 }
 
 impl Protocol {
-    /// As it is told in a handshake.
+    /// Names for ALPN.
     fn names(self) -> Vec<Vec<u8>> {
         match self {
             Self::Http1 => vec![b"http/1.1".to_vec()],

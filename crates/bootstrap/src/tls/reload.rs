@@ -1,4 +1,4 @@
-//! A configuration that follows its files.
+//! TLS configuration that follows its files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::settings::Error;
 
 type Build<C> = dyn Fn(Material) -> Result<C, Error> + Send + Sync;
 
-/// A configuration of one side of TLS, made anew when its files change.
+/// Configuration of one side of TLS, rebuilt when its files change.
 pub(super) struct Reloaded<C> {
     settings: Settings,
     build: Box<Build<C>>,
@@ -21,15 +21,17 @@ pub(super) struct Reloaded<C> {
 
 struct State<C> {
     config: Arc<C>,
-    /// What it was made of.
+    /// Files that it was built from.
     used: Contents,
-    /// Why the newest files are not used, as it was logged.
+    /// Logged reason why the newest files are not used.
     complaint: Option<Error>,
 }
 
 impl<C> Reloaded<C> {
+    /// Builds the first configuration.
+    ///
     /// # Errors
-    /// When the files cannot be used: there is no older configuration yet.
+    /// When the files cannot be used: no older configuration exists yet.
     pub(super) fn new(
         settings: &Settings,
         build: impl Fn(Material) -> Result<C, Error> + Send + Sync + 'static,
@@ -47,10 +49,13 @@ impl<C> Reloaded<C> {
         })
     }
 
-    /// The configuration of the files as they are now; the former one as long as they cannot be used. Files that are refused
-    /// are looked at again each time: a certificate may be valid a moment later.
+    /// Configuration of the current files, or the previous one while they cannot be used.
+    ///
+    /// Refused files are checked again at each call, because a certificate may become valid later.
     pub(super) fn current(&self) -> Arc<C> {
         let mut state = self.lock();
+        // Comparing the bytes costs a few microseconds per handshake, and notices the links that Kubernetes
+        // swaps.
         let read = match Contents::read(&self.settings) {
             Ok(read) if read == state.used => return Arc::clone(&state.config),
             read => read,
@@ -80,7 +85,7 @@ impl<C> Reloaded<C> {
 }
 
 impl<C> State<C> {
-    /// Once for each reason.
+    /// Logs each reason once.
     fn refuse(&mut self, error: Error) {
         if self.complaint.as_ref() != Some(&error) {
             tracing::warn!(error = %chain(&error), "a new certificate is not used, the former one stays");

@@ -1,4 +1,4 @@
-//! The side that is connected to.
+//! Server side of TLS.
 
 use std::{fmt, io, sync::Arc};
 
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::settings::Error;
 
-/// Takes connections over TLS 1.3 with the service's certificate. Cheap to clone.
+/// TLS 1.3 acceptor with the service's certificate. Cheap to clone.
 #[derive(Clone)]
 pub struct Server(Arc<Reloaded<ServerConfig>>);
 
 impl Server {
-    /// For whoever connects; who they are, something else must prove.
+    /// Server for any client. Another credential identifies the caller.
     ///
     /// # Errors
     /// When the files cannot be used.
@@ -27,7 +27,7 @@ impl Server {
         Self::new(settings, protocol, None)
     }
 
-    /// For one service, which must show its certificate.
+    /// Server for one service, which must show its certificate.
     ///
     /// # Errors
     /// When the files cannot be used.
@@ -40,10 +40,10 @@ impl Server {
         Ok(Self(Arc::new(Reloaded::new(settings, build)?)))
     }
 
-    /// The handshake, with the certificate as it is now. How long it may take is the caller's to say.
+    /// Performs the handshake with the current certificate. The caller limits the time.
     ///
     /// # Errors
-    /// When the peer breaks off, or cannot prove who it is.
+    /// When the peer closes the connection or cannot prove its identity.
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, stream: S) -> io::Result<TlsStream<S>> {
         TlsAcceptor::from(self.0.current()).accept(stream).await
     }
@@ -75,7 +75,7 @@ fn config(
         .with_single_cert(material.chain, material.key)
         .map_err(|error| Error::new("tls.key", error.to_string()))?;
     config.alpn_protocols = protocol.names();
-    // A session that is resumed would outlive the certificate that it began with.
+    // A resumed session would outlive the certificate that it began with.
     config.send_tls13_tickets = 0;
     Ok(config)
 }

@@ -8,7 +8,7 @@ use tokio_rustls::{client, server};
 
 use super::*;
 
-/// One service with its three files.
+/// Service with its three files.
 struct Side {
     folder: TempDir,
     service: &'static str,
@@ -47,12 +47,12 @@ impl Side {
         }
     }
 
-    /// As executors serve.
+    /// Server as executors create it.
     fn for_planners(&self) -> Server {
         Server::for_service(&self.settings(), Protocol::Http2, "planner").unwrap()
     }
 
-    /// As planners call.
+    /// Client as planners create it.
     fn to_executors(&self) -> Client {
         Client::to_service(&self.settings(), Protocol::Http2, "executor").unwrap()
     }
@@ -64,11 +64,11 @@ fn authority() -> Authority {
 
 type Pair = (client::TlsStream<DuplexStream>, server::TlsStream<DuplexStream>);
 
-/// Both ends; what either of them had against the other.
+/// Connects both ends; returns the error of the server first.
 async fn connect(server: &Server, client: &Client, host: &str) -> io::Result<Pair> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (connected, accepted) = tokio::join!(client.connect(host, near), server.accept(far));
-    // A client is done before the server has looked at its certificate.
+    // A client completes the handshake before the server has verified its certificate.
     let accepted = accepted?;
     Ok((connected?, accepted))
 }
@@ -81,7 +81,7 @@ async fn refusal(server: &Server, client: &Client) -> String {
         .to_string()
 }
 
-/// Whether both ends still talk.
+/// Checks that both ends can still exchange bytes.
 async fn talk((client, server): &mut Pair) {
     let mut heard = [0; 4];
     client.write_all(b"ping").await.unwrap();
@@ -98,7 +98,7 @@ fn shown((client, _): &Pair) -> CertificateDer<'static> {
 async fn an_executor_takes_a_planner_that_shows_its_certificate() {
     let authority = authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
-    // Its address is in no certificate: what counts is who it is.
+    // The address is in no certificate; the service's identity counts.
     let pair = connect(&executor.for_planners(), &planner.to_executors(), "10.0.0.7").await;
     talk(&mut pair.unwrap()).await;
 }
@@ -118,7 +118,7 @@ async fn an_executor_refuses_a_planner_of_another_authority() {
     let (ours, theirs) = (authority(), authority());
     let executor = Side::of(&ours, "executor");
     let stranger = Side::of(&theirs, "planner");
-    // It trusts ours, so that it comes as far as showing its own.
+    // It trusts our authority, so that it reaches the step of showing its certificate.
     let leaf = leaves("journeyman", &[]).remove(0);
     let issued = theirs.issue(&leaf, crate::now(), 1).unwrap();
     let stranger_client = {
@@ -127,7 +127,8 @@ async fn an_executor_refuses_a_planner_of_another_authority() {
         stranger.to_executors()
     };
     let refused = refusal(&executor.for_planners(), &stranger_client).await;
-    // The second when it has the same name, as both do that were made at the same moment.
+    // `BadSignature` occurs when both authorities have the same name, because they were made at the same
+    // moment.
     let words = ["UnknownIssuer", "BadSignature"];
     assert!(words.iter().any(|words| refused.contains(words)), "{refused}");
 }
@@ -192,7 +193,7 @@ async fn new_connections_use_a_new_certificate_and_open_ones_go_on() {
     assert_ne!(shown(&old), shown(&new));
     talk(&mut old).await;
     talk(&mut new).await;
-    // The whole authority is replaced: who was trusted until now no longer is.
+    // The whole authority is replaced: the previous peers are no longer trusted.
     let next = self::authority();
     executor.renew(&next);
     assert!(connect(&server, &client, "executor").await.is_err());
