@@ -1,19 +1,19 @@
-//! What the users of the server may do there, beside the scripts that need it.
+//! Redis ACL of the services, derived from the scripts that need the commands.
 
 use crate::{budgets, leases, limits};
 
-/// A service that uses the server.
+/// Service with a Redis user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// Handles leases and budgets.
+    /// Planner: leases and budgets.
     Planner,
-    /// Shares what it knows of the limits of its accounts outside.
+    /// Ingest: limits of its accounts at GitHub and Jira.
     Ingest,
-    /// The same.
+    /// Reporter: limits of its accounts at GitHub and Jira.
     Reporter,
 }
 
-/// What the scripts of leases and budgets call, and those who run them.
+// Commands of the scripts of leases and budgets, and the commands that run scripts.
 const OF_PLANNERS: [&str; 13] = [
     "get",
     "set",
@@ -29,7 +29,7 @@ const OF_PLANNERS: [&str; 13] = [
     "hincrby",
     "pexpire",
 ];
-/// The same for limits.
+// Commands of the scripts of limits, and the commands that run scripts.
 const OF_LIMITS: [&str; 9] = [
     "eval",
     "evalsha",
@@ -43,10 +43,10 @@ const OF_LIMITS: [&str; 9] = [
 ];
 
 impl User {
-    /// Every one.
+    /// All users.
     pub const ALL: [Self; 3] = [Self::Planner, Self::Ingest, Self::Reporter];
 
-    /// The user's name, which is its service's.
+    /// Name of the user, which is that of its service.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Planner => "planner",
@@ -72,8 +72,9 @@ impl User {
     }
 }
 
-/// The lines of an ACL file: nobody may do anything but these users, each of which may do its part and nothing else. A
-/// password is given as the hexadecimal SHA-256 of it.
+/// Renders an ACL file that allows each user its part and forbids everything else, also to `default`.
+///
+/// `users` has the hexadecimal SHA-256 of each password.
 pub fn acl<'a>(users: impl IntoIterator<Item = (User, &'a str)>) -> String {
     let lines = users.into_iter().map(|(user, sha256)| user.line(sha256));
     std::iter::once("user default off\n".to_owned())

@@ -1,4 +1,4 @@
-//! How the server is reached.
+//! Connection to Redis, with authorities that follow their file.
 
 use std::{
     path::Path,
@@ -15,11 +15,11 @@ use secrecy::ExposeSecret as _;
 
 use crate::{Settings, error::Error};
 
-/// The longest wait for an answer.
+/// Limit of one request to the server.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection that is made by the first use, and by each later one that finds none. Cheap to clone.
+/// Connection that opens at its first use, and again at each later use that finds it closed. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Connection(Arc<Inner>);
 
@@ -32,7 +32,7 @@ struct Inner {
 
 struct State {
     manager: ConnectionManager,
-    /// What the file of authorities held when the manager was made.
+    /// Content of the authorities' file when `manager` was created.
     authorities: Option<Vec<u8>>,
 }
 
@@ -54,12 +54,13 @@ impl Connection {
         Arc::clone(&self.0.address)
     }
 
-    /// What sends commands.
+    /// Connection that sends commands.
     pub(crate) fn manager(&self) -> ConnectionManager {
         self.with(|state| state.manager.clone())
     }
 
-    /// To be called when the server was not reached: its certificate may be of an authority that the file names by now.
+    /// Reads the authorities' file after a failed request, because the server's certificate may be of a new
+    /// authority. Changed authorities get a new connection.
     pub(crate) fn follow_authorities(&self) {
         let Some(path) = &self.0.settings.ca else { return };
         let made = read(path).and_then(|found| {
@@ -100,14 +101,16 @@ fn manager(client: Client) -> Result<ConnectionManager, Error> {
     let config = ConnectionManagerConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(RESPONSE_TIMEOUT))
+        // The first use must fail soon, because work continues without Redis.
         .set_number_of_retries(1);
     ConnectionManager::new_lazy_with_config(client, config).map_err(|_| Error::Address)
 }
 
 fn client(settings: &Settings, authorities: Option<&[u8]>) -> Result<Client, Error> {
     let info = settings.url.as_str().into_connection_info();
+    // The error of the library may quote the URL, which may hold a password.
     let info = info.map_err(|_| Error::Address)?;
-    // The user may not say what its library is called.
+    // The ACL of the users does not allow `CLIENT SETINFO`.
     let mut login = info.redis_settings().clone().set_skip_set_lib_name();
     if let Some(username) = &settings.username {
         login = login.set_username(username);

@@ -1,4 +1,4 @@
-//! A lease in hand: renewed by a task of its own, and lost by a local deadline at the latest.
+//! Lease in hand: renewed by a background task, and lost at the latest at a local deadline.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,27 +11,27 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{connection::RESPONSE_TIMEOUT, server::Claim};
 
-/// The lease is somebody else's, or may be.
+/// Error: another worker has the lease, or may have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lease is lost")]
 pub struct Lost;
 
-/// How often a lease is renewed within its time to live.
+/// Renewals of a lease within its time to live.
 pub const RENEWALS: u32 = 3;
 
-/// The right to work on one ticket. Dropping it stops the renewal; then it ends by itself after the time to live.
+/// Right to work on one ticket. Dropping it stops the renewals; it then expires after the time to live.
 pub struct Lease {
     claim: Claim,
     state: Arc<State>,
     renewal: AbortOnDropHandle<()>,
 }
 
-/// How surely the lease is ours.
+/// Certainty that the lease is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
-    /// Until then nobody with a lower or equal fence can have it.
+    /// Until this instant no worker with a lower or equal fence can have it.
     Until(Instant),
-    /// Redis does not answer: fences alone keep others out.
+    /// Redis does not answer, so fences alone exclude other workers.
     FencedOnly,
 }
 
@@ -68,11 +68,12 @@ impl Lease {
         }
     }
 
-    /// Before every side effect: may we still go on? No I/O. While Redis does not answer the answer is yes: whoever took
-    /// the ticket over meanwhile is protected by fences.
+    /// Checks before a side effect that the work may continue, without I/O.
+    ///
+    /// While Redis does not answer, it may: fences protect a worker that took the ticket over meanwhile.
     ///
     /// # Errors
-    /// [`Lost`] when somebody else took it, or when this process slept past the deadline.
+    /// [`Lost`] when another worker took the lease, or when this process was suspended past the deadline.
     pub fn check(&self) -> Result<(), Lost> {
         if self.state.lost.is_cancelled() || self.state.is_over() {
             Err(Lost)
@@ -81,17 +82,17 @@ impl Lease {
         }
     }
 
-    /// False while Redis does not answer and fences alone keep others out.
+    /// False while Redis does not answer and fences alone exclude other workers.
     pub fn is_held(&self) -> bool {
         self.state.hold() != Hold::FencedOnly
     }
 
-    /// Cancelled when the lease is lost.
+    /// Token that is cancelled when the lease is lost.
     pub fn lost(&self) -> CancellationToken {
         self.state.lost.clone()
     }
 
-    /// Gives the lease back if it is still ours. When Redis cannot be told, it ends by itself.
+    /// Releases the lease if it is still ours. If Redis does not answer, the lease expires.
     pub async fn release(self) {
         self.renewal.abort();
         if self.is_held()
@@ -105,8 +106,8 @@ impl Lease {
 async fn renew(claim: Claim, state: Arc<State>) {
     let pause = claim.ttl / RENEWALS;
     let mut next = Instant::now() + pause;
-    // Whether Redis failed us since the last renewal. A deadline that passes without a failed try means that this process
-    // did not run, and then somebody else may have the ticket.
+    // True if Redis failed since the last renewal. A deadline that passes without a failed attempt means that
+    // this process was suspended, and another worker may have the ticket.
     let mut has_failed = state.hold() == Hold::FencedOnly;
     loop {
         sleep_until(next).await;
@@ -116,12 +117,13 @@ async fn renew(claim: Claim, state: Arc<State>) {
         let started = Instant::now();
         match claim.renew().await {
             Ok(true) => {
+                // From before the request, because the server may have extended the lease at once.
                 state.set(Hold::Until(started + claim.ttl));
                 has_failed = false;
                 next = started + pause;
             }
             Ok(false) => break,
-            // Far more than the longest wait for an answer: the process was stopped in between.
+            // Much more than the longest wait for an answer: the process was suspended in between.
             Err(_) if started.elapsed() > 2 * RESPONSE_TIMEOUT + claim.ttl => break,
             Err(_) => {
                 has_failed = true;

@@ -15,11 +15,11 @@ use crate::{
 };
 
 const OUTAGE: &str = "tickets are worked on without leases, and each planner counts budgets for itself";
-/// Every key begins so.
+/// Prefix of all keys.
 pub(crate) const PREFIX: &str = "journeyman:lease:";
 const SHORTEST_TTL: Duration = Duration::from_millis(300);
 
-/// The leases of all tickets. Cheap to clone.
+/// Leases of all tickets. Cheap to clone.
 #[derive(Clone)]
 pub struct Leases {
     pub(crate) server: Server,
@@ -27,7 +27,8 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Does not connect yet: the first use does, and each later one that finds no connection.
+    /// Creates the leases without connecting. The first use connects, and each later use that finds no
+    /// connection.
     ///
     /// # Errors
     /// [`Error::Address`], [`Error::Authorities`].
@@ -42,10 +43,11 @@ impl Leases {
         })
     }
 
-    /// Opens, and asks whether Redis answers.
+    /// Creates the leases and checks that Redis answers.
     ///
     /// # Errors
-    /// [`Error::Address`] for a bad address, [`Error::Unavailable`] when nobody answers there.
+    /// [`Error::Address`] for an invalid address, [`Error::Authorities`], and [`Error::Unavailable`] without
+    /// an answer.
     pub async fn connect(settings: &Settings) -> Result<Self, Error> {
         let leases = Self::open(settings)?;
         leases.ping().await?;
@@ -57,7 +59,7 @@ impl Leases {
         !self.server.outage.lasts()
     }
 
-    /// One round trip, for readiness (1 s limit).
+    /// Makes one round trip within 1 s, for readiness.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -70,9 +72,11 @@ impl Leases {
             .map(drop)
     }
 
-    /// Takes the ticket's lease; a higher fence takes it over from a lower one at once. `None`: somebody with an equal
-    /// or higher fence holds it. When Redis does not answer within a second, the lease is given without it: fences keep
-    /// others out, and it is asked for until Redis answers.
+    /// Takes the ticket's lease. A higher fence takes it over from a lower one at once; `None` if a worker
+    /// with an equal or higher fence holds it.
+    ///
+    /// When Redis does not answer within a second, the lease is granted without it. Fences then exclude other
+    /// workers, and the renewals continue until Redis answers.
     pub async fn take(&self, ticket: &TicketKey, fence: RunFence) -> Option<Lease> {
         let claim = Claim {
             server: self.server.clone(),
@@ -80,22 +84,25 @@ impl Leases {
             key: key(ticket),
             fence: text(fence),
         };
-        // Read before sending: the server's clock for this lease starts later than ours.
+        // Read before the request: the server's time to live starts later than this deadline.
         let deadline = Instant::now() + self.ttl;
         match failpoint::around("lease.take", claim.take()).await {
             Ok(true) => Some(Lease::hold(claim, Hold::Until(deadline))),
             Ok(false) => None,
+            // The outage is logged by the server; the lease saves double work and nothing depends on it.
+            // The outage is logged already. Work without a lease is correct, because fences exclude other
+            // workers.
             Err(_) => Some(Lease::hold(claim, Hold::FencedOnly)),
         }
     }
 }
 
-/// The braces make one hash slot of everything about a ticket.
+/// Key of a ticket's lease. The braces put all keys of a ticket into one hash slot of a cluster.
 fn key(ticket: &TicketKey) -> String {
     format!("{PREFIX}{{{ticket}}}")
 }
 
-/// Texts of fences compare as the fences do.
+/// Text of a fence with fixed widths, so that texts compare as the fences do.
 fn text(fence: RunFence) -> String {
     let stamp = fence.stamp();
     format!(

@@ -1,8 +1,8 @@
-//! The per-ticket lease, the shared budgets and the shared limits of services outside, in Redis. The only crate that names
-//! redis.
+//! Per-ticket leases, shared budgets and shared limits of outside services, in Redis. The only crate that
+//! depends on redis.
 //!
-//! The lease saves double work; fences and compare-and-set elsewhere make it correct. So work goes on without Redis, and
-//! what was begun without a lease gets one when Redis answers again.
+//! The lease saves double work; fences and compare-and-set elsewhere make it correct. So work continues
+//! without Redis, and work without a lease gets one when Redis answers again.
 
 mod acl;
 mod budgets;

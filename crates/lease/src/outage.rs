@@ -1,13 +1,13 @@
-//! Whether Redis answers.
+//! Outages of Redis, logged once each.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use domain::cause::chain;
 
-/// Told of each answer and each failure; says in the log when one follows the other.
+/// Tracks answers and failures, and logs each transition between them.
 pub(crate) struct Outage {
     lasts: AtomicBool,
-    /// What it means for the work.
+    /// Consequence of the outage, for the log.
     means: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! The connection, and the scripts that take, renew and release a lease.
+//! Connection to Redis, and the Lua scripts that take, renew and release a lease.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,8 @@ local held = redis.call('GET', KEYS[1])
 if held and held >= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1";
-/// A key that is gone (the server lost its data) is taken again as long as nobody else has.
+/// Renews a lease. A missing key is set again, because the server may have lost its data, unless another
+/// fence holds it.
 const RENEW: &str = "
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
@@ -68,7 +69,7 @@ impl Server {
         }
     }
 
-    /// The client's own limit does not cover the wait for a reconnect.
+    /// Waits for an answer with a limit. The client's own timeout does not cover a reconnect.
     pub(crate) async fn bounded<T>(
         &self,
         asking: impl Future<Output = redis::RedisResult<T>>,
@@ -88,7 +89,7 @@ impl Server {
     }
 }
 
-/// One fence's claim on one ticket.
+/// Claim of one fence on one ticket.
 #[derive(Clone)]
 pub(crate) struct Claim {
     pub(crate) server: Server,
@@ -102,7 +103,7 @@ impl Claim {
         self.server.run(&self.with_ttl(&self.server.scripts.take)).await
     }
 
-    /// False when somebody else holds it.
+    /// Renews the lease; returns false when another fence holds it.
     pub(crate) async fn renew(&self) -> Result<bool, Error> {
         let call = self.with_ttl(&self.server.scripts.renew);
         failpoint::around("lease.renew", self.server.run(&call)).await

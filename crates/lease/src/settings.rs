@@ -1,24 +1,26 @@
-//! The `[redis]` section of the settings.
+//! Section `[redis]` of the settings.
 
 use std::{fmt, path::PathBuf};
 
 use secrecy::SecretString;
 use serde::Deserialize;
 
-/// `[redis]` of the settings.
+/// Settings of the Redis connection: section `[redis]`.
 #[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// `redis://host:port`, or `rediss://` with TLS.
+    /// Server address `redis://host:port`, or `rediss://` with TLS.
     pub url: String,
-    /// The file (PEM) of the authorities that the server's certificate is of, and no others; absent: those of the system.
+    /// PEM file with the only trusted authorities for the server's certificate; absent: those of the system.
     pub ca: Option<PathBuf>,
-    /// The user, when the server has users.
+    /// Name of the user, for servers with users.
     pub username: Option<String>,
-    /// The user's password.
+    /// Password of the user.
     pub password: Option<SecretString>,
-    /// How long a lease lasts without renewal; it is renewed three times as often. At least 300, and less than
-    /// `nats.ack_wait_ms`: a process that was stopped has then lost its lease before its token goes to another.
+    /// Time to live of a lease in milliseconds; renewed three times as often. At least 300, and less than
+    /// `nats.ack_wait_ms`.
+    ///
+    /// So a suspended process has lost its lease before its token is redelivered.
     pub ttl_ms: u64,
 }
 
@@ -35,7 +37,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The server's address, without the user and password that a URL may hold: for logs, errors and people.
+    /// Address of the server without user and password, for logs, errors and display.
     pub fn address(&self) -> String {
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("redis", &self.url));
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);

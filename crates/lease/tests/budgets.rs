@@ -17,7 +17,7 @@ struct World {
 }
 
 impl World {
-    /// Two planners, and a server that knows every amount.
+    /// Creates two planners and a server that knows every amount.
     async fn new() -> Self {
         let server = RedisServer::start().await.unwrap();
         let world = Self {
@@ -64,7 +64,7 @@ fn at(hour: i64) -> Timestamp {
     Timestamp::from_unix_ms(hour * HOUR_MS)
 }
 
-/// So many tokens, and twice as many millionths of a dollar.
+/// Amount of this many tokens and twice as many millionths of a dollar.
 fn amount(tokens: u64) -> Amount {
     Amount {
         cost_micros: tokens * 2,
@@ -72,7 +72,7 @@ fn amount(tokens: u64) -> Amount {
     }
 }
 
-/// One account that ends after a day and has room for so many tokens.
+/// One account that ends after a day and has room for this many tokens.
 fn day(tokens: u64) -> Vec<Account> {
     vec![account("repository:acme/shop:1970-01-01", tokens)]
 }
@@ -88,7 +88,7 @@ fn account(name: &str, tokens: u64) -> Account {
     }
 }
 
-/// A call in the first hour that is over after it.
+/// Call in the first hour that ends after it.
 fn call(id: &str, tokens: u64) -> Call {
     Call {
         id: id.to_owned(),
@@ -98,7 +98,7 @@ fn call(id: &str, tokens: u64) -> Call {
     }
 }
 
-/// What is used, as a call finds it that is too large for any account.
+/// Used amount, as a call finds it that is too large for any account.
 async fn used(budgets: &Budgets, hour: i64) -> u64 {
     let probe = Call {
         now: at(hour),
@@ -204,7 +204,7 @@ async fn lost_amounts_are_rebuilt_by_one_planner_while_the_others_go_on_and_no_c
         world.second.rebuild(LIMIT).await.unwrap().is_none(),
         "one is at it"
     );
-    // Settled before its journal is read, and read all the same.
+    // Settled before its journal is read, and counted again from the journal.
     world.first.settle("new", amount(70), &day(1_000), at(0)).await;
     for (id, tokens) in [("old", 300), ("new", 70), ("older", 11)] {
         assert!(
@@ -256,7 +256,7 @@ async fn what_was_taken_while_the_server_was_dead_is_told_when_it_is_back_and_th
     let refused = world.first.reserve(&call("c", 451), &day(1_000)).await;
     assert_eq!(refused.refusal.map(|refusal| refusal.used), Some(550));
     world.server.restart().await.unwrap();
-    // The server came back empty, as it does.
+    // The server restarts without data.
     let told = async {
         while !world.rebuilt(&[("a", 100)]).await {
             tokio::task::yield_now().await;

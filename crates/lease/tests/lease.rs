@@ -54,7 +54,7 @@ fn fence(sequence: u64, delivered: u64) -> RunFence {
 /// SHA-256 of `secret`.
 const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 
-/// The answer to one command of the user whose leases they are.
+/// Runs one command as the planner's user and returns the answer.
 async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<redis::Value> {
     let url = server.url().replace("redis://", "redis://planner:secret@");
     let client = redis::Client::open(url).unwrap();
@@ -82,7 +82,7 @@ async fn the_user_of_the_leases_may_do_nothing_else_and_nobody_else_may_do_anyth
         .unwrap();
     let ticket = TicketKey::jira("ENG-12").unwrap();
     let lease = leases.take(&ticket, fence(1, 1)).await.unwrap();
-    // Past two renewals.
+    // Longer than two renewals.
     tokio::time::sleep(Duration::from_millis(450)).await;
     assert!(leases.take(&ticket, fence(1, 1)).await.is_none());
     lease.release().await;

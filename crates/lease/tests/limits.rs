@@ -191,12 +191,12 @@ async fn without_redis_requests_go_on_and_each_replica_obeys_what_it_heard_itsel
         .unwrap()
         .unwrap();
     world.server.restart().await.unwrap();
-    // What is heard from now on is shared again, as soon as both find their connection.
+    // A refusal is shared again as soon as both replicas have their connection.
     let other = knock("jira:writer");
     let shared = async {
         let mut minutes = 1;
         while world.second.admit(other).await.is_ok() {
-            // Each of them is news: it ends later.
+            // Each refusal ends later than the one before, so each is shared.
             let heard = refused(LimitClass::Primary, MINUTE * minutes);
             world.first.hear(other, heard).await;
             minutes += 1;

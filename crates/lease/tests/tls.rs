@@ -11,7 +11,7 @@ use tempfile::TempDir;
 const DAYS: u32 = 10;
 /// SHA-256 of `secret`.
 const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
-/// Only a test that fails waits so long.
+/// Limit that only a failing test reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn now() -> Timestamp {
@@ -20,12 +20,12 @@ fn now() -> Timestamp {
 }
 
 fn authority() -> Authority {
-    // A process says once which cryptography it uses; the services do so at their start.
+    // A process installs its cryptography provider once; the services do so at their start.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Authority::generate(now(), DAYS).unwrap().0
 }
 
-/// The files of the server.
+/// Files of the server.
 struct Files(TempDir);
 
 impl Files {
@@ -62,7 +62,7 @@ impl Files {
         RedisServer::start_with(options).await.unwrap()
     }
 
-    /// As the planner, who knows the server by these authorities.
+    /// Settings of the planner that trusts the server by these authorities.
     fn settings(&self, server: &RedisServer) -> Settings {
         Settings {
             url: server.url(),

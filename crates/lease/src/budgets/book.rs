@@ -1,4 +1,4 @@
-//! What one planner knows itself of amounts and reservations: all that counts while Redis does not answer.
+//! Amounts and reservations known to one planner. They alone count while Redis does not answer.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,14 +8,14 @@ use super::{Account, Call, Refusal};
 
 #[derive(Default)]
 struct Held {
-    /// As the server had it last, and what was taken here since.
+    /// Amount as the server last had it, plus what was taken here since.
     taken: Amount,
     ends: Timestamp,
-    /// Calls of this planner under way.
+    /// Reservations of this planner's running calls: end and maximum of each.
     reserved: BTreeMap<String, (Timestamp, Amount)>,
 }
 
-/// A call that was settled while the server could not be told.
+/// Settled call that the server has not received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Untold {
     pub(super) call: String,
@@ -31,7 +31,7 @@ pub(super) struct Book {
 }
 
 impl Book {
-    /// The first account that has no room for a call. Reserves nothing.
+    /// Returns the first account without room for a call. Reserves nothing.
     pub(super) fn refusal(&self, call: &Call, accounts: &[Account]) -> Option<Refusal> {
         accounts.iter().enumerate().find_map(|(place, account)| {
             let used = self.used(account, call);
@@ -44,6 +44,7 @@ impl Book {
             return Amount::default();
         };
         let others = held
+            // A repeated call replaces its own reservation, so that is not counted against it.
             .reserved
             .iter()
             .filter(|(id, (until, _))| **id != call.id && *until > call.now);
@@ -64,6 +65,7 @@ impl Book {
     }
 
     pub(super) fn settle(&mut self, call: &str, amount: Amount, accounts: &[Account]) {
+        // Only a call that is reserved here is added, so that a repeated settlement counts once.
         for account in accounts {
             if let Some(held) = self.accounts.get_mut(&account.name)
                 && held.reserved.remove(call).is_some()
@@ -73,7 +75,7 @@ impl Book {
         }
     }
 
-    /// The server's own amount takes the place of what was counted here.
+    /// Replaces the amount that was counted here by the server's.
     pub(super) fn observe(&mut self, account: &Account, taken: Amount) {
         if let Some(held) = self.accounts.get_mut(&account.name) {
             held.taken = taken;
@@ -110,7 +112,7 @@ mod tests {
             steps in prop::collection::vec((0..8_u8, 0..500_u64, 0..100_u64, any::<bool>()), 1..200),
         ) {
             let (mut book, accounts) = (Book::default(), accounts());
-            // Each call under way with what it may take and until when; what was taken for good.
+            // Running calls with their maximum and end, and the amount that was taken for good.
             let (mut open, mut taken) = (BTreeMap::<String, (u64, i64)>::new(), 0);
             for (now, (id, most, part, settles)) in steps.into_iter().enumerate() {
                 let (id, now) = (format!("c{id}"), i64::try_from(now).unwrap());

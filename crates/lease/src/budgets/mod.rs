@@ -1,8 +1,9 @@
-//! Budgets that planners share: what a call of a model may take is reserved before it and settled after it.
+//! Budgets that planners share: the maximum of a model call is reserved before it, and its amount is settled
+//! after it.
 //!
-//! Redis is a cache of what the journals say. When it is empty, a new generation of amounts begins, one planner tells it
-//! every call of the running periods, and until then each planner also holds to what it knows itself. When it does not
-//! answer, that alone counts.
+//! Redis is a cache of the journals. When it is empty, a new generation of amounts begins and one planner
+//! counts every call of the running periods again. Until then each planner also applies the amounts that it
+//! knows itself. While Redis does not answer, these alone count.
 
 mod book;
 mod rebuild;
@@ -20,14 +21,14 @@ pub use rebuild::Rebuild;
 pub(crate) use store::PREFIX;
 use store::{Answer, Granted, Known, Settled, Store};
 
-/// Whose amount is counted under one name, with its limit.
+/// Account with a limit for one period, such as a repository's day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Its name, of one period; at most one account has it.
+    /// Name of the account and period, unique among accounts.
     pub name: String,
-    /// What may be taken; a part that is 0 has no limit.
+    /// Limit of the period; a part of 0 has no limit.
     pub limit: Amount,
-    /// When its period is over, after which it is forgotten.
+    /// End of the period; the amount is deleted some time later.
     pub ends: Timestamp,
 }
 
@@ -48,52 +49,52 @@ impl Account {
     }
 }
 
-/// A call of a model.
+/// Call of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Its id: a call that is repeated keeps it.
+    /// Id of the call; a repeated call keeps it.
     pub id: String,
-    /// What it may take at most.
+    /// Maximum amount of the call.
     pub most: Amount,
-    /// The caller's clock.
+    /// Current time of the caller's clock.
     pub now: Timestamp,
-    /// When it is over in any case, and its reservation with it.
+    /// Time at which the call has ended in any case; its reservation ends with it.
     pub until: Timestamp,
 }
 
-/// An account has no room for a call.
+/// Refusal of a call for which an account has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Which of the accounts.
+    /// Index of the account in the caller's list.
     pub place: usize,
-    /// What there is too little of.
+    /// Kind of budget that is exhausted.
     pub budget: Budget,
-    /// What was taken of it, and what other calls under way may take.
+    /// Amount that was taken, plus the maximum of other running calls.
     pub used: u64,
 }
 
-/// What came of a wish to reserve.
+/// Result of a reservation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reserved {
-    /// Who has no room; nothing is reserved then.
+    /// Account without room; nothing is reserved then.
     pub refusal: Option<Refusal>,
-    /// The accounts of which four fifths are used now and were not before.
+    /// Indexes of the accounts that reached four fifths of their limit with this call.
     pub near: Vec<usize>,
-    /// False when this planner's own knowledge had to do.
+    /// False when only this planner's amounts were applied.
     pub is_shared: bool,
 }
 
-/// The budgets that planners share. Cheap to clone.
+/// Budgets that planners share. Cheap to clone.
 #[derive(Clone)]
 pub struct Budgets {
     store: Store,
     book: Arc<Mutex<Book>>,
-    /// Somebody noticed that amounts are not known.
+    /// Notified when amounts of the server are found to be incomplete.
     lost: Arc<Notify>,
 }
 
 impl Budgets {
-    /// Budgets on the connection of the leases.
+    /// Creates budgets on the connection of the leases.
     pub fn new(leases: &Leases) -> Self {
         Self {
             store: Store::new(leases.server.clone()),
@@ -102,8 +103,9 @@ impl Budgets {
         }
     }
 
-    /// Reserves what a call may take at most in all accounts, or in none. A call that has a reservation keeps one.
+    /// Reserves the maximum of a call in all accounts, or in none. A repeated call keeps one reservation.
     pub async fn reserve(&self, call: &Call, accounts: &[Account]) -> Reserved {
+        // Unsent amounts first, so that the server decides with them.
         self.tell().await;
         let answer = failpoint::around("lease.budget.reserve", self.store.reserve(call, accounts)).await;
         let mut book = self.book();
@@ -114,6 +116,7 @@ impl Budgets {
                 accounts,
                 complete: true,
             }) => (None, accounts, true),
+            // Without all amounts, the server's consent proves nothing, so this planner's own amounts decide.
             Ok(Answer::Granted { complete: false, .. }) | Err(_) => (own, Vec::new(), false),
         };
         if !is_shared {
@@ -133,7 +136,7 @@ impl Budgets {
         }
     }
 
-    /// Replaces a call's reservation by what it took. The same call counts once, with what was said of it last.
+    /// Replaces a call's reservation by its amount. A call counts once, with its last amount.
     pub async fn settle(&self, call: &str, amount: Amount, accounts: &[Account], now: Timestamp) {
         self.book().settle(call, amount, accounts);
         let untold = Untold {
@@ -144,13 +147,15 @@ impl Budgets {
         };
         let told = self.store.settle(&untold, Known::Changes);
         let told = failpoint::around("lease.budget.settle", told).await;
+        // The call is kept before the next reservation sends it again, so an outage loses no amount.
         if !matches!(told, Ok(Settled::Yes)) {
             self.lost.notify_one();
             self.book().untold.push(untold);
         }
     }
 
-    /// Tells the server what it did not hear of while it did not answer. What it learned from journals meanwhile stays.
+    /// Sends the settled calls that the server has not received. An amount that it counted from journals
+    /// meanwhile stays.
     async fn tell(&self) {
         let untold = std::mem::take(&mut self.book().untold);
         let mut left = untold.into_iter();

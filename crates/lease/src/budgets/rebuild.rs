@@ -1,4 +1,4 @@
-//! Amounts that were lost are told again by one planner, call by call.
+//! Rebuild of lost amounts by one planner, call by call from the journals.
 
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ use super::{
 };
 use crate::Error;
 
-/// The right to tell the server what it lost. Others go on meanwhile; a call that they settle is not counted twice.
+/// Right to rebuild the server's amounts. Other planners continue meanwhile; a call that they settle is
+/// counted once.
 pub struct Rebuild {
     store: Store,
     generation: String,
 }
 
 impl Budgets {
-    /// Waits until a planner of this process noticed that amounts are not known.
+    /// Waits until a planner of this process finds the server's amounts incomplete.
     pub async fn lost(&self) {
         self.lost.notified().await;
     }
 
-    /// The right to rebuild, for so long; `None` when there is nothing to do or somebody is at it.
+    /// Claims the right to rebuild for a time; `None` when nothing is lost or another planner has claimed it.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -40,7 +41,8 @@ impl Budgets {
 }
 
 impl Rebuild {
-    /// Counts a call of a journal, unless it counts already. False: the amounts were lost once more.
+    /// Counts a call of a journal, unless it is counted already. Returns false when the amounts were lost
+    /// again.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -64,7 +66,7 @@ impl Rebuild {
         Ok(settled == Settled::Yes)
     }
 
-    /// Every call was counted. False: the amounts were lost once more.
+    /// Marks the amounts as complete after every call was counted. Returns false when they were lost again.
     ///
     /// # Errors
     /// [`Error::Unavailable`].

@@ -1,12 +1,17 @@
-//! The scripts that reserve and settle. Each is one operation of the server, so two planners cannot both pass a limit.
+//! Lua scripts that reserve and settle. Each is one operation of the server, so two planners cannot both
+//! exceed a limit.
 //!
-//! An account is a hash: `cost` and `tokens` were taken for good, `r:<call>` is what a call under way may take at most, as
-//! `<until when> <cost> <tokens>`. The state is `<generation> <0|1>`; 1: every amount of this generation is known.
+//! An account is a hash. `cost` and `tokens` were taken for good. `r:<call>` is the maximum of a running call
+//! as `<end> <cost> <tokens>`. The state is `<generation> <0|1>`; with 1, every amount of the generation is
+//! known.
 
 use redis::Script;
 
-/// Keys: state, accounts. Arguments: generation, now, until when, call, cost, tokens; for each account: limits of cost and
-/// tokens (0: none) and how long it is kept in ms.
+/// Reserves a call. Keys: state, accounts. Arguments: generation, now, end, call, cost, tokens; for each
+/// account its limits of cost and tokens (0: none) and its lifetime in ms.
+///
+/// `near` is set once per account, so that one call reports four fifths. Numbers are formatted with
+/// `%.0f`, because Lua writes large ones with an exponent.
 const RESERVE: &str = "
 local state = redis.call('GET', KEYS[1])
 if not state then return {'lost'} end
@@ -50,9 +55,10 @@ for i = 2, #KEYS do
 end
 return answer";
 
-/// Keys: state, the call's mark, accounts. Arguments: generation, call, cost, tokens, how long the mark is kept in ms, 1 when
-/// a call that has a mark is to be left alone; for each account how long it is kept. The mark has what was counted, so that
-/// a call counts once.
+/// Settles a call. Keys: state, the call's mark, accounts. Arguments: generation, call, cost, tokens,
+/// lifetime of the mark in ms, 1 to leave a marked call alone; for each account its lifetime.
+///
+/// The mark holds the counted amount, so that a repeated call counts only the difference.
 const SETTLE: &str = "
 local state = redis.call('GET', KEYS[1])
 if not state then return {'lost'} end
@@ -73,7 +79,7 @@ end
 redis.call('SET', KEYS[2], ARGV[3] .. ' ' .. ARGV[4], 'PX', ARGV[5])
 return {'settled'}";
 
-/// Key: state. Argument: the generation to begin when there is none. Gives the state.
+/// Begins a generation if none exists, and returns the state. Key: state. Argument: the new generation.
 const BEGIN: &str = "
 local state = redis.call('GET', KEYS[1])
 if state then return state end
@@ -81,7 +87,7 @@ state = ARGV[1] .. ' 0'
 redis.call('SET', KEYS[1], state)
 return state";
 
-/// Key: state. Argument: the generation whose amounts are all known now; 0 when it is gone.
+/// Marks a generation as complete; returns 0 when it is gone. Key: state. Argument: generation.
 const COMPLETE: &str = "
 if redis.call('GET', KEYS[1]) ~= ARGV[1] .. ' 0' then return 0 end
 redis.call('SET', KEYS[1], ARGV[1] .. ' 1')

@@ -1,4 +1,4 @@
-//! What the server is asked.
+//! Requests to the server about budgets.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -11,17 +11,18 @@ use redis::ScriptInvocation;
 use super::{Account, Call, Refusal, book::Untold, scripts::Scripts};
 use crate::{error::Error, server::Server};
 
-/// Every key begins so. The braces make one hash slot of all of them: one script touches several.
+/// Prefix of all keys.
 pub(crate) const PREFIX: &str = "journeyman:budget:";
+// The braces put all keys into one hash slot of a cluster, because one script uses several keys.
 const ALL: &str = "journeyman:budget:{all}:";
-/// How long it is remembered that a call was settled: longer than amounts are rebuilt and calls are repeated.
+// Lifetime of the mark of a settled call: longer than a rebuild lasts and calls are repeated.
 const MARK: Duration = Duration::from_secs(24 * 3600);
-/// How long an account outlives its period: calls of its last moment are settled later.
+// Time that an account outlives its period: calls of its last moments are settled later.
 const GRACE: Duration = Duration::from_secs(6 * 3600);
-/// A generation may begin while it is asked for.
+// Another generation may begin between reading the state and using it.
 const TRIES: u32 = 3;
 
-/// What a generation of amounts is called, and whether all of them are known.
+/// Generation of amounts, and whether all of them are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) generation: String,
@@ -40,7 +41,7 @@ impl State {
 
 #[derive(Debug)]
 pub(super) struct Granted {
-    /// What others and earlier calls took for good.
+    /// Amount that earlier calls took for good.
     pub(super) taken: Amount,
     pub(super) is_near: bool,
 }
@@ -54,11 +55,11 @@ pub(super) enum Answer {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     Yes,
-    /// The generation is gone.
+    /// The generation no longer exists.
     Lost,
 }
 
-/// What becomes of a call that was settled before.
+/// Treatment of a call that was settled before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Changes,
@@ -81,7 +82,7 @@ impl Store {
         }
     }
 
-    /// The state of the server; begins a generation where there is none.
+    /// State of the server; begins a generation if none exists.
     pub(super) async fn state(&self) -> Result<State, Error> {
         let mut begin = self.scripts.begin.prepare_invoke();
         begin
@@ -182,7 +183,7 @@ impl Store {
         })
     }
 
-    /// Takes the right to rebuild for so long; false when somebody has it.
+    /// Claims the right to rebuild for a time; returns false if another planner has it.
     pub(super) async fn lock(&self, owner: &str, limit: Duration) -> Result<bool, Error> {
         let mut command = redis::cmd("SET");
         command
@@ -195,7 +196,8 @@ impl Store {
         Ok(taken.is_some())
     }
 
-    /// All amounts of a generation are known; false when it is gone.
+    /// Marks a generation as complete and releases the right to rebuild; returns false when the generation is
+    /// gone.
     pub(super) async fn complete(&self, generation: &str) -> Result<bool, Error> {
         let mut complete = self.scripts.complete.prepare_invoke();
         complete.key(state_key()).arg(generation);
@@ -227,7 +229,7 @@ fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `None`: the generation is not the one that was asked for.
+/// Parses an answer to a reservation; `None` if the generation is not the current one.
 fn answer(words: &[&str]) -> Option<Answer> {
     match words {
         ["refused", _, place, kind, used] => Some(Answer::Refused(Refusal {

@@ -1,4 +1,4 @@
-//! What this process knows of the limits, by the names that they have at the server.
+//! Limits that this process knows, by their keys at the server.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -10,56 +10,57 @@ use super::{
     store::{Known, Names},
 };
 
-/// What is over is forgotten when there is so much of it.
+// Number of entries at which expired ones are removed.
 const MANY: usize = 1_000;
 
-/// Whether a request may be sent.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It may, after so long.
+    /// The request may be sent after this delay.
     Go(Duration),
-    /// The service refuses everything until then.
+    /// The service refuses all requests of the class for this time.
     Closed(LimitClass, Duration),
-    /// It is a write, and there were too many of them.
+    /// The request is a write, and earlier writes have to be spaced out for this time.
     Early(Duration),
 }
 
-/// What became of a quota.
+/// Result of recording a quota.
 pub(super) struct Noted {
     pub(super) quota: Quota,
-    /// Another window, or another tenth of the limit.
+    /// True for another window, or another tenth of the limit.
     pub(super) is_news: bool,
-    /// The first in its window with little left.
+    /// True for the first scarce quota of its window.
     pub(super) is_newly_scarce: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Book {
     closed: HashMap<String, Instant>,
-    /// Until when the writes of a bucket would take that came one after another.
+    /// End of the time that the earlier writes of a bucket occupy.
     ahead: HashMap<String, Instant>,
     quotas: HashMap<String, Quota>,
 }
 
 impl Book {
-    /// The longer of the waits that are known.
+    /// Longest known wait of both classes.
     pub(super) fn closed(&self, names: &Names, now: Instant) -> Option<Verdict> {
         let wait = |class: LimitClass| {
             let until = self.closed.get(names.of_class(class)).copied();
             let left = until.map(|until| until.saturating_duration_since(now));
             left.filter(|left| !left.is_zero()).map(|left| (left, class))
         };
+        // A secondary limit closes all of an account, a primary one only its kind of request.
         let waits = [LimitClass::Secondary, LimitClass::Primary].into_iter();
         let longest = waits.filter_map(wait).max_by_key(|(left, _)| *left);
         longest.map(|(left, class)| Verdict::Closed(class, left))
     }
 
-    /// Never opens earlier than was said before; whether it opens later now.
+    /// Closes a limit until an instant. Returns true when this extends the closure; it never shortens one.
     pub(super) fn close(&mut self, name: &str, until: Instant) -> bool {
         raise(&mut self.closed, name, until)
     }
 
-    /// Takes over what all together know.
+    /// Applies the shared state and decides with it.
     pub(super) fn learn(
         &mut self,
         names: &Names,
@@ -80,7 +81,7 @@ impl Book {
         }
     }
 
-    /// Decides alone.
+    /// Decides by this process's own state.
     pub(super) fn admit(&mut self, names: &Names, buckets: &[Bucket], now: Instant) -> Verdict {
         if let Some(closed) = self.closed(names, now) {
             return closed;
@@ -106,6 +107,7 @@ impl Book {
         let merged = before.map_or(quota, |before| before.merged(quota));
         self.quotas.insert(names.quota.clone(), merged);
         let known = before.filter(|before| before.reset_unix_s == merged.reset_unix_s);
+        // The value changes with each request. Sharing only each tenth keeps the writes to Redis few.
         Noted {
             quota: merged,
             is_news: known.is_none_or(|known| tenth(known) != tenth(merged)),
@@ -118,7 +120,7 @@ fn tenth(quota: Quota) -> u64 {
     quota.remaining.saturating_mul(10) / quota.limit.max(1)
 }
 
-/// The later of two instants under a name; whether that is the new one.
+/// Stores the later of two instants under a name; returns true when that is the new one.
 fn raise(instants: &mut HashMap<String, Instant>, name: &str, until: Instant) -> bool {
     if instants.len() >= MANY {
         let now = Instant::now();

@@ -1,7 +1,9 @@
-//! Limits of services outside that replicas share: what one is refused, or sees coming, the others know before they ask.
+//! Limits of outside services that replicas share: a refusal or low quota that one replica receives, the
+//! others know before their next request.
 //!
-//! Redis holds nothing but short-lived knowledge, and times in it are those that are left of a key, so clocks need not agree. A
-//! wait only ever gets longer while it lasts. When Redis does not answer soon, what this process saw itself counts alone.
+//! Redis holds only short-lived state. Times in it are the remaining lifetimes of keys, so clocks need not
+//! agree. A wait only becomes longer while it lasts. When Redis does not answer soon, this process's own
+//! observations count alone.
 
 mod book;
 mod store;
@@ -24,14 +26,14 @@ use book::{Book, Verdict};
 pub(crate) use store::PREFIX;
 use store::{Known, Names, Store};
 
-/// A write waits so long for its turn here; who has to wait longer is told.
+// A write waits this long for its turn in this process. A longer wait is returned to the caller.
 const LONGEST_IN_PLACE: Duration = Duration::from_secs(2);
-/// Between two looks whether a server that did not answer does so again. Requests do not wait for it meanwhile.
+// Interval of the checks of a server that did not answer. Requests do not wait for it meanwhile.
 const REST: Duration = Duration::from_secs(1);
-/// No limit lasts longer: what says otherwise is a mistake.
+// Limit of every closure: a longer one is a mistake of the service.
 const LONGEST_CLOSED: Duration = Duration::from_secs(2 * 3600);
 
-/// The limits of all accounts of a service. Cheap to clone.
+/// Limits of all accounts of a service. Cheap to clone.
 #[derive(Clone)]
 pub struct Limits(Arc<Inner>);
 
@@ -48,10 +50,11 @@ impl fmt::Debug for Limits {
 }
 
 impl Limits {
-    /// Does not connect yet: the first use does, and each later one that finds no connection.
+    /// Creates the limits without connecting. The first use connects, and each later use that finds no
+    /// connection.
     ///
     /// # Errors
-    /// [`Error::Address`].
+    /// [`Error::Address`], [`Error::Authorities`].
     pub fn open(settings: &Settings) -> Result<Self, Error> {
         Ok(Self(Arc::new(Inner {
             store: Store::open(settings)?,
@@ -60,7 +63,7 @@ impl Limits {
         })))
     }
 
-    /// One round trip (1 s limit).
+    /// Makes one round trip within 1 s.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
@@ -72,16 +75,17 @@ impl Limits {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the server did not answer, and has not since.
+    /// True while the server does not answer.
     fn is_away(&self) -> bool {
         self.0.is_away.load(Ordering::Acquire)
     }
 
-    /// Looks for the server until it answers again, or nobody needs it any more.
+    /// Checks the server until it answers again or the limits are dropped.
     fn went_away(&self) {
         if self.0.is_away.swap(true, Ordering::AcqRel) {
             return;
         }
+        // A weak reference, so that the task ends with the last user of the limits.
         let inner = Arc::downgrade(&self.0);
         tokio::spawn(async move {
             loop {
@@ -107,7 +111,7 @@ impl Limits {
         }
     }
 
-    /// What all together know; nothing while the server does not answer.
+    /// Shared state; `None` while the server does not answer.
     async fn ask(&self, names: &Names, buckets: &[Bucket]) -> Option<Known> {
         if self.is_away() {
             return None;
@@ -129,7 +133,7 @@ impl Limits {
             Verdict::Go(wait) if wait.is_zero() => return Ok(()),
             Verdict::Go(wait) => {
                 tokio::time::sleep(wait).await;
-                // Somebody may have been refused meanwhile.
+                // Another request may have been refused meanwhile.
                 self.book().closed(&names, Instant::now())
             }
             refused => Some(refused),
@@ -161,6 +165,7 @@ impl Limits {
             self.close(&names, class, wait).await;
         }
         if let Some((quota, left)) = heard.quota {
+            // The next request would be refused, so none is sent before the window ends.
             if quota.remaining == 0 {
                 self.close(&names, LimitClass::Primary, left).await;
             }
@@ -174,15 +179,15 @@ impl Limits {
         if !self.book().close(name, Instant::now() + wait) {
             return;
         }
-        // A refusal is rare and costs the others a call each: it is told even to a server that was slow before. What could
-        // not be told they find out themselves.
+        // A refusal is rare and costs each of the other replicas one call, so it is sent even to a server
+        // that was slow before. If that fails, each of them receives its own refusal.
         let telling = self.0.store.close(name, wait);
         if let Ok(left) = failpoint::around("lease.limits.close", telling).await {
             self.book().close(name, Instant::now() + left);
         }
     }
 
-    /// Tells the others what is left, once for each tenth of the limit.
+    /// Shares the remaining quota, once per tenth of the limit.
     async fn share(&self, knock: &Knock<'_>, names: &Names, quota: Quota, left: Duration) {
         let noted = self.book().note(names, quota);
         telemetry::remaining(knock, noted.quota.remaining);

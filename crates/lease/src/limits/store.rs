@@ -1,4 +1,4 @@
-//! What the server is asked and told.
+//! Requests to the server about limits.
 
 use std::time::Duration;
 
@@ -17,14 +17,17 @@ use crate::{
     outage::Outage,
 };
 
-/// Every key begins so.
+/// Prefix of all keys.
 pub(crate) const PREFIX: &str = "journeyman:limits:";
-/// The longest wait for an answer before a request goes out.
+// Every request to GitHub or Jira waits for this answer, so the limit is short.
 const LOOK: Duration = Duration::from_millis(200);
 const OUTAGE: &str = "each replica finds out for itself when a service outside asks to wait";
 
-/// What is left of both waits, the wait of a write, and how far each bucket is ahead of the clock, with this write where it may
-/// come. Nothing is taken from a bucket by what may not be sent.
+/// Lua script: returns both remaining waits, the wait of a write, and the time that each bucket is ahead of
+/// the clock.
+///
+/// The write is added to its buckets only if it may be sent. Keys: both classes, buckets. Arguments: longest
+/// wait; for each bucket its burst and interval in ms.
 const ASK: &str = "
 local function left(key)
   local ms = redis.call('PTTL', key)
@@ -44,11 +47,12 @@ if answer[1] == 0 and answer[2] == 0 and answer[3] <= tonumber(ARGV[1]) then
   end
 end
 return answer";
-/// The later end counts.
+/// Lua script: closes a limit; the later end counts. Returns the remaining time.
 const CLOSE: &str = "
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], '1', 'PX', ARGV[1]) end
 return redis.call('PTTL', KEYS[1])";
-/// The later window counts, and of one window the least that is left.
+/// Lua script: records a quota; the later window counts, and within a window the lowest remainder. Returns
+/// the result.
 const QUOTA: &str = "
 local function known(field) return tonumber(redis.call('HGET', KEYS[1], field) or '-1') end
 local reset, remaining = known('reset'), known('remaining')
@@ -58,7 +62,8 @@ if tonumber(ARGV[1]) > reset or (tonumber(ARGV[1]) == reset and tonumber(ARGV[3]
 end
 return {known('reset'), known('limit'), known('remaining')}";
 
-/// Keys about one account and one kind of request. The braces make one hash slot of all about an account.
+/// Keys of one account and one kind of request. The braces put all keys of an account into one hash slot of a
+/// cluster.
 pub(super) struct Names {
     base: String,
     secondary: String,
@@ -89,13 +94,13 @@ impl Names {
     }
 }
 
-/// What all together know.
+/// State that all replicas share.
 pub(super) struct Known {
-    /// How long each limit still holds.
+    /// Remaining time of each closed limit.
     pub(super) closed: [(LimitClass, Duration); 2],
-    /// How long a write waits for its turn.
+    /// Delay of a write until its turn.
     pub(super) wait: Duration,
-    /// Of each bucket.
+    /// Time that each bucket is ahead of the clock.
     pub(super) ahead: Vec<Duration>,
 }
 
@@ -150,7 +155,7 @@ impl Store {
         })
     }
 
-    /// Tells how long a limit holds, and gives how long it does for all together.
+    /// Closes a limit for a time, and returns the shared remaining time.
     pub(super) async fn close(&self, name: &str, wait: Duration) -> Result<Duration, Error> {
         let mut close = self.scripts.close.prepare_invoke();
         close.key(name).arg(ms(wait).max(1));
@@ -158,7 +163,7 @@ impl Store {
         Ok(Duration::from_millis(u64::try_from(left).unwrap_or_default()))
     }
 
-    /// Tells what is left, and gives what all together know of it.
+    /// Shares a remaining quota, and returns the shared state of it.
     pub(super) async fn share(&self, name: &str, quota: Quota, left: Duration) -> Result<Quota, Error> {
         let mut share = self.scripts.quota.prepare_invoke();
         share
@@ -184,7 +189,7 @@ impl Store {
         self.bounded(limit, script.invoke_async(&mut connection)).await
     }
 
-    /// The client's own limit does not cover the wait for a reconnect.
+    /// Waits for an answer with a limit. The client's own timeout does not cover a reconnect.
     async fn bounded<T>(
         &self,
         limit: Duration,

@@ -1,4 +1,4 @@
-//! What is counted: who was refused, who was held back, and what is left.
+//! Metrics of limits: refused requests, held-back requests and remaining quotas.
 
 use std::sync::LazyLock;
 
@@ -19,12 +19,12 @@ static REMAINING: LazyLock<Gauge<u64>> = LazyLock::new(|| {
     meter.u64_gauge("journeyman.outside.remaining").build()
 });
 
-/// A request that a service refused because of a limit.
+/// Counts a request that a service refused because of a limit.
 pub(super) fn refused(knock: &Knock<'_>, class: LimitClass) {
     limited(knock, class.as_str(), "answer");
 }
 
-/// A request that was not sent.
+/// Counts a request that was not sent because of a known limit.
 pub(super) fn held_back(knock: &Knock<'_>, limit: &'static str) {
     limited(knock, limit, "known");
 }
@@ -38,7 +38,7 @@ fn limited(knock: &Knock<'_>, limit: &'static str, by: &'static str) {
     LIMITED.add(1, &labels);
 }
 
-/// What is left of a primary limit.
+/// Records the remainder of a primary limit.
 pub(super) fn remaining(knock: &Knock<'_>, remaining: u64) {
     let labels = [
         KeyValue::new("journeyman.account", knock.account.to_owned()),
