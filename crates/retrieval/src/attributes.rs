@@ -1,18 +1,19 @@
-//! What `.gitattributes` says of generated and vendored files.
+//! Generated and vendored files according to `.gitattributes`.
 
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::skip::Skip;
 
-/// Rules of all files together.
+/// Maximum number of rules of all files together.
 const MAX_RULES: usize = 500;
 
-/// Rules in the order in which they are given; the last one that matches counts.
+/// Rules in their order; the last one that matches a path counts.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes(Vec<(GlobMatcher, Option<Skip>)>);
 
 impl Attributes {
-    /// Adds the rules of a `.gitattributes` file in this folder (empty: the root). Add outer folders first.
+    /// Adds the rules of a `.gitattributes` file in a folder; the root is the empty path. Add outer folders
+    /// before inner ones.
     pub fn add(&mut self, folder: &str, text: &str) {
         for line in text.lines() {
             let mut words = line.split_whitespace();
@@ -52,7 +53,7 @@ fn verdict(attribute: &str) -> Option<Option<Skip>> {
     Some(is_set.then_some(skip))
 }
 
-/// A pattern without a slash is looked for in every folder.
+/// Glob of a pattern in a folder. A pattern without a slash matches in every folder below.
 fn beneath(folder: &str, pattern: &str) -> String {
     let folder = if folder.is_empty() {
         String::new()

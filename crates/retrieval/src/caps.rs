@@ -1,15 +1,15 @@
-//! How many chunks are shown, and of where.
+//! Limits of the shown chunks: in total, per module and per file.
 
 use std::collections::HashMap;
 
-/// Chunks that are shown of one module, and in all.
+/// Maximum number of chunks of one module in an answer.
 pub const MAX_IN_MODULE: usize = 4;
-/// All of them.
+/// Maximum number of chunks in an answer.
 pub const MAX_CHUNKS: usize = 10;
-/// Of one file.
+/// Maximum number of chunks of one file in an answer.
 const MAX_IN_FILE: usize = 2;
 
-/// Counts what was taken.
+/// Counter of the chosen chunks.
 #[derive(Debug)]
 pub(crate) struct Caps<'a> {
     modules: HashMap<&'a str, usize>,
@@ -32,7 +32,7 @@ impl<'a> Caps<'a> {
         self.left == 0
     }
 
-    /// Whether one more of this module and file may be taken; then it is.
+    /// Counts another chunk of this module and file and returns true, if all limits allow it.
     pub(crate) fn take(&mut self, module: &'a str, file: u32) -> bool {
         let of_module = self.modules.entry(module).or_default();
         let of_file = self.files.entry(file).or_default();

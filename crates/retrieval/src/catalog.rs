@@ -1,4 +1,4 @@
-//! Which contents at which places the index has seen.
+//! Catalog of the files in the index: pairs of content and path.
 
 use std::{
     collections::HashMap,
@@ -13,23 +13,23 @@ use crate::{
     skip::Skip,
 };
 
-/// A content at a place.
+/// Content at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) blob: BlobId,
     pub(crate) path: Arc<str>,
-    /// Why it has no chunks.
+    /// Reason why the file has no chunks.
     pub(crate) skip: Option<Skip>,
 }
 
-/// Entries by number; a number is never given twice.
+/// Entries by number. A number is never reused.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Catalog {
     entries: Vec<Option<Entry>>,
     by_blob: HashMap<BlobId, Vec<u32>>,
 }
 
-/// One line of the stored form.
+/// Line of the stored form: number, blob id, path, reason to skip.
 type Line = (u32, String, String, Option<Skip>);
 
 impl Catalog {
@@ -51,7 +51,7 @@ impl Catalog {
         number
     }
 
-    /// The number that the next entry gets.
+    /// Number of the next entry.
     pub(crate) fn next(&self) -> u32 {
         u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
     }
@@ -81,8 +81,9 @@ impl Catalog {
         self.entries[at] = Some(entry);
     }
 
-    /// Stores it at this path, whole or not at all.
+    /// Stores the catalog at this path, completely or not at all.
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        // A process that stops halfway leaves the previous file intact.
         let unfinished = path.with_extension("unfinished");
         let mut file = BufWriter::new(fs::File::create(&unfinished)?);
         writeln!(file, "{} {}", self.next(), self.numbers().count())?;
@@ -95,14 +96,16 @@ impl Catalog {
         }
         file.into_inner()
             .map_err(io::IntoInnerError::into_error)?
+            // On disk before the rename, so that a power failure cannot leave an empty file under the final
+            // name.
             .sync_all()?;
         fs::rename(unfinished, path)
     }
 
-    /// Reads it.
+    /// Reads a stored catalog.
     ///
     /// # Errors
-    /// When it is not there or not whole.
+    /// When the file is missing or incomplete.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         let broken = || io::Error::from(io::ErrorKind::InvalidData);
         let mut lines = BufReader::new(fs::File::open(path)?).lines();
@@ -120,6 +123,7 @@ impl Catalog {
             catalog.put(number, Entry { blob, path, skip });
             read += 1;
         }
+        // Removed numbers at the end stay occupied, so that no later entry gets them.
         catalog.entries.resize(next as usize, None);
         (count == read.to_string()).then_some(catalog).ok_or_else(broken)
     }

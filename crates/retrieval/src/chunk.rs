@@ -1,4 +1,4 @@
-//! Cutting a file into chunks: whole lines, each in exactly one chunk.
+//! Division of a file into chunks of whole lines, each line in exactly one chunk.
 
 use crate::{
     definition::Definition,
@@ -7,22 +7,22 @@ use crate::{
     text::Lines,
 };
 
-/// A chunk above this is cut further where it can be, in bytes.
+/// Size above which a chunk is divided further where possible, in bytes.
 const MAX: usize = 2500;
-/// Neighbours are put together up to this size, in bytes.
+/// Size up to which neighboring pieces are merged, in bytes.
 const TARGET: usize = 2000;
-/// Lines of a chunk where nothing says where to cut.
+/// Lines of a chunk without definitions or headings.
 const WINDOW: usize = 60;
-/// A long file gets longer windows instead of more.
+// A long file gets longer windows instead of more.
 const MAX_WINDOWS: usize = 200;
-/// Lines before a definition that may be its comment.
+/// Maximum number of lines before a definition that count as its comment.
 const MAX_COMMENT: usize = 60;
-/// Definitions inside of definitions that are cut apart.
+/// Maximum depth of nested definitions that are divided.
 const MAX_NESTING: usize = 16;
-/// Kept of a signature with its comment, in bytes.
+/// Limit of a signature with its comment, in bytes.
 const MAX_HEAD: usize = 800;
 
-/// The chunks of a file, in order: by definitions, by headings, else windows of lines.
+/// Divides a file into chunks, in order: by definitions, by Markdown headings, otherwise windows of lines.
 #[must_use]
 pub fn chunks(path: &str, text: &str, definitions: &[Definition]) -> Vec<Chunk> {
     let lines = Lines::new(text);
@@ -44,7 +44,7 @@ pub fn chunks(path: &str, text: &str, definitions: &[Definition]) -> Vec<Chunk> 
     merged.into_iter().map(Piece::done).collect()
 }
 
-/// A definition with the lines that belong to it.
+/// Definition with its lines, including the comment above it.
 struct Block {
     name: String,
     start: usize,
@@ -53,7 +53,7 @@ struct Block {
     head: String,
 }
 
-/// Each definition with its comment; the end not included. Sorted, and none begins before the one in front of it.
+/// Blocks of the definitions, sorted by line. No block begins before its predecessor.
 fn blocks(lines: &Lines<'_>, definitions: &[Definition]) -> Vec<Block> {
     let count = lines.count();
     let mut sorted: Vec<&Definition> = definitions.iter().filter(|found| found.line >= 1).collect();
@@ -61,6 +61,7 @@ fn blocks(lines: &Lines<'_>, definitions: &[Definition]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for found in sorted {
         let line = (found.line - 1).min(count - 1);
+        // An inner definition may begin in the lines of the outer one, but not at its first line.
         let floor = blocks.last().map_or(0, |last| {
             let is_inside = last.depth < found.depth;
             if is_inside { last.start + 1 } else { last.end }
@@ -80,7 +81,7 @@ fn blocks(lines: &Lines<'_>, definitions: &[Definition]) -> Vec<Block> {
     blocks
 }
 
-/// Where the comment, decorators and attributes right above a line begin.
+/// First line of the comment, decorators and attributes directly above a line.
 fn comment_start(lines: &Lines<'_>, line: usize, floor: usize) -> usize {
     let belongs = |at: &usize| {
         let text = lines.line(*at).trim_start();
@@ -92,7 +93,7 @@ fn comment_start(lines: &Lines<'_>, line: usize, floor: usize) -> usize {
     (floor..line).rev().take_while(belongs).last().unwrap_or(line)
 }
 
-/// The first lines of a Python function when they are its description.
+/// First lines of a Python function, if they are a docstring; otherwise empty.
 fn doc_string<'a>(lines: &Lines<'a>, line: usize) -> &'a str {
     let opens = |text: &str| text.trim_start().starts_with("\"\"\"") || text.trim_start().starts_with("'''");
     if line < lines.count() && opens(lines.line(line)) {
@@ -102,7 +103,8 @@ fn doc_string<'a>(lines: &Lines<'a>, line: usize) -> &'a str {
     }
 }
 
-/// Cuts the lines of a piece at the outermost of these blocks, and what is still too long inside of them.
+/// Divides the lines of a piece at the outermost blocks, and pieces that are still too long at the inner
+/// ones.
 fn cut(lines: &Lines<'_>, whole: &Piece, blocks: &[Block], nesting: usize) -> Vec<Piece> {
     if lines.bytes(whole.start, whole.end) <= MAX {
         let mut piece = whole.clone();
@@ -117,7 +119,7 @@ fn cut(lines: &Lines<'_>, whole: &Piece, blocks: &[Block], nesting: usize) -> Ve
     }
     let mut pieces = Vec::new();
     let mut at = whole.start;
-    // What the piece itself is called belongs to its first lines.
+    // The names of the piece itself go to its first part.
     let mut first = Some(whole);
     let mut rest = blocks;
     while let Some((block, after)) = rest.split_first() {
@@ -137,7 +139,7 @@ fn cut(lines: &Lines<'_>, whole: &Piece, blocks: &[Block], nesting: usize) -> Ve
                 nesting + 1,
             ));
         } else if let Some(last) = pieces.last_mut() {
-            // Several definitions in the same lines.
+            // Several definitions share the same lines.
             note(last, std::slice::from_ref(block));
             note(last, inner);
         }
@@ -172,7 +174,8 @@ fn note(piece: &mut Piece, blocks: &[Block]) {
     }
 }
 
-/// A piece as it is, or in windows when it is too long. Every window keeps the signature; the names stay with the first.
+/// Returns a piece unchanged, or in windows if it is too long. Every window keeps the signature; the names
+/// stay with the first.
 fn small(lines: &Lines<'_>, piece: Piece) -> Vec<Piece> {
     if lines.bytes(piece.start, piece.end) <= MAX {
         vec![piece]
@@ -203,7 +206,7 @@ fn windows(lines: &Lines<'_>, piece: &Piece) -> Vec<Piece> {
     windows
 }
 
-/// Puts small neighbours together. Empty lines belong to what stands before them.
+/// Merges small neighboring pieces. Empty lines belong to the piece before them.
 fn merge(lines: &Lines<'_>, pieces: Vec<Piece>) -> Vec<Piece> {
     let mut merged: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -330,7 +333,7 @@ mod tests {
             }
             let lines = Lines::new(&text);
             prop_assert_eq!(next - 1, lines.count());
-            // And the lines are all bytes.
+            // The lines together contain all bytes.
             let all: usize = (0..lines.count()).map(|at| lines.bytes(at, at + 1)).sum();
             prop_assert_eq!(all, text.len());
         }

@@ -1,4 +1,4 @@
-//! Finding out which files use names that others define.
+//! Search for files that use names which other files define.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::{
     tree::Tree,
 };
 
-/// A shorter name says little, in bytes.
+// A shorter name is rarely specific, in bytes.
 const MIN_NAME: usize = 4;
-/// A name that more files define or more chunks use says little.
+// A name that more files define or more chunks use is not specific.
 const MAX_DEFINING: usize = 4;
 const MAX_USING: u32 = 150;
-/// Pairs of files that are collected.
+/// Limit of the collected pairs of files.
 const MAX_PAIRS: usize = 3_000_000;
-/// Names are looked at in so many parts, one after the other, so that not all of them are in memory.
+// Names are read in this many passes, so that only a part of them is in memory.
 const PARTS: usize = 16;
 
-/// Joins files with those that define what they name. Blocks.
+/// Connects the files of a tree with those that define the names they use. Blocks.
 pub(crate) fn connect(searcher: &Searcher, fields: Fields, tree: &Tree) -> Result<Graph, Error> {
     let columns = columns(searcher)?;
     let mut pairs: Vec<(u32, u32)> = Vec::new();
@@ -36,6 +36,7 @@ pub(crate) fn connect(searcher: &Searcher, fields: Fields, tree: &Tree) -> Resul
             }
             for user in using(searcher, fields.body, &name, &columns, tree)? {
                 for place in places.iter().filter(|place| **place != user) {
+                    // Both directions: a search follows uses and definitions alike.
                     pairs.push((user, *place));
                     pairs.push((*place, user));
                 }
@@ -53,7 +54,7 @@ fn columns(searcher: &Searcher) -> Result<Vec<Column>, Error> {
     Ok(columns?)
 }
 
-/// The files of a tree that define each name of a part of all names.
+/// Files of a tree that define the names of one part.
 fn defining(
     searcher: &Searcher,
     names: Field,
@@ -87,7 +88,7 @@ fn defining(
     Ok(defining)
 }
 
-/// Spreads names evenly.
+/// Part of a name. The hash distributes names evenly.
 fn part_of(name: &str) -> usize {
     let mixed = name.bytes().fold(0_usize, |mixed, byte| {
         mixed.wrapping_mul(31).wrapping_add(usize::from(byte))
@@ -95,7 +96,7 @@ fn part_of(name: &str) -> usize {
     mixed % PARTS
 }
 
-/// The files of a tree that name this.
+/// Files of a tree that use a name; empty if too many chunks use it.
 fn using(
     searcher: &Searcher,
     body: Field,

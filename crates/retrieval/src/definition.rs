@@ -1,16 +1,16 @@
-//! What a parser says about a text.
+//! Definitions that a parser finds in a text.
 
-/// A function, class or type, as a parser found it.
+/// Function, class or type that a parser found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Its name.
+    /// Name of the definition.
     pub name: String,
     /// First line, from 1.
     pub line: usize,
     /// Last line, from 1.
     pub end: usize,
-    /// How many definitions it lies in.
+    /// Number of definitions that enclose it.
     pub depth: usize,
-    /// How it begins.
+    /// Beginning of the definition, with its parameters.
     pub signature: String,
 }

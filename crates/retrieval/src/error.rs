@@ -1,17 +1,17 @@
-//! What can go wrong with an index.
+//! Errors of an index.
 
 use std::io;
 
-/// Why an index cannot be used or brought up to date.
+/// Reason why an index cannot be used or updated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The folder cannot be read or written.
+    /// The folder of the index cannot be read or written.
     #[error("the index's folder cannot be used")]
     Folder(#[from] io::Error),
-    /// The index is broken or the disk is in trouble.
+    /// The index is damaged or the disk failed.
     #[error("the index cannot be used")]
     Index(#[from] tantivy::TantivyError),
-    /// Who asked does not want it any more.
+    /// The caller interrupted the update.
     #[error("indexing was cut")]
     Cut,
 }

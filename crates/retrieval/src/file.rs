@@ -1,13 +1,13 @@
-//! Files as the index sees them: a place and the id of a content.
+//! Files in the index: a path and the id of a content.
 
 use std::fmt;
 
-/// The id of a file's content, as git computes it.
+/// Id of a file's content (SHA-1), as git computes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlobId(pub [u8; 20]);
 
 impl BlobId {
-    /// Reads 40 hexadecimal digits.
+    /// Parses 40 hexadecimal digits.
     #[must_use]
     pub fn from_hex(text: &str) -> Option<Self> {
         let mut id = [0; 20];
@@ -33,33 +33,33 @@ impl fmt::Debug for BlobId {
     }
 }
 
-/// A file of a tree.
+/// File of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeFile {
-    /// Relative to the root, with `/`.
+    /// Path relative to the root, with `/` as the separator.
     pub path: String,
-    /// Its content.
+    /// Id of its content.
     pub blob: BlobId,
 }
 
-/// Where contents come from and who parses them.
+/// Source of contents and their definitions.
 pub trait Source {
-    /// A content of at most `max` bytes.
+    /// Reads a content of at most `max` bytes.
     ///
     /// # Errors
-    /// [`Unread`].
+    /// See [`Unread`].
     fn read(&mut self, blob: BlobId, max: u64) -> Result<Vec<u8>, Unread>;
 
-    /// What a text defines, in its order; nothing when its language is not known or it cannot be parsed.
+    /// Definitions of a text in their order; empty when its language is unknown or parsing fails.
     fn outline(&mut self, path: &str, text: &str) -> Vec<crate::Definition>;
 }
 
-/// Why a content was not read.
+/// Reason why a content was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
-    /// It is longer than wanted.
+    /// The content is longer than the limit.
     TooLarge,
-    /// It is not there or cannot be read now; the next update tries again.
+    /// The content is missing or cannot be read now; the next update tries again.
     Missing,
 }
 

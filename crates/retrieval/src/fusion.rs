@@ -1,13 +1,13 @@
-//! Fusing ranked lists.
+//! Fusion of ranked lists.
 
 use std::{cmp::Ordering, collections::HashMap};
 
 use crate::ranking::Hit;
 
-/// Of reciprocal rank fusion.
+// Usual constant of reciprocal rank fusion: it limits the advantage of the first ranks.
 const K: f32 = 60.0;
 
-/// Why a chunk is on a list.
+/// Reason why a chunk is on a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Why {
     Named,
@@ -16,18 +16,18 @@ pub(crate) enum Why {
     Near,
 }
 
-/// A chunk in the making.
+/// Chunk with its score and reasons.
 pub(crate) struct Scored {
     pub(crate) hit: Hit,
     pub(crate) score: f32,
     pub(crate) why: Vec<Why>,
 }
 
-/// Reciprocal rank fusion.
+/// Reciprocal rank fusion of several lists.
 #[derive(Default)]
 pub(crate) struct Fusion {
     chunks: HashMap<(u32, u32), Scored>,
-    /// What a chunk would have that is first everywhere.
+    /// Score of a chunk that is first on every list.
     most: f32,
 }
 
@@ -75,7 +75,7 @@ impl Fusion {
             .collect()
     }
 
-    /// The files of the chunks that are certain, else of those that are first, with their scores.
+    /// Files with scores of the chunks on lists of certain hits; without any, those of the best chunks.
     pub(crate) fn leading(&self, max: usize) -> Vec<(u32, f32)> {
         let is_certain = |scored: &&Scored| !scored.why.is_empty();
         let mut chunks: Vec<&Scored> = self.chunks.values().filter(is_certain).collect();

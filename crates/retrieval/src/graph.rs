@@ -1,14 +1,14 @@
-//! Which files use names that others define, and which files are near to some.
+//! Graph of files that share names by use and definition, and the distance of files in it.
 
 use std::collections::HashMap;
 
-/// Kept for each file.
+/// Maximum number of neighbors of a file.
 const MAX_NEIGHBOURS: usize = 32;
-/// Share of a file's weight that goes on to its neighbours, and how often.
+/// Share of a file's weight that its neighbors receive in each step, and the number of steps.
 const DAMPING: f32 = 0.6;
 const STEPS: usize = 2;
 
-/// Neighbours of each file of a tree, in both directions.
+/// Neighbors of each file of a tree, in both directions.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     starts: Vec<u32>,
@@ -16,7 +16,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// From pairs of files, each as often as they share a name.
+    /// Builds the graph from pairs of files; a pair occurs once for each shared name.
     pub(crate) fn of_pairs(mut pairs: Vec<(u32, u32)>, files: usize) -> Self {
         pairs.sort_unstable();
         let mut graph = Self {
@@ -54,7 +54,8 @@ impl Graph {
             .unwrap_or_default()
     }
 
-    /// How near files are to some: each of these gives a part of its weight to its neighbours, and those again.
+    /// Closeness of files to the seeds: each seed passes a part of its weight to its neighbors, and these
+    /// pass it on.
     pub(crate) fn near(&self, seeds: &HashMap<u32, f32>) -> HashMap<u32, f32> {
         let mut all = seeds.clone();
         let mut moving = seeds.clone();

@@ -1,4 +1,4 @@
-//! An index on the disk, and the trees that can be searched in it.
+//! Index on disk, and the trees that are searched in it.
 
 use std::{
     fs, io,
@@ -16,40 +16,41 @@ use crate::{
     tree::Tree,
 };
 
-/// The index of one repository, in a folder of its own.
+/// Index of one repository, in a separate folder.
 pub struct Index {
     pub(crate) folder: PathBuf,
     pub(crate) tantivy: tantivy::Index,
     pub(crate) reader: IndexReader,
     pub(crate) fields: Fields,
     pub(crate) state: RwLock<State>,
-    /// One update at a time.
+    /// Held by an update: one runs at a time.
     pub(crate) updating: Mutex<()>,
-    /// Trees that somebody searches.
+    /// Trees in use by callers.
     pub(crate) trees: Mutex<Vec<Weak<Tree>>>,
     graph: Mutex<()>,
 }
 
-/// What the last commit of the index knows.
+/// State at the last commit of the index.
 #[derive(Clone, Default)]
 pub(crate) struct State {
     pub(crate) catalog: Catalog,
-    /// Names the catalog's file; the index's own commit holds the same.
+    /// Number in the name of the catalog's file. The payload of the index's commit contains the same number.
     pub(crate) generation: u64,
 }
 
 impl Index {
-    /// Opens the index in this folder, or begins an empty one. One that is broken or of another version goes. Blocks.
+    /// Opens the index in this folder or creates an empty one. A damaged one or one of another version is
+    /// deleted. Blocks.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the disk fails.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let own = folder.join(format!("v{}", schema::VERSION));
         remove_others(folder, &own)?;
         match Self::open_at(own.clone()) {
             Ok(index) => Ok(index),
             Err(_) => {
-                // Whatever is wrong with it, it can be built again.
+                // Every damage can be repaired by building the index again.
                 if own.exists() {
                     fs::remove_dir_all(&own)?;
                 }
@@ -76,7 +77,9 @@ impl Index {
             },
             Some(Err(_)) => return Err(io::Error::from(io::ErrorKind::InvalidData).into()),
         };
+        // This process is the only writer and reloads after each commit.
         let reader = tantivy.reader_builder().reload_policy(ReloadPolicy::Manual);
+        // Only the names to display are stored in documents, so a small cache is enough.
         let reader = reader.doc_store_cache_num_blocks(8).try_into()?;
         Ok(Self {
             folder,
@@ -90,20 +93,20 @@ impl Index {
         })
     }
 
-    /// Files that are known, with their chunks or with the reason why they have none.
+    /// Number of known files, with chunks or with a reason why they have none.
     #[must_use]
     pub fn files(&self) -> usize {
         self.read().catalog.numbers().count()
     }
 
-    /// Chunks that are kept, of every tree.
+    /// Number of stored chunks, of all trees.
     #[must_use]
     pub fn chunks(&self) -> u64 {
         self.searcher().num_docs()
     }
 
-    /// Connects the files of a tree that use each other's names, so that a search can follow them. Without it a search
-    /// works too. Blocks.
+    /// Connects the files of a tree that share names, so that a search can follow them. A search works
+    /// without it. Blocks.
     ///
     /// # Errors
     /// When the index cannot be read.
@@ -111,7 +114,7 @@ impl Index {
         let _one = locked(&self.graph);
         if tree.graph.get().is_none() {
             let graph = connect(&self.searcher(), self.fields, tree)?;
-            // Nobody else sets it meanwhile.
+            // The lock excludes another writer, so the result is ignored.
             let _ = tree.graph.set(graph);
         }
         Ok(())
@@ -134,7 +137,7 @@ pub(crate) fn catalog_path(folder: &Path, generation: u64) -> PathBuf {
     folder.join(format!("catalog.{generation}"))
 }
 
-/// Deletes what other versions left.
+/// Deletes the folders of other versions.
 fn remove_others(folder: &Path, own: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! Reading the best chunks, and saying why they are here.
+//! Selection of the best chunks by their texts, with reasons.
 
 use std::collections::HashSet;
 
@@ -16,22 +16,22 @@ use crate::{
     tokens,
 };
 
-/// Chunks whose text is read to see what matched.
+/// Maximum number of chunks whose text is read to find matching words.
 const MAX_READ: usize = 40;
-/// Words that a chunk must share with the query at least, as a part of what they say in all.
+/// Minimum share of the query's word weights that a chunk must match.
 const MIN_COVER: f32 = 0.3;
-/// The same for chunks that share names with what is certain.
+/// Minimum share for a chunk that has names in common with certain hits.
 const MIN_COVER_NEAR: f32 = 0.15;
-/// Words that are named in a reason.
+/// Maximum number of words in a reason.
 const MAX_SHOWN_WORDS: usize = 5;
 
-/// Reading the best chunks and saying why they are here.
+/// Selection of chunks for an answer.
 pub(crate) struct Judge<'a> {
     pub(crate) ranking: &'a Ranking<'a>,
     pub(crate) request: &'a Request<'a>,
     pub(crate) words: &'a [Word],
     pub(crate) read: Read<'a>,
-    /// How many words the query has, also those that no file has.
+    /// Number of different words in the query, including those that no file has.
     pub(crate) said: usize,
 }
 
@@ -72,7 +72,7 @@ impl Judge<'_> {
         Ok(answer)
     }
 
-    /// The words of the query that a chunk has, those that say the most first.
+    /// Words of the query that a chunk contains, in the order of their weight.
     fn matched(&self, path: &str, text: &str) -> Vec<&Word> {
         let mut there: HashSet<String> = HashSet::new();
         for text in [path, text] {
@@ -93,6 +93,7 @@ impl Judge<'_> {
         let is_certain = scored.why.iter().any(|why| *why != Why::Near);
         let all: f32 = self.words.iter().map(|word| word.weight).sum();
         let shared: f32 = matched.iter().map(|word| word.weight).sum();
+        // One shared word proves little, unless the query has no second one.
         let enough = !matched.is_empty() && matched.len() >= self.said.min(2);
         let cover = if scored.why.is_empty() {
             MIN_COVER
@@ -120,7 +121,8 @@ impl Judge<'_> {
         })
     }
 
-    /// Of several names in a chunk the one that was asked for, else the one with the most words of the query.
+    /// Name to show for a chunk: the defined name that the query has, otherwise the name with the most words
+    /// of the query.
     fn symbol(&self, shown: &str, scored: &Scored, path: &str) -> String {
         if is_prose(path) {
             return shown.to_owned();
@@ -137,7 +139,7 @@ impl Judge<'_> {
                 .filter(|word| words.contains(&word.text))
                 .count()
         };
-        // Of equals the first.
+        // The first of equally good names.
         let best = || names.iter().rev().max_by_key(fits);
         defined
             .or_else(best)

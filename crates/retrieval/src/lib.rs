@@ -1,9 +1,10 @@
-//! Finds the code that a text is about. Files are cut into chunks (definitions, headings, windows of lines), which are
-//! indexed once for each content and place; a query built from a ticket's text ranks them in several ways and fuses the
-//! ranks.
+//! Search for the code that a text is about.
 //!
-//! Nothing here knows git, a network or an async runtime: who uses it supplies files ([`Source`]) and shows what comes
-//! back.
+//! Files are divided into chunks (definitions, headings, windows of lines), which are indexed once per
+//! content and path. A query built from a ticket's text ranks them in several ways and fuses the ranks.
+//!
+//! The crate does not use git, a network or an async runtime. The caller supplies files ([`Source`]) and
+//! displays the results.
 
 mod attributes;
 mod caps;

@@ -1,4 +1,4 @@
-//! The lists of one search.
+//! Ranked lists of one search.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,16 +12,16 @@ use crate::{
     text::quoted_in,
 };
 
-/// Hits of one list.
+/// Maximum number of hits of one list.
 const MAX_LISTED: usize = 200;
-/// Definitions of one name, and chunks that are searched for one message.
+/// Maximum number of definitions of one name, and of chunks that are searched for one message.
 const MAX_NAMED: usize = 10;
 const MAX_QUOTING: usize = 20;
-/// What tests and prose count for beside code.
+// Tests and prose count less than code.
 const TEST_WEIGHT: f32 = 0.5;
 const DOCS_WEIGHT: f32 = 0.7;
 
-/// Making the lists.
+/// Builder of the ranked lists.
 pub(crate) struct Lists<'a> {
     pub(crate) ranking: &'a Ranking<'a>,
     pub(crate) request: &'a Request<'a>,
@@ -30,7 +30,7 @@ pub(crate) struct Lists<'a> {
 }
 
 impl Lists<'_> {
-    /// Every chunk of any list, the best first. Scores are between 0 and 1.
+    /// Chunks of all lists, best first, with scores between 0 and 1.
     pub(crate) fn fused(&self) -> Result<Vec<Scored>, Error> {
         let mut fusion = Fusion::default();
         let fields = self.ranking.fields;
@@ -53,6 +53,7 @@ impl Lists<'_> {
                         .filter(|hit| !defined.contains(&hit.address))
                         .collect(),
                 );
+                // The other lists would add the definitions again.
                 return Ok(fusion.done(|scored| self.weight(scored)));
             }
             Kind::Any | Kind::Test | Kind::Docs => {
@@ -92,7 +93,7 @@ impl Lists<'_> {
         }
     }
 
-    /// Files that the text names, at the line that it names.
+    /// Adds chunks of files that the text names, at the named line.
     fn add_pinned(&self, fusion: &mut Fusion) -> Result<(), Error> {
         let mut hits = Vec::new();
         let best: HashMap<u32, Hit> = fusion.best_of_files();
@@ -110,7 +111,7 @@ impl Lists<'_> {
         Ok(())
     }
 
-    /// Chunks that have a message literally.
+    /// Adds chunks that contain a message literally.
     fn add_messages(&self, fusion: &mut Fusion) -> Result<(), Error> {
         let mut hits = Vec::new();
         for message in &self.request.query.messages {
@@ -125,7 +126,7 @@ impl Lists<'_> {
         Ok(())
     }
 
-    /// Chunks of files that are near, in the graph of names, to those that came first.
+    /// Adds chunks of files that are close to the best hits in the graph of names.
     fn add_near(&self, fusion: &mut Fusion) {
         const SEEDS: usize = 8;
         let Some(graph) = self.ranking.tree.graph.get() else {
@@ -159,7 +160,7 @@ impl Lists<'_> {
     }
 }
 
-/// The first hit of each file.
+/// First hit of each file.
 fn first_of_each(hits: Vec<Hit>) -> Vec<Hit> {
     let mut seen = HashSet::new();
     hits.into_iter().filter(|hit| seen.insert(hit.place)).collect()

@@ -1,4 +1,4 @@
-//! Sections of Markdown.
+//! Sections of Markdown files.
 
 use crate::{piece::Piece, text::Lines};
 
@@ -7,18 +7,20 @@ pub(crate) fn is_markdown(path: &str) -> bool {
     matches!(end.as_str(), "md" | "markdown" | "mdx")
 }
 
-/// A piece for each heading, and one for what stands before the first.
+/// Returns one piece per heading, and one for the lines before the first.
 pub(crate) fn sections(lines: &Lines<'_>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut open = Piece::of(0, 0);
     let mut is_code = false;
     for at in 0..lines.count() {
         let text = lines.line(at).trim_start();
+        // A `#` in a code block is a comment of a script, not a heading.
         if text.starts_with("```") || text.starts_with("~~~") {
             is_code = !is_code;
         }
         let heading = heading(text).filter(|_| !is_code);
         if let Some(title) = heading {
+            // The empty piece before a heading in the first line is replaced.
             if at > open.start {
                 pieces.push(std::mem::take(&mut open));
             }

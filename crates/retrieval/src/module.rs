@@ -1,4 +1,4 @@
-//! Which module a file belongs to.
+//! Modules of a tree, to which its files belong.
 
 /// Files that make a folder a package.
 const MANIFESTS: &[&str] = &[
@@ -15,24 +15,24 @@ const MANIFESTS: &[&str] = &[
     "dbt_project.yml",
 ];
 
-/// Folders that are modules, as rules name them or as packages show them.
+/// Folders of modules, as rules name them or as manifests show them.
 #[derive(Clone, Debug, Default)]
 pub struct Modules(Vec<String>);
 
 impl Modules {
-    /// Modules by their folders.
+    /// Creates modules from their folders.
     pub fn new(folders: impl IntoIterator<Item = String>) -> Self {
         let trimmed = folders
             .into_iter()
             .map(|folder| folder.trim_matches('/').to_owned());
         let mut folders: Vec<String> = trimmed.filter(|folder| !folder.is_empty()).collect();
-        // The longest first, so that an inner module comes before the outer one.
+        // The longest first, so that an inner module precedes the outer one.
         folders.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         folders.dedup();
         Self(folders)
     }
 
-    /// The packages of a tree: every folder with a manifest.
+    /// Packages of a tree: every folder with a manifest.
     pub(crate) fn detected<'a>(paths: impl Iterator<Item = &'a str>) -> Self {
         let folders = paths.filter_map(|path| {
             let (folder, name) = path.rsplit_once('/')?;
@@ -41,19 +41,19 @@ impl Modules {
         Self::new(folders)
     }
 
-    /// Whether none is known.
+    /// True when no module is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The module of a file: the innermost that holds it, else its first two folders.
+    /// Module of a file: the innermost one that contains it, otherwise its first two folders.
     pub(crate) fn of<'a>(&'a self, path: &'a str) -> &'a str {
         let known = self.0.iter().find(|folder| is_in(path, folder));
         known.map_or_else(|| first_folders(path), String::as_str)
     }
 
-    /// Whether a file is in one of them; with none, every file is.
+    /// True when a file is in one of the modules, or when there are no modules.
     #[must_use]
     pub fn hold(&self, path: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|folder| is_in(path, folder))

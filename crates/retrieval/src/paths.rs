@@ -1,14 +1,16 @@
-//! Finding files by what a text says of their places.
+//! Search for files by the paths in a text.
 
 use std::collections::HashSet;
 
 use crate::{query::Query, skip, tokens};
 
-/// A name that more files have says nothing.
+// A name that more files share is not specific.
 const MAX_SAME: usize = 3;
 
-/// The files that a mention means: exactly this path, else the files whose paths end like it or like its end. None when
-/// there are many. `of_name` gives the paths of all files with a name.
+/// Files that a mentioned path refers to: the exact path, otherwise paths that end with it or with its last
+/// parts.
+///
+/// Returns no file if more than [`MAX_SAME`] match. `of_name` returns the paths of all files with a name.
 pub(crate) fn resolve<'a, T: Copy>(mention: &str, of_name: impl Fn(&str) -> Vec<(&'a str, T)>) -> Vec<T> {
     let mention = mention.trim_start_matches('/');
     let name = mention.rsplit('/').next().unwrap_or_default();
@@ -31,7 +33,7 @@ pub(crate) fn resolve<'a, T: Copy>(mention: &str, of_name: impl Fn(&str) -> Vec<
                 None => Vec::new(),
             };
         }
-        // Places on other machines begin with folders that are not here.
+        // Paths from other machines begin with folders that the repository does not have.
         match wanted.split_once('/') {
             Some((_, rest)) => wanted = rest,
             None => return Vec::new(),
@@ -44,8 +46,9 @@ fn ends_with(path: &str, end: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// Files of a list by their paths alone, the best first, with a score between 0 and 1 and the words that matched: for
-/// when there is no index yet.
+/// Ranks files by their paths alone, for the time before an index exists.
+///
+/// Returns at most `max` files, best first, each with a score between 0 and 1 and the reason.
 #[must_use]
 pub fn match_paths<'a>(query: &Query, paths: &[&'a str], max: usize) -> Vec<(&'a str, f32, String)> {
     let of_name = |name: &str| -> Vec<(&'a str, &'a str)> {
@@ -70,6 +73,7 @@ pub fn match_paths<'a>(query: &Query, paths: &[&'a str], max: usize) -> Vec<(&'a
         let mut matched: Vec<&str> = words.intersection(&wanted).map(String::as_str).collect();
         matched.sort_unstable();
         let letters: usize = matched.iter().map(|word| word.len()).sum();
+        // A single short word matches too many paths.
         if matched.len() >= 2 || letters >= 6 {
             let test = if skip::is_test(path) { 0.5 } else { 1.0 };
             let score = test * 0.9 * share(matched.len(), words.len());

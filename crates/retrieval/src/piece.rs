@@ -1,26 +1,26 @@
-//! Chunks, done and in the making.
+//! Chunks, finished and in construction.
 
-/// Kept of all signatures and comments of a chunk, in bytes.
+/// Limit of all signatures and comments of a chunk, in bytes.
 const MAX_HEADS: usize = 4000;
-/// Names of one chunk.
+/// Maximum number of names of one chunk.
 pub(crate) const MAX_NAMES: usize = 40;
 
-/// Some lines of a file, and what they define.
+/// Consecutive lines of a file with their definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// First line, from 1.
     pub start: usize,
     /// Last line, from 1.
     pub end: usize,
-    /// Names that are defined here, in order.
+    /// Names that the lines define, in order.
     pub names: Vec<String>,
-    /// What people would call it when it defines nothing: a heading.
+    /// Heading of a chunk of Markdown; otherwise empty.
     pub title: String,
-    /// Signatures and comments of what is defined here, and of what it lies in.
+    /// Signatures and comments of the chunk's definitions and of the enclosing ones.
     pub head: String,
 }
 
-/// A chunk in the making: lines from 0, the end not included.
+/// Chunk in construction: lines from 0, `end` exclusive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Piece {
     pub(crate) start: usize,

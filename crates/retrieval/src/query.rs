@@ -1,4 +1,4 @@
-//! What to look for, read from the text of a ticket: places, names, messages, words.
+//! Query from the text of a ticket: paths, names, messages, words.
 
 use std::sync::LazyLock;
 
@@ -6,39 +6,39 @@ use regex::{Captures, Regex};
 
 use crate::{stop_words::is_stop_word, text::cut, tokens};
 
-/// Read of a text, in bytes.
+/// Maximum length of the text that is read, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
 const MAX_PATHS: usize = 30;
 const MAX_IDENTIFIERS: usize = 60;
 const MAX_ERRORS: usize = 5;
 const MAX_WORDS: usize = 400;
-/// A quoted text is a message from here on, in bytes.
+/// Minimum length of a quoted text that counts as a message, in bytes.
 const MIN_MESSAGE: usize = 12;
 const MAX_MESSAGE: usize = 200;
 
-/// What a text asks for.
+/// Search terms of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// Files, with a line where one is given.
+    /// Files, with the line if the text has one.
     pub paths: Vec<PathMention>,
-    /// Names of code as they are written.
+    /// Names of code, spelled as in the text.
     pub identifiers: Vec<String>,
-    /// Messages that should stand in the code like this.
+    /// Messages that the code should contain literally.
     pub messages: Vec<String>,
     /// Words of prose in lower case, each as often as it occurs.
     pub words: Vec<String>,
 }
 
-/// A file as a text names it.
+/// File that a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathMention {
-    /// As it is written.
+    /// Path, spelled as in the text.
     pub path: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: Option<u32>,
 }
 
-/// A pattern of this file; one that is wrong finds nothing, and the tests below notice.
+/// Compiles a pattern. An invalid one matches nothing, which the tests below would detect.
 fn pattern(text: &str) -> Option<Regex> {
     Regex::new(text).ok()
 }
@@ -49,6 +49,7 @@ static BLOB: LazyLock<Option<Regex>> =
 static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
     pattern(concat!(
         r"((?:[A-Za-z0-9_.@+\[\]-]*/)*[A-Za-z0-9_.@+\[\]-]*(?:\.[A-Za-z][A-Za-z0-9]{0,9}|Makefile|Dockerfile|Jenkinsfile|Gemfile|Rakefile))",
+        // Lines as in tracebacks of Python, messages of compilers, links of GitHub, and messages of MSBuild.
         r#"(?:"?,? (?:on )?line ([0-9]{1,7})|:([0-9]{1,7})|#L([0-9]{1,7})|\(([0-9]{1,7})[,)])?"#
     ))
 });
@@ -64,12 +65,13 @@ static ERROR: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 impl Query {
-    /// Reads a text.
+    /// Builds the query of a text.
     #[must_use]
     pub fn from_text(text: &str) -> Self {
         let text = cut(text, MAX_TEXT);
         let mut query = Self::default();
         query.read_urls(text);
+        // URLs are removed after their paths were read, so that their parts do not become names and words.
         let text = URL
             .as_ref()
             .map_or_else(|| text.into(), |url| url.replace_all(text, " "));
@@ -81,7 +83,7 @@ impl Query {
         query
     }
 
-    /// Whether there is nothing to look for.
+    /// True when the text contains no search term.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
@@ -118,6 +120,7 @@ impl Query {
             quoted.filter_map(|found| (1..=3).find_map(|at| found.get(at)).map(|text| text.as_str()));
         let errors = ERROR.iter().flat_map(|error| error.captures_iter(text));
         let errors = errors.filter_map(|found| found.get(1).map(|text| text.as_str()));
+        // Errors first: the number of messages is limited, and a quotation may be plain prose.
         for message in errors.chain(quoted) {
             let message = fixed_part(message);
             let is_known = self
@@ -137,7 +140,7 @@ impl Query {
     fn read_spans(&mut self, text: &str) {
         for span in SPAN.iter().flat_map(|span| span.captures_iter(text)) {
             let names: Vec<&str> = names_in(&span[1]).map(|(name, _)| name).collect();
-            // A whole sentence or command in a span is no list of names.
+            // A span with a whole sentence or command is not a list of names.
             if names.len() <= 4 {
                 names.into_iter().for_each(|name| self.name(name));
             }
@@ -152,7 +155,7 @@ impl Query {
         }
     }
 
-    /// Keeps a name and, of a qualified one, its parts.
+    /// Adds a name, or the parts of a qualified name.
     fn name(&mut self, name: &str) {
         let last = name
             .split([':', '.', '-', '>', '#'])
@@ -191,7 +194,8 @@ fn names_in(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// `cartTotal`, `cart_total`, `Cart::total`, `MAX_ITEMS`; not `Cart`, and no word that ends a sentence.
+/// True for names such as `cartTotal`, `cart_total`, `Cart::total` and `MAX_ITEMS`; false for `Cart` and for
+/// the last word of a sentence.
 fn is_compound(name: &str) -> bool {
     let inner = name.trim_matches(['_', '$']);
     let is_camel = inner.as_bytes().windows(2).any(|pair| {
@@ -200,14 +204,15 @@ fn is_compound(name: &str) -> bool {
     is_camel || inner.contains('_') || inner.contains("::") || inner.contains("->") || is_dotted(inner)
 }
 
-/// Ends of file names: what stands before them is no name of code.
+/// Extensions of files: the text before one is not a name of code.
 const FILE_ENDS: &[&str] = &[
     "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "json", "jsx", "kt", "lock", "log", "md",
     "php", "proto", "py", "rb", "rs", "scala", "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "vue",
     "xml", "yaml", "yml",
 ];
 
-/// `cart.total`, but not `cart.py`, `e.g` or `this.That` where a blank is missing after a sentence.
+/// True for `cart.total`; false for `cart.py`, `e.g` and `this.That`, where a space is missing after a
+/// sentence.
 fn is_dotted(name: &str) -> bool {
     let end = name.rsplit('.').next().unwrap_or_default();
     name.contains('.')
@@ -217,7 +222,7 @@ fn is_dotted(name: &str) -> bool {
             .all(|part| part.len() > 1 && part.starts_with(|c: char| c.is_ascii_lowercase() || c == '_'))
 }
 
-/// The longest part of a message without values, which the code does not have.
+/// Longest part of a message without values. The code contains placeholders instead of values.
 fn fixed_part(message: &str) -> &str {
     let is_value = |c: char| {
         c.is_ascii_digit()

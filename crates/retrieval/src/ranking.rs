@@ -1,4 +1,4 @@
-//! The ranked lists that a search fuses.
+//! Ranked lists that a search fuses.
 
 use std::sync::Arc;
 
@@ -18,19 +18,19 @@ use crate::{
     tree::Tree,
 };
 
-/// Words of a query that are looked for, the rarest.
+/// Maximum number of words of a query that are searched, the rarest first.
 const MAX_TERMS: usize = 24;
-/// A word that so many of the chunks have is left out when there are rarer ones.
+// A word in a larger share of the chunks is omitted if enough rarer ones exist.
 const COMMON: f32 = 0.2;
 const MIN_TERMS: usize = 4;
-/// Words of so few chunks cost nothing, whatever the share.
+// A word in at most this many chunks is cheap to search, whatever its share.
 const FEW: u64 = 2000;
-/// A word that more of the chunks have is left out when there is any other.
+// A word in a larger share of the chunks is omitted if any other exists.
 const EVERYWHERE: f32 = 0.5;
-/// A name of code counts for more than a word of prose.
+/// Weight of a word from a name of code; a word of prose has 1.
 const NAME_WEIGHT: f32 = 2.0;
 
-/// A chunk of a tree.
+/// Chunk of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hit {
     pub(crate) place: u32,
@@ -39,26 +39,26 @@ pub(crate) struct Hit {
     pub(crate) address: DocAddress,
 }
 
-/// A word to look for and how much it says.
+/// Word of a query with its weight.
 #[derive(Clone, Debug)]
 pub(crate) struct Word {
     pub(crate) text: String,
     pub(crate) weight: f32,
-    /// Also found under this, as a plural is under its singular.
+    /// Other form under which the word is also searched: the singular of a plural.
     pub(crate) other: Option<String>,
 }
 
-/// What a list is made from: an index as it is now, a tree, and which of its files may be shown.
+/// Input of the lists: the current index, a tree, and the files that may be shown.
 pub(crate) struct Ranking<'a> {
     pub(crate) searcher: &'a Searcher,
     pub(crate) fields: Fields,
     pub(crate) tree: &'a Arc<Tree>,
-    /// By place; absent: all.
+    /// For each file of the tree, by its position; absent: all files.
     pub(crate) allowed: Option<Arc<[bool]>>,
 }
 
 impl Ranking<'_> {
-    /// The words of a query that say the most, with their weights.
+    /// Most specific words of a query, with their weights.
     pub(crate) fn words(&self, query: &Query) -> Result<Vec<Word>, Error> {
         let names = query.identifiers.iter().flat_map(|name| tokens::tokens(name));
         let names = names.map(|word| (word, NAME_WEIGHT));
@@ -66,7 +66,7 @@ impl Ranking<'_> {
         let mut counted: Vec<(String, f32)> = Vec::new();
         for (word, weight) in names.chain(prose) {
             match counted.iter_mut().find(|(known, _)| *known == word) {
-                // A word that is said again counts for a little more.
+                // A repeated word counts slightly more.
                 Some((_, known)) => *known = (*known + 0.2).min(3.0).max(weight),
                 None => counted.push((word, weight)),
             }
@@ -97,7 +97,7 @@ impl Ranking<'_> {
             }
         }
         words.sort_by(|(_, one), (_, other)| other.weight.total_cmp(&one.weight));
-        // Common words cost much time and say little: they only fill up.
+        // Common words take much time and distinguish little, so they only fill up the list.
         let rare = words.iter().filter(|(share, _)| *share <= COMMON).count();
         let has_others = words.iter().any(|(share, _)| *share <= EVERYWHERE);
         let mut room = MIN_TERMS.saturating_sub(rare);
@@ -110,7 +110,7 @@ impl Ranking<'_> {
         Ok(words.into_iter().map(|(_, word)| word).take(MAX_TERMS).collect())
     }
 
-    /// In how many chunks a word is, in the text or the path.
+    /// Number of chunks that contain a word in the text or the path.
     fn frequency(&self, word: &str) -> Result<u64, Error> {
         let body = self
             .searcher
@@ -121,7 +121,7 @@ impl Ranking<'_> {
         Ok(body.max(path))
     }
 
-    /// By all fields.
+    /// Chunks that match the words in any field.
     pub(crate) fn by_words(&self, words: &[Word], max: usize) -> Result<Vec<Hit>, Error> {
         let weighted = [
             (self.fields.path, WEIGHTS.path),
@@ -135,13 +135,13 @@ impl Ranking<'_> {
         self.collect(&BooleanQuery::union(queries.collect()), max)
     }
 
-    /// By one field.
+    /// Chunks that match the words in one field.
     pub(crate) fn by_field(&self, field: Field, words: &[Word], max: usize) -> Result<Vec<Hit>, Error> {
         let queries = words.iter().flat_map(|word| clauses(field, word, 1.0));
         self.collect(&BooleanQuery::union(queries.collect()), max)
     }
 
-    /// Chunks that define one of these names.
+    /// Chunks that define one of the names.
     pub(crate) fn by_names(&self, names: &[String], max: usize) -> Result<Vec<(String, Hit)>, Error> {
         let mut found = Vec::new();
         for name in names {
@@ -152,7 +152,7 @@ impl Ranking<'_> {
         Ok(found)
     }
 
-    /// Chunks that have every word of a text.
+    /// Chunks that contain every word of a text.
     pub(crate) fn with_all(&self, text: &str, max: usize) -> Result<Vec<Hit>, Error> {
         let mut words = tokens::tokens(text);
         words.sort_unstable();
@@ -164,7 +164,7 @@ impl Ranking<'_> {
         self.collect(&BooleanQuery::intersection(words.iter().map(term).collect()), max)
     }
 
-    /// The chunks of a file, in order.
+    /// Chunks of a file, in order.
     pub(crate) fn of_file(&self, place: u32) -> Result<Vec<Hit>, Error> {
         const MAX: usize = 2000;
         let Some(file) = self.tree.file(place) else {
@@ -176,7 +176,7 @@ impl Ranking<'_> {
         Ok(hits)
     }
 
-    /// The lines of a chunk; nothing when its file cannot be read.
+    /// Text of a chunk; `None` when its file cannot be read.
     pub(crate) fn text(&self, read: Read<'_>, hit: &Hit) -> Option<String> {
         let content = read(self.tree.file(hit.place)?.blob)?;
         let skipped = (hit.start as usize).saturating_sub(1);
@@ -201,6 +201,7 @@ impl Ranking<'_> {
                         .map(|allowed| allowed.get(place as usize) == Some(&true));
                     allowed.unwrap_or(true)
                 };
+                // A score cannot exclude a document, so hidden chunks get a negative one and are removed below.
                 if place.is_some_and(is_shown) { score } else { -1.0 }
             }
         };
@@ -245,7 +246,7 @@ fn boxed(field: Field, word: &str) -> Box<dyn TantivyQuery> {
     Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
 }
 
-/// Code has `refund` where a ticket says `refunds`.
+/// Singular of an English plural: code contains `refund` where a ticket has `refunds`.
 pub(crate) fn singular(word: &str) -> Option<String> {
     let stem = word.strip_suffix("ies").map(|stem| format!("{stem}y"));
     let stem = stem.or_else(|| {

@@ -1,4 +1,4 @@
-//! What is asked of a search, and what comes back.
+//! Requests and answers of a search.
 
 use crate::{
     caps::{MAX_CHUNKS, MAX_IN_MODULE},
@@ -7,45 +7,45 @@ use crate::{
     query::Query,
 };
 
-/// What kind of chunks are wanted.
+/// Kind of the requested chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// Any; code before tests and prose.
+    /// Any chunk; code ranks before tests and prose.
     #[default]
     Any,
-    /// Where something is defined.
+    /// Chunks that define a name.
     Definition,
-    /// Where a name is used.
+    /// Chunks that use a name.
     Usage,
-    /// Tests only.
+    /// Chunks of tests.
     Test,
-    /// Prose only.
+    /// Chunks of prose.
     Docs,
 }
 
-/// A file's content; nothing when it cannot be read.
+/// Function that reads a content; `None` when it cannot be read.
 pub type Read<'a> = &'a dyn Fn(BlobId) -> Option<Vec<u8>>;
 
-/// A search.
+/// Request to search a tree.
 pub struct Request<'a> {
-    /// What to look for.
+    /// Search terms.
     pub query: &'a Query,
-    /// What kind of chunks.
+    /// Kind of the requested chunks.
     pub kind: Kind,
-    /// Which paths; absent: all.
+    /// Filter of paths; absent: all paths.
     pub scope: Option<&'a dyn Fn(&str) -> bool>,
-    /// The modules that matter, and by which chunks are capped; empty: all, as packages show them.
+    /// Modules to search, which also limit the number of chunks. Empty: all packages of the tree.
     pub modules: &'a Modules,
-    /// Chunks at most, in all and of one module.
+    /// Maximum number of chunks in the answer.
     pub max: usize,
-    /// See above.
+    /// Maximum number of chunks of one module in the answer.
     pub max_in_module: usize,
-    /// Further candidates to be ranked again by somebody else.
+    /// Number of further candidates that the caller ranks again.
     pub candidates: usize,
 }
 
 impl<'a> Request<'a> {
-    /// The usual search for a ticket.
+    /// Request with the default limits for a ticket.
     #[must_use]
     pub const fn new(query: &'a Query, modules: &'a Modules) -> Self {
         Self {
@@ -60,43 +60,43 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A chunk that was found.
+/// Chunk in an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Where it is.
+    /// Path of its file.
     pub path: String,
-    /// Its file's content.
+    /// Content of its file.
     pub blob: BlobId,
     /// First line, from 1.
     pub start: u32,
-    /// Last line.
+    /// Last line, from 1.
     pub end: u32,
-    /// The name that fits best, or a heading; may be empty.
+    /// Name that fits the query best, or a heading; may be empty.
     pub symbol: String,
-    /// Between 0 and 1; only to be compared within one answer.
+    /// Score between 0 and 1; comparable within one answer only.
     pub score: f32,
-    /// Why it is here, in words.
+    /// Reason for the match, as a phrase.
     pub reason: String,
-    /// Whether it is of a test.
+    /// True when the file belongs to the tests.
     pub is_test: bool,
 }
 
-/// A chunk for somebody who ranks again.
+/// Chunk for callers that rank again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The chunk; its reason is empty.
+    /// Chunk; its reason is empty.
     pub found: Found,
-    /// Its lines.
+    /// Text of its lines.
     pub text: String,
 }
 
-/// What a search came to. Nothing found: no confident match.
+/// Answer of a search. It is empty without a confident match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// The best first.
+    /// Chunks, best first.
     pub found: Vec<Found>,
-    /// More of them, the best first, when asked for.
+    /// Candidates, best first, as many as the request asks for.
     pub candidates: Vec<Candidate>,
-    /// Whether more fitted than are shown.
+    /// True when more chunks matched than the answer contains.
     pub is_cut: bool,
 }

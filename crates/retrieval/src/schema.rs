@@ -1,4 +1,4 @@
-//! The fields of a chunk in the index.
+//! Fields of a chunk in the index.
 
 use tantivy::{
     TantivyDocument,
@@ -8,13 +8,14 @@ use tantivy::{
 
 use crate::{piece::Chunk, tokens::CodeTokenizer};
 
-/// Part of the folder's name: a change of fields, tokens, chunks or grammars raises it, and the index is built again.
+// Part of the folder's name. Raise it with every change of fields, tokens, chunks or grammars, so that the
+// index is built again.
 pub(crate) const VERSION: u32 = 1;
 
 const CODE: &str = "code";
 const RAW: &str = "raw";
 
-/// How much a word counts where.
+/// Weights of a word by the field that contains it.
 pub(crate) const WEIGHTS: Weights = Weights {
     path: 4.0,
     symbols: 3.0,
@@ -31,13 +32,13 @@ pub(crate) struct Weights {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Fields {
-    /// The file's number in the catalog.
+    /// Number of the file in the catalog.
     pub(crate) file: Field,
     /// First and last line, 32 bits each.
     pub(crate) lines: Field,
-    /// Names and title, to be shown.
+    /// Names or title to display.
     pub(crate) shown: Field,
-    /// Whole names of definitions in lower case.
+    /// Names of definitions in lower case, not divided into words.
     pub(crate) names: Field,
     pub(crate) path: Field,
     pub(crate) symbols: Field,
@@ -45,7 +46,7 @@ pub(crate) struct Fields {
     pub(crate) body: Field,
 }
 
-/// Names of the two fields that are read for every document.
+/// Names of the two fields that are read for every hit.
 pub(crate) const FILE: &str = "file";
 pub(crate) const LINES: &str = "lines";
 
@@ -73,7 +74,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
 }
 
 pub(crate) fn tokenizers() -> TokenizerManager {
-    // Fields that are no text want the default one.
+    // The default manager has the tokenizers of fields that are not text.
     let manager = TokenizerManager::default();
     manager.register(CODE, CodeTokenizer::default());
     manager.register(RAW, RawTokenizer::default());
@@ -98,7 +99,7 @@ impl Fields {
     }
 }
 
-/// A definition's name as it is looked up: of `exports.total` the last word, of `Cart<T>` the first.
+/// Search form of a definition's name: `total` for `exports.total`, `cart` for `Cart<T>`.
 pub(crate) fn whole(name: &str) -> String {
     let plain = name.split(['<', '(', ' ']).next().unwrap_or_default();
     let last = plain.rsplit(['.', ':']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One search: lists in several ways, fused by their ranks, checked against the texts, within caps.
+//! Search: several ranked lists, fused by rank, verified against the texts, and limited.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -45,7 +45,7 @@ impl Index {
     }
 }
 
-/// Which files may be shown, by place; nothing: all.
+/// Files that may be shown, by position; `None`: all.
 fn allowed(tree: &Tree, request: &Request<'_>) -> Option<Arc<[bool]>> {
     let is_free = request.scope.is_none() && request.modules.is_empty();
     if is_free && !matches!(request.kind, Kind::Test | Kind::Docs) {

@@ -1,11 +1,11 @@
-//! Words of prose that say nothing about code.
+//! English words that are not specific to code.
 
-/// Whether a word in lower case is one of them.
+/// True for a stop word; `word` is in lower case.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// In order.
+// Sorted, for the binary search.
 const STOP_WORDS: &[&str] = &[
     "a",
     "about",

@@ -1,9 +1,9 @@
-//! Lines of a text, and looking for one text in another.
+//! Lines of a text, and search for a quotation.
 
-/// A text by its lines; each keeps its line break.
+/// Text with the positions of its lines; each line keeps its line break.
 pub(crate) struct Lines<'a> {
     text: &'a str,
-    /// Where each line begins, and the end of the text.
+    /// Start of each line, and the end of the text.
     starts: Vec<usize>,
 }
 
@@ -21,12 +21,12 @@ impl<'a> Lines<'a> {
         self.starts.len() - 1
     }
 
-    /// The line with this number, from 0; empty beyond the end.
+    /// Line by its number, from 0; empty beyond the end.
     pub(crate) fn line(&self, at: usize) -> &'a str {
         self.text(at, at + 1)
     }
 
-    /// Some lines, the end not included.
+    /// Lines from `start` to `end`, exclusive.
     pub(crate) fn text(&self, start: usize, end: usize) -> &'a str {
         let place = |at: usize| self.starts.get(at).copied().unwrap_or(self.text.len());
         self.text.get(place(start)..place(end)).unwrap_or_default()
@@ -41,7 +41,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// At most so many bytes, cut at the end of a character.
+/// Truncates a text to at most `max` bytes, at a character boundary.
 pub(crate) fn cut(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len()))
         .rev()
@@ -49,7 +49,7 @@ pub(crate) fn cut(text: &str, max: usize) -> &str {
     &text[..end.unwrap_or_default()]
 }
 
-/// Whether one text stands in another, whatever the white space between words.
+/// True when a text contains a quotation. White space between words may differ.
 #[must_use]
 pub fn quoted_in(text: &str, quote: &str) -> bool {
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -2,13 +2,13 @@
 
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 
-/// Longer identifiers are data, in bytes.
+/// Maximum length of a word in bytes; longer identifiers are data.
 const MAX_WORD: usize = 80;
-/// Shorter words say nothing.
+/// Minimum length of a word, in bytes.
 const MIN_WORD: usize = 2;
 
-/// Calls `each` for every word of a text: an identifier as a whole, then its camel, snake and digit parts when there are
-/// several. All are in lower case.
+/// Calls `each` for every word of a text, in lower case: an identifier as a whole, then its camel, snake and
+/// digit parts if it has several.
 pub(crate) fn each_word(text: &str, mut each: impl FnMut(&str)) {
     let mut buffer = String::new();
     for word in text.split(|c: char| !is_word(c)) {
@@ -30,7 +30,7 @@ pub(crate) fn each_word(text: &str, mut each: impl FnMut(&str)) {
     }
 }
 
-/// The words of a text, each as often as it occurs.
+/// Words of a text, each as often as it occurs.
 #[must_use]
 pub fn tokens(text: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -42,7 +42,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || c == '$'
 }
 
-/// Whether it has one part only: small letters, perhaps with a capital first.
+/// True when a word has one part: lower-case letters, possibly after a capital.
 fn is_whole(word: &str) -> bool {
     let rest = word.as_bytes().get(1..).unwrap_or_default();
     word.is_ascii() && rest.iter().all(u8::is_ascii_lowercase)
@@ -58,7 +58,7 @@ fn lower_into(word: &str, buffer: &mut String) {
     }
 }
 
-/// `HTTPServer2_name` as `HTTP`, `Server`, `2`, `name`.
+/// Parts of an identifier: `HTTP`, `Server`, `2`, `name` for `HTTPServer2_name`.
 pub(crate) fn parts(word: &str) -> impl Iterator<Item = &str> {
     let mut rest = word;
     std::iter::from_fn(move || {
@@ -87,7 +87,7 @@ fn class(c: char) -> Class {
     }
 }
 
-/// Where the first part ends; nothing when nothing is left.
+/// End of the first part; `None` for an empty text.
 fn part_end(text: &str) -> Option<usize> {
     let mut chars = text.char_indices().map(|(at, c)| (at, class(c))).peekable();
     let (_, mut last) = chars.next()?;
@@ -97,7 +97,7 @@ fn part_end(text: &str) -> Option<usize> {
         let ends = match (last, now) {
             (_, Class::Joint) => true,
             (Class::Upper, Class::Lower) => false,
-            // The last capital of several begins the next part.
+            // The last of several capitals begins the next part.
             (Class::Upper, Class::Upper) => run >= 1 && next == Some(Class::Lower),
             (before, now) => before != now,
         };
@@ -110,7 +110,7 @@ fn part_end(text: &str) -> Option<usize> {
     Some(text.len())
 }
 
-/// [`each_word`] for the index.
+/// Tokenizer of the index, based on [`each_word`].
 #[derive(Clone, Default)]
 pub(crate) struct CodeTokenizer {
     words: Words,
@@ -118,7 +118,7 @@ pub(crate) struct CodeTokenizer {
 
 #[derive(Clone, Default)]
 struct Words {
-    /// All words after each other, and where each ends.
+    /// All words in sequence, and the end of each.
     text: String,
     ends: Vec<usize>,
     next: usize,
@@ -129,6 +129,7 @@ impl Tokenizer for CodeTokenizer {
     type TokenStream<'a> = CodeStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> CodeStream<'a> {
+        // The buffers are reused for all texts, because the index tokenizes every chunk.
         let words = &mut self.words;
         words.text.clear();
         words.ends.clear();
@@ -143,7 +144,7 @@ impl Tokenizer for CodeTokenizer {
     }
 }
 
-/// The words of one text.
+/// Token stream of one text.
 pub(crate) struct CodeStream<'a> {
     words: &'a mut Words,
 }
@@ -162,6 +163,7 @@ impl TokenStream for CodeStream<'_> {
             .unwrap_or_default();
         words.token.text.clear();
         words.token.text.push_str(&words.text[start..end]);
+        // The index stores no positions, so the offsets of the token are not set.
         words.token.position = words.next;
         words.next += 1;
         true
@@ -219,7 +221,7 @@ mod tests {
             for word in seen {
                 proptest::prop_assert!(word.len() >= 2);
                 let lower: String = word.chars().flat_map(char::to_lowercase).collect();
-                // Lowering may itself be lowered further for rare letters; that is the same for texts and queries.
+                // Some letters change again when lower-cased twice. That applies to texts and queries alike.
                 proptest::prop_assert!(!word.chars().any(|c| c.is_ascii_uppercase()) && !lower.is_empty());
             }
         }

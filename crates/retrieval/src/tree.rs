@@ -1,4 +1,4 @@
-//! The files of one commit.
+//! Files of one commit.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::{
     skip::{self, Skip},
 };
 
-/// A file of a tree.
+/// File of a tree.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     pub(crate) path: Arc<str>,
@@ -19,12 +19,12 @@ pub(crate) struct File {
     pub(crate) is_test: bool,
 }
 
-/// The files of one commit, in the order of their paths.
+/// Files of one commit, in the order of their paths.
 pub struct Tree {
     pub(crate) files: Vec<File>,
-    /// By number in the catalog: the place in `files`, or [`NOWHERE`].
+    /// Position in `files` by number in the catalog, or [`NOWHERE`].
     pub(crate) places: Vec<u32>,
-    /// Places in `files`, by the files' names.
+    /// Positions in `files`, ordered by the files' names.
     by_name: Vec<u32>,
     pub(crate) modules: Modules,
     pub(crate) graph: OnceLock<Graph>,
@@ -44,6 +44,7 @@ impl Tree {
         for (place, file) in (0_u32..).zip(&files) {
             if let Some(slot) = places
                 .get_mut(file.number as usize)
+                // Chunks may exist for a file that the attributes of this tree exclude.
                 .filter(|_| file.skip.is_none())
             {
                 *slot = place;
@@ -62,7 +63,7 @@ impl Tree {
         }
     }
 
-    /// The place of a file by its number in the catalog; nothing for one that is not of this tree or has no chunks.
+    /// Position of a file by its number in the catalog; `None` for a file of another tree or without chunks.
     pub(crate) fn place(&self, number: u64) -> Option<u32> {
         let place = self.places.get(usize::try_from(number).ok()?)?;
         Some(*place).filter(|place| *place != NOWHERE)
@@ -72,7 +73,7 @@ impl Tree {
         self.files.get(place as usize)
     }
 
-    /// Paths and places of the files with this name.
+    /// Paths and positions of the files with this name.
     pub(crate) fn of_name(&self, name: &str) -> Vec<(&str, u32)> {
         let path = |place: u32| self.file(place).map_or("", |file| &*file.path);
         let start = self.by_name.partition_point(|place| name_of(path(*place)) < name);
@@ -82,21 +83,21 @@ impl Tree {
             .collect()
     }
 
-    /// How many files it has, and how many of them are not indexed.
+    /// Number of files, and how many of them are not indexed.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let skipped = self.files.iter().filter(|file| file.skip.is_some()).count();
         (self.files.len(), skipped)
     }
 
-    /// Why a file is not indexed, when it is not.
+    /// Reason why a file is not indexed; `None` for an indexed or unknown file.
     #[must_use]
     pub fn skip(&self, path: &str) -> Option<Skip> {
         let at = self.files.binary_search_by(|file| (*file.path).cmp(path)).ok()?;
         self.files.get(at)?.skip
     }
 
-    /// The content of a file, by its path.
+    /// Content of a file, by its path.
     #[must_use]
     pub fn blob(&self, path: &str) -> Option<BlobId> {
         let at = self.files.binary_search_by(|file| (*file.path).cmp(path)).ok()?;

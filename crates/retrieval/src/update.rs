@@ -1,4 +1,4 @@
-//! Bringing an index up to date with a tree: only what it has not seen is read, cut and indexed.
+//! Update of an index for a tree: only new files are read, divided and indexed.
 
 use std::{
     collections::HashSet,
@@ -25,41 +25,42 @@ use crate::{
 
 /// Memory for chunks that are not written yet, in bytes.
 const BUFFER: usize = 24 << 20;
-/// New files after which what is there is committed, so that a stop loses little.
+// New files between two commits, so that an interruption loses little work.
 const COMMIT_EVERY: usize = 10_000;
-/// More segments than this are merged.
+/// Number of segments above which they are merged.
 const MAX_SEGMENTS: usize = 8;
-/// Files of no tree go when they are so many, and more than half of those that are used.
+// Unused files are deleted if there are this many and more than half as many as used ones.
 const MIN_UNUSED: usize = 1000;
 
-/// How far an update is.
+/// Progress of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// New files that are done.
+    /// Number of new files that are done.
     pub done: usize,
-    /// New files in all.
+    /// Number of all new files.
     pub all: usize,
 }
 
-/// What an update did.
+/// Result of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Updated {
-    /// Files of the tree that the index had already.
+    /// Files of the tree that the index already had.
     pub known: usize,
-    /// Files that were read and cut.
+    /// Files that were read and divided into chunks.
     pub indexed: usize,
-    /// New files that are not indexed, each for a stated reason.
+    /// New files that are not indexed, each for a reason.
     pub skipped: usize,
     /// Files that could not be read now.
     pub unread: usize,
 }
 
 impl Index {
-    /// Makes a tree searchable. `progress` is called before each new file and can end the update; what was committed by
-    /// then is kept. Blocks.
+    /// Makes a tree searchable. Blocks.
+    ///
+    /// `progress` is called before each new file and can interrupt the update. Committed files are kept then.
     ///
     /// # Errors
-    /// [`Error::Cut`] when `progress` says so, else when the disk refuses.
+    /// [`Error::Cut`] when `progress` interrupts, otherwise when the disk fails.
     pub fn update(
         &self,
         files: &[TreeFile],
@@ -94,10 +95,11 @@ impl Index {
         Ok((tree, updated))
     }
 
-    /// Merges small parts, and lets chunks go that no tree in use has when they are many. Blocks.
+    /// Merges small segments, and deletes the chunks of files that no tree in use has if there are many.
+    /// Blocks.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the disk fails.
     pub fn tidy(&self) -> Result<(), Error> {
         let _one = locked(&self.updating);
         let mut catalog = self.read().catalog.clone();
@@ -129,7 +131,7 @@ impl Index {
             .memory_budget_per_thread(BUFFER)
             .build();
         let writer: IndexWriter = self.tantivy.writer_with_options(options)?;
-        // Merging once at the end costs less than merging on the way.
+        // Merging once at the end costs less than merging during the update.
         writer.set_merge_policy(Box::new(NoMergePolicy));
         Ok(writer)
     }
@@ -148,6 +150,7 @@ impl Index {
                 Ok(content) => skip::by_content(&content).map_or(Ok(content), Err),
                 Err(Unread::TooLarge) => Err(skip::Skip::TooLarge),
                 Err(Unread::Missing) => {
+                    // Without an entry in the catalog, the next update reads the file again.
                     updated.unread += 1;
                     return Ok(());
                 }
@@ -175,10 +178,11 @@ impl Index {
         Ok(())
     }
 
-    /// Stores catalog and chunks together: the index's commit names the catalog that belongs to it.
+    /// Stores catalog and chunks together: the commit of the index names the generation of its catalog.
     fn commit(&self, writer: &mut IndexWriter, catalog: &Catalog) -> Result<(), Error> {
         let before = self.read().generation;
         let generation = before + 1;
+        // The catalog first: a commit without its catalog would be a damaged index.
         catalog.write(&index::catalog_path(&self.folder, generation))?;
         let mut prepared = writer.prepare_commit()?;
         prepared.set_payload(&generation.to_string());
@@ -186,7 +190,7 @@ impl Index {
         self.reader.reload()?;
         let catalog = catalog.clone();
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = State { catalog, generation };
-        // One that stays behind is overwritten or goes with the folder.
+        // A file that stays is overwritten later or deleted with the folder.
         let _ = fs::remove_file(index::catalog_path(&self.folder, before));
         Ok(())
     }
@@ -195,7 +199,7 @@ impl Index {
         let trees = locked(&self.trees);
         let trees: Vec<Arc<Tree>> = trees.iter().filter_map(std::sync::Weak::upgrade).collect();
         if trees.is_empty() {
-            // Nothing says what will be wanted next.
+            // Without a tree in use, no file is known to be unused.
             return Vec::new();
         }
         let used: HashSet<u32> = trees

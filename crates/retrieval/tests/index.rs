@@ -1,4 +1,4 @@
-//! An index over small trees in memory.
+//! Index of small trees in memory.
 #![allow(clippy::unwrap_used, reason = "a test panics on what it does not expect")]
 
 use std::{
@@ -15,14 +15,14 @@ use retrieval::{
 };
 use tempfile::TempDir;
 
-/// Contents by id, and how often each was read.
+/// Contents by id, and the number of reads.
 #[derive(Default)]
 struct Memory {
     contents: HashMap<BlobId, Vec<u8>>,
     reads: usize,
 }
 
-/// Paths and contents.
+/// Contents by path.
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn files<const N: usize>(files: [(&str, &str); N]) -> Files {
@@ -46,7 +46,7 @@ impl Memory {
     }
 }
 
-/// Good enough for tests: as long as two contents of one test differ.
+/// Id of a content, different for the contents of one test.
 fn id(content: &[u8]) -> BlobId {
     let mut id = [0_u8; 20];
     for (at, byte) in content.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Source for Memory {
         Ok(content.clone())
     }
 
-    /// `fn name` up to the next line that is `}`.
+    /// Finds `fn name` up to the next line that is `}`.
     fn outline(&mut self, _path: &str, text: &str) -> Vec<Definition> {
         let lines: Vec<&str> = text.lines().collect();
         let mut found = Vec::new();
@@ -133,7 +133,7 @@ impl World {
     }
 }
 
-/// A function with a body long enough to be a chunk of its own.
+/// Function with a body that is long enough for a separate chunk.
 fn function(name: &str, body: &str) -> String {
     let filler: String = (0..45)
         .map(|at| format!("    step_{at}(\"some filling of this body number {at}\");\n"))
@@ -250,7 +250,7 @@ fn an_unchanged_file_is_never_read_again_and_each_tree_sees_its_own_files() {
             .contains("defines")
     );
 
-    // And so it is after a restart.
+    // The same holds after a restart.
     let memory = std::mem::take(&mut world.memory);
     let folder = world.folder;
     drop(world.index);
