@@ -1,4 +1,4 @@
-//! Checks on the wire and as the domain knows them.
+//! Conversion of checks and changes between wire and domain types.
 
 use domain::{
     FileChange, FileRole, SandboxLevel, SetupHint,
@@ -72,7 +72,7 @@ impl From<CheckOutcome> for wire::CheckOutcome {
     }
 }
 
-/// An outcome that this release does not know proves nothing about the code.
+/// Maps an outcome. One that this release does not know proves nothing about the code.
 fn outcome(outcome: wire::CheckOutcome) -> CheckOutcome {
     match outcome {
         wire::CheckOutcome::Green => CheckOutcome::Green,
@@ -125,10 +125,10 @@ impl From<wire::TestReport> for TestReport {
 }
 
 impl wire::CheckResult {
-    /// What a check showed, with what was asked for.
+    /// Converts the result of a check, with the spec of its request.
     ///
     /// # Errors
-    /// A result that speaks about the code and names no tree: nobody could say what it holds for.
+    /// A result about the code without a tree: it would be unknown for which files it holds.
     pub fn of(self, spec: &CheckSpec) -> Result<CheckRun, String> {
         let (outcome, tree) = (outcome(self.outcome()), self.tree.parse().ok());
         if tree.is_none() && outcome.is_about_the_code() {
@@ -223,7 +223,7 @@ impl From<wire::Finding> for Finding {
     fn from(finding: wire::Finding) -> Self {
         let severity = match finding.severity() {
             wire::Severity::Flag => Severity::Flag,
-            // One that this release does not know is looked at by a person.
+            // A maintainer must approve a finding of a severity that this release does not know.
             wire::Severity::Block | wire::Severity::Unspecified => Severity::Block,
         };
         Self {

@@ -1,8 +1,8 @@
-//! The gRPC contracts between planner and executor, generated from `journeyman/executor/v1/executor.proto`.
+//! gRPC contracts between planner and executor, generated from `journeyman/executor/v1/executor.proto`.
 
 mod check;
 
-/// `journeyman.executor.v1`: what the planner asks of an executor pod.
+/// Package `journeyman.executor.v1`: requests of the planner to an executor pod.
 pub mod executor {
     use tokio_stream::Stream;
 
@@ -20,16 +20,16 @@ pub mod executor {
     }
     pub use generated::*;
 
-    /// Bytes of a pack in one message; gRPC's own limit for a message is 4 MiB.
+    /// Bytes of a pack in one message. gRPC limits a message to 4 MiB by default.
     pub const PACK_CHUNK_BYTES: usize = 64 * 1024;
-    /// The largest pack that a snapshot may have, in bytes.
+    /// Maximum size of a snapshot's pack, in bytes.
     pub const MAX_PACK_BYTES: usize = 256 * 1024 * 1024;
 
-    /// Metadata of an `unavailable` answer to `OpenWorkspace` while the repository is fetched for the first time: how far that
-    /// is, of a hundred; empty when nobody knows.
+    /// Metadata key of an `unavailable` answer to `OpenWorkspace` during the first fetch of the repository:
+    /// the progress in percent, or empty if unknown.
     pub const NOT_READY: &str = "journeyman-not-ready";
 
-    /// The messages of one `OpenWorkspace` request. `pack` is that of `spec.restore`, and empty without one.
+    /// Messages of one `OpenWorkspace` request. `pack` is that of `spec.restore`, and empty without one.
     pub fn open_request(
         spec: WorkspaceSpec,
         pack: impl AsRef<[u8]> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The authority, and what it issues.
+//! Certificate authority and its certificates.
 
 use std::net::IpAddr;
 
@@ -12,33 +12,34 @@ use time::OffsetDateTime;
 use crate::{Error, Leaf, look::one};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
-/// Clocks of machines differ: a certificate is valid from a little before it was made.
+// Clocks of hosts differ, so a certificate is valid from a little before it was made.
 const BACKDATED_MS: i64 = 60 * 60 * 1000;
 
-/// An authority that nobody trusts unless told to.
+/// Private certificate authority. Peers trust it only if their settings name it.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
     not_after: Timestamp,
 }
 
-/// A certificate with its private key, as PEM.
+/// Certificate with its private key, as PEM.
 pub struct Issued {
-    /// The certificate.
+    /// PEM of the certificate.
     pub certificate: String,
-    /// Its private key: a secret.
+    /// PEM of the private key, a secret.
     pub key: String,
 }
 
-/// The file of a certificate.
+/// File name of a certificate.
 pub const CERTIFICATE: &str = "tls.crt";
-/// The file of its private key.
+/// File name of its private key.
 pub const KEY: &str = "tls.key";
-/// The file of the authority beside them.
+/// File name of the authority's certificate, in the same folder.
 pub const AUTHORITY: &str = "ca.crt";
 
 impl Issued {
-    /// What a service needs, by the names that a Secret of Kubernetes and cert-manager give it.
+    /// Names and contents of a service's files. The names are those of a Kubernetes Secret of type
+    /// `kubernetes.io/tls` and of cert-manager.
     pub fn files<'a>(&'a self, authority: &'a Authority) -> [(&'static str, &'a str); 3] {
         [
             (KEY, &self.key),
@@ -49,13 +50,13 @@ impl Issued {
 }
 
 impl Authority {
-    /// A new key, and a certificate for it.
+    /// Generates a key and a self-signed certificate for it, valid for this many days.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When the certificate cannot be made.
     pub fn generate(now: Timestamp, days: u32) -> Result<(Self, Issued), Error> {
         let mut params = valid(now, now.plus_ms(i64::from(days) * DAY_MS));
-        // A name of its own, so that an authority and its successor are told apart.
+        // A unique name, so that an authority and its successor can be distinguished.
         params.distinguished_name = named(&format!("Journeyman authority of {now}"));
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -68,7 +69,7 @@ impl Authority {
         Ok((authority, issued))
     }
 
-    /// One that was made before.
+    /// Loads an existing authority from PEM.
     ///
     /// # Errors
     /// When the texts are not a certificate and its key.
@@ -85,15 +86,16 @@ impl Authority {
         })
     }
 
-    /// Its certificate, which others must be told to trust.
+    /// PEM of the authority's certificate, for the trust settings of peers.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// A new key for a service, and a certificate for it: valid for this many days, and no longer than the authority.
+    /// Generates a key for a service and a certificate for it: valid for this many days, but no longer than
+    /// the authority.
     ///
     /// # Errors
-    /// When a name is none, or the authority has expired.
+    /// When a host name is invalid, or the authority has expired.
     pub fn issue(&self, leaf: &Leaf, now: Timestamp, days: u32) -> Result<Issued, Error> {
         if self.not_after <= now {
             return Err(Error::AuthorityExpired);
@@ -109,7 +111,7 @@ impl Authority {
         let identity = service_identity(&leaf.service);
         params.subject_alt_names.push(SanType::URI(identity.try_into()?));
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        // Servers of NATS are each other's clients, and what a planner may be asked for, an executor may be tomorrow.
+        // Servers of NATS are clients of each other, and a service may become a server in a later release.
         params.extended_key_usages = vec![
             ExtendedKeyUsagePurpose::ServerAuth,
             ExtendedKeyUsagePurpose::ClientAuth,

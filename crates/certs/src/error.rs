@@ -1,24 +1,24 @@
-//! What can be wrong with a certificate or its making.
+//! Errors of making and reading certificates.
 
-/// Why a certificate cannot be made or read. It never holds a key.
+/// Reason why a certificate cannot be made or read. It never contains a key.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is none.
+    /// The text is not a certificate in PEM.
     #[error("this is no certificate in PEM")]
     NoCertificate,
-    /// The text is none.
+    /// The text is not a private key in PEM.
     #[error("this is no private key in PEM")]
     NoKey,
-    /// The authority's key is another's.
+    /// The key does not belong to the authority's certificate.
     #[error("the key is not the one of the authority's certificate")]
     OtherKey,
-    /// The authority can issue nothing that is valid.
+    /// The authority has expired, so its certificates would not be valid.
     #[error("the authority's certificate has expired")]
     AuthorityExpired,
-    /// A host has a name that certificates cannot hold.
+    /// A host name or address is invalid.
     #[error("{0:?} is no name of a host and no address")]
     Name(String),
-    /// The library refused.
+    /// The library failed to make the certificate.
     #[error("the certificate cannot be made")]
     Make(#[from] rcgen::Error),
 }

@@ -1,20 +1,21 @@
-//! Which service has a certificate, and for which names.
+//! Services with a certificate, and the host names of each.
 
-/// Who has one: the services that are connected to, and planners, which executors ask for theirs.
+/// Services with a certificate: all that accept connections, and the planner, whose certificate executors
+/// verify.
 pub const SERVICES: [&str; 6] = ["planner", "executor", "reporter", "egress", "nats", "redis"];
-/// Behind it, the servers of NATS find each other.
+/// Headless Service through which the servers of NATS find each other.
 const NATS_PEERS: &str = "*.nats-peers";
 
-/// The certificate of one service.
+/// Subject of the certificate of one service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Whose it is: also its identity ([`domain::service_identity`]).
+    /// Name of the service; its identity follows from it, see [`domain::service_identity`].
     pub service: String,
-    /// Names of hosts and addresses at which it is reached.
+    /// Host names and addresses at which the service is reached.
     pub hosts: Vec<String>,
 }
 
-/// The certificate of each service in a namespace of Kubernetes, valid at further hosts too.
+/// Subjects of all services in a namespace of Kubernetes. The certificates are valid for `further` hosts too.
 pub fn leaves(namespace: &str, further: &[String]) -> Vec<Leaf> {
     let leaf = |service: &'static str| {
         let peers = (service == "nats").then_some(NATS_PEERS);
@@ -28,7 +29,7 @@ pub fn leaves(namespace: &str, further: &[String]) -> Vec<Leaf> {
     SERVICES.into_iter().map(leaf).collect()
 }
 
-/// A Service's name, as it is said from near and from far.
+/// DNS names of a Kubernetes Service, from within the namespace and from other ones.
 fn in_namespace(name: &str, namespace: &str) -> [String; 4] {
     [
         name.to_owned(),
@@ -39,7 +40,7 @@ fn in_namespace(name: &str, namespace: &str) -> [String; 4] {
 }
 
 impl Leaf {
-    /// The namespace that its names are in, when they are.
+    /// Namespace in the host names; `None` if they contain none.
     pub fn namespace(&self) -> Option<&str> {
         let prefix = format!("{}.", self.service);
         let mut inside = self.hosts.iter().filter_map(|host| host.strip_prefix(&prefix));

@@ -1,5 +1,5 @@
-//! The certificates that services prove themselves with: an authority of their own, what it issues, and what a certificate
-//! says. Nothing here reads a file or a clock.
+//! Certificates of the services: a private authority, its certificates, and reading of certificates. No
+//! function reads a file or a clock.
 
 mod authority;
 mod error;

@@ -1,4 +1,4 @@
-//! What certificates say.
+//! Reading of certificates.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -8,21 +8,21 @@ use x509_parser::{certificate::X509Certificate, extensions::GeneralName, pem::Pe
 
 use crate::{Error, Leaf};
 
-/// What one certificate says.
+/// Content of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The common name of whose it is.
+    /// Common name of the subject.
     pub name: String,
-    /// Names of hosts and addresses.
+    /// Host names and IP addresses.
     pub hosts: Vec<String>,
-    /// The identities of services.
+    /// URIs that identify services.
     pub identities: Vec<String>,
-    /// From then on nobody accepts it.
+    /// End of the validity.
     pub not_after: Timestamp,
 }
 
 impl Seen {
-    /// As what it was issued, when it is the certificate of a service.
+    /// Subject of the certificate, if it is that of a service; otherwise `None`.
     pub fn leaf(&self) -> Option<Leaf> {
         let is_own = self.identities == [service_identity(&self.name)];
         is_own.then(|| Leaf {
@@ -32,16 +32,16 @@ impl Seen {
     }
 }
 
-/// A certificate with its public key.
+/// Content of a certificate with its public key.
 pub(crate) struct Whole {
     pub(crate) seen: Seen,
     pub(crate) public_key: Vec<u8>,
 }
 
-/// Every certificate of a text, in its order.
+/// Reads all certificates of a PEM text, in their order.
 ///
 /// # Errors
-/// When there is none, or one that cannot be read.
+/// When the text has no certificate, or one that cannot be parsed.
 pub fn look(pem: &str) -> Result<Vec<Seen>, Error> {
     let mut all = Vec::new();
     for block in Pem::iter_from_buffer(pem.as_bytes()) {
@@ -53,13 +53,13 @@ pub fn look(pem: &str) -> Result<Vec<Seen>, Error> {
     Ok(all)
 }
 
-/// Whether a private key is the one of a certificate.
+/// True when a private key belongs to a certificate, both as PEM.
 pub fn belong(certificate: &str, key: &str) -> bool {
     let key = KeyPair::from_pem(key).map(|key| key.subject_public_key_info());
     matches!((one(certificate), key), (Ok(seen), Ok(key)) if seen.public_key == key)
 }
 
-/// The first certificate of a text.
+/// Reads the first certificate of a PEM text.
 pub(crate) fn one(pem: &str) -> Result<Whole, Error> {
     let block = Pem::iter_from_buffer(pem.as_bytes()).next();
     let block = block.and_then(Result::ok).ok_or(Error::NoCertificate)?;

@@ -1,4 +1,4 @@
-//! A future with a point before it and one after it.
+//! Wraps a future with a failpoint before and after.
 
 use std::{
     pin::Pin,
@@ -11,14 +11,16 @@ use crate::{
     watch::{is_watching, pass},
 };
 
-/// Names an await that touches the outside. The site is a literal, one of [`crate::SITES`], and stands in one place.
+/// Names an await that reaches outside the process. `site` is a literal, one of [`crate::SITES`], and occurs
+/// in one place only.
 pub fn around<F: Future>(site: &'static str, future: F) -> Around<F> {
     around_kind(site, "", future)
 }
 
-/// The same where one site carries several kinds, each of which is worth a crash of its own.
+/// Names an await like [`around`]. The kind distinguishes operations of one site that are tested separately.
 #[cfg(debug_assertions)]
 pub fn around_kind<F: Future>(site: &'static str, kind: &str, future: F) -> Around<F> {
+    // The kind is copied only while points are recorded or armed, so that normal runs allocate nothing.
     let kind = if is_watching() {
         kind.to_owned()
     } else {
@@ -32,7 +34,7 @@ pub fn around_kind<F: Future>(site: &'static str, kind: &str, future: F) -> Arou
     }
 }
 
-/// The same where one site carries several kinds; without debug assertions nothing but the future itself.
+/// Names an await like [`around`]. Without debug assertions it is the future itself.
 #[cfg(not(debug_assertions))]
 pub fn around_kind<F: Future>(_site: &'static str, _kind: &str, future: F) -> Around<F> {
     Around { future }
@@ -40,7 +42,7 @@ pub fn around_kind<F: Future>(_site: &'static str, _kind: &str, future: F) -> Ar
 
 #[cfg(debug_assertions)]
 pin_project_lite::pin_project! {
-    /// The future of [`around`]. A type of its own, because an `async` block would hold the inner future twice.
+    /// Future of [`around`]. A named type, because an `async` block would hold the inner future twice.
     pub struct Around<F> {
         site: &'static str,
         kind: String,
@@ -52,7 +54,7 @@ pin_project_lite::pin_project! {
 
 #[cfg(not(debug_assertions))]
 pin_project_lite::pin_project! {
-    /// The future of [`around`].
+    /// Future of [`around`].
     pub struct Around<F> {
         #[pin]
         future: F,

@@ -1,5 +1,5 @@
-//! Failpoints: the awaits that touch the outside, by name, so that the crash matrix can end the process right before
-//! and right after each. A build without debug assertions holds none of it.
+//! Failpoints: named awaits that reach outside the process. The crash matrix ends a process directly before
+//! or after each. A build without debug assertions contains none.
 
 mod around;
 mod point;

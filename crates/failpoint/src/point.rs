@@ -1,13 +1,13 @@
-//! A point: a site, the kind of what passes through it, before or after, and which time.
+//! Failpoints by site, kind, phase and number of the pass.
 
 use std::{fmt, str::FromStr};
 
-/// Which side of the await.
+/// Phase of the await.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// Nothing was sent yet.
+    /// The request is not sent yet.
     Before,
-    /// The answer is there and nobody has seen it.
+    /// The answer has arrived and the caller has not received it yet.
     After,
 }
 
@@ -20,21 +20,21 @@ impl Phase {
     }
 }
 
-/// One passing of one site. As text: `queue.journal.append[run_started]/before#1`.
+/// One pass of a site, as text `queue.journal.append[run_started]/before#1`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Point {
-    /// One of [`crate::SITES`].
+    /// Name of the site, one of [`crate::SITES`].
     pub site: String,
-    /// What passes, where one site carries several kinds; else empty.
+    /// Kind of the operation, for sites with several kinds; otherwise empty.
     pub kind: String,
-    /// Before or after.
+    /// Phase of the await.
     pub phase: Phase,
-    /// Which time, from 1, among those of the same site, kind and phase.
+    /// Number of the pass, from 1, among those of the same site, kind and phase.
     pub nth: u32,
 }
 
 impl Point {
-    /// Site and kind, as a person reads them.
+    /// Site and kind as text, `site` or `site[kind]`.
     pub fn place(&self) -> String {
         if self.kind.is_empty() {
             self.site.clone()
@@ -50,7 +50,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// The text names no point.
+/// Error: the text is not a point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a point such as queue.object.put/before#1")]
 pub struct NotAPoint(String);

@@ -1,6 +1,7 @@
-//! Every site, by name.
+//! Names of all sites.
 
-/// The awaits that touch the outside. A test holds the list to the sources, both ways.
+/// Names of all awaits that reach outside the process. A test compares the list with the sources, in both
+/// directions.
 pub const SITES: [&str; 105] = [
     "executor.check.make",
     "executor.check.run",
@@ -109,7 +110,8 @@ pub const SITES: [&str; 105] = [
     "reporter.transition",
 ];
 
-/// The kinds that pass `reporter.effect.create`: the effects of the reporter. A test of the reporter holds the list to its sources.
+/// Kinds at the site `reporter.effect.create`: the effects of the reporter. A test of the reporter compares
+/// the list with its sources.
 pub const EFFECTS: [&str; 38] = [
     "add_labels",
     "add_sub_issue",

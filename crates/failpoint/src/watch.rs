@@ -1,4 +1,4 @@
-//! What this process does at its points: nothing, note them, or end at one.
+//! Mode of this process at its failpoints: ignore them, record them, or abort at one.
 
 #[cfg(debug_assertions)]
 use std::{
@@ -13,7 +13,7 @@ use std::{
 use crate::Phase;
 use crate::Point;
 
-/// Whether this build has failpoints at all.
+/// True in builds with failpoints.
 pub const IS_ACTIVE: bool = cfg!(debug_assertions);
 
 #[cfg(debug_assertions)]
@@ -29,13 +29,13 @@ struct Watch {
     order: Vec<Point>,
 }
 
-/// Notes every point that this process passes from now on; see [`recorded`].
+/// Starts recording of all points that this process passes, see [`recorded`].
 pub fn record() {
     #[cfg(debug_assertions)]
     start(None);
 }
 
-/// Every point passed since [`record`], in order.
+/// Points that were passed since [`record`], in order.
 pub fn recorded() -> Vec<Point> {
     #[cfg(debug_assertions)]
     return lock()
@@ -46,7 +46,7 @@ pub fn recorded() -> Vec<Point> {
     return Vec::new();
 }
 
-/// Ends this process with SIGABRT when it passes the point; from the crash matrix only.
+/// Aborts this process with SIGABRT when it passes the point. Only the crash matrix calls it.
 pub fn arm(point: Point) {
     #[cfg(debug_assertions)]
     start(Some(point));

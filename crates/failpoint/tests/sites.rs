@@ -1,4 +1,4 @@
-//! The list of sites and the sources say the same.
+//! Comparison of the list of sites with the sources.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many awaits have a name: it may grow, and it shrinks only by somebody's hand here.
+/// Number of named awaits. It may grow; a smaller number needs a change here.
 const COUNT: usize = 105;
 
 fn root() -> PathBuf {
@@ -30,7 +30,7 @@ fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The literals that stand as the first argument of `around` and `around_kind`.
+/// Literals in the first argument of `around` and `around_kind`.
 fn sites_in(text: &str) -> Vec<String> {
     let calls = text.split("failpoint::around").skip(1);
     let literal = |call: &str| {

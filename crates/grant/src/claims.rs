@@ -1,4 +1,4 @@
-//! The wire form: a JWT with `alg` `EdDSA` and a key id.
+//! Wire format of grants: a JWT with `alg` `EdDSA` and a key id.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use domain::{HostPattern, RepositoryName, RunFence, RunId};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{Audience, Grant, Refused};
 
-/// How long a grant is valid, in seconds.
+/// Lifetime of a grant, in seconds.
 pub(crate) const LIFETIME_S: i64 = 15 * 60;
 
 #[derive(Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub(crate) struct Claims {
     exp: i64,
 }
 
-/// The claims of a status grant: it names no run, because it opens nothing.
+/// Claims of a status grant. It names no run, because it opens no workspace.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StatusClaims {
@@ -53,7 +53,7 @@ impl StatusClaims {
     }
 }
 
-/// When a token counts, in Unix seconds.
+/// Validity of a token, in Unix seconds.
 pub(crate) trait Validity {
     fn not_before(&self) -> i64;
     fn expires(&self) -> i64;

@@ -1,38 +1,38 @@
-//! What a grant says, and why one is refused.
+//! Grants, and the reasons to refuse them.
 
 use domain::{HostPattern, RepositoryName, RunFence, RunId};
 
-/// Who a grant is for; one audience never accepts the other's.
+/// Service that accepts a grant. No service accepts a grant for another audience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// The executor's tool calls.
+    /// Tool calls at an executor.
     Executor,
-    /// What an executor says of itself: its tools, slots and open runs. It opens no workspace.
+    /// Status of an executor: tools, slots and open runs. It opens no workspace.
     Status,
-    /// The reporter's git gate: read-only clones.
+    /// Git gate of the reporter: read-only clones.
     Gate,
-    /// The egress proxy: what setup commands may reach.
+    /// Egress proxy: hosts that setup commands may reach.
     Egress,
 }
 
-/// What its bearer may do.
+/// Rights of a grant's bearer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// Who it is for.
+    /// Service that accepts the grant.
     pub audience: Audience,
-    /// The run it was made for.
+    /// Run that the grant was made for.
     pub run: RunId,
-    /// The one repository it opens.
+    /// Only repository that the grant opens.
     pub repository: RepositoryName,
-    /// The one workspace it opens; absent until the workspace is open.
+    /// Only workspace that the grant opens; absent until the workspace is open.
     pub workspace: Option<String>,
-    /// The fence of the planner that made it.
+    /// Fence of the planner that made the grant.
     pub fence: RunFence,
-    /// Hosts that it opens; only for the egress proxy.
+    /// Hosts that the grant opens; only for the egress proxy.
     pub network: Vec<HostPattern>,
 }
 
-/// Why a grant or a key is refused, for operators. Never holds a token or a key.
+/// Reason why a grant or key is refused, for operators. It never contains a token or a key.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);

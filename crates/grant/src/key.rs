@@ -9,20 +9,20 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::Refused;
 
-/// A fresh key pair.
+/// Ed25519 key pair.
 pub struct KeyPair {
-    /// Key id carried in each grant: the first 16 hexadecimal digits of the public key's SHA-256.
+    /// Key id in each grant: the first 16 hexadecimal digits of the public key's SHA-256.
     pub id: String,
-    /// PKCS#8, base64.
+    /// Private key: PKCS#8 in base64.
     pub private_key: SecretString,
-    /// Raw 32 bytes, base64.
+    /// Public key: the raw 32 bytes in base64.
     pub public_key: String,
 }
 
-/// Makes a key pair from the system's randomness.
+/// Generates a key pair from the system's random numbers.
 ///
 /// # Panics
-/// When the operating system has no randomness to give.
+/// When the operating system supplies no random numbers.
 #[expect(
     clippy::expect_used,
     reason = "without randomness no process of this system can be trusted to carry on"

@@ -1,5 +1,7 @@
-//! Grants: tokens of at most 15 minutes, signed by the planners' Ed25519 key, that name audience, run, repository,
-//! workspace and fence. Executor and git gate hold public keys only.
+//! Grants: tokens that name audience, run, repository, workspace and fence. The planners' Ed25519 key signs
+//! them for at most 15 minutes.
+//!
+//! Executor, git gate and egress proxy hold public keys only.
 
 mod claims;
 mod grant;

@@ -1,4 +1,4 @@
-//! Signing, by planners only.
+//! Signing of grants, by planners only.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     key::read_private,
 };
 
-/// Holds the private key.
+/// Signer with the private key. Cheap to clone.
 #[derive(Clone)]
 pub struct Signer {
     key_id: String,
@@ -22,7 +22,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// A signer with a private key in PKCS#8, base64.
+    /// Creates a signer with a private key in PKCS#8, base64.
     ///
     /// # Errors
     /// [`Refused`] when the key id is empty or the key is not an Ed25519 key.
@@ -36,18 +36,19 @@ impl Signer {
         })
     }
 
-    /// A token, valid for 15 minutes from `now`.
+    /// Signs a grant. The token is valid for 15 minutes from `now`.
     ///
     /// # Errors
-    /// [`Refused`] when the grant cannot be written as JSON.
+    /// [`Refused`] when the grant cannot be serialized.
     pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<SecretString, Refused> {
         self.token(&Claims::new(grant, now.unix_s()))
     }
 
-    /// A token that lets its bearer ask an executor what it offers, valid for 15 minutes from `now`.
+    /// Signs a status grant, with which the bearer may request an executor's status. Valid for 15 minutes
+    /// from `now`.
     ///
     /// # Errors
-    /// [`Refused`] when the claims cannot be written as JSON.
+    /// [`Refused`] when the claims cannot be serialized.
     pub fn sign_status(&self, now: Timestamp) -> Result<SecretString, Refused> {
         self.token(&StatusClaims::new(now.unix_s()))
     }
@@ -63,7 +64,7 @@ impl Signer {
         Ok(SecretString::from(format!("{signed}.{signature}")))
     }
 
-    /// Key id and public key (base64), as verifiers are configured with them.
+    /// Key id and public key (base64), as the settings of verifiers contain them.
     pub fn public_key(&self) -> (String, String) {
         (
             self.key_id.clone(),

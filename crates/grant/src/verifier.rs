@@ -1,4 +1,4 @@
-//! Verifying, by executors and git gates.
+//! Verification of grants, by executors, git gates and egress proxies.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,20 +12,21 @@ use crate::{
     claims::{Claims, Header, LIFETIME_S, StatusClaims, Validity, decode, decode_bytes, malformed},
 };
 
-/// How far ahead of ours a planner's clock may be, in seconds.
+// Accepted lead of a planner's clock, in seconds.
 const CLOCK_SKEW_S: i64 = 30;
 
-/// Holds public keys only.
+/// Verifier with public keys only. Cheap to clone.
 #[derive(Clone)]
 pub struct Verifier {
     keys: Arc<BTreeMap<String, Vec<u8>>>,
 }
 
 impl Verifier {
-    /// Public keys (raw 32 bytes, base64) by key id; two are valid during rotation.
+    /// Creates a verifier with public keys (raw 32 bytes, base64) by key id. During a rotation two keys are
+    /// valid.
     ///
     /// # Errors
-    /// [`Refused`] when there is no key, or a key is not 32 bytes in base64.
+    /// [`Refused`] without a key, or when a key is not 32 bytes in base64.
     pub fn new(public_keys: &BTreeMap<String, String>) -> Result<Self, Refused> {
         if public_keys.is_empty() {
             return Err(Refused::new("at least one public key is needed"));
@@ -38,19 +39,19 @@ impl Verifier {
         })
     }
 
-    /// The grant in a token.
+    /// Verifies a token and returns its grant.
     ///
     /// # Errors
-    /// [`Refused`] when the token is malformed, signed by an unknown key, tampered with, for another audience, expired
-    /// or not valid yet.
+    /// [`Refused`] when the token is malformed, signed by an unknown key, modified, for another audience,
+    /// expired or not valid yet.
     pub fn verify(&self, token: &str, audience: Audience, now: Timestamp) -> Result<Grant, Refused> {
         self.claims::<Claims>(token, now)?.into_grant(audience)
     }
 
-    /// Accepts a status grant, which names no run.
+    /// Verifies a status grant, which names no run.
     ///
     /// # Errors
-    /// As for [`Verifier::verify`].
+    /// Those of [`Verifier::verify`].
     pub fn verify_status(&self, token: &str, now: Timestamp) -> Result<(), Refused> {
         self.claims::<StatusClaims>(token, now)?.check_audience()
     }
@@ -69,6 +70,7 @@ impl Verifier {
         UnparsedPublicKey::new(&ED25519, key)
             .verify(signed.as_bytes(), &decode_bytes(signature)?)
             .map_err(|_| Refused::new("the grant's signature is wrong"))?;
+        // The claims are parsed after the signature is verified, so that no unsigned claim is read.
         let claims: C = decode(claims)?;
         check_time(&claims, now.unix_s())?;
         Ok(claims)
@@ -77,6 +79,7 @@ impl Verifier {
 
 fn check_time(claims: &impl Validity, now_s: i64) -> Result<(), Refused> {
     let (not_before, expires) = (claims.not_before(), claims.expires());
+    // A signer with other settings must not issue a grant that is valid for longer.
     if expires.saturating_sub(not_before) > LIFETIME_S {
         return Err(Refused::new("the grant is valid for longer than 15 minutes"));
     }

@@ -6,7 +6,7 @@ use domain::{ObjectRef, Stored, Undecodable, cause::chain, stored};
 
 use crate::{error::Error, objects::Objects, unreadable::Unreadable, wire};
 
-// NATS servers accept 1 MiB per message by default; half of it leaves room for headers.
+// NATS servers accept 1 MiB per message by default, headers included.
 pub(crate) const INLINE_MAX_BYTES: usize = 512 * 1024;
 const HEADER: &str = "Journeyman-Body";
 const OBJECT: &str = "object";

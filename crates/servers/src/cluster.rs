@@ -1,4 +1,4 @@
-//! Three real `nats-server` processes that form a `JetStream` cluster on loopback.
+//! Cluster of three real `nats-server` processes with `JetStream` on loopback.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -8,23 +8,24 @@ use tokio::time::{Instant, sleep};
 use crate::{ClusterMember, Error, NatsOptions, NatsServer};
 
 const SERVERS: usize = 3;
-/// Another process may take a free port between its choice and the start.
+// Another process may take a free port between its choice and the start.
 const TRIES: u32 = 3;
-/// How long the servers may take to elect the leader of their streams.
+/// Time in which the servers must elect the leaders of their streams.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
-/// A running cluster. Dropping it kills and reaps the three processes.
+/// Running cluster. Dropping it kills and reaps the three processes.
 pub struct NatsCluster {
     servers: Vec<NatsServer>,
 }
 
 impl NatsCluster {
-    /// Starts three servers with the same options, each with its own data, and waits until `JetStream` has a leader (at most 30 s).
-    /// The options' port, data directory and cluster are not used.
+    /// Starts three servers with separate data and waits until `JetStream` has a leader, at most 30 s.
+    ///
+    /// All servers use `options`, except its port, data directory and cluster.
     ///
     /// # Errors
-    /// See [`Error`]; a server that does not come up shows the end of its log.
+    /// See [`Error`]; the error of a server that does not start contains the end of its log.
     pub async fn start(options: NatsOptions) -> Result<Self, Error> {
         let mut tries = 1;
         loop {
@@ -52,7 +53,7 @@ impl NatsCluster {
                 ..options.clone()
             })
         });
-        // A server answers before it knows the others, so one can be awaited after another.
+        // A server answers before it knows the others, so they can be awaited one after another.
         let mut servers = Vec::with_capacity(SERVERS);
         for server in starting {
             servers.push(server.await?);
@@ -62,10 +63,10 @@ impl NatsCluster {
         Ok(cluster)
     }
 
-    /// Waits until every server that runs says that its streams have leaders and are current (at most 30 s).
+    /// Waits until every running server reports that its streams have leaders and are current, at most 30 s.
     ///
     /// # Errors
-    /// [`Error::NotReady`] with what the last server said instead.
+    /// [`Error::NotReady`] with the last answer of the server.
     pub async fn wait_until_healthy(&self) -> Result<(), Error> {
         let deadline = Instant::now() + HEALTHY_WITHIN;
         for server in &self.servers {
@@ -87,27 +88,27 @@ impl NatsCluster {
         Ok(())
     }
 
-    /// Where clients connect: the three addresses, separated by commas.
+    /// Addresses for clients: those of the three servers, separated by commas.
     #[must_use]
     pub fn url(&self) -> String {
         let urls: Vec<String> = self.servers.iter().map(NatsServer::url).collect();
         urls.join(",")
     }
 
-    /// The servers, to look at one.
+    /// Servers of the cluster, to inspect one.
     #[must_use]
     pub fn servers(&self) -> &[NatsServer] {
         &self.servers
     }
 
-    /// The servers, to stop or restart one.
+    /// Servers of the cluster, to stop or restart one.
     pub fn servers_mut(&mut self) -> &mut [NatsServer] {
         &mut self.servers
     }
 }
 
 fn free_ports() -> std::io::Result<Vec<u16>> {
-    // All are held until the last is chosen, so that they differ.
+    // All ports are held until the last one is chosen, so that they differ.
     let listeners: Vec<TcpListener> = (0..SERVERS)
         .map(|_| TcpListener::bind("127.0.0.1:0"))
         .collect::<std::io::Result<_>>()?;

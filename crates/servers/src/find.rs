@@ -1,16 +1,17 @@
-//! Where a server's program is looked for, and which version it is.
+//! Search for a server's program, and its version.
 
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Finds a program where the caller says, or where it usually is.
+/// Finds a program at a given path or in the usual places.
 ///
-/// The order: `explicit`, the file that the environment variable `variable` names, `PATH`, the folder of this program (a Python
-/// environment has both), and `.tools/venv/bin` in the working directory or the nearest directory above it (or above this program).
+/// The order is: `explicit`, the path in the environment variable `variable`, `PATH`, the folder of this
+/// program (a Python environment has both), and `.tools/venv/bin` in the working directory, in this program's
+/// folder, or in the nearest directory above.
 ///
 /// # Errors
-/// [`Error::NotFound`] with the places looked at. An explicit path is never replaced by another place.
+/// [`Error::NotFound`] with the searched places. An explicit path is never replaced by another place.
 pub fn find_program(name: &str, explicit: Option<&Path>, variable: &str) -> Result<PathBuf, Error> {
     let named = explicit
         .map(Path::to_path_buf)
@@ -52,7 +53,7 @@ fn not_found(name: &str, looked_at: String) -> Error {
     }
 }
 
-/// The first `number.number.number` that `program --version` prints.
+/// First `number.number.number` in the output of `program --version`.
 pub(crate) fn version_of(program: &Path) -> Result<(u32, u32, u32), Error> {
     let output = std::process::Command::new(program)
         .arg("--version")

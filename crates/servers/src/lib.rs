@@ -1,4 +1,5 @@
-//! Launchers of the two real servers: each is found, started on a loopback port, awaited, and reaped on drop.
+//! Launchers of real NATS and Redis servers: each is found, started on a loopback port, awaited, and reaped
+//! on drop.
 
 mod cluster;
 mod find;
@@ -15,49 +16,49 @@ pub use remains::{ScratchFolder, ServerRemains};
 
 use std::path::PathBuf;
 
-/// Why a server could not be started. The audience is the operator.
+/// Reason why a server could not be started, for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The program is in none of the places where it is looked for.
+    /// The program is in none of the searched places.
     #[error("{program} was not found: looked at {looked_at}")]
     NotFound {
-        /// The program's name.
+        /// Name of the program.
         program: String,
-        /// The places, in order.
+        /// Searched places, in order.
         looked_at: String,
     },
-    /// The program could not be run at all.
+    /// The program could not be executed.
     #[error("{} cannot be run: {source}", program.display())]
     Spawn {
-        /// The program's path.
+        /// Path of the program.
         program: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The server ended, or did not answer, within the time allowed.
+    /// The server ended, or did not answer in time.
     #[error("{program} {problem}; the end of its log:\n{log_tail}")]
     NotReady {
-        /// The program's name.
+        /// Name of the program.
         program: String,
-        /// What happened instead.
+        /// Observed problem.
         problem: String,
-        /// The last lines of the server's log.
+        /// Last lines of the server's log.
         log_tail: String,
     },
-    /// A data directory or a settings file could not be written or read.
+    /// A data directory or settings file could not be read or written.
     #[error("{}: {source}", path.display())]
     Files {
-        /// The path.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// The program's `--version` says nothing that looks like a version.
+    /// The output of `--version` contains no version.
     #[error("{} does not tell its version: {output:?}", program.display())]
     Version {
-        /// The program's path.
+        /// Path of the program.
         program: PathBuf,
-        /// What it said.
+        /// Output of the program.
         output: String,
     },
 }

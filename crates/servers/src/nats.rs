@@ -1,4 +1,4 @@
-//! A real `nats-server` with `JetStream` on a loopback port.
+//! Real `nats-server` with `JetStream` on a loopback port.
 
 use std::path::{Path, PathBuf};
 
@@ -10,82 +10,83 @@ use crate::{Error, ServerRemains, find_program};
 
 const NAME: &str = "nats-server";
 const VARIABLE: &str = "JOURNEYMAN_NATS_SERVER";
-/// The largest message the server takes, in bytes.
+// Largest message in bytes, as in the manifests.
 const MAX_PAYLOAD: u32 = 8 * 1024 * 1024;
 
-/// When the file store reaches the disk.
+/// Time at which messages of the file store reach the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FileSync {
-    /// At the server's own interval (two minutes): fast, loses the last messages with the machine, not with the process.
+    /// At the server's default interval of two minutes: fast. A crash of the host loses the last messages, a
+    /// crash of the process none.
     #[default]
     Interval,
-    /// Before every acknowledgment, as the cluster does it.
+    /// Before every acknowledgment, as in the cluster of the manifests.
     Always,
 }
 
-/// How to start a `nats-server`.
+/// Options of a `nats-server`.
 #[derive(Debug, Clone, Default)]
 pub struct NatsOptions {
-    /// The program; without it `$JOURNEYMAN_NATS_SERVER`, `PATH` and `.tools/venv/bin` are looked at.
+    /// Path of the program; absent: `$JOURNEYMAN_NATS_SERVER`, `PATH` and `.tools/venv/bin` are searched.
     pub program: Option<PathBuf>,
-    /// Where data, settings and log are kept; without it in a temporary directory that goes with the server.
+    /// Directory of data, settings and log; absent: a temporary one that is deleted with the server.
     pub data_dir: Option<PathBuf>,
-    /// The port on 127.0.0.1; without it a free one.
+    /// Port on 127.0.0.1; absent: a free one.
     pub port: Option<u16>,
-    /// When messages reach the disk.
+    /// Time at which messages reach the disk.
     pub sync: FileSync,
-    /// The `authorization` block of its configuration; without it everybody on this machine may do everything.
+    /// Block `authorization` of the configuration; absent: every process on this host has all rights.
     pub authorization: Option<String>,
-    /// What it proves its identity with; without it connections are plain.
+    /// Files of the server's certificate; absent: connections are plain.
     pub tls: Option<TlsFiles>,
-    /// The limit of its file store in bytes; without it the server takes a share of the free disk.
+    /// Limit of the file store in bytes; absent: the server's default, a share of the free disk.
     pub max_file_store: Option<u64>,
-    /// The servers that it forms a cluster with; without it it is alone.
+    /// Servers of the cluster; absent: a single server.
     pub cluster: Option<ClusterMember>,
 }
 
-/// One server's place in a cluster.
+/// Position of one server in a cluster.
 #[derive(Debug, Clone)]
 pub struct ClusterMember {
-    /// The server's name, unique in the cluster.
+    /// Name of the server, unique in the cluster.
     pub name: String,
-    /// The port on 127.0.0.1 that the other servers reach it at.
+    /// Port on 127.0.0.1 for the routes from the other servers.
     pub route_port: u16,
-    /// The route ports of all servers of the cluster.
+    /// Route ports of all servers of the cluster.
     pub peer_ports: Vec<u16>,
 }
 
 /// PEM files of a server.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
-    /// Its certificate.
+    /// Certificate of the server.
     pub certificate: PathBuf,
-    /// The private key.
+    /// Private key of the certificate.
     pub key: PathBuf,
-    /// The authorities of clients, which must show a certificate then.
+    /// Authorities of client certificates, which the server then requires.
     pub clients: Option<PathBuf>,
 }
 
-/// A running `nats-server` with a file store. Dropping it kills and reaps the process.
+/// Running `nats-server` with a file store. Dropping it kills and reaps the process.
 pub struct NatsServer {
     process: Process,
     program: PathBuf,
     settings: Settings,
     port: u16,
-    // Declared last: the directory may go only after the process.
+    // Declared last: the directory may be deleted only after the process has ended.
     data: DataDir,
 }
 
 impl NatsServer {
-    /// Starts a server in a temporary directory on a free port and waits until it answers (at most 10 s).
+    /// Starts a server in a temporary directory on a free port and waits until it answers, at most 10 s.
     ///
     /// # Errors
-    /// See [`Error`]; a server that does not come up shows the end of its log.
+    /// See [`Error`]; the error of a server that does not start contains the end of its log.
     pub async fn start() -> Result<Self, Error> {
         Self::start_with(NatsOptions::default()).await
     }
 
-    /// Like [`NatsServer::start`], with its data in `directory`, which is created and kept.
+    /// Starts a server like [`NatsServer::start`], with its data in `directory`, which is created and kept.
     ///
     /// # Errors
     /// See [`NatsServer::start`].
@@ -97,7 +98,7 @@ impl NatsServer {
         .await
     }
 
-    /// Like [`NatsServer::start`], with every choice given.
+    /// Starts a server like [`NatsServer::start`], with these options.
     ///
     /// # Errors
     /// See [`NatsServer::start`].
@@ -121,7 +122,7 @@ impl NatsServer {
         })
     }
 
-    /// Where clients connect, such as `nats://127.0.0.1:4222`; the same after a restart.
+    /// Address for clients, such as `nats://127.0.0.1:4222`; unchanged by a restart.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.settings.tls.is_some() {
@@ -132,34 +133,34 @@ impl NatsServer {
         format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
-    /// Leftovers in the data directory of a start that did not end in order.
+    /// Server that an earlier start left in the data directory because it did not end in order.
     #[must_use]
     pub fn remains(&self) -> Option<&ServerRemains> {
         self.process.remains()
     }
 
-    /// The process id; another one after a restart.
+    /// Process id; changed by a restart.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Where data, settings and log are.
+    /// Directory of data, settings and log.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         self.data.path()
     }
 
-    /// The port on 127.0.0.1 that clients connect to; the same after a restart.
+    /// Port on 127.0.0.1 for clients; unchanged by a restart.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The status and body that the server's monitor answers at a path such as `/healthz`.
+    /// Status and body of the server's monitoring endpoint at a path such as `/healthz`.
     ///
     /// # Errors
-    /// When the monitor does not answer.
+    /// When the endpoint does not answer.
     pub async fn monitor(&self, path: &str) -> std::io::Result<(u16, String)> {
         let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, "the monitor has no port");
         let file = std::fs::read_to_string(self.data.path().join(format!("{NAME}_{}.ports", self.pid())))?;
@@ -177,22 +178,22 @@ impl NatsServer {
         Ok((status, body.to_owned()))
     }
 
-    /// Sets another limit of the file store, which the next start takes.
+    /// Sets the limit of the file store for the next start.
     pub fn limit_file_store(&mut self, bytes: u64) {
         self.settings.max_file_store = Some(bytes);
     }
 
-    /// Ends the server politely; its data stays until the value is dropped.
+    /// Stops the server with SIGTERM; its data remains until the value is dropped.
     pub async fn stop(&mut self) {
         self.process.stop().await;
     }
 
-    /// Kills the server at once, as a crash does.
+    /// Kills the server at once, like a crash.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Starts the server again over the same data on the same port, stopping it first if it runs.
+    /// Restarts the server with the same data on the same port. Stops it first if it runs.
     ///
     /// # Errors
     /// See [`NatsServer::start`].
@@ -204,10 +205,10 @@ impl NatsServer {
     }
 }
 
-/// The version of the `nats-server` that [`NatsServer`] would start.
+/// Version of the `nats-server` that [`NatsServer`] would start.
 ///
 /// # Errors
-/// When there is none, or it does not tell its version.
+/// When the program is missing, or prints no version.
 pub fn nats_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
     crate::find::version_of(&find_program(NAME, explicit, VARIABLE)?)
 }
@@ -226,7 +227,7 @@ async fn launch(
     Ok((process, port))
 }
 
-/// What stays the same over restarts.
+/// Settings that a restart keeps.
 struct Settings {
     sync: FileSync,
     authorization: Option<String>,
@@ -283,7 +284,7 @@ impl ClusterMember {
     }
 }
 
-/// The port from the file that the server writes for this process, once something greets there.
+/// Port from the file that the server writes for this process, once the server sends its greeting there.
 async fn answering_port(data: &Path, pid: u32) -> Option<u16> {
     let file = std::fs::read_to_string(data.join(format!("{NAME}_{pid}.ports"))).ok()?;
     let port = port_in(&file, "nats")?;

@@ -1,4 +1,4 @@
-//! One child process: spawned with its output in a log file, awaited until it answers, stopped, always reaped.
+//! Child process of a server: output in a log file, awaited until it answers, stopped, always reaped.
 
 use std::fs::{File, Permissions};
 use std::io::Write;
@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep};
 use crate::Error;
 use crate::remains::{Record, ServerRemains, Watcher};
 
-/// How long a server may take until it answers.
+/// Time in which a server must answer.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How long a server may take to end after the polite signal.
+/// Time in which a server must end after SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 const LOG_TAIL_LINES: usize = 15;
 
-/// A data directory: a given one is kept, a temporary one goes with its owner.
+/// Data directory: a given one is kept, a temporary one is deleted with its owner.
 pub(crate) enum DataDir {
     Given(PathBuf),
     Temporary(tempfile::TempDir),
@@ -57,7 +57,7 @@ pub(crate) fn files(path: &Path, source: std::io::Error) -> Error {
     }
 }
 
-/// Writes a settings file that only this user can read: it may hold what others must not know.
+/// Writes a settings file that only this user can read, because it may contain secrets.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
     let written = || {
         let mut file = File::options()
@@ -66,27 +66,28 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
             .truncate(true)
             .mode(0o600)
             .open(path)?;
-        // One of an earlier start may be there with other rights.
+        // A file of an earlier start may have other permissions.
         file.set_permissions(Permissions::from_mode(0o600))?;
         file.write_all(text.as_bytes())
     };
     written().map_err(|source| files(path, source))
 }
 
-/// A running child. Dropping it kills and reaps it.
+/// Running child process. Dropping it kills and reaps it.
 pub(crate) struct Process {
     name: &'static str,
     child: Child,
-    /// Ends the child with this process, however that ends.
+    /// Kills the child when this process ends in any way.
     watcher: Option<Watcher>,
     record: Record,
-    /// Leftovers of an earlier start.
+    /// Server that an earlier start left running.
     remains: Option<ServerRemains>,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts `program` in a process group of its own, so that a Ctrl-C reaches the owner first, who stops it in order.
+    /// Starts `program` in a separate process group. So Ctrl-C reaches only the owner, which stops the server
+    /// in order.
     pub(crate) fn spawn(
         name: &'static str,
         program: &Path,
@@ -98,6 +99,7 @@ impl Process {
             .append(true)
             .open(log)
             .map_err(|source| files(log, source))?;
+        // The record of an earlier start is read before it is overwritten.
         let record = Record::of(name, log);
         let remains = record.clean_up(name);
         let errors = output.try_clone().map_err(|source| files(log, source))?;
@@ -132,7 +134,7 @@ impl Process {
         self.child.id()
     }
 
-    /// Polls `probe` until it answers, the child ends, or the time is over.
+    /// Polls `probe` until it returns a value, the child ends, or the time is over.
     pub(crate) async fn ready<T>(
         &mut self,
         mut probe: impl AsyncFnMut(u32) -> Option<T>,
@@ -153,7 +155,7 @@ impl Process {
         }
     }
 
-    /// Asks the server to end, and kills it when it takes too long.
+    /// Stops the server with SIGTERM, and kills it when it does not end in time.
     pub(crate) async fn stop(&mut self) {
         self.signal(rustix::process::Signal::TERM);
         let deadline = Instant::now() + STOP_WITHIN;
@@ -166,9 +168,9 @@ impl Process {
         }
     }
 
-    /// Kills at once and reaps, as a crash does.
+    /// Kills and reaps the server at once, like a crash.
     pub(crate) fn kill(&mut self) {
-        // Both fail only when the child is gone already, which is what is wanted.
+        // Both calls fail only if the child has ended already.
         self.watcher = None;
         let _ = self.child.kill();
         let _ = self.child.wait();

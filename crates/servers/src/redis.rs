@@ -1,4 +1,4 @@
-//! A real `redis-server` (or `valkey-server`) on a loopback port.
+//! Real `redis-server` (or `valkey-server`) on a loopback port.
 
 use std::path::{Path, PathBuf};
 
@@ -11,44 +11,44 @@ use crate::{Error, ServerRemains, TlsFiles, find_program};
 const NAME: &str = "redis-server";
 const OTHER_NAME: &str = "valkey-server";
 const VARIABLE: &str = "JOURNEYMAN_REDIS_SERVER";
-/// Another process may take a free port between looking and binding.
+// Another process may take a free port between its choice and the start.
 const PORT_TRIES: u32 = 5;
 
-/// How to start a `redis-server`.
+/// Options of a `redis-server`.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
-    /// The program; without it `$JOURNEYMAN_REDIS_SERVER`, `PATH` and `.tools/venv/bin` are looked at.
+    /// Path of the program; absent: `$JOURNEYMAN_REDIS_SERVER`, `PATH` and `.tools/venv/bin` are searched.
     pub program: Option<PathBuf>,
-    /// Where settings and log are kept; without it in a temporary directory that goes with the server.
+    /// Directory of settings and log; absent: a temporary one that is deleted with the server.
     pub data_dir: Option<PathBuf>,
-    /// The port on 127.0.0.1; without it a free one.
+    /// Port on 127.0.0.1; absent: a free one.
     pub port: Option<u16>,
-    /// The lines of an ACL file; without it everybody on this machine may do everything.
+    /// Content of an ACL file; absent: every process on this host has all rights.
     pub acl: Option<String>,
-    /// What it proves its identity with; without it connections are plain.
+    /// Files of the server's certificate; absent: connections are plain.
     pub tls: Option<TlsFiles>,
 }
 
-/// A running `redis-server` without persistence. Dropping it kills and reaps the process.
+/// Running `redis-server` without persistence. Dropping it kills and reaps the process.
 pub struct RedisServer {
     process: Process,
     program: PathBuf,
     settings: Settings,
     port: u16,
-    // Declared last: the directory may go only after the process.
+    // Declared last: the directory may be deleted only after the process has ended.
     data: DataDir,
 }
 
 impl RedisServer {
-    /// Starts a server in a temporary directory on a free port and waits until it answers (at most 10 s).
+    /// Starts a server in a temporary directory on a free port and waits until it answers, at most 10 s.
     ///
     /// # Errors
-    /// See [`Error`]; a server that does not come up shows the end of its log.
+    /// See [`Error`]; the error of a server that does not start contains the end of its log.
     pub async fn start() -> Result<Self, Error> {
         Self::start_with(RedisOptions::default()).await
     }
 
-    /// Like [`RedisServer::start`], with its files in `directory`, which is created and kept.
+    /// Starts a server like [`RedisServer::start`], with its files in `directory`, which is created and kept.
     ///
     /// # Errors
     /// See [`RedisServer::start`].
@@ -60,7 +60,7 @@ impl RedisServer {
         .await
     }
 
-    /// Like [`RedisServer::start`], with every choice given.
+    /// Starts a server like [`RedisServer::start`], with these options.
     ///
     /// # Errors
     /// See [`RedisServer::start`].
@@ -84,7 +84,7 @@ impl RedisServer {
         })
     }
 
-    /// Where clients connect, such as `redis://127.0.0.1:6379`; the same after a restart.
+    /// Address for clients, such as `redis://127.0.0.1:6379`; unchanged by a restart.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.settings.tls.is_some() {
@@ -95,35 +95,35 @@ impl RedisServer {
         format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
-    /// Leftovers in the data directory of a start that did not end in order.
+    /// Server that an earlier start left in the data directory because it did not end in order.
     #[must_use]
     pub fn remains(&self) -> Option<&ServerRemains> {
         self.process.remains()
     }
 
-    /// The process id; another one after a restart.
+    /// Process id; changed by a restart.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// Where settings and log are.
+    /// Directory of settings and log.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         self.data.path()
     }
 
-    /// Ends the server politely.
+    /// Stops the server with SIGTERM.
     pub async fn stop(&mut self) {
         self.process.stop().await;
     }
 
-    /// Kills the server at once, as a crash does.
+    /// Kills the server at once, like a crash.
     pub fn kill(&mut self) {
         self.process.kill();
     }
 
-    /// Forgets everything at once, as `FLUSHALL` does; only without TLS.
+    /// Deletes all keys with `FLUSHALL`; only without TLS.
     ///
     /// # Errors
     /// [`Error::Files`] when the server does not answer.
@@ -137,7 +137,7 @@ impl RedisServer {
         }
     }
 
-    /// Starts the server again, empty, on the same port, stopping it first if it runs.
+    /// Restarts the server without data on the same port. Stops it first if it runs.
     ///
     /// # Errors
     /// See [`RedisServer::start`].
@@ -148,10 +148,10 @@ impl RedisServer {
     }
 }
 
-/// The version of the `redis-server` or `valkey-server` that [`RedisServer`] would start.
+/// Version of the `redis-server` or `valkey-server` that [`RedisServer`] would start.
 ///
 /// # Errors
-/// When there is none, or it does not tell its version.
+/// When the program is missing, or prints no version.
 pub fn redis_version(explicit: Option<&Path>) -> Result<(u32, u32, u32), Error> {
     crate::find::version_of(&program(explicit)?)
 }
@@ -161,7 +161,7 @@ fn program(explicit: Option<&Path>) -> Result<PathBuf, Error> {
         .or_else(|missing| find_program(OTHER_NAME, explicit, VARIABLE).map_err(|_| missing))
 }
 
-/// What stays the same over restarts.
+/// Settings that a restart keeps.
 struct Settings {
     acl: Option<String>,
     tls: Option<TlsFiles>,
@@ -206,7 +206,8 @@ async fn launch(program: &Path, data: &Path, port: u16, settings: &Settings) -> 
     process
         .ready(async |_| {
             if is_secure {
-                // It listens when it is ready; what it says is for those who trust it.
+                // The server listens once it is ready. An answer would need a client that trusts its
+                // authority.
                 TcpStream::connect(("127.0.0.1", port)).await.ok().map(drop)
             } else {
                 answers(port).await
@@ -228,11 +229,11 @@ async fn free_port(data: &Path) -> Result<u16, Error> {
 
 async fn answers(port: u16) -> Option<()> {
     let answer = ask(port, "PING").await?;
-    // With users of its own, the server asks who we are.
+    // A server with users requires authentication first.
     (answer.starts_with("+PONG") || answer.starts_with("-NOAUTH")).then_some(())
 }
 
-/// The first line of the answer to one command.
+/// First line of the answer to one command.
 async fn ask(port: u16, command: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     stream.write_all(format!("{command}\r\n").as_bytes()).await.ok()?;

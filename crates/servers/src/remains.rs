@@ -1,4 +1,5 @@
-//! Servers that outlive a start: a watcher ends them with their owner, and a record lets the next start end what is left.
+//! Cleanup of servers that outlive their owner: a watcher kills them with the owner, and a record lets the
+//! next start kill the rest.
 
 use std::{
     fmt, io,
@@ -10,9 +11,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Waits until its input ends, which happens however the owner dies, and kills the group of the server.
+// Shell script of the watcher: waits for the end of its input, which comes however the owner dies, and kills
+// the server's process group.
 const WATCH: &str = "read -r line; kill -9 \"-$1\"";
-/// How long a killed server may take to be gone.
+/// Time in which a killed server must end.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -24,11 +26,12 @@ fn wait_briefly() {
     std::thread::sleep(POLL);
 }
 
-/// A process that kills a server when its owner is gone, even by a signal that cannot be handled. Dropping it ends the watch.
+/// Process that kills a server when its owner ends, even by a signal that cannot be handled. Dropping it
+/// stops the watch.
 pub(crate) struct Watcher(Child);
 
 impl Watcher {
-    /// Watches over the process group of a server. Without a shell nothing is watched.
+    /// Starts the watcher of a server's process group. Without a shell the server is not watched.
     pub(crate) fn start(name: &str, server: u32) -> Option<Self> {
         let watcher = Command::new("/bin/sh")
             .args(["-c", WATCH, "watcher"])
@@ -37,7 +40,7 @@ impl Watcher {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            // A Ctrl-C is for the owner, who ends the server in order.
+            // Ctrl-C is for the owner, which stops the server in order.
             .process_group(0)
             .spawn();
         match watcher {
@@ -52,27 +55,28 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // Killed before its input ends: the server's number may be another process's by now.
+        // Killed before its input ends: the server's process id may belong to another process by now.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A process, and when it started: its number alone may be another's later.
+/// Process id with the start time. The id alone may belong to another process later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     pid: u32,
-    /// In clock ticks since the machine started.
+    /// Start time in clock ticks since boot.
     start: u64,
 }
 
 impl Identity {
     fn of(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name in parentheses may hold anything.
+        // The name in parentheses may contain any character.
         let (_, rest) = stat.rsplit_once(')')?;
         let mut fields = rest.split_whitespace();
         let is_dead = matches!(fields.next()?, "Z" | "X");
+        // Field 22 of `/proc/<pid>/stat`; the fields after the name begin with number 3.
         let start = fields.nth(18)?.parse().ok()?;
         (!is_dead).then_some(Self { pid, start })
     }
@@ -90,12 +94,12 @@ impl Identity {
     }
 }
 
-/// Server of an earlier start that did not end in order, such as one that was killed.
+/// Server of an earlier start that did not end in order, for instance because its owner was killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerRemains {
     server: &'static str,
     pid: u32,
-    /// It ran until now; else it ended with its owner.
+    /// True when it was still running; false when it ended with its owner.
     was_running: bool,
 }
 
@@ -117,18 +121,18 @@ impl fmt::Display for ServerRemains {
     }
 }
 
-/// Folder for one process, named after what it is for, that goes with its value; one whose process was killed goes with the next
-/// [`ScratchFolder::remove_left_behind`].
+/// Temporary folder of one process, deleted with its value. The folder of a killed process is deleted by the
+/// next [`ScratchFolder::remove_left_behind`].
 pub struct ScratchFolder(tempfile::TempDir);
 
-/// The file that names the owner of a scratch folder.
+/// File that names the owner of a scratch folder.
 const OWNER_FILE: &str = "owner";
 
 impl ScratchFolder {
-    /// Creates one for this process among the temporary files.
+    /// Creates a folder of this process in the temporary directory.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the folder or its owner file cannot be written.
     pub fn create(prefix: &str) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix(prefix).tempdir()?;
         if let (Some(owner), Some(boot)) = (Identity::of(std::process::id()), boot()) {
@@ -138,13 +142,13 @@ impl ScratchFolder {
         Ok(Self(folder))
     }
 
-    /// Its path.
+    /// Path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// Removes this user's folders with this prefix whose processes are gone, and tells which.
+    /// Deletes this user's folders with this prefix whose processes have ended, and returns their paths.
     #[must_use]
     pub fn remove_left_behind(prefix: &str) -> Vec<PathBuf> {
         let found = std::fs::read_dir(std::env::temp_dir())
@@ -164,7 +168,7 @@ impl ScratchFolder {
     }
 }
 
-/// True for a folder of this user whose owner is gone.
+/// True for a folder of this user whose owner has ended.
 fn is_left_behind(folder: &Path) -> bool {
     let is_own = std::fs::symlink_metadata(folder)
         .is_ok_and(|known| known.is_dir() && known.uid() == rustix::process::getuid().as_raw());
@@ -176,7 +180,7 @@ fn is_left_behind(folder: &Path) -> bool {
     is_own && owner().is_some_and(|(of_boot, owner)| boot() != Some(of_boot) || !owner.is_alive())
 }
 
-/// The record of a server beside its data.
+/// Record of a server, stored with its data.
 pub(crate) struct Record(PathBuf);
 
 impl Record {
@@ -184,7 +188,7 @@ impl Record {
         Self(log.with_file_name(format!("{name}.pid")))
     }
 
-    /// Notes a server and its owner. What cannot be noted is not looked for.
+    /// Stores the identities of a server and its owner. Without a record, the next start finds no server.
     pub(crate) fn write(&self, server: u32) {
         let (Some(server), Some(owner), Some(boot)) =
             (Identity::of(server), Identity::of(std::process::id()), boot())
@@ -200,7 +204,7 @@ impl Record {
         }
     }
 
-    /// Ends what a start left whose owner is gone, and tells what it was.
+    /// Kills the server of an earlier start whose owner has ended, and returns its description.
     pub(crate) fn clean_up(&self, server: &'static str) -> Option<ServerRemains> {
         let left = self.left_behind()?;
         self.remove();
@@ -219,7 +223,7 @@ impl Record {
         Some(remains)
     }
 
-    /// The server of a start of this boot whose owner is gone.
+    /// Server of a start since boot whose owner has ended.
     fn left_behind(&self) -> Option<Identity> {
         let text = std::fs::read_to_string(&self.0).ok()?;
         let mut lines = text.lines();
@@ -231,12 +235,12 @@ impl Record {
     }
 
     pub(crate) fn remove(&self) {
-        // One that was never written is removed already.
+        // A missing record is removed already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// Ends the process group that a server leads.
+/// Kills the process group that a server leads.
 fn end_group(name: &str, server: Identity) -> bool {
     let Some(pid) = i32::try_from(server.pid).ok().and_then(Pid::from_raw) else {
         return false;
@@ -253,7 +257,7 @@ fn end_group(name: &str, server: Identity) -> bool {
     true
 }
 
-/// The start of the machine that numbers of processes belong to.
+/// Id of the current boot. Process ids are unique within one boot only.
 fn boot() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
@@ -305,7 +309,7 @@ mod tests {
         record.write(server.id());
         assert_eq!(record.clean_up("sleep"), None);
         assert!(server.try_wait().unwrap().is_none(), "its owner lives");
-        // An owner that is gone, and a number that is another process's now.
+        // An owner that has ended, and a process id that belongs to another process now.
         let (id, boot) = (Identity::of(server.id()).unwrap(), boot().unwrap());
         let note =
             |start: u64| std::fs::write(&record.0, format!("{boot}\n{} {start}\n1 1\n", id.pid)).unwrap();

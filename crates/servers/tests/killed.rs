@@ -1,4 +1,4 @@
-//! Servers of an owner that is killed by a signal that it cannot handle.
+//! Servers whose owner is killed by a signal that it cannot handle.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -15,10 +15,10 @@ use std::{
 
 use servers::{NatsServer, RedisServer};
 
-/// Set in the process that plays the owner.
+/// Variable that is set in the process of the owner.
 const OWNER: &str = "JOURNEYMAN_TEST_OWNER";
 
-/// Starts both servers and waits to be killed; outside of the test below it does nothing.
+/// Starts both servers and waits to be killed. Without the variable it does nothing.
 #[tokio::test]
 async fn owner_of_both_servers_waits() {
     if std::env::var_os(OWNER).is_none() {
