@@ -130,6 +130,7 @@ impl wire::CheckResult {
     /// # Errors
     /// A result about the code without a tree: it would be unknown for which files it holds.
     pub fn of(self, spec: &CheckSpec) -> Result<CheckRun, String> {
+        // Only a result about the code needs a tree.
         let (outcome, tree) = (outcome(self.outcome()), self.tree.parse().ok());
         if tree.is_none() && outcome.is_about_the_code() {
             return Err("the executor named no tree".to_owned());
@@ -178,6 +179,7 @@ const fn sandbox(level: wire::SandboxLevel) -> SandboxLevel {
         wire::SandboxLevel::L3 => SandboxLevel::L3,
         wire::SandboxLevel::L2 => SandboxLevel::L2,
         wire::SandboxLevel::L1 => SandboxLevel::L1,
+        // A level that this release does not know counts as no isolation.
         wire::SandboxLevel::L0 | wire::SandboxLevel::Unspecified => SandboxLevel::L0,
     }
 }

@@ -40,6 +40,7 @@ pub mod executor {
             let rest = &pack.as_ref()[start..];
             Part::PackChunk(rest[..rest.len().min(PACK_CHUNK_BYTES)].to_vec())
         });
+        // The spec goes first: it names the snapshot that the chunks belong to.
         let parts = std::iter::once(Part::Spec(spec)).chain(chunks);
         tokio_stream::iter(parts.map(|part| OpenWorkspaceRequest { part: Some(part) }))
     }

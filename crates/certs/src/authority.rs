@@ -58,6 +58,7 @@ impl Authority {
         let mut params = valid(now, now.plus_ms(i64::from(days) * DAY_MS));
         // A unique name, so that an authority and its successor can be distinguished.
         params.distinguished_name = named(&format!("Journeyman authority of {now}"));
+        // Path length 0: the authority issues certificates of services, no other authorities.
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate()?;
@@ -100,6 +101,7 @@ impl Authority {
         if self.not_after <= now {
             return Err(Error::AuthorityExpired);
         }
+        // Peers refuse a certificate whose authority has expired.
         let until = now.plus_ms(i64::from(days) * DAY_MS).min(self.not_after);
         let mut params = valid(now, until);
         params.distinguished_name = named(&leaf.service);
@@ -149,6 +151,7 @@ fn alternative(host: &str) -> Result<SanType, Error> {
     let label =
         |label: &str| !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     let rest = host.strip_prefix("*.").unwrap_or(host);
+    // The library accepts any ASCII text as a DNS name, so the labels are checked here.
     match host.to_owned().try_into() {
         Ok(name) if rest.split('.').all(label) => Ok(SanType::DnsName(name)),
         Ok(_) | Err(_) => Err(Error::Name(host.to_owned())),

@@ -56,6 +56,7 @@ pub fn arm(point: Point) {
 
 #[cfg(debug_assertions)]
 fn start(armed: Option<Point>) {
+    // The counts restart, so that the number of a pass is independent of earlier work of the process.
     *lock() = Some(Watch {
         armed,
         ..Watch::default()
@@ -89,6 +90,7 @@ pub(crate) fn pass(site: &str, kind: &str, phase: Phase) {
         nth: *nth,
     };
     match &watch.armed {
+        // `abort` runs no destructors and flushes no buffers, like a crash.
         Some(armed) if *armed == point => std::process::abort(),
         Some(_) => {}
         None => watch.order.push(point),

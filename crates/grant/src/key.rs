@@ -42,6 +42,7 @@ pub(crate) fn read_private(private_key: &SecretString) -> Result<Ed25519KeyPair,
     let der = STANDARD
         .decode(private_key.expose_secret().trim())
         .map_err(|_| Refused::new("the private key must be PKCS#8 in base64"))?;
+    // Version 1 of PKCS#8, which OpenSSL writes, has no public key to check.
     Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der)
         .map_err(|_| Refused::new("the private key must be an Ed25519 key in PKCS#8"))
 }

@@ -57,9 +57,11 @@ impl Verifier {
     }
 
     fn claims<C: DeserializeOwned + Validity>(&self, token: &str, now: Timestamp) -> Result<C, Refused> {
+        // The signature covers the encoded text of header and claims, not their parsed form.
         let (signed, signature) = token.rsplit_once('.').ok_or_else(malformed)?;
         let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
         let header: Header = decode(header)?;
+        // The algorithm is fixed, so that a token cannot choose a weaker one.
         if header.alg != "EdDSA" {
             return Err(Refused::new("the grant is not signed with Ed25519"));
         }

@@ -129,6 +129,8 @@ async fn renew(claim: Claim, state: Arc<State>) {
                 has_failed = true;
                 next = Instant::now() + (pause / 4).max(Duration::from_millis(50));
                 if let Hold::Until(deadline) = state.hold()
+                    // The next attempt could end after the deadline, so from here on fences alone exclude
+                    // others.
                     && next + RESPONSE_TIMEOUT >= deadline
                 {
                     state.set(Hold::FencedOnly);

@@ -12,6 +12,7 @@ use crate::{
     outage::Outage,
 };
 
+// Fences are texts of a fixed width, so Lua compares them as the fences compare.
 const TAKE: &str = "
 local held = redis.call('GET', KEYS[1])
 if held and held >= ARGV[1] then return 0 end

@@ -90,7 +90,7 @@ impl Connection {
             .map_err(|error| Error::unavailable("ping", error))
     }
 
-    /// Largest body in bytes that fits into a message beside its headers.
+    /// Largest body of a message in bytes, with room left for headers.
     pub(crate) fn largest_payload(&self) -> usize {
         self.client
             .server_info()

@@ -1,4 +1,4 @@
-//! NKeys, with which clients prove their identity: the server knows the public half only.
+//! Nkeys, with which clients prove their identity: the server knows the public half only.
 
 use secrecy::SecretString;
 

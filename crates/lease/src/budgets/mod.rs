@@ -138,6 +138,7 @@ impl Budgets {
 
     /// Replaces a call's reservation by its amount. A call counts once, with its last amount.
     pub async fn settle(&self, call: &str, amount: Amount, accounts: &[Account], now: Timestamp) {
+        // First in this process, so that the amount counts even if Redis does not answer.
         self.book().settle(call, amount, accounts);
         let untold = Untold {
             call: call.to_owned(),

@@ -30,6 +30,7 @@ impl Budgets {
     /// [`Error::Unavailable`].
     pub async fn rebuild(&self, limit: Duration) -> Result<Option<Rebuild>, Error> {
         let state = failpoint::around("lease.budget.state", self.store.state()).await?;
+        // The lock expires, so that another planner continues after a crash.
         if state.is_complete || !self.store.lock(&state.generation, limit).await? {
             return Ok(None);
         }

@@ -82,6 +82,7 @@ impl Limits {
 
     /// Checks the server until it answers again or the limits are dropped.
     fn went_away(&self) {
+        // One task at a time checks the server.
         if self.0.is_away.swap(true, Ordering::AcqRel) {
             return;
         }
