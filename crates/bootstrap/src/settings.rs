@@ -90,8 +90,8 @@ impl<'de> Deserialize<'de> for TextList {
 /// Loads the settings of `C`; `file` must exist when given.
 ///
 /// `JOURNEYMAN__A__B__FILE=/path` sets `a.b` to the trimmed content of a file, for mounted secrets.
-/// `OTEL_EXPORTER_OTLP_ENDPOINT` sets `telemetry.otlp_endpoint`. In the settings file, `private_key = { file
-/// = "/path" }` reads a secret from a separate file.
+/// `OTEL_EXPORTER_OTLP_ENDPOINT` sets `telemetry.otlp_endpoint`. In the settings file,
+/// `private_key = { file = "/path" }` reads a secret from a separate file.
 ///
 /// # Errors
 /// The first wrong or missing setting, by key.

@@ -53,8 +53,8 @@ pub struct Limits {
     pub idle: Duration,
     /// Time that a peer may leave a response unread.
     pub stalled: Duration,
-    /// After shutdown: time for which new connections are still accepted and answered with `Connection:
-    /// close`, until load balancers notice the shutdown.
+    /// After shutdown: time for which new connections are still accepted and answered with the header
+    /// `Connection: close`, until load balancers notice the shutdown.
     pub lame_duck: Duration,
     /// After the lame-duck period: time that requests in progress have to end.
     pub drain: Duration,
