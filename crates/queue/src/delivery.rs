@@ -287,8 +287,7 @@ impl Deliveries {
                 }
             }
         };
-        // In each case the record of attempts is written last or does not matter: a crash in between only
-        // repeats the attempt.
+        // A crash between the two steps only repeats the attempt: an unacknowledged message is redelivered.
         let attempts = self.attempts();
         let noted = match disposition {
             Disposition::Retry { after } => {
