@@ -52,6 +52,9 @@ impl Journal {
     }
 
     /// Runs of a ticket that have a journal, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
     pub async fn runs_of(&self, ticket: &TicketKey) -> Result<Vec<RunId>, Error> {
         let filter = names::journals_of(ticket);
         let subjects = self.connection.subjects(JOURNAL, &filter).await?;
